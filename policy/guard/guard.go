@@ -6,6 +6,7 @@ package guard
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -24,13 +25,17 @@ func Around(p policy.Policy, cfg Config) policy.Policy {
 	if err := cfg.Validate(); err != nil {
 		panic(err.Error())
 	}
-	return &guarded{policy: p, cfg: cfg}
+	g := &guarded{policy: p, cfg: cfg}
+	g.surveys.New = func() any { return new(survey) }
+	return g
 }
 
 // A guarded is a policy whose plans are reviewed.
 type guarded struct {
 	policy policy.Policy
 	cfg    Config
+
+	surveys sync.Pool // memory to work in; no result depends on it
 }
 
 // Name returns the name of the guarded policy, since guardrails are the default.
@@ -48,7 +53,9 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 // review is apart from Decide so that a plan without moves, the usual one,
 // costs no allocation.
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
-	r := review{survey: survey{cfg: &g.cfg, s: s}, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
+	last := g.surveys.Get().(*survey)
+	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
+	r.cfg, r.s = &g.cfg, s
 	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
 	if len(plan.Steers) > 0 {
 		r.steers(plan.Steers)
@@ -60,6 +67,8 @@ func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, 
 	if len(plan.DeletionCosts) > 0 {
 		r.patches(plan.DeletionCosts)
 	}
+	*last = r.survey.emptied()
+	g.surveys.Put(last)
 	return r.plan, next
 }
 
@@ -86,7 +95,8 @@ type survey struct {
 	// replacements are the launches that are not held themselves.
 	replacements []replacement
 
-	// slot[n] is 1 + the index in leaving of node n, 0 without one.
+	// slot[n] is 1 + the index in leaving of node n, or less than 0 by 1 + the index in
+	// freeNodes; 0 if it is in neither.
 	slot []int32
 
 	// freeNodes are the nodes that stay, less the pods placed there so far.
@@ -186,7 +196,7 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	for i := range launches {
 		l := &launches[i]
 		held[i] = r.trust.distrusted(l)
-		if l.Replaces != policy.None && r.slot[l.Replaces] != 0 {
+		if l.Replaces != policy.None && r.slot[l.Replaces] > 0 {
 			n := r.node(l.Replaces)
 			n.replaced = n.replaced || !held[i]
 			n.replacementHeld = n.replacementHeld || held[i]

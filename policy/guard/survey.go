@@ -2,21 +2,28 @@ package guard
 
 import (
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/share"
 )
+
+// emptied returns a survey of nothing in the memory of r.
+func (r *survey) emptied() survey {
+	clear(r.leaving)
+	clear(r.replacements)
+	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0]}
+}
 
 // count counts, once for a plan, what the guardrails look at.
 func (r *survey) count(drains []policy.Drain) {
 	s := r.s
-	r.slot = make([]int32, len(s.Nodes))
-	r.leaving = make([]leavingNode, 0, len(drains))
+	r.slot = scratch.Zeroed(r.slot, len(s.Nodes))
 	for i := range drains {
 		if n := drains[i].Node; r.slot[n] == 0 {
 			r.leaving = append(r.leaving, leavingNode{node: n})
 			r.slot[n] = int32(len(r.leaving))
 		}
 	}
-	r.pools = make([]guardedPool, len(s.Pools))
+	r.pools = scratch.Zeroed(r.pools, len(s.Pools))
 	for i := range r.pools {
 		p := &r.pools[i]
 		p.underutilized = s.Disruptable(policy.PoolID(i), policy.Underutilized)
@@ -26,12 +33,13 @@ func (r *survey) count(drains []policy.Drain) {
 	}
 	r.surveyNodes()
 	r.surveyPods()
-	r.surveyFree()
 }
 
 // surveyNodes counts how many nodes may still move. Nodes that others empty count
 // against the fraction too, but leave one move: otherwise one node that somebody
-// cordoned and forgot would hold a small cluster for as long as it exists.
+// cordoned and forgot would hold a small cluster for as long as it exists. It also
+// lists the nodes that stay: one that the plan drains has no free capacity, whether its
+// drain is let through or held.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
 	for i := range r.s.Nodes {
@@ -40,6 +48,10 @@ func (r *survey) surveyNodes() {
 			continue
 		}
 		nodes++
+		if r.slot[i] == 0 && n.Usable() && n.ActedBy == policy.ActorNone {
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable})
+			r.slot[i] = -int32(len(r.freeNodes))
+		}
 		p := &r.pools[n.Pool]
 		switch {
 		case n.ReclaimAt == 0 && n.ActedBy > policy.ActorUs:
@@ -57,20 +69,25 @@ func (r *survey) surveyNodes() {
 	}
 }
 
-// surveyPods adds up what runs on each pool and on each node that is drained.
+// surveyPods adds up what runs on each pool and on each node that is drained, and takes
+// off the nodes that stay what runs there or is to come.
 func (r *survey) surveyPods() {
 	s := r.s
 	for i := range s.Pods {
 		p := &s.Pods[i]
+		t := &s.Templates[p.Template]
+		if p.Phase == policy.PodPending && p.Nominated != policy.None {
+			r.fill(p.Nominated, t)
+		}
 		if p.Phase < policy.PodStarting || p.Node == policy.None {
 			continue
 		}
+		r.fill(p.Node, t)
 		n := &s.Nodes[p.Node]
-		t := &s.Templates[p.Template]
 		if n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone {
 			r.pools[n.Pool].requested = r.pools[n.Pool].requested.Plus(t.Requests)
 		}
-		if r.slot[p.Node] == 0 {
+		if r.slot[p.Node] <= 0 {
 			continue
 		}
 		l := r.node(p.Node)
@@ -91,6 +108,14 @@ func (r *survey) surveyPods() {
 	}
 }
 
+// fill takes the requests of a pod of t off node n if it stays.
+func (r *survey) fill(n policy.NodeID, t *policy.Template) {
+	if at := r.slot[n]; at < 0 {
+		v := &r.freeNodes[-at-1]
+		v.free = v.free.Minus(t.Requests)
+	}
+}
+
 // unevictable reports whether the API server would refuse to evict p, and would go
 // on refusing until something else changes. It refuses a pod that two disruption
 // budgets select.
@@ -104,29 +129,4 @@ func unevictable(s *policy.Snapshot, p *policy.Pod, t *policy.Template) bool {
 	}
 	b := &s.PDBs[t.PDBs[0]]
 	return b.Allowed == 0 && !b.Uncounted(p)
-}
-
-// surveyFree finds the free capacity of the nodes that stay. One that the plan drains
-// has none, whether its drain is let through or held.
-func (r *survey) surveyFree() {
-	at := make([]int32, len(r.s.Nodes)) // 1 + the index in freeNodes
-	for i := range r.s.Nodes {
-		n := &r.s.Nodes[i]
-		if n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone && r.slot[i] == 0 {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable})
-			at[i] = int32(len(r.freeNodes))
-		}
-	}
-	for i := range r.s.Pods {
-		p := &r.s.Pods[i]
-		on := p.Node
-		if p.Phase == policy.PodPending {
-			on = p.Nominated
-		}
-		if p.Phase == policy.PodGone || on == policy.None || at[on] == 0 {
-			continue
-		}
-		v := &r.freeNodes[at[on]-1]
-		v.free = v.free.Minus(r.requests(policy.PodID(i)))
-	}
 }
