@@ -187,7 +187,7 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 // and is valid until its next use.
 func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
 	sc.features = scratch.Zeroed(sc.features, g.N)
-	sc.readTemplates(s)
+	sc.readTemplates(s, o)
 	sc.readNodes(s, g)
 	sc.readPods(s, g, o)
 	sc.sumTemplates(s, g)
@@ -239,10 +239,11 @@ type traits struct {
 	startup           int64 // milliseconds; 0 when not stated
 	single, stateful  bool
 	critical, daemon  bool
+	budgets           []policy.PDBID // that are counted
 }
 
 // readTemplates computes the traits of every template.
-func (sc *Scratch) readTemplates(s *policy.Snapshot) {
+func (sc *Scratch) readTemplates(s *policy.Snapshot, o Options) {
 	sc.restricted = sc.restricted[:0]
 	for i := range s.PDBs {
 		if s.PDBs[i].Healthy <= s.PDBs[i].Desired {
@@ -266,6 +267,7 @@ func (sc *Scratch) readTemplates(s *policy.Snapshot) {
 		x.daemon = t.DaemonSet || kind == policy.KindDaemonSet
 		x.single = !x.daemon && kind != policy.KindJob && replicas <= 1
 		x.priority = priority(t)
+		x.budgets = selecting(t, o)
 		x.critical = t.Critical || x.priority >= 0.75
 		x.penalty = t.OutagePenalty
 		if x.penalty < 0 {

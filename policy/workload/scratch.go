@@ -23,10 +23,11 @@ type Scratch struct {
 	counts, using []int32
 	weights       []int64 // of all pods, per group
 
-	// usable and spot are by node; pod lists run from heads[node] through
-	// next, and hold only pods that a budget selects.
+	// usable and spot are by node; lists of pods that a budget selects run from
+	// heads[node], 1 + an index in selected, through next.
 	usable, spot []bool
-	heads, next  []int32
+	heads        []int32
+	selected     []selectedPod
 
 	samples, ordered []sample
 	histogram        []int64 // of the samples' weight, by group and bucket
@@ -37,6 +38,13 @@ type Scratch struct {
 	onNode  []int32 // per budget, while one node is counted
 	touched []policy.PDBID
 	budgets []BudgetSpread
+}
+
+// A selectedPod is a pod that a budget selects. Next is 1 + the index of another one of
+// its node, 0 for none.
+type selectedPod struct {
+	template policy.TemplateID
+	next     int32
 }
 
 // A sample is a start-up time and how much it weighs.
@@ -66,7 +74,7 @@ func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
 	sc.counts, sc.using = scratch.Zeroed(sc.counts, g.N*templates), scratch.Zeroed(sc.using, g.N*templates)
 	sc.weights, sc.histogram = scratch.Zeroed(sc.weights, g.N), scratch.Zeroed(sc.histogram, g.N*buckets)
 	sc.heads, sc.samples = scratch.Zeroed(sc.heads, len(s.Nodes)), sc.samples[:0]
-	sc.next = scratch.Zeroed(sc.next, len(s.Pods))
+	sc.selected = sc.selected[:0]
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if p.Phase == policy.PodGone || p.Node < 0 || g.Of[p.Node] < 0 {
@@ -86,8 +94,9 @@ func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
 		if x.startup == 0 && p.ReadySince > p.Bound && p.Bound > 0 {
 			sc.sample(group, int64(p.ReadySince-p.Bound), x.weight)
 		}
-		if len(s.Templates[p.Template].PDBs) > 0 && !x.daemon {
-			sc.next[i], sc.heads[p.Node] = sc.heads[p.Node], int32(i)+1
+		if len(x.budgets) > 0 && !x.daemon {
+			sc.selected = append(sc.selected, selectedPod{p.Template, sc.heads[p.Node]})
+			sc.heads[p.Node] = int32(len(sc.selected))
 		}
 	}
 }
@@ -273,8 +282,8 @@ func (sc *Scratch) spreadBudgets(s *policy.Snapshot, g Groups, o Options) {
 			continue
 		}
 		sc.touched = sc.touched[:0]
-		for i := sc.heads[node]; i > 0; i = sc.next[i-1] {
-			for _, b := range selecting(&s.Templates[s.Pods[i-1].Template], o) {
+		for i := sc.heads[node]; i > 0; i = sc.selected[i-1].next {
+			for _, b := range sc.traits[sc.selected[i-1].template].budgets {
 				if sc.onNode[b] == 0 {
 					sc.touched = append(sc.touched, b)
 				}
