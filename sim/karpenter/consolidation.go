@@ -140,17 +140,17 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 // the next time with the pools it did not come to; a simulation comes to all.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
 	left := d.budgets.allowances()
-	turns := d.turns.of(c, d.candidates.used)
-	for at := range turns {
-		x := &turns[at]
+	used := d.candidates.used
+	for _, at := range d.turns.of(c, used) {
+		x := &used[at]
 		if left[x.Pool] == 0 {
 			constrained = true
 			continue
 		}
-		if !c.canPass(x) || d.outlook.hopeless(c, turns[at:at+1]) {
+		if !c.canPass(x) || d.outlook.hopeless(c, used[at:at+1]) {
 			continue
 		}
-		if cmd := d.compute(c, SingleNode, turns[at:at+1]); cmd != nil && c.approved(cmd) {
+		if cmd := d.compute(c, SingleNode, used[at:at+1]); cmd != nil && c.approved(cmd) {
 			return cmd, constrained
 		}
 	}
@@ -159,16 +159,21 @@ func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
 
 // A rotation lists candidates, one of each pool after the other.
 type rotation struct {
-	turns []Candidate
-	next  []int // by pool
+	turns  []int32
+	next   []int32 // by pool, the one that is listed next, -1 for none
+	follow []int32 // by candidate, the next one of its pool, -1 for none
 }
 
-// of returns the candidates, the pools by id: Karpenter's order among them is that of a
-// map.
-func (r *rotation) of(c *Cluster, candidates []Candidate) []Candidate {
-	r.turns, r.next = r.turns[:0], r.next[:0]
+// of returns the positions of candidates, the pools by id: Karpenter's order among them is
+// that of a map.
+func (r *rotation) of(c *Cluster, candidates []Candidate) []int32 {
+	r.turns, r.next, r.follow = r.turns[:0], r.next[:0], append(r.follow[:0], make([]int32, len(candidates))...)
 	for range c.Pools {
-		r.next = append(r.next, 0)
+		r.next = append(r.next, -1)
+	}
+	for at := len(candidates) - 1; at >= 0; at-- {
+		p := candidates[at].Pool
+		r.follow[at], r.next[p] = r.next[p], int32(at)
 	}
 	for len(r.turns) < len(candidates) {
 		for k := range c.Pools {
@@ -176,15 +181,9 @@ func (r *rotation) of(c *Cluster, candidates []Candidate) []Candidate {
 			if c.Turns != nil {
 				p = c.Turns[k]
 			}
-			at := r.next[p]
-			for at < len(candidates) && candidates[at].Pool != p {
-				at++
+			if at := r.next[p]; at >= 0 {
+				r.turns, r.next[p] = append(r.turns, at), r.follow[at]
 			}
-			if at < len(candidates) {
-				r.turns = append(r.turns, candidates[at])
-				at++
-			}
-			r.next[p] = at
 		}
 	}
 	return r.turns
