@@ -29,6 +29,7 @@ type Disruptor struct {
 // Next looks for something to do, beginning with method from. It returns a command
 // to validate, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
+	d.nodes.forget(c)
 	d.candidates.gather(c)
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {

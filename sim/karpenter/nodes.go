@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"math"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -17,6 +18,59 @@ type nodeOrder struct {
 	initialized int
 	going       []policy.NodeID
 	late        []policy.NodeID // not initialized
+	known       []orderedNode   // by node
+	after       []time.Duration // by pool: consolidateAfter where the pool consolidates, else 0
+}
+
+// An orderedNode is what is read of a node, as long as that is the same.
+type orderedNode struct {
+	part  part
+	pool  policy.PoolID
+	event policy.Time // the last of its pods
+	cpu   int64       // free
+}
+
+// A part is what a node is in simulations.
+type part uint8
+
+const (
+	unread part = iota
+	none
+	going
+	late        // takes pods once it is initialized
+	initialized // takes pods
+)
+
+// forget has the nodes read anew that may have changed.
+func (o *nodeOrder) forget(c *Cluster) {
+	for len(o.known) < len(c.Nodes) {
+		o.known = append(o.known, orderedNode{})
+	}
+	if !c.Tracked {
+		clear(o.known)
+	}
+	for _, id := range c.Changed {
+		o.known[id].part = unread
+	}
+}
+
+// about returns what is read of a node.
+func (o *nodeOrder) about(c *Cluster, id policy.NodeID) *orderedNode {
+	x := &o.known[id]
+	if x.part != unread {
+		return x
+	}
+	n := &c.Nodes[id]
+	*x = orderedNode{none, n.Pool, c.View.LastPodEvent(id), c.Space.Free(id).CPU}
+	switch {
+	case deleting(n):
+		x.part = going
+	case n.Usable():
+		x.part = initialized
+	case n.Live() && n.Phase < policy.NodeInitialized:
+		x.part = late
+	}
+	return x
 }
 
 // read fills the order in which existing nodes are tried: those that take pods,
@@ -29,19 +83,21 @@ func (o *nodeOrder) read(c *Cluster) {
 		o.place[i] = -1
 	}
 	o.readTemplates(c)
+	o.readPools(c)
+	o.forget(c)
 	for _, id := range c.Order {
-		switch n := &c.Nodes[id]; {
-		case deleting(n):
+		switch x := o.about(c, id); x.part {
+		case going:
 			o.going = append(o.going, id)
-		case n.Usable():
-			o.queue(c, n)
-		case n.Live() && n.Phase < policy.NodeInitialized:
+		case initialized:
+			o.queue(c, id)
+		case late:
 			o.late = append(o.late, id)
 		}
 	}
 	o.initialized = len(o.order)
 	for _, id := range o.late {
-		o.queue(c, &c.Nodes[id])
+		o.queue(c, id)
 	}
 }
 
@@ -65,13 +121,26 @@ func (o *nodeOrder) readTemplates(c *Cluster) {
 	}
 }
 
+// readPools reads how long nodes take no pods of candidates after pods came to them or
+// left them: see underConsolidateAfter.
+func (o *nodeOrder) readPools(c *Cluster) {
+	o.after = o.after[:0]
+	for p := range c.Pools {
+		after := time.Duration(0)
+		if c.managed(policy.PoolID(p)) && c.Consolidation[p] != policy.ConsolidateNever {
+			after = c.Pools[p].ConsolidateAfter
+		}
+		o.after = append(o.after, after)
+	}
+}
+
 // queue adds a node to the order where it has the CPU for a pod.
-func (o *nodeOrder) queue(c *Cluster, n *policy.Node) {
-	cpu := c.Space.Free(n.ID).CPU
-	if cpu < o.least {
+func (o *nodeOrder) queue(c *Cluster, id policy.NodeID) {
+	x := &o.known[id]
+	if x.cpu < o.least {
 		return
 	}
-	o.place[n.ID] = int32(len(o.order))
-	o.order, o.cpu = append(o.order, n.ID), append(o.cpu, cpu)
-	o.shut = append(o.shut, c.underConsolidateAfter(n))
+	o.place[id] = int32(len(o.order))
+	o.order, o.cpu = append(o.order, id), append(o.cpu, x.cpu)
+	o.shut = append(o.shut, x.part == initialized && x.pool >= 0 && c.Now.Sub(x.event) < o.after[x.pool])
 }
