@@ -239,7 +239,7 @@ type traits struct {
 	startup           int64 // milliseconds; 0 when not stated
 	single, stateful  bool
 	critical, daemon  bool
-	budgets           []policy.PDBID // that are counted
+	budgets           []policy.PDBID // that are counted; none of DaemonSets
 }
 
 // readTemplates computes the traits of every template.
@@ -267,7 +267,9 @@ func (sc *Scratch) readTemplates(s *policy.Snapshot, o Options) {
 		x.daemon = t.DaemonSet || kind == policy.KindDaemonSet
 		x.single = !x.daemon && kind != policy.KindJob && replicas <= 1
 		x.priority = priority(t)
-		x.budgets = selecting(t, o)
+		if !x.daemon {
+			x.budgets = selecting(t, o)
+		}
 		x.critical = t.Critical || x.priority >= 0.75
 		x.penalty = t.OutagePenalty
 		if x.penalty < 0 {

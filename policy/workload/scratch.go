@@ -23,11 +23,11 @@ type Scratch struct {
 	counts, using []int32
 	weights       []int64 // of all pods, per group
 
-	// usable and spot are by node; lists of pods that a budget selects run from
+	// usable and spot are by node; lists of the budgets of its pods run from
 	// heads[node], 1 + an index in selected, through next.
 	usable, spot []bool
 	heads        []int32
-	selected     []selectedPod
+	selected     []selection
 
 	samples, ordered []sample
 	histogram        []int64 // of the samples' weight, by group and bucket
@@ -40,11 +40,11 @@ type Scratch struct {
 	budgets []BudgetSpread
 }
 
-// A selectedPod is a pod that a budget selects. Next is 1 + the index of another one of
-// its node, 0 for none.
-type selectedPod struct {
-	template policy.TemplateID
-	next     int32
+// A selection is a budget that selects a pod. Next is 1 + the index of another selection
+// on the node of the pod, 0 for none.
+type selection struct {
+	budget policy.PDBID
+	next   int32
 }
 
 // A sample is a start-up time and how much it weighs.
@@ -94,8 +94,8 @@ func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
 		if x.startup == 0 && p.ReadySince > p.Bound && p.Bound > 0 {
 			sc.sample(group, int64(p.ReadySince-p.Bound), x.weight)
 		}
-		if len(x.budgets) > 0 && !x.daemon {
-			sc.selected = append(sc.selected, selectedPod{p.Template, sc.heads[p.Node]})
+		for _, b := range x.budgets {
+			sc.selected = append(sc.selected, selection{b, sc.heads[p.Node]})
 			sc.heads[p.Node] = int32(len(sc.selected))
 		}
 	}
@@ -283,12 +283,11 @@ func (sc *Scratch) spreadBudgets(s *policy.Snapshot, g Groups, o Options) {
 		}
 		sc.touched = sc.touched[:0]
 		for i := sc.heads[node]; i > 0; i = sc.selected[i-1].next {
-			for _, b := range sc.traits[sc.selected[i-1].template].budgets {
-				if sc.onNode[b] == 0 {
-					sc.touched = append(sc.touched, b)
-				}
-				sc.onNode[b]++
+			b := sc.selected[i-1].budget
+			if sc.onNode[b] == 0 {
+				sc.touched = append(sc.touched, b)
 			}
+			sc.onNode[b]++
 		}
 		for _, b := range sc.touched {
 			x, n := &sc.spread[int(g.Of[node])*budgets+int(b)], int(sc.onNode[b])
