@@ -122,3 +122,27 @@ func TestSearchedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestChangedNode looks again after a pod left a node: of nodes that are not listed as
+// changed nothing is read again, so that another's pod finds the room only where it is.
+func TestChangedNode(t *testing.T) {
+	f := newFixture(1)
+	m := f.sell(4, policy.OnDemand, 20)
+	f.node(0, m)
+	f.pod(2000)
+	f.node(0, m)
+	f.pod(1500)
+	f.pod(1500)
+	c := f.ready()
+	c.Tracked = true
+	var d karpenter.Disruptor
+	var state karpenter.ConsolidationState
+	wantNodes(t, "at first", d.Next(c, karpenter.SingleNode, &state))
+	c.Space.Unbind(&f.Pods[2], 1)
+	f.Pods[2].Phase, f.Pods[2].Node = policy.PodGone, policy.None
+	state.Mark(now)
+	wantNodes(t, "not listed", d.Next(c, karpenter.SingleNode, &state))
+	c.Changed = []policy.NodeID{1}
+	state.Mark(now)
+	wantNodes(t, "listed", d.Next(c, karpenter.SingleNode, &state), 0)
+}
