@@ -10,14 +10,16 @@ import (
 type occupancy struct {
 	s       *policy.Snapshot
 	pool    *policy.Pool
-	sp      *placement.Space
-	allowed []int32 // evictions left, by disruption budget
+	memory  *placement.Space // of space
+	sp      *placement.Space // it, once it is loaded
+	allowed []int32          // evictions left, by disruption budget
 }
 
-// space returns the space of the snapshot, made when it is first needed.
+// space returns the space of the snapshot, loaded when it is first needed.
 func (o *occupancy) space() *placement.Space {
 	if o.sp == nil {
-		o.sp = placement.FromSnapshot(o.s)
+		o.memory.Load(o.s)
+		o.sp = o.memory
 	}
 	return o.sp
 }

@@ -31,10 +31,12 @@ const (
 	ReasonWave policy.Reason = "wave"
 )
 
-// A Policy keeps pools on the cheapest machines that hold their pods.
+// A Policy keeps pools on the cheapest machines that hold their pods. It works in memory
+// of its own and serves one goroutine at a time.
 type Policy struct {
-	cfg  Config
-	name string
+	cfg   Config
+	name  string
+	space placement.Space // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.

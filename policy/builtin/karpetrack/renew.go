@@ -129,7 +129,7 @@ type renewal struct {
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
 	p := &s.Pools[id]
 	r := &renewal{e: e, s: s, plan: plan, pool: p, share: replan.Wanted(p), cover: billing.CoverageOf(s), memory: pm}
-	r.pods = occupancy{s: s, pool: p}
+	r.pods = occupancy{s: s, pool: p, memory: &e.space}
 	r.market = marketplace{s: s, pool: p, pods: &r.pods, headroom: placement.HeadroomOf(s, id)}
 	return r
 }

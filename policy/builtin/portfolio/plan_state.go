@@ -219,7 +219,8 @@ func (d *planState) lossOf(p *policy.Pod) float64 {
 // space returns the nodes and what runs on them.
 func (d *planState) space() *placement.Space {
 	if d.sp == nil {
-		d.sp = placement.FromSnapshot(d.s)
+		d.e.space.Load(d.s)
+		d.sp = &d.e.space
 	}
 	return d.sp
 }

@@ -35,7 +35,8 @@ type Policy struct {
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
 	shares     []float64       // by pool, of those that are not off
 
-	tags []placement.Tags // by pool
+	tags  []placement.Tags // by pool
+	space placement.Space  // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -72,6 +73,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			continue
 		}
 		d.decide()
+		d.sp = nil // the next pool's is loaded in its memory
 		if d.changed {
 			m = m.With(d.memory)
 		}

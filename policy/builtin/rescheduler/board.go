@@ -65,7 +65,8 @@ type step struct {
 }
 
 func newBoard(e *Policy, s *policy.Snapshot) *board {
-	b := &board{e: e, s: s, sp: placement.FromSnapshot(s), cover: billing.CoverageOf(s), full: make([]bool, len(s.Templates)), allowed: make([]int32, len(s.PDBs))}
+	e.space.Load(s)
+	b := &board{e: e, s: s, sp: &e.space, cover: billing.CoverageOf(s), full: make([]bool, len(s.Templates)), allowed: make([]int32, len(s.PDBs))}
 	for i := range s.PDBs {
 		b.allowed[i] = s.PDBs[i].Allowed
 	}

@@ -18,10 +18,12 @@ import (
 // there already.
 const ReasonFreeCapacity policy.Reason = "room"
 
-// A Policy empties on-demand nodes onto spot nodes.
+// A Policy empties on-demand nodes onto spot nodes. It works in memory of its own and
+// serves one goroutine at a time.
 type Policy struct {
-	cfg  Config
-	name string
+	cfg   Config
+	name  string
+	space placement.Space // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.
