@@ -122,6 +122,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		plan, t.memory = e.placer.Decide(e.given(&t), t.memory)
 		if e.cfg.Floor > 0 {
 			t.restore()
+			emptyOnly(s, plan.Steers)
 		}
 		t.calm(&plan)
 	} else {
@@ -130,6 +131,16 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	e.spread(&t, &plan)
 	t.account(&plan)
 	return plan, t.memory
+}
+
+// emptyOnly has provisioners remove empty nodes only: Karpenter would replace what is put
+// on demand for the floor by spot again.
+func emptyOnly(s *policy.Snapshot, steers []policy.Steer) {
+	for i := range steers {
+		if x := &steers[i]; s.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter {
+			x.EmptyOnly = true
+		}
+	}
 }
 
 // A turn is one decision on its way.

@@ -103,8 +103,10 @@ func numbers(t *testing.T, list string) []float64 {
 
 // TestStaysWithinBounds draws any values: the target lies within what the pool
 // allows, more is never bought because less is valued, and a pool without values
-// keeps its target.
+// keeps its target. No provisioner may put back on spot what stands on demand for the floor,
+// which is on by default.
 func TestStaysWithinBounds(t *testing.T) {
+	steered := 0
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
 		m := policytest.Memory(s).Draw(t, "memory")
@@ -121,6 +123,14 @@ func TestStaysWithinBounds(t *testing.T) {
 		if err := policytest.Check(s, &plan); err != nil {
 			t.Fatal(err)
 		}
+		for _, x := range plan.Steers {
+			if s.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter {
+				steered++
+				if !x.EmptyOnly {
+					t.Fatalf("Karpenter may consolidate nodes of %s that are in use", s.Pools[x.Pool].Name)
+				}
+			}
+		}
 		for i := range s.Pools {
 			pool := &s.Pools[i]
 			was, now := m.Pool(pool.Name), next.Pool(pool.Name)
@@ -136,6 +146,9 @@ func TestStaysWithinBounds(t *testing.T) {
 			}
 		}
 	})
+	if steered == 0 {
+		t.Error("no pool of Karpenter was steered")
+	}
 }
 
 func TestParameters(t *testing.T) {

@@ -17,14 +17,15 @@ import (
 //
 // which is what it costs if each node is emptied once in the time that a saving lasts,
 // as if it were lost, and if packing the pool closer has it meet shocks in full. Nor
-// may it where that would take a service down which no disruption budget protects, or
-// where capacity was paid for in advance, of which a provisioner knows nothing.
+// may it where that would take a service down which no disruption budget protects, where
+// capacity was paid for in advance, of which a provisioner knows nothing, or where a part
+// of the pool is to be on demand: it would replace that by spot again and again.
 func (d *planState) emptyOnly() bool {
 	if !d.consolidates() {
 		return false
 	}
 	paid := func(id policy.MarketID) bool { return d.e.cover.Covers(id) }
-	if slices.ContainsFunc(d.pool.Markets, paid) || d.unprotected() {
+	if d.share > 0 && d.share < 1 || slices.ContainsFunc(d.pool.Markets, paid) || d.unprotected() {
 		return true
 	}
 	nodes := float64(d.lossPerNode*float64(d.demand.CPU)) / 1000
