@@ -10,10 +10,10 @@ type wasting struct {
 	perPod float64
 }
 
-// A marketCost is what a node of a market costs, and what its resources are worth.
+// A marketCost is what a node of a market costs, and the value of its resources.
 type marketCost struct {
 	node  float64 // dollars an hour
-	worth *worth
+	value *resourceValue
 }
 
 // wastingNodes returns the nodes that may be emptied, in no order that says anything.
@@ -27,10 +27,10 @@ func (m *rebalance) wastingNodes() []wasting {
 			continue
 		}
 		x := &costs[n.Market]
-		if x.worth == nil {
-			*x = marketCost{m.keeping(n), m.worth(n)}
+		if x.value == nil {
+			*x = marketCost{m.prices.keeping(n), m.valueFor(n)}
 		}
-		waste := x.node - x.worth.of(m.e.pods.used(s, id))
+		waste := x.node - x.value.of(m.e.pods.used(s, id))
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}

@@ -20,23 +20,23 @@ import (
 // may it where that would take a service down which no disruption budget protects, where
 // capacity was paid for in advance, of which a provisioner knows nothing, or where a part
 // of the pool is to be on demand: it would replace that by spot again and again.
-func (d *planState) emptyOnly() bool {
-	if !d.consolidates() {
+func (g *steering) emptyOnly() bool {
+	if !g.consolidates() {
 		return false
 	}
-	paid := func(id policy.MarketID) bool { return d.e.cover.Covers(id) }
-	if d.share > 0 && d.share < 1 || slices.ContainsFunc(d.pool.Markets, paid) || d.unprotected() {
+	paid := func(id policy.MarketID) bool { return g.e.cover.Covers(id) }
+	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.unprotected() {
 		return true
 	}
-	nodes := float64(d.lossPerNode*float64(d.demand.CPU)) / 1000
-	shocks := float64(d.shockRate() * d.shock(d.memory.Shocks.Depth))
-	return !d.wastes(nodes/d.e.cfg.Holding.Hours() + shocks)
+	nodes := float64(g.losses.perNode*float64(g.demand.total.CPU)) / 1000
+	shocks := float64(g.reclaims.shockRate() * g.losses.shock(g.memory.Shocks.Depth))
+	return !g.wastes(nodes/g.e.cfg.Holding.Hours() + shocks)
 }
 
 // unprotected reports whether a service without a disruption budget has more pods on
 // one node of the pool than it can spare: a provisioner evicts them all at once.
-func (d *planState) unprotected() bool {
-	s := d.s
+func (g *steering) unprotected() bool {
+	s := g.s
 	spare := make([]int32, len(s.Templates)) // on one node
 	bare := false
 	for i := range s.Templates {
@@ -53,10 +53,10 @@ func (d *planState) unprotected() bool {
 	}
 	count := make([]int32, len(s.Templates))
 	for i := range s.Nodes {
-		if s.Nodes[i].Pool != d.pool.ID {
+		if s.Nodes[i].Pool != g.pool.ID {
 			continue
 		}
-		pods := d.e.pods.on(policy.NodeID(i))
+		pods := g.e.pods.on(policy.NodeID(i))
 		for _, p := range pods {
 			if p.phase == policy.PodTerminating {
 				continue
@@ -75,34 +75,34 @@ func (d *planState) unprotected() bool {
 // wastes reports whether the pool's nodes cost an hour more than so many dollars above
 // what their pods need. It counts what a node costs above the least part that a move has to save,
 // and above what it costs to move its pods: each is missed while it starts elsewhere,
-// at Disturbance times its own worth, however its workload is divided into pods.
-func (d *planState) wastes(dollars float64) bool {
-	s := d.s
+// at Disturbance times its own value, however its workload is divided into pods.
+func (g *steering) wastes(dollars float64) bool {
+	s := g.s
 	moves := make([]float64, len(s.Templates)) // of a pod, as long as it is missed
 	for i := range s.Templates {
 		startup := s.Templates[i].Startup
 		if startup == 0 {
 			startup = usualStartup
 		}
-		moves[i] = float64(d.e.cfg.Disturbance*d.e.values[i]) * (startup + restartDelay).Hours()
+		moves[i] = float64(g.e.cfg.Disturbance*g.e.losses.values[i]) * (startup + restartDelay).Hours()
 	}
 	sum := 0.0
-	worths := [...]worth{d.evaluate(false), d.evaluate(true)}
+	values := [...]resourceValue{g.prices.evaluate(false), g.prices.evaluate(true)}
 	for i := 0; i < len(s.Nodes) && sum <= dollars; i++ {
 		n := &s.Nodes[i]
-		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 {
+		if n.Pool != g.pool.ID || !n.Usable() || n.Market < 0 {
 			continue
 		}
 		used, move := policy.Resources{}, 0.0
-		for _, p := range d.e.pods.on(n.ID) {
+		for _, p := range g.e.pods.on(n.ID) {
 			if p.phase != policy.PodTerminating {
 				used = used.Plus(s.Templates[p.template].Requests)
 				move += moves[p.template]
 			}
 		}
-		spot := s.Markets[n.Market].Capacity == policy.Spot || d.share >= 1 // of what a node in its place would be
-		worth, cost := &worths[of(spot)], d.keeping(n)
-		sum += max(0, cost-worth.of(used)-float64(d.e.cfg.Edge*cost)-move/d.e.cfg.Holding.Hours())
+		spot := s.Markets[n.Market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
+		value, cost := &values[of(spot)], g.prices.keeping(n)
+		sum += max(0, cost-value.of(used)-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 	}
 	return sum > dollars
 }

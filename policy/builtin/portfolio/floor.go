@@ -31,7 +31,7 @@ func (m *rebalance) floorOf(offers []placement.Offer) floor {
 	list := m.e.nodeOffers[:0]
 	for i := range offers {
 		a := &offers[i].Allocatable
-		list = addUndominated(list, nodeOffer{m.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
+		list = addUndominated(list, nodeOffer{m.prices.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
 	}
 	m.e.nodeOffers = list
 	f := floor{known: true, gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}

@@ -45,7 +45,7 @@ func TestHopeless(t *testing.T) {
 		m := rebalance{planState: d}
 		m.begin(len(s.Nodes))
 		for _, id := range m.targets {
-			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.keeping(&s.Nodes[id]))}
+			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.prices.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)
 			if !m.place(&x) {
 				continue

@@ -81,7 +81,8 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 			g.targets = append(g.targets, n.ID)
 		}
 	}
-	g.costs = g.moveCosts()
+	g.costs = moveCostsOf(g.s, g.e)
+	g.risk = moveRisk{&g.poolContext, &g.reclaims, &g.costs}
 	g.findRoom()
 	if len(launches) == 0 {
 		return
@@ -114,11 +115,11 @@ func (g *guard) empties(n *policy.Node) bool {
 			g.e.move(g.podMove(&t, i, id))
 		}
 	}
-	added := g.riskSince(began, &g.costs)
-	if n.Market < 0 || added.workload < 0 || added.sum <= g.keeping(n) {
+	added := g.risk.since(began)
+	if n.Market < 0 || added.workload < 0 || added.sum <= g.prices.keeping(n) {
 		return true
 	}
-	g.refuse(n.ID, added.workload, added.group)
+	g.refusals.add(n.ID, added.workload, added.group)
 	g.e.undo(began)
 	for _, x := range g.slots[placed:] {
 		g.sp.Unbind(x.pod, x.at)
@@ -135,8 +136,8 @@ func (g *guard) empties(n *policy.Node) bool {
 // would take, else the last. It is None where nobody can tell.
 func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
-	for _, m := range g.selected() {
-		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.share <= 0 || !spot && g.share >= 1 {
+	for _, m := range g.steering.selected() {
+		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.choice.share <= 0 || !spot && g.choice.share >= 1 {
 			continue
 		}
 		if id = m; g.e.exposure.ChangeOf(w, 1, n.ID, m) <= 0 {
@@ -164,7 +165,7 @@ func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 		}
 		first := l.Markets[0]
 		l.Markets = slices.DeleteFunc(slices.Clone(l.Markets), func(id policy.MarketID) bool {
-			return id != first && g.riskInstead(there, id, &g.costs) > g.buying(id)
+			return id != first && g.risk.instead(there, id) > g.prices.buying(id)
 		})
 	}
 	return launches

@@ -77,12 +77,12 @@ func (m *rebalance) lossTogether(pods []policy.Pod) float64 {
 			continue
 		}
 		if m.s.Workloads[t.Workload].Kind == policy.KindJob {
-			loss += m.lossOf(&pods[i])
+			loss += m.e.losses.of(m.s, &pods[i])
 			continue
 		}
-		loss += m.e.missed(m.e.values[t.ID], m.e.minutes[t.ID])
+		loss += m.e.losses.missed(m.e.losses.values[t.ID], m.e.losses.minutes[t.ID])
 		if count[t.Workload]++; count[t.Workload] > max(0, m.costs.slack[t.Workload]) {
-			loss += float64(m.e.values[t.ID] * penaltyHours(t))
+			loss += float64(m.e.losses.values[t.ID] * penaltyHours(t))
 		}
 	}
 	return loss

@@ -7,27 +7,40 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// readJobs sums what the loss of each pod of a job costs in dollars: the work that
+// A jobs is what the loss of pods of jobs costs: the work that is done again, and the
+// penalty of a job that is late. all counts with each pod those of its gang that are lost
+// with it, gangs each pod once.
+type jobs struct {
+	*poolContext
+	reclaims *reclaims
+
+	// all is what the loss of every pod of a job would cost, in dollars, one node at a
+	// time; gangs is the same of each pod once, by the size of its gang.
+	all   float64
+	gangs []gangLosses
+}
+
+// read sums what the loss of each pod of a job costs in dollars: the work that
 // has to be done again, and where that makes its job late the penalty of that. With
 // a pod of a gang all of the gang is lost.
-func (d *planState) readJobs() {
-	d.readMates()
-	d.jobsAll, d.jobs = 0, d.jobs[:0]
-	if !slices.ContainsFunc(d.s.Templates, func(t policy.Template) bool { return d.ofJob(&t) }) {
+func (j *jobs) read() {
+	j.readMates()
+	j.all, j.gangs = 0, j.gangs[:0]
+	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return ofJob(j.s, &t) }) {
 		return
 	}
-	for i := range d.s.Pods {
-		p := &d.s.Pods[i]
-		if d.ofJob(&d.s.Templates[p.Template]) && d.holds(p) {
-			work, late := d.jobLoss(p)
-			gang := d.s.Templates[p.Template].Gang
+	for i := range j.s.Pods {
+		p := &j.s.Pods[i]
+		if ofJob(j.s, &j.s.Templates[p.Template]) && j.holds(p) {
+			work, late := j.loss(p)
+			gang := j.s.Templates[p.Template].Gang
 			if gang == 0 {
 				work, late = work+late, 0
 			} else {
-				d.addJob(0, late)
+				j.add(0, late)
 			}
-			d.jobsAll += float64(work*d.lostWith(p)) + late
-			d.addJob(gang, work)
+			j.all += float64(work*j.lostWith(p)) + late
+			j.add(gang, work)
 		}
 	}
 }
@@ -39,81 +52,81 @@ type gangLosses struct {
 	loss float64 // dollars
 }
 
-func (d *planState) addJob(gang int32, loss float64) {
-	k := slices.IndexFunc(d.jobs, func(g gangLosses) bool { return g.size == gang })
+func (j *jobs) add(gang int32, loss float64) {
+	k := slices.IndexFunc(j.gangs, func(g gangLosses) bool { return g.size == gang })
 	if k < 0 {
-		k = len(d.jobs)
-		d.jobs = append(d.jobs, gangLosses{size: gang})
+		k = len(j.gangs)
+		j.gangs = append(j.gangs, gangLosses{size: gang})
 	}
-	d.jobs[k].loss += loss
+	j.gangs[k].loss += loss
 }
 
-// shockOfJobs returns what it costs in dollars when the part q of all pods goes at
+// shock returns what it costs in dollars when the part q of all pods goes at
 // once: of pods on their own that part, and of a gang all if it is likely to be met.
-func (d *planState) shockOfJobs(q float64) float64 {
+func (j *jobs) shock(q float64) float64 {
 	sum := 0.0
-	for _, g := range d.jobs {
+	for _, g := range j.gangs {
 		sum += float64(g.loss * min(1, float64(q*float64(max(g.size, 1)))))
 	}
 	return sum
 }
 
 // readMates counts the pods of gangs by node and template.
-func (d *planState) readMates() {
-	clear(d.e.mates)
-	if !slices.ContainsFunc(d.s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
+func (j *jobs) readMates() {
+	clear(j.e.mates)
+	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
 		return
 	}
-	for i := range d.s.Pods {
-		if p := &d.s.Pods[i]; p.Node >= 0 && p.Phase != policy.PodGone && d.s.Templates[p.Template].Gang > 0 {
-			d.e.mates[int64(p.Node)<<32|int64(p.Template)]++
+	for i := range j.s.Pods {
+		if p := &j.s.Pods[i]; p.Node >= 0 && p.Phase != policy.PodGone && j.s.Templates[p.Template].Gang > 0 {
+			j.e.mates[int64(p.Node)<<32|int64(p.Template)]++
 		}
 	}
 }
 
 // lostWith returns how many pods are lost with p, p counted, of which those that
 // share its node are shared out: so a node with pods of a gang loses the gang once.
-func (d *planState) lostWith(p *policy.Pod) float64 {
-	gang := d.s.Templates[p.Template].Gang
+func (j *jobs) lostWith(p *policy.Pod) float64 {
+	gang := j.s.Templates[p.Template].Gang
 	if gang == 0 {
 		return 1
 	}
 	mates := int32(1)
-	if n := d.s.Pods[p.ID].Node; n >= 0 {
-		mates = max(d.e.mates[int64(n)<<32|int64(p.Template)], 1)
+	if n := j.s.Pods[p.ID].Node; n >= 0 {
+		mates = max(j.e.mates[int64(n)<<32|int64(p.Template)], 1)
 	}
 	return float64(max(gang, mates)) / float64(mates)
 }
 
 // ofJob reports whether pods of t belong to a job.
-func (d *planState) ofJob(t *policy.Template) bool {
+func ofJob(s *policy.Snapshot, t *policy.Template) bool {
 	w := t.Workload
-	return w >= 0 && d.s.Workloads[w].Kind == policy.KindJob
+	return w >= 0 && s.Workloads[w].Kind == policy.KindJob
 }
 
-// jobLoss returns what a loss of p, a pod of a job, at an instant of its whole run
+// loss returns what a loss of p, a pod of a job, at an instant of its whole run
 // that nobody knows costs in dollars: its own work, and that its job is late. Work that is not made safe has to be done
 // again; lost again and again that takes (exp(hI)-1)/h for an interval I at a
 // hazard h.
-func (d *planState) jobLoss(p *policy.Pod) (work, delay float64) {
-	t := &d.s.Templates[p.Template]
-	w, value := &d.s.Workloads[t.Workload], d.e.values[p.Template]
-	run, age := d.run(p)
+func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
+	t := &j.s.Templates[p.Template]
+	w, value := &j.s.Workloads[t.Workload], j.e.losses.values[p.Template]
+	run, age := j.run(p)
 	safe := run
 	if t.Checkpoint > 0 {
 		safe = min(run, t.Checkpoint.Hours())
 	}
-	h := max(d.hazard, 1e-9)
+	h := max(j.reclaims.hazard, 1e-9)
 	redo := safe / 2
 	// The loss of any node of a gang is a loss to all of it.
-	if x := min(float64(h*d.lostWith(p))*safe, 5); x > 1e-3 {
+	if x := min(float64(h*j.lostWith(p))*safe, 5); x > 1e-3 {
 		redo = float64((portable.Expm1(x)/x - 1) * safe / x)
 	}
 	work = float64(value * redo)
 	if w.Deadline == 0 || t.Checkpoint > 0 {
 		return work, 0
 	}
-	left := w.Deadline.Sub(d.s.Now).Hours() - (run - age)
+	left := w.Deadline.Sub(j.s.Now).Hours() - (run - age)
 	late := min(max((run-left)/run, 0), 1)
 	n := float64(max(w.Replicas, 1))
 	// One lost pod makes the job late, so that those after it add nothing.
@@ -124,11 +137,11 @@ func (d *planState) jobLoss(p *policy.Pod) (work, delay float64) {
 
 // run returns how long a pod of a job works in all, and has worked, in hours. What
 // nobody stated is taken to be as long again as it has been.
-func (d *planState) run(p *policy.Pod) (all, age float64) {
+func (j *jobs) run(p *policy.Pod) (all, age float64) {
 	if p.Phase == policy.PodReady {
-		age = d.s.Now.Sub(p.ReadySince).Hours()
+		age = j.s.Now.Sub(p.ReadySince).Hours()
 	}
-	all = d.s.Templates[p.Template].Duration.Hours()
+	all = j.s.Templates[p.Template].Duration.Hours()
 	if all == 0 {
 		all = max(float64(2*age), 1)
 	}
@@ -137,64 +150,28 @@ func (d *planState) run(p *policy.Pod) (all, age float64) {
 
 // redone returns what it costs in dollars to move pods that are at work: what is
 // not made safe is done again, and may then be late.
-func (d *planState) redone(pods []policy.Pod) float64 {
+func (j *jobs) redone(pods []policy.Pod) float64 {
 	sum := 0.0
 	for i := range pods {
-		if d.ofJob(&d.s.Templates[pods[i].Template]) {
-			sum += d.leaving(&pods[i])
+		if ofJob(j.s, &j.s.Templates[pods[i].Template]) {
+			sum += j.leaving(&pods[i])
 		}
 	}
 	return sum
 }
 
 // leaving returns what it costs in dollars to evict p, a pod of a job, now.
-func (d *planState) leaving(p *policy.Pod) float64 {
-	t := &d.s.Templates[p.Template]
-	w, value := &d.s.Workloads[t.Workload], d.e.values[p.Template]
-	run, lost := d.run(p)
-	left := w.Deadline.Sub(d.s.Now).Hours() - (run - lost)
+func (j *jobs) leaving(p *policy.Pod) float64 {
+	t := &j.s.Templates[p.Template]
+	w, value := &j.s.Workloads[t.Workload], j.e.losses.values[p.Template]
+	run, lost := j.run(p)
+	left := w.Deadline.Sub(j.s.Now).Hours() - (run - lost)
 	if t.Checkpoint > 0 {
 		lost = min(lost, t.Checkpoint.Hours()/2)
 	}
-	cost := float64(float64(value*lost) * d.lostWith(p))
+	cost := float64(float64(value*lost) * j.lostWith(p))
 	if w.Deadline != 0 && left >= 0 && left < lost+restartDelay.Hours() {
 		cost += float64(value*float64(max(w.Replicas, 1))) * penaltyHours(t)
 	}
 	return cost
-}
-
-// resting returns the names of the nodes that are not emptied for the sake of the
-// share: those whose jobs would lose more than they are expected to lose, or to
-// cost, where they are, and those that were paid for in advance.
-func (d *planState) resting() []string {
-	s := d.s
-	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Node < 0 || !d.ofJob(&d.s.Templates[p.Template]) || !d.holds(p) {
-			continue
-		}
-		run, age := d.run(p)
-		cost := d.leaving(p)
-		leave[p.Node] += cost
-		if n := &s.Nodes[p.Node]; n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot {
-			hazard := max(d.hazard, s.Markets[n.Market].Forecast.Hazard)
-			stay[p.Node] -= float64(portable.Expm1(-float64(hazard*(run-age))) * cost)
-		}
-	}
-	var names []string
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; leave[i] > 0 && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot {
-			stay[i] = float64(d.keeping(n)*d.saving) * d.e.cfg.Holding.Hours()
-		}
-		if leave[i] > stay[i] || d.paid(&s.Nodes[i]) {
-			names = append(names, s.Nodes[i].Name)
-		}
-	}
-	return names
-}
-
-// paid reports whether nothing is saved by giving n back.
-func (d *planState) paid(n *policy.Node) bool {
-	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) && d.e.cover.Saving(n.Market) == 0
 }

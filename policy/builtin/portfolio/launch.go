@@ -40,12 +40,12 @@ const alike = 1.05
 // replaces a node under notice is bought wherever it is to be had.
 func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
 	first := m.offers[b.Offers[0]].Market
-	more := m.buying(id) - m.buying(first)
+	more := m.prices.buying(id) - m.prices.buying(first)
 	alikeOnly := m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0
 	switch {
 	case t.node.Recommended != 0 && id == t.node.Market:
 		return false // it is the market that is advised against
-	case alikeOnly && more > m.buying(first)*(alike-1):
+	case alikeOnly && more > m.prices.buying(first)*(alike-1):
 		return false
 	case t.before == 0:
 		return true
@@ -71,7 +71,7 @@ func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) fl
 	for _, k := range b.Pods {
 		there = append(there, m.podMove(t, t.index[k], t.to[t.index[k]]))
 	}
-	return m.riskInstead(there, id, &m.costs)
+	return m.risk.instead(there, id)
 }
 
 // stand lets a node of offer o stand in the space, and returns its id there.

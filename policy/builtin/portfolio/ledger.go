@@ -18,34 +18,31 @@ const (
 	probeLongest = 24 * time.Hour
 )
 
-// readHeld counts our nodes in every market.
-func (d *planState) readHeld() {
-	s := d.s
-	d.held = make([]int, len(s.Markets))
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Market >= 0 && n.Phase != policy.NodeGone {
-			d.held[n.Market]++
-		}
-	}
+// A ledger is how many nodes the markets of a pool are believed to have. held counts the
+// cluster's nodes by market, those on their way in and out and those that the plan buys
+// too. The memory has at most one depth for each market, ascending by name.
+type ledger struct {
+	*poolContext
+	held []int
 }
 
-// readLedger notes what the refusals since
+// read notes what the refusals since
 // the last decision say of the depth of a market. One that refuses while it runs
 // nodes of ours is full: what we hold is its depth. One that refuses and runs none
 // is short of capacity, which passes within hours, and says nothing of its depth.
-func (d *planState) readLedger() {
-	s := d.s
-	d.readHeld()
-	depths := make([]policy.Depth, 0, len(d.memory.Depths))
+func (l *ledger) read() {
+	s := l.s
+	l.readHeld()
+	depths := make([]policy.Depth, 0, len(l.memory.Depths))
 	changed := false
-	for _, id := range d.pool.Markets {
+	for _, id := range l.pool.Markets {
 		m := &s.Markets[id]
 		at := m.Experience.Refused
 		if m.Capacity != policy.Spot || at == 0 {
 			continue
 		}
-		x, known := d.depth(m.Name)
-		switch held := d.held[id]; {
+		x, known := l.depth(m.Name)
+		switch held := l.held[id]; {
 		case known && held > x.Nodes && at <= x.Refused:
 			changed = true // it is deeper than it was
 			continue
@@ -66,61 +63,72 @@ func (d *planState) readLedger() {
 		}
 		depths = append(depths, x)
 	}
-	if changed || len(depths) != len(d.memory.Depths) {
+	if changed || len(depths) != len(l.memory.Depths) {
 		slices.SortFunc(depths, func(a, b policy.Depth) int { return cmp.Compare(a.Market, b.Market) })
-		d.memory.Depths, d.changed = depths, true
+		l.memory.Depths, l.changed = depths, true
+	}
+}
+
+// readHeld counts our nodes in every market.
+func (l *ledger) readHeld() {
+	s := l.s
+	l.held = make([]int, len(s.Markets))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Market >= 0 && n.Phase != policy.NodeGone {
+			l.held[n.Market]++
+		}
 	}
 }
 
 // depth returns what is believed of the market called name.
-func (d *planState) depth(name string) (policy.Depth, bool) {
-	i, ok := slices.BinarySearchFunc(d.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
+func (l *ledger) depth(name string) (policy.Depth, bool) {
+	i, ok := slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
 	if !ok {
 		return policy.Depth{}, false
 	}
-	return d.memory.Depths[i], true
+	return l.memory.Depths[i], true
 }
 
 // depthLeft returns how many more nodes market id is believed to have: as many as we
 // hold less there than when it was full, one where it is to be asked again, and no
 // end of them where nothing is known.
-func (d *planState) depthLeft(id policy.MarketID) int {
-	m := &d.s.Markets[id]
-	x, known := d.depth(m.Name)
+func (l *ledger) depthLeft(id policy.MarketID) int {
+	m := &l.s.Markets[id]
+	x, known := l.depth(m.Name)
 	probes := 0
 	switch refused := m.Experience.Refused; {
 	case !m.Offered:
 		return 0
-	case m.Capacity != policy.Spot && refused != 0 && d.s.Now.Sub(refused) < probeFirst:
+	case m.Capacity != policy.Spot && refused != 0 && l.s.Now.Sub(refused) < probeFirst:
 		return 0
-	case m.Capacity != policy.Spot || !known || x.Nodes == 0 && d.s.Now >= x.Until:
+	case m.Capacity != policy.Spot || !known || x.Nodes == 0 && l.s.Now >= x.Until:
 		return math.MaxInt
-	case d.s.Now >= x.Until:
+	case l.s.Now >= x.Until:
 		probes = 1
 	}
-	return x.Nodes + probes - d.held[id]
+	return x.Nodes + probes - l.held[id]
 }
 
 // outpriced reports whether market id is an auction whose nodes cost more than they
 // do on demand.
-func (d *planState) outpriced(id policy.MarketID) bool {
-	m := &d.s.Markets[id]
+func (l *ledger) outpriced(id policy.MarketID) bool {
+	m := &l.s.Markets[id]
 	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
 }
 
 // closed reports by market which are believed to have no node. Where all spot of the
 // pool is full, what we hold there still says what the demand costs on spot, so that
 // these count as open: a pool does not leave spot because it has all of it.
-func (d *planState) closed() []bool {
-	closed, full, open := make([]bool, len(d.s.Markets)), []policy.MarketID(nil), false
-	for _, id := range d.pool.Markets {
-		m := &d.s.Markets[id]
-		closed[id] = d.depthLeft(id) <= 0
+func (l *ledger) closed() []bool {
+	closed, full, open := make([]bool, len(l.s.Markets)), []policy.MarketID(nil), false
+	for _, id := range l.pool.Markets {
+		m := &l.s.Markets[id]
+		closed[id] = l.depthLeft(id) <= 0
 		switch {
 		case m.Capacity != policy.Spot || !m.Offered:
 		case !closed[id]:
 			open = true
-		case d.held[id] > 0:
+		case l.held[id] > 0:
 			full = append(full, id)
 		}
 	}

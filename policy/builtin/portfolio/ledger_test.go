@@ -16,7 +16,7 @@ func TestLedger(t *testing.T) {
 	s := &policy.Snapshot{Now: policy.Time(time.Hour.Milliseconds())}
 	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}}
 	s.Markets = []policy.Market{{Name: "spot", Capacity: policy.Spot, Offered: true}}
-	d := &planState{s: s, pool: &s.Pools[0]}
+	l := ledger{poolContext: &poolContext{s: s, pool: &s.Pools[0]}}
 	step := func(after time.Duration, nodes int, refused bool, want int) {
 		t.Helper()
 		s.Now = s.Now.Add(after)
@@ -24,8 +24,8 @@ func TestLedger(t *testing.T) {
 		if refused {
 			s.Markets[0].Experience.Refused = s.Now
 		}
-		d.readLedger()
-		if got := d.depthLeft(0); got != want {
+		l.read()
+		if got := l.depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: room for %d, want %d", nodes, refused, got, want)
 		}
 	}
@@ -40,7 +40,7 @@ func TestLedger(t *testing.T) {
 	step(probeFirst, 3, false, 0)
 	step(probeFirst, 3, false, 1)
 	step(time.Minute, 4, false, free)
-	if len(d.memory.Depths) != 0 {
-		t.Errorf("a market that was deeper than believed is remembered: %v", d.memory.Depths)
+	if len(l.memory.Depths) != 0 {
+		t.Errorf("a market that was deeper than believed is remembered: %v", l.memory.Depths)
 	}
 }

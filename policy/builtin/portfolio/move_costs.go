@@ -15,15 +15,14 @@ type moveCosts struct {
 	penalty []float64 // for a pod that may not be missing and is
 }
 
-// moveCosts reads what it costs that pods are moved which are ready now. A pod is missed
+// moveCostsOf reads what it costs that pods are moved which are ready now. A pod is missed
 // until it serves elsewhere, and where its workload can spare none that is an outage.
-func (d *planState) moveCosts() moveCosts {
-	s := d.s
+func moveCostsOf(s *policy.Snapshot, e *Policy) moveCosts {
 	n := len(s.Workloads)
 	c := moveCosts{each: make([]float64, n), slack: make([]int32, n), penalty: make([]float64, n)}
 	minutes, ready := make([]float64, n), make([]int32, n)
-	for i := range d.e.pods.all {
-		p := &d.e.pods.all[i]
+	for i := range e.pods.all {
+		p := &e.pods.all[i]
 		if !p.bound || p.daemon || p.phase != policy.PodReady {
 			continue
 		}
@@ -40,7 +39,7 @@ func (d *planState) moveCosts() moveCosts {
 		if w < 0 {
 			continue
 		}
-		value := d.e.values[t.ID]
+		value := e.losses.values[t.ID]
 		if t.Startup > 0 {
 			minutes[w] = (t.Startup + restartDelay).Minutes()
 		}
@@ -52,7 +51,7 @@ func (d *planState) moveCosts() moveCosts {
 			c.penalty[w] = float64(value * penaltyHours(t))
 		}
 		c.slack[w] = ready[w] - workload.Required(s, t, s.Workloads[w].Replicas)
-		c.each[w] = d.e.missed(value, minutes[w])
+		c.each[w] = e.losses.missed(value, minutes[w])
 		if c.slack[w] < 1 {
 			c.each[w] += c.penalty[w]
 		}
@@ -63,11 +62,3 @@ func (d *planState) moveCosts() moveCosts {
 // restartDelay is what passes besides its start-up until an evicted pod serves
 // again elsewhere.
 const restartDelay = 20 * time.Second
-
-// missed returns what it costs in dollars that a pod worth so much an hour is missed for
-// so long: twice its value, as eval counts what was not served, and what a drain costs
-// besides. It depends on no other pod of the workload, so that the same capacity costs
-// the same in few pods and in many.
-func (e *Policy) missed(value, minutes float64) float64 {
-	return float64(value*minutes) * (2 + e.cfg.Disturbance) / 60
-}

@@ -26,6 +26,14 @@ const (
 	leavingCost = math.MinInt32 / 2
 )
 
+// A deletionOrder gives the pods of every node a deletion cost. It reads what the pool is
+// and what the plan empties already, and adds deletion costs to the plan alone.
+type deletionOrder struct {
+	*poolContext
+	prices *prices
+	share  float64
+}
+
 // A rankedNode is a node in the order in which nodes are kept as workloads shrink.
 type rankedNode struct {
 	node   policy.NodeID
@@ -38,17 +46,17 @@ type rankedNode struct {
 	stale  bool    // not all have it
 }
 
-// order gives the pods of every node a deletion cost, so that a workload that
+// plan gives the pods of every node a deletion cost, so that a workload that
 // shrinks leaves whole nodes and not a part of each: first those that cost most for
 // what such pods use of them. It is built up from what is kept longest, node by
 // node as nodes are bought, so that what is left is spread however much goes.
-func (d *planState) order() {
-	d.hurry()
-	list := d.ordered()
+func (o *deletionOrder) plan() {
+	o.hurry()
+	list := o.ordered()
 	if len(list) < 2 {
 		return
 	}
-	list = d.keep(list)
+	list = o.keep(list)
 	costs := numbered(list)
 	texts := make(map[float64]string) // of what nodes cost: that depends on their markets alone
 	for i := range list {
@@ -61,7 +69,7 @@ func (d *planState) order() {
 			cost = text(r.cost)
 			texts[r.cost] = cost
 		}
-		d.out.DeletionCosts = append(d.out.DeletionCosts, policy.DeletionCost{Node: r.node, Cost: costs[i], Why: policy.Why{
+		o.out.DeletionCosts = append(o.out.DeletionCosts, policy.DeletionCost{Node: r.node, Cost: costs[i], Why: policy.Why{
 			Reason: policy.ReasonCheaper, Before: policy.Dollars(r.cost), After: policy.Dollars(r.yields),
 			Text: "as workloads shrink " + strconv.Itoa(len(list)-1-i) + " of " + strconv.Itoa(len(list)) + " nodes go before it: it costs " +
 				cost + " an hour for pods that are worth " + text(r.yields) + " elsewhere",
@@ -70,44 +78,44 @@ func (d *planState) order() {
 }
 
 // hurry lets the pods of nodes that are on their way out go before all others.
-func (d *planState) hurry() {
-	s := d.s
+func (o *deletionOrder) hurry() {
+	s := o.s
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool != d.pool.ID || !n.Live() || n.ReclaimAt == 0 && n.ActedBy != policy.ActorUs {
+		if n.Pool != o.pool.ID || !n.Live() || n.ReclaimAt == 0 && n.ActedBy != policy.ActorUs {
 			continue
 		}
 		x := policy.DeletionCost{Node: n.ID, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
 		if slices.ContainsFunc(s.Pods, func(p policy.Pod) bool { return x.Ranks(s, &p) }) {
-			d.out.DeletionCosts = append(d.out.DeletionCosts, x)
+			o.out.DeletionCosts = append(o.out.DeletionCosts, x)
 		}
 	}
 }
 
 // ordered returns the nodes on which pods can be asked to go first, those that cost
 // least for what these use first.
-func (d *planState) ordered() []rankedNode {
-	s := d.s
-	worth := d.evaluate(d.share > 0)
-	worths, goes := make([]float64, len(s.Templates)), make([]bool, len(s.Templates))
+func (o *deletionOrder) ordered() []rankedNode {
+	s := o.s
+	value := o.prices.evaluate(o.share > 0)
+	values, goes := make([]float64, len(s.Templates)), make([]bool, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
-		worths[i], goes[i] = worth.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
+		values[i], goes[i] = value.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
 	}
 	list := make([]rankedNode, 0, len(s.Nodes))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 || n.ActedBy != policy.ActorNone || d.leaves(n.ID) {
+		if n.Pool != o.pool.ID || !n.Usable() || n.Market < 0 || n.ActedBy != policy.ActorNone || o.leaves(n.ID) {
 			continue
 		}
-		r := rankedNode{node: n.ID, cost: d.keeping(n)}
-		for _, p := range d.e.pods.on(n.ID) {
+		r := rankedNode{node: n.ID, cost: o.prices.keeping(n)}
+		for _, p := range o.e.pods.on(n.ID) {
 			switch {
 			case p.phase == policy.PodTerminating:
 			case goes[p.template] && !p.fixed:
-				r.add(p.cost, worths[p.template])
+				r.add(p.cost, values[p.template])
 			default:
-				r.stays += d.lossOf(&s.Pods[p.id]) / d.e.cfg.Holding.Hours()
+				r.stays += o.e.losses.of(o.s, &s.Pods[p.id]) / o.e.cfg.Holding.Hours()
 			}
 		}
 		if r.yields > 0 {
@@ -115,18 +123,18 @@ func (d *planState) ordered() []rankedNode {
 			list = append(list, r)
 		}
 	}
-	return d.sorted(list)
+	return o.sorted(list)
 }
 
 // sorted returns those of list that cost most for their pods, the cheapest of them first.
-func (d *planState) sorted(list []rankedNode) []rankedNode {
+func (o *deletionOrder) sorted(list []rankedNode) []rankedNode {
 	type place struct {
 		base     float64
 		rank, at int32
 	}
 	order := make([]place, len(list))
 	for i := range list {
-		order[i] = place{list[i].base, d.e.names.rank[list[i].node], int32(i)}
+		order[i] = place{list[i].base, o.e.names.rank[list[i].node], int32(i)}
 	}
 	slices.SortFunc(order, func(a, b place) int {
 		switch {
@@ -145,20 +153,15 @@ func (d *planState) sorted(list []rankedNode) []rankedNode {
 	return out
 }
 
-// leaves reports whether the plan empties a node already.
-func (d *planState) leaves(n policy.NodeID) bool {
-	return slices.ContainsFunc(d.out.Drains, func(x policy.Drain) bool { return x.Node == n })
-}
-
 // add counts a pod that is worth so many dollars an hour, and has a deletion cost.
-func (r *rankedNode) add(cost int32, worth float64) {
+func (r *rankedNode) add(cost int32, value float64) {
 	if r.pods > 0 && cost != r.held {
 		r.stale = true
 	}
 	if r.pods == 0 || cost < r.held {
 		r.held = cost
 	}
-	r.yields += worth
+	r.yields += value
 	r.pods++
 }
 
@@ -167,19 +170,18 @@ func (r *rankedNode) add(cost int32, worth float64) {
 // concentration among those before it. Where the pool states an exact share it is
 // one of the capacity type that brings those before it nearest to that, so that it
 // is kept however many nodes go.
-func (d *planState) keep(list []rankedNode) []rankedNode {
-	s, ratio := d.s, d.ratioBeside(list)
-	var c concentration
-	c.market, c.kind, c.zone = make([]float64, len(s.Markets)), make([]float64, len(s.Types)), make([]float64, len(s.Zones))
+func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
+	s, ratio := o.s, o.ratioBeside(list)
+	c := newConcentration(o.poolContext)
 	out := make([]rankedNode, 0, len(list))
 	batches := batched(s, list)
 	for range list {
 		b := cheapestBatch(batches, ratio, c.total)
 		p := pick{place: -1}
-		p.look(b, c.factor(d, b.market))
+		p.look(b, c.factor(b.market))
 		for n := range batches {
 			if b := &batches[n]; ratio.wants(b.market) && b.least(b.runs[0].base, b.factor(c.total)) <= p.least {
-				p.look(b, c.factor(d, b.market))
+				p.look(b, c.factor(b.market))
 			}
 		}
 		r := &list[p.place]
@@ -188,10 +190,10 @@ func (d *planState) keep(list []rankedNode) []rankedNode {
 		}
 		x := &s.Markets[s.Nodes[r.node].Market]
 		ratio.add(x.ID)
-		c.add(d, x.ID, 1)
+		c.add(x.ID, 1)
 		for n := range batches {
 			if b := &batches[n]; b.kind == x.Type || b.zone == x.Zone {
-				b.risk = c.risk(d, b.market)
+				b.risk = c.risk(b.market)
 			}
 		}
 		out = append(out, *r)
@@ -340,15 +342,15 @@ type ratio struct {
 
 // ratioBeside returns the ratio of the nodes of the pool that stay whatever goes:
 // those that are not in list.
-func (d *planState) ratioBeside(list []rankedNode) *ratio {
-	x := &ratio{s: d.s, pool: d.pool, unlimited: !d.pool.Share.Exact}
+func (o *deletionOrder) ratioBeside(list []rankedNode) *ratio {
+	x := &ratio{s: o.s, pool: o.pool, unlimited: !o.pool.Share.Exact}
 	if x.unlimited {
 		return x
 	}
-	h := share.Of(d.s, d.pool.ID)
+	h := share.Of(o.s, o.pool.ID)
 	x.spot, x.total = h.Spot, h.Spot+h.Fixed
 	for i := range list {
-		m := d.s.Nodes[list[i].node].Market
+		m := o.s.Nodes[list[i].node].Market
 		spot, size := x.of(m)
 		x.left[spot]++
 		x.size[spot] += size

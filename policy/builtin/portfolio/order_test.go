@@ -70,7 +70,8 @@ func TestOrderKeepsSpread(t *testing.T) {
 		text += "pod api " + n + " 3\n"
 	}
 	d := planStateOf(t, text)
-	list := d.keep(d.ordered())
+	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
+	list := order.keep(order.ordered())
 	zones := make([]int, len(d.s.Zones))
 	for k, r := range list {
 		zones[d.s.Markets[d.s.Nodes[r.node].Market].Zone]++
@@ -122,7 +123,8 @@ func TestOrderKeepsRatio(t *testing.T) {
 	}
 	d := planStateOf(t, text)
 	spot := 0.0
-	list := d.keep(d.ordered())
+	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
+	list := order.keep(order.ordered())
 	for k, r := range list {
 		if d.s.Markets[d.s.Nodes[r.node].Market].Capacity == policy.Spot {
 			spot++

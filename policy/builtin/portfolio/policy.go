@@ -1,8 +1,6 @@
 package portfolio
 
 import (
-	"slices"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -21,13 +19,7 @@ type Policy struct {
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
-	// By template: what the sudden loss of a pod costs in dollars, what a pod is
-	// worth an hour, and for how many minutes its workload is short of it.
-	losses, values, minutes []float64
-
-	// valueOf is what a pod is worth in the pool in hand by what it asks for: many
-	// templates ask for the same.
-	valueOf map[policy.Resources]float64
+	losses podLosses // of the pool in hand
 
 	pods       podIndex        // of the snapshot in hand
 	names      nameOrder       // of its nodes
@@ -44,7 +36,8 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	return &Policy{cfg: cfg, name: cfg.name(), valueOf: map[policy.Resources]float64{}, mates: map[int64]int32{}}, nil
+	losses := podLosses{disturbance: cfg.Disturbance, valueOf: map[policy.Resources]float64{}}
+	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
@@ -62,7 +55,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
 			states[i] = newPlanState(e, s, p, &plan, m.Pool(p.Name))
 			states[i].look()
-			e.shares[i] = states[i].share
+			e.shares[i] = states[i].choice.share
 		}
 	}
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
@@ -103,41 +96,4 @@ func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []poli
 		e.tags = make([]placement.Tags, len(s.Pools))
 	}
 	return e.tags[pool].OffersIn(s, pool, markets)
-}
-
-// keepWithin takes out of plan what breaks a limit of the pool among the launches and
-// drains from the given ones on, and says so.
-func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
-	d.out, d.refused = plan, nil
-	var bought []policy.Launch
-	var going []policy.Drain
-	others := plan.Launches[:launches:launches]
-	for _, l := range plan.Launches[launches:] {
-		if l.Pool == d.pool.ID {
-			bought = append(bought, l)
-		} else {
-			others = append(others, l)
-		}
-	}
-	left := plan.Drains[:drains:drains]
-	for _, x := range plan.Drains[drains:] {
-		if d.s.Nodes[x.Node].Pool == d.pool.ID {
-			going = append(going, x)
-		} else {
-			left = append(left, x)
-		}
-	}
-	if len(going) == 0 {
-		return
-	}
-	if slices.ContainsFunc(left[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
-		plan.Launches, plan.Drains = others, left
-		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
-			Reason: policy.ReasonInProgress, Text: "nodes that could be given back may have to take the pods of those that are emptied",
-		}})
-		return
-	}
-	bought, going, _ = d.within(bought, going)
-	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(left, going)
-	d.addRefused()
 }

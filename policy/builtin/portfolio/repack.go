@@ -29,6 +29,7 @@ type round struct {
 type rebalance struct {
 	*planState
 	round
+	risk    moveRisk
 	offers  []placement.Offer // those that trial takes: priced at what they cost with their risk
 	sorts   [2]sort           // on demand, and spot
 	floors  [2]floor          // of their offers, as far as they were asked for
@@ -46,7 +47,7 @@ type rebalance struct {
 // A sort is what the pool can buy on demand, or on spot.
 type sort struct {
 	offers []placement.Offer
-	worth  worth
+	value  resourceValue
 }
 
 // of returns the place of spot and of everything else in rebalance.sorts.
@@ -148,7 +149,8 @@ func (m *rebalance) survey() {
 		stays[i] = m.stays(&s.Templates[i])
 	}
 	m.pinned = make([]bool, len(s.Nodes))
-	m.costs = m.moveCosts()
+	m.costs = moveCostsOf(m.s, m.e)
+	m.risk = moveRisk{&m.poolContext, &m.reclaims, &m.costs}
 	for i := range m.e.pods.all {
 		p := &m.e.pods.all[i]
 		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template]) {
@@ -180,10 +182,10 @@ func (m *rebalance) brief(t *policy.Template) bool {
 	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
 }
 
-// worth returns what the resources of n are worth to the pool: on spot where a
+// valueFor returns what the resources of n are worth to the pool: on spot where a
 // node in its place would be that.
-func (m *rebalance) worth(n *policy.Node) *worth {
-	return &m.sorts[of(m.spotFor(n))].worth
+func (m *rebalance) valueFor(n *policy.Node) *resourceValue {
+	return &m.sorts[of(m.spotFor(n))].value
 }
 
 // spotFor reports whether a node in place of n is to be spot: whether the pool is
@@ -194,7 +196,7 @@ func (m *rebalance) spotFor(n *policy.Node) bool {
 	if m.isSpot(n) {
 		spot -= size
 	}
-	return spot+size/2 <= float64(m.share*total) && m.share > 0
+	return spot+size/2 <= float64(m.choice.share*total) && m.choice.share > 0
 }
 
 func (m *rebalance) isSpot(n *policy.Node) bool { return m.s.Markets[n.Market].Capacity == policy.Spot }
@@ -210,7 +212,7 @@ func (m *rebalance) evaluate() {
 		if spot {
 			capacity = policy.Spot
 		}
-		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), worth: m.planState.evaluate(spot)}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), value: m.prices.evaluate(spot)}
 	}
 	m.reprice()
 }
@@ -220,11 +222,11 @@ func (m *rebalance) evaluate() {
 func (m *rebalance) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
 	unit := make([]float64, len(s.Markets))
-	for _, r := range m.ranked {
+	for _, r := range m.prices.ranked {
 		unit[r.market] = r.unit
 	}
 	markets := slices.DeleteFunc(placement.MarketsOf(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
-		return unit[id] == 0 || m.outpriced(id) || m.depthLeft(id) <= 0 || !m.allows(id)
+		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.allows(id)
 	})
 	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
 	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
@@ -254,14 +256,14 @@ func (m *rebalance) allows(id policy.MarketID) bool {
 }
 
 // reprice gives the offers the prices that they have as the pool stands now: what
-// they cost and the risk of crowding.
+// they cost and the risk of concentration.
 func (m *rebalance) reprice() {
 	for k := range m.sorts {
-		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.depthLeft(o.Market) <= 0 })
+		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.ledger.depthLeft(o.Market) <= 0 })
 		m.sorts[k].offers = offers
 		for i := range offers {
 			o := &offers[i]
-			o.Price = policy.Dollars(m.buying(o.Market) * m.concentration.factor(m.planState, o.Market))
+			o.Price = policy.Dollars(m.prices.buying(o.Market) * m.concentration.factor(o.Market))
 		}
 		slices.SortStableFunc(offers, func(a, b placement.Offer) int {
 			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
@@ -303,10 +305,10 @@ func (m *rebalance) carryOut(t *trial) {
 
 // count adds nodes of a market to what the pool holds.
 func (m *rebalance) count(id policy.MarketID, n int) {
-	m.concentration.add(m.planState, id, float64(n))
+	m.concentration.add(id, float64(n))
 	m.e.cover.Add(id, n)
 	if n > 0 {
-		m.held[id] += n
+		m.ledger.held[id] += n
 	}
 	m.floors = [2]floor{}
 }

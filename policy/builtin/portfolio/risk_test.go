@@ -72,14 +72,14 @@ func TestShockIsBridged(t *testing.T) {
 func TestShockCounts(t *testing.T) {
 	d := planStateOf(t, sixteen)
 	d.memory.Shocks = policy.Shocks{}
-	d.meetShock(0.5)
+	d.reclaims.meetShock(0.5)
 	d.s.Now = d.s.Now.Add(30 * time.Minute)
-	d.meetShock(0.75)
+	d.reclaims.meetShock(0.75)
 	if x := d.memory.Shocks; x.Count != 1 || x.Depth != 0.75 {
 		t.Errorf("within an hour there are %v shocks as deep as %v", x.Count, x.Depth)
 	}
 	d.s.Now = d.memory.Shocks.At.Add(12 * time.Hour)
-	if got, want := d.shockRate(), 0.5*math.Ln2/12; math.Abs(got-want) > 1e-12 {
+	if got, want := d.reclaims.shockRate(), 0.5*math.Ln2/12; math.Abs(got-want) > 1e-12 {
 		t.Errorf("half a day later %v shocks an hour are expected, not %v", got, want)
 	}
 }
@@ -89,14 +89,14 @@ func TestShockCounts(t *testing.T) {
 func TestShockLoss(t *testing.T) {
 	d := planStateOf(t, sixteen)
 	late := 16 * 0.05 * 2.5 / 30
-	if got, want := d.shock(1), late+8*0.05*4; math.Abs(got-want) > 1e-9 {
+	if got, want := d.losses.shock(1), late+8*0.05*4; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the loss of all costs %v, not %v", got, want)
 	}
-	if got := d.shock(0.25); got >= late {
+	if got := d.losses.shock(0.25); got >= late {
 		t.Errorf("the loss of a quarter, which can be spared, costs %v", got)
 	}
-	if d.shock(0) != 0 {
-		t.Errorf("the loss of nothing costs %v", d.shock(0))
+	if d.losses.shock(0) != 0 {
+		t.Errorf("the loss of nothing costs %v", d.losses.shock(0))
 	}
 }
 
@@ -110,11 +110,11 @@ func TestJobLoss(t *testing.T) {
 	tmpl.Duration = 20 * time.Hour
 	p := &d.s.Pods[0]
 	p.ReadySince = d.s.Now
-	d.hazard = 1e-6
+	d.reclaims.hazard = 1e-6
 	if got := lossOf(d, p); math.Abs(got-0.05*10) > 1e-3 {
 		t.Errorf("at a small hazard the loss costs %v", got)
 	}
-	d.hazard = 0.1
+	d.reclaims.hazard = 0.1
 	if got := lossOf(d, p); got < 0.05*20 {
 		t.Errorf("at a large hazard the loss costs %v", got)
 	}
@@ -122,7 +122,7 @@ func TestJobLoss(t *testing.T) {
 	if got := lossOf(d, p); got > 0.05*0.6 {
 		t.Errorf("with a checkpoint every hour the loss costs %v", got)
 	}
-	tmpl.Checkpoint, d.hazard = 0, 1e-6
+	tmpl.Checkpoint, d.reclaims.hazard = 0, 1e-6
 	w.Deadline = d.s.Now.Add(23 * time.Hour)
 	if got, most := lossOf(d, p), 0.05*10.0; got <= most {
 		t.Errorf("a job that would be late loses %v only", got)
@@ -130,7 +130,7 @@ func TestJobLoss(t *testing.T) {
 }
 
 func lossOf(d *planState, p *policy.Pod) float64 {
-	work, late := d.jobLoss(p)
+	work, late := d.jobs.loss(p)
 	return work + late
 }
 
@@ -149,9 +149,9 @@ func TestGangLoss(t *testing.T) {
 			d.s.Pods[i].ReadySince = d.s.Now.Add(-3 * time.Hour)
 			nodes[d.s.Pods[i].Node] = true
 		}
-		d.hazard = 1e-9
-		d.readJobs()
-		sums[gang] = [3]float64{d.jobsAll / float64(len(nodes)), d.shockOfJobs(.5), d.redone(d.s.Pods[:1])}
+		d.reclaims.hazard = 1e-9
+		d.jobs.read()
+		sums[gang] = [3]float64{d.jobs.all / float64(len(nodes)), d.jobs.shock(.5), d.jobs.redone(d.s.Pods[:1])}
 		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 || gang == 0 && math.Abs(sums[0][0]-per*0.05*10) > 1e-3 {
 			t.Fatalf("%d pods on %d nodes lose %v a node on their own", len(d.s.Pods), len(nodes), sums[0][0])
 		}
@@ -203,11 +203,11 @@ func TestUnlike(t *testing.T) {
 		d.s.Markets[id].Forecast.Hazard = 3e-5
 	}
 	d.s.Markets[1].Experience.Reclaims, d.s.Markets[1].Experience.NodeHours = 10, 100
-	d.readHazard()
-	if want := (unlike + 10) / (unlike/3e-5 + 100); math.Abs(d.hazard-want) > 1e-12 {
-		t.Errorf("the hazard is %v, not %v", d.hazard, want)
+	d.reclaims.readHazard()
+	if want := (unlike + 10) / (unlike/3e-5 + 100); math.Abs(d.reclaims.hazard-want) > 1e-12 {
+		t.Errorf("the hazard is %v, not %v", d.reclaims.hazard, want)
 	}
-	if d.priceAt(1, d.hazard); d.e.costs[3] < 0.06+0.012*4 {
+	if d.prices.readAt(1, d.reclaims.hazard); d.e.costs[3] < 0.06+0.012*4 {
 		t.Errorf("the market that is not known costs %v", d.e.costs[3])
 	}
 }
@@ -224,8 +224,8 @@ pool web steer=1
 app queue 1 replicas=1
 node n1 web z a.4 `+market+`
 pod queue n1`)
-		if len(d.services) != want {
-			t.Errorf("on %s %d services can be lost, not %d", market, len(d.services), want)
+		if len(d.losses.services) != want {
+			t.Errorf("on %s %d services can be lost, not %d", market, len(d.losses.services), want)
 		}
 	}
 }
@@ -242,7 +242,7 @@ func TestJobsRest(t *testing.T) {
 			d.s.Pods[i].ReadySince = d.s.Now
 		}
 	}
-	d.hazard = 0.1
+	d.reclaims.hazard = 0.1
 	if got := d.resting(); len(got) != 3 || got[0] != "n2" {
 		t.Errorf("the nodes %v rest", got)
 	}

@@ -30,7 +30,7 @@ type trial struct {
 
 // try plans to empty n if that pays.
 func (m *rebalance) try(n *policy.Node) {
-	t := trial{node: n, before: policy.Dollars(m.keeping(n))}
+	t := trial{node: n, before: policy.Dollars(m.prices.keeping(n))}
 	switch {
 	case m.cannotPay(&t):
 	case !m.place(&t):
@@ -101,7 +101,7 @@ func (m *rebalance) settle(t *trial) bool {
 		for _, i := range t.index {
 			m.e.move(m.podMove(t, i, t.to[i]))
 		}
-		added := m.riskSince(t.began, &m.costs)
+		added := m.risk.since(t.began)
 		if t.risk = policy.Dollars(added.sum); m.pays(t) {
 			return true
 		}
@@ -109,7 +109,7 @@ func (m *rebalance) settle(t *trial) bool {
 		if added.workload < 0 {
 			return false
 		}
-		m.refuse(t.node.ID, added.workload, added.group)
+		m.refusals.add(t.node.ID, added.workload, added.group)
 		m.offers = slices.DeleteFunc(slices.Clone(m.offers), func(o placement.Offer) bool { return inGroup(m.s, added.group, o.Market) })
 	}
 	return false
@@ -174,7 +174,7 @@ func (m *rebalance) buy(t *trial) bool {
 		for _, k := range t.bins[i].Pods {
 			t.to[t.index[k]] = m.offers[t.bins[i].Offers[0]].Market
 		}
-		t.after += policy.Dollars(m.buying(m.offers[t.bins[i].Offers[0]].Market))
+		t.after += policy.Dollars(m.prices.buying(m.offers[t.bins[i].Offers[0]].Market))
 	}
 	return len(unplaced) == 0 && len(t.bins) <= splitMax
 }
@@ -188,10 +188,10 @@ func (m *rebalance) keepsShare(t *trial) bool {
 
 // away returns the distance of a pool that stands at x from its share, in units.
 func (m *rebalance) away(x placement.Balance) float64 {
-	if m.share >= 1 {
+	if m.choice.share >= 1 {
 		return 0 // it is on its way there, by whatever moves pay
 	}
-	return math.Abs(float64(m.share*float64(x.Total)) - float64(x.Spot))
+	return math.Abs(float64(m.choice.share*float64(x.Total)) - float64(x.Spot))
 }
 
 // balanceAfter returns where the pool stands after t.
@@ -222,14 +222,14 @@ func (m *rebalance) pays(t *trial) bool {
 	if saving < t.before.Times(edge) && m.recommended(t.node, t.pods) == 0 {
 		return false
 	}
-	cost := t.moving + t.after.Float()*overlapHours + m.redone(t.pods)
-	return m.worthOf(t) > cost
+	cost := t.moving + t.after.Float()*overlapHours + m.jobs.redone(t.pods)
+	return m.savings(t) > cost
 }
 
-// worthOf returns what t saves while the saving lasts, in dollars. What the
+// savings returns what t saves while the saving lasts, in dollars. What the
 // node's market asks above the best one is saved for long, the rest until the
 // demand is another.
-func (m *rebalance) worthOf(t *trial) float64 {
+func (m *rebalance) savings(t *trial) float64 {
 	return m.lasts(t.node, (t.before-t.after-t.risk).Float()) + m.recommended(t.node, t.pods)
 }
 
@@ -243,7 +243,7 @@ func (m *rebalance) lasts(n *policy.Node, saving float64) float64 {
 	if !m.isSpot(n) && m.spotFor(n) {
 		lasting = settled
 	}
-	premium := min(max(0, m.keeping(n)-m.worth(n).of(n.Allocatable.Minus(m.daemons))), saving)
+	premium := min(max(0, m.prices.keeping(n)-m.valueFor(n).of(n.Allocatable.Minus(m.demand.daemons))), saving)
 	return float64(premium*lasting.Hours()) + float64((saving-premium)*m.e.cfg.Holding.Hours())
 }
 

@@ -43,7 +43,7 @@ pod api n2 3`
 func TestLoss(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	pod := 102 * 0.05 * 2.5 / 60
-	if got := d.e.losses[0]; math.Abs(got-pod) > 1e-9 {
+	if got := d.e.losses.each[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
 	}
 	// One pod a core, four cores a node, a hundredth of a reclaim an hour.
@@ -60,54 +60,54 @@ func TestLoss(t *testing.T) {
 func TestLossOfSpare(t *testing.T) {
 	for budget, part := range map[string]float64{"pdb=0": 1, "pdb=1": 0.5, "pdb=2": 0} {
 		d := planStateOf(t, strings.ReplaceAll(twoMarkets, "pdb=2", budget))
-		want := d.e.missed(0.05, 2.5) + part*4*0.05
-		if got := d.e.losses[0]; math.Abs(got-want) > 1e-9 {
+		want := d.e.losses.missed(0.05, 2.5) + part*4*0.05
+		if got := d.e.losses.each[0]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("with %s the loss of a pod costs %v, not %v", budget, got, want)
 		}
 	}
 }
 
-// TestWorthByPool: a pod is worth its part of the cheapest node of the pool in hand,
+// TestValueByPool: a pod is worth its part of the cheapest node of the pool in hand,
 // whatever it was worth in the pool before.
-func TestWorthByPool(t *testing.T) {
+func TestValueByPool(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	dear := d.s.Pools[0]
 	dear.Markets = d.pool.Markets[:2]
 	d.s.Markets[0].Price, d.s.Markets[0].OnDemand = 400_000, 400_000
 	d.pool = &dear
-	d.readLosses()
-	if got := d.e.values[0]; math.Abs(got-0.10) > 1e-9 {
+	d.e.losses.read(d.s, d.pool)
+	if got := d.e.losses.values[0]; math.Abs(got-0.10) > 1e-9 {
 		t.Errorf("in the dear pool a pod is worth %v an hour, not 0.10", got)
 	}
 }
 
-// TestCrowd: all that the pool has stands in one market, so one more node there is
+// TestConcentration: all that the pool has stands in one market, so one more node there is
 // taken to be dearer by the three risks together.
-func TestCrowd(t *testing.T) {
+func TestConcentration(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	cfg := d.e.cfg
-	if got, want := d.concentration.factor(d, 3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
-		t.Errorf("the factor of the crowded market is %v, not %v", got, want)
+	if got, want := d.concentration.factor(3), 1+cfg.MarketRisk+cfg.TypeRisk+cfg.ZoneRisk; math.Abs(got-want) > 1e-9 {
+		t.Errorf("the factor of the market with all nodes is %v, not %v", got, want)
 	}
-	if got, want := d.concentration.factor(d, 1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
+	if got, want := d.concentration.factor(1), 1+cfg.TypeRisk; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the factor of the other market is %v, not %v", got, want)
 	}
-	if got := d.concentration.factor(d, 0); got != 1 {
+	if got := d.concentration.factor(0); got != 1 {
 		t.Errorf("the factor on demand is %v", got)
 	}
 }
 
-// TestWorth: no market sells a node for less than all that it offers is worth, and
+// TestResourceValue: no market sells a node for less than all that it offers is worth, and
 // the cheapest sells at that.
-func TestWorth(t *testing.T) {
+func TestResourceValue(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
-	w := d.evaluate(true)
+	v := d.prices.evaluate(true)
 	for _, m := range []policy.MarketID{1, 3} {
-		if got := w.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
+		if got := v.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
 			t.Errorf("market %d sells for %v what is worth %v", m, d.e.costs[m], got)
 		}
 	}
-	if got := w.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {
+	if got := v.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("the cheapest node is worth %v", got)
 	}
 }
@@ -123,8 +123,8 @@ func TestLargest(t *testing.T) {
 	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 16}, {big, 96, 66}, {big, 8, 8}} {
 		d := planStateOf(t, c.world)
 		d.e.cfg.Cores = c.cores
-		if got := d.largest(); got != c.want {
-			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.CPU/1000, got, c.cores, c.want)
+		if got := d.prices.largest(); got != c.want {
+			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.total.CPU/1000, got, c.cores, c.want)
 		}
 	}
 }
@@ -154,7 +154,7 @@ pod api n2 4`)
 		d.e.cfg.MarketRisk, d.e.cfg.TypeRisk, d.e.cfg.ZoneRisk = 0, 0, 0
 		d.e.exposure.Read(d.s)
 		got := false
-		for _, id := range d.selected() {
+		for _, id := range d.steering.selected() {
 			got = got || d.s.Markets[id].Name == full
 		}
 		if got != want {

@@ -8,16 +8,16 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// plainWorth is what evaluate returns, found over all markets.
-func plainWorth(d *planState, spot bool) worth {
-	best, most := worth{}, -1.0
+// plainValue is what evaluate returns, found over all markets.
+func plainValue(d *planState, spot bool) resourceValue {
+	best, most := resourceValue{}, -1.0
 	for _, ratio := range ratios {
 		least := -1.0
-		for _, r := range d.ranked {
+		for _, r := range d.prices.ranked {
 			m := &d.s.Markets[r.market]
-			a := d.freeCapacity(m.Type)
+			a := d.demand.freeCapacity(m.Type)
 			size := float64(a.CPU) + float64(ratio*float64(a.Memory))/(1<<20)
-			if d.demand.GPU > 0 {
+			if d.demand.total.GPU > 0 {
 				size = float64(a.GPU)
 			}
 			if m.Capacity == policy.Spot != spot || size <= 0 {
@@ -28,20 +28,20 @@ func plainWorth(d *planState, spot bool) worth {
 			}
 		}
 		least = max(least, 0)
-		w := worth{cpu: least, memory: float64(least*ratio) / (1 << 20)}
-		if d.demand.GPU > 0 {
-			w = worth{gpu: least}
+		w := resourceValue{cpu: least, memory: float64(least*ratio) / (1 << 20)}
+		if d.demand.total.GPU > 0 {
+			w = resourceValue{gpu: least}
 		}
-		if v := w.of(d.demand); v > most {
+		if v := w.of(d.demand.total); v > most {
 			best, most = w, v
 		}
 	}
 	return best
 }
 
-// TestAppraise compares what is found over the few markets that no other outdoes, and
+// TestEvaluate compares what is found over the few markets that no other outdoes, and
 // is kept, with the plain form, to the last bit; also after the costs have changed.
-func TestAppraise(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, err := New(DefaultConfig())
 		if err != nil {
@@ -63,13 +63,13 @@ func TestAppraise(t *testing.T) {
 			s.Markets, s.Pools[0].Markets = append(s.Markets, m), append(s.Pools[0].Markets, m.ID)
 		}
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
-		d.demand = policy.Resources{CPU: 3000, Memory: 20 << 30, GPU: rapid.Int64Range(0, 1).Draw(t, "gpus")}
-		d.daemons = policy.Resources{CPU: rapid.SampledFrom([]int64{0, 700}).Draw(t, "daemons")}
+		d.demand.total = policy.Resources{CPU: 3000, Memory: 20 << 30, GPU: rapid.Int64Range(0, 1).Draw(t, "gpus")}
+		d.demand.daemons = policy.Resources{CPU: rapid.SampledFrom([]int64{0, 700}).Draw(t, "daemons")}
 		for _, loss := range []float64{0, 0.5, 0.5, 3} {
-			for _, change := range []func(){func() { d.priceAt(loss, 0) }, d.rank, func() {}} {
+			for _, change := range []func(){func() { d.prices.readAt(loss, 0) }, d.prices.rank, func() {}} {
 				change()
 				for _, spot := range []bool{false, true} {
-					if got, want := d.evaluate(spot), plainWorth(d, spot); got != want {
+					if got, want := d.prices.evaluate(spot), plainValue(d, spot); got != want {
 						t.Fatalf("with a loss of %v, spot %t: %+v, want %+v", loss, spot, got, want)
 					}
 				}

@@ -22,7 +22,7 @@ func expectedLoss(d *planState, c *moveCosts) float64 {
 		}
 		add := func(g workload.Group) {
 			over := d.e.exposure.Pods(id, g) - max(0, c.slack[w])
-			sum += float64(max(0, over)) * c.penalty[w] * d.losses(g)
+			sum += float64(max(0, over)) * c.penalty[w] * d.reclaims.losses(g)
 		}
 		for m := range d.s.Markets {
 			add(workload.Group{Market: policy.MarketID(m), Zone: policy.None})
@@ -49,7 +49,8 @@ func TestRisk(t *testing.T) {
 		e.exposure.Read(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()
-		costs := d.moveCosts()
+		costs := moveCostsOf(s, e)
+		risk := moveRisk{&d.poolContext, &d.reclaims, &costs}
 		var moves []podMove
 		for i := range s.Pods {
 			p := &s.Pods[i]
@@ -67,10 +68,10 @@ func TestRisk(t *testing.T) {
 			}
 		}
 		before := expectedLoss(d, &costs)
-		added := d.risk(moves, &costs)
+		added := risk.of(moves)
 		after := expectedLoss(d, &costs)
 		near("the moves", added.sum, after-before)
-		if again := d.riskSince(0, &costs); again != added {
+		if again := risk.since(0); again != added {
 			t.Fatalf("the same moves put %+v at risk, then %+v", added, again)
 		}
 		switch {
@@ -80,14 +81,14 @@ func TestRisk(t *testing.T) {
 			fell++
 		}
 		to := policy.MarketID(rapid.IntRange(0, len(s.Markets)-1).Draw(t, "instead"))
-		got := d.riskInstead(moves, to, &costs)
+		got := risk.instead(moves, to)
 		near("what is taken back", expectedLoss(d, &costs), after)
 		e.undo(0)
 		near("what is taken back", expectedLoss(d, &costs), before)
 		for i := range moves {
 			moves[i].to = to
 		}
-		d.risk(moves, &costs)
+		risk.of(moves)
 		near("another market", got, expectedLoss(d, &costs)-after)
 	})
 	if grew == 0 || fell == 0 {

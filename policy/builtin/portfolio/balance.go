@@ -1,0 +1,89 @@
+package portfolio
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// shiftsMax is how often other nodes are sought for the share when none of those
+// found may go.
+const shiftsMax = 4
+
+// balance moves the pool towards its share where it stands away from it.
+func (d *planState) balance() {
+	if !placement.BalanceOf(d.s, d.pool.ID).Off(d.choice.share) {
+		return
+	}
+	if d.choice.share >= 1 && d.consolidates() {
+		return // to replace what is dear does the same, and weighs it
+	}
+	rest := d.resting()
+	var launches []policy.Launch
+	var drains []policy.Drain
+	var holds []policy.Hold
+	for range shiftsMax {
+		var stay []policy.NodeID
+		moved := len(d.e.moved)
+		launches, drains, holds = placement.Rebalance(d.s, nil, placement.RebalanceOptions{
+			Pool: d.pool.ID, Share: d.choice.share, DrainsMax: d.s.Disruptable(d.pool.ID, policy.Underutilized),
+			Reason: policy.ReasonShare, Text: "towards the wanted spot share",
+			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
+		})
+		if at := placement.BalanceOf(d.s, d.pool.ID); float64(at.Spot) < float64(d.choice.share*float64(at.Total)) {
+			break // a share is held as stated, and one that was chosen counts what can be lost
+		}
+		launches, drains, stay = d.within(launches, drains)
+		if len(stay) == 0 || len(drains) > 0 {
+			break
+		}
+		d.e.undo(moved)
+		for _, n := range stay {
+			rest = append(rest, d.s.Nodes[n].Name)
+		}
+	}
+	for i := range drains {
+		drains[i].Gentle = true
+	}
+	d.out.Launches = append(d.out.Launches, launches...)
+	d.out.Drains = append(d.out.Drains, drains...)
+	d.out.Holds = append(d.out.Holds, holds...)
+}
+
+// resting returns the names of the nodes that are not emptied for the sake of the
+// share: those whose jobs would lose more than they are expected to lose, or to
+// cost, where they are, and those that were paid for in advance.
+func (d *planState) resting() []string {
+	s := d.s
+	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Node < 0 || !ofJob(d.s, &d.s.Templates[p.Template]) || !d.holds(p) {
+			continue
+		}
+		run, age := d.jobs.run(p)
+		cost := d.jobs.leaving(p)
+		leave[p.Node] += cost
+		if n := &s.Nodes[p.Node]; n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot {
+			hazard := max(d.reclaims.hazard, s.Markets[n.Market].Forecast.Hazard)
+			stay[p.Node] -= float64(portable.Expm1(-float64(hazard*(run-age))) * cost)
+		}
+	}
+	var names []string
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; leave[i] > 0 && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot {
+			stay[i] = float64(d.prices.keeping(n)*d.choice.saving) * d.e.cfg.Holding.Hours()
+		}
+		if leave[i] > stay[i] || d.paid(&s.Nodes[i]) {
+			names = append(names, s.Nodes[i].Name)
+		}
+	}
+	return names
+}
+
+// paid reports whether nothing is saved by giving n back.
+func (d *planState) paid(n *policy.Node) bool {
+	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) && d.e.cover.Saving(n.Market) == 0
+}

@@ -1,0 +1,85 @@
+package portfolio
+
+import "github.com/spotter-dev/spotter/policy"
+
+// A demand is what the pods of a pool ask for, DaemonSets' left out. total is the sum of
+// what the pods counted in pods ask for.
+type demand struct {
+	*poolContext
+	total policy.Resources
+
+	// daemons is what the pods of DaemonSets ask for on a node, in the mean.
+	daemons policy.Resources
+
+	// pods counts those of the pool by template.
+	pods []int32
+
+	// lossAll is what the sudden loss of every one of them would cost, in dollars.
+	lossAll float64
+}
+
+// read sums what the pods of the pool ask for.
+func (d *demand) read() {
+	s := d.s
+	nodes := int64(0)
+	usable := make([]bool, len(s.Nodes))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Pool == d.pool.ID && n.Usable() {
+			usable[i] = true
+			nodes++
+		}
+	}
+	daemons := make([]int32, len(s.Templates))
+	d.pods = make([]int32, len(s.Templates))
+	for i := range d.e.pods.all {
+		p := &d.e.pods.all[i]
+		switch {
+		case p.phase == policy.PodGone || p.phase == policy.PodTerminating:
+		case p.daemon:
+			if p.bound && usable[p.at] {
+				daemons[p.template]++
+			}
+		case p.at >= 0 && s.Nodes[p.at].Pool == d.pool.ID || p.at < 0 && len(s.Pools) == 1:
+			d.pods[p.template]++
+			if ofJob(d.s, &s.Templates[p.template]) {
+				d.lossAll += d.e.losses.of(d.s, &s.Pods[i])
+			} else {
+				d.lossAll += d.e.losses.each[p.template]
+			}
+		}
+	}
+	for i := range s.Templates {
+		r := &s.Templates[i].Requests
+		d.total = d.total.Plus(r.Scale(int64(d.pods[i])))
+		d.daemons = d.daemons.Plus(r.Scale(int64(daemons[i])))
+	}
+	if nodes > 0 {
+		x := &d.daemons
+		*x = policy.Resources{CPU: x.CPU / nodes, Memory: x.Memory / nodes, Storage: x.Storage / nodes, GPU: x.GPU / nodes}
+	}
+}
+
+// lossPerCore returns what the loss of a node costs in dollars for each of its
+// cores: what the loss of every pod of the pool would cost, one node at a time.
+func (d *demand) lossPerCore() float64 {
+	if d.total.CPU == 0 {
+		return 0
+	}
+	return d.lossAll / (float64(d.total.CPU) / 1000)
+}
+
+// freeCapacity returns what a node of type t leaves to pods besides those of DaemonSets.
+func (d *demand) freeCapacity(t policy.TypeID) policy.Resources {
+	return d.s.Types[t].Allocatable.Minus(d.daemons)
+}
+
+// orIdle returns the demand, or what stands for it in a pool without pods.
+func (d *demand) orIdle() policy.Resources {
+	if d.total == (policy.Resources{}) {
+		return idleDemand
+	}
+	return d.total
+}
+
+// idleDemand stands for the demand of a pool without pods.
+var idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}

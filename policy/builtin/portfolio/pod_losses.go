@@ -1,0 +1,129 @@
+package portfolio
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A podLosses is what the sudden loss of one pod of each template costs. Slices are by
+// template, at the prices of the pool that was read last.
+type podLosses struct {
+	disturbance float64
+
+	// each is what the loss costs in dollars, values what a pod is worth an hour, and
+	// minutes for how long its workload is short of it.
+	each, values, minutes []float64
+
+	// valueOf is what a pod is worth by what it asks for: many templates ask for the same.
+	valueOf map[policy.Resources]float64
+}
+
+// read finds what the sudden loss of one pod of each template costs in
+// dollars. Its workload is short of it until it serves again elsewhere, which is
+// taken to cost what a drain may cost for it; besides there is the value of the
+// pod itself, twice as long as it is gone, the penalty of an outage where the
+// workload can spare none, and the work of a job that has to be done again.
+func (l *podLosses) read(s *policy.Snapshot, pool *policy.Pool) {
+	l.each = scratch.Zeroed(l.each, len(s.Templates))
+	l.values = scratch.Zeroed(l.values, len(s.Templates))
+	l.minutes = scratch.Zeroed(l.minutes, len(s.Templates))
+	clear(l.valueOf)
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		l.minutes[i] = (t.Startup + lossDelay).Minutes()
+		if t.Startup == 0 {
+			l.minutes[i] += usualStartup.Minutes()
+		}
+		value, known := l.valueOf[t.Requests]
+		if !known {
+			value = valueIn(s, pool, t.Requests)
+			l.valueOf[t.Requests] = value
+		}
+		l.values[i] = value
+	}
+	for i := range s.Templates {
+		l.each[i] = l.loss(s, &s.Templates[i], l.values[i], l.minutes[i])
+	}
+}
+
+// lossDelay is what passes besides a pod's start-up from the sudden loss of its
+// node until it serves elsewhere: until the loss is noticed and a node has come.
+// usualStartup is taken where a pod states none.
+const (
+	lossDelay    = 2 * time.Minute
+	usualStartup = 30 * time.Second
+)
+
+// loss returns what the sudden loss of one pod of t costs in dollars, but for the
+// work of a job, which depends on how long it has run.
+func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes float64) float64 {
+	if t.DaemonSet || t.Workload < 0 {
+		return 0
+	}
+	w := &s.Workloads[t.Workload]
+	if w.Kind == policy.KindJob {
+		return 0
+	}
+	loss := l.missed(value, minutes)
+	if slack := w.Replicas - workload.Required(s, t, w.Replicas); slack <= 1 {
+		loss += value * penaltyHours(t) * float64(2-max(slack, 0)) / 2
+	}
+	return loss
+}
+
+// of returns what the sudden loss of p would cost in dollars.
+func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
+	t := &s.Templates[p.Template]
+	loss := l.each[p.Template]
+	if t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindJob && p.Phase == policy.PodReady {
+		loss += l.values[p.Template] * s.Now.Sub(p.ReadySince).Hours()
+	}
+	return loss
+}
+
+// missed returns what it costs in dollars that a pod worth so much an hour is missed for
+// so long: twice its value, as eval counts what was not served, and what a drain costs
+// besides. It depends on no other pod of the workload, so that the same capacity costs
+// the same in few pods and in many.
+func (l *podLosses) missed(value, minutes float64) float64 {
+	return float64(value*minutes) * (2 + l.disturbance) / 60
+}
+
+// penaltyHours returns the hours of a pod's value that an outage costs.
+func penaltyHours(t *policy.Template) float64 {
+	switch {
+	case t.OutagePenalty >= 0:
+		return t.OutagePenalty
+	case strings.Contains(t.PriorityClass, "high"), strings.Contains(t.PriorityClass, "system"):
+		return 12
+	case strings.Contains(t.PriorityClass, "low"):
+		return 1
+	}
+	return 4
+}
+
+// valueIn returns what a pod that asks for r is worth an hour: its part of the
+// cheapest node on demand, be its price one that serves for comparison only.
+func valueIn(s *policy.Snapshot, pool *policy.Pool, r policy.Resources) float64 {
+	best := 0.0
+	for _, id := range pool.Markets {
+		m := &s.Markets[id]
+		if m.Capacity != policy.OnDemand || !m.Offered && !m.OnDemandModelled {
+			continue
+		}
+		price := m.Charge()
+		if !m.Offered {
+			price = m.OnDemand
+		}
+		if x := r.LargestShare(s.Types[m.Type].Allocatable); x <= 1 {
+			if v := x * price.Float(); best == 0 || v < best {
+				best = v
+			}
+		}
+	}
+	return best
+}

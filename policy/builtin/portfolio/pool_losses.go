@@ -1,0 +1,172 @@
+package portfolio
+
+import (
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A poolLosses is what the loss of nodes costs the pool, one at a time and many at once.
+// Every pod that stands in the pool counts once: one of a job in jobs, the others in the
+// service of its template. Pods of a service that can spare none, on a node that is not
+// spot, are not counted.
+type poolLosses struct {
+	*poolContext
+	demand *demand
+	jobs   *jobs
+
+	// services are the workloads with pods here, and serviceOf those of the templates,
+	// or None.
+	services  []service
+	serviceOf []int32
+
+	// anchors tells the templates of services that can spare no pod.
+	anchors []bool
+
+	// perNode is what the loss of one node costs; see ofNode.
+	perNode float64
+}
+
+// A service is what the loss of many nodes at once does to a workload of the
+// pool.
+type service struct {
+	pods    float64 // that stand in the pool
+	slack   float64 // of them that may be missing
+	even    bool    // its pods are spread over the capacity types by their own wish
+	value   float64 // of a pod, dollars an hour
+	minutes float64 // until a lost pod serves again
+	penalty float64 // dollars for each pod below what is required
+	rate    float64 // dollars an hour of an outage, instead
+}
+
+// loss returns what it costs in dollars when k pods go at once.
+func (v *service) loss(k float64) float64 {
+	cost := float64(float64(v.value*k)*v.minutes) / 30
+	short := k - v.slack
+	if short <= 0 {
+		return cost
+	}
+	if v.rate > 0 {
+		return cost + float64(v.rate*v.minutes)*min(1, short)/60
+	}
+	return cost + float64(v.penalty*short)
+}
+
+// read collects the services that have pods in the pool.
+func (l *poolLosses) read() {
+	s := l.s
+	pods := slices.Clone(l.demand.pods)
+	l.anchors = make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		l.anchors[i] = l.needsAll(&s.Templates[i])
+	}
+	for i := range s.Nodes {
+		if !l.fixed(&s.Nodes[i]) {
+			continue
+		}
+		for _, p := range l.e.pods.on(policy.NodeID(i)) {
+			if l.anchors[p.template] && p.phase != policy.PodTerminating {
+				pods[p.template]--
+			}
+		}
+	}
+	l.services = l.services[:0]
+	l.serviceOf = make([]int32, len(s.Templates))
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		l.serviceOf[i] = policy.None
+		if t.DaemonSet || t.Workload < 0 || pods[i] == 0 || s.Workloads[t.Workload].Kind == policy.KindJob {
+			continue
+		}
+		w := &s.Workloads[t.Workload]
+		wanted := max(w.Replicas, 1)
+		l.serviceOf[i] = int32(len(l.services))
+		l.services = append(l.services, service{
+			pods: float64(pods[i]), slack: float64(wanted - workload.Required(s, t, wanted)),
+			even:  slices.ContainsFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == capacityLabel }),
+			value: l.e.losses.values[i], minutes: l.e.losses.minutes[i],
+			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
+		})
+	}
+}
+
+// fixed reports whether n is a node of the pool that is not spot. Pods there of a
+// service that can spare none are not moved to spot, and so nothing takes them.
+func (l *poolLosses) fixed(n *policy.Node) bool {
+	return n.Pool == l.pool.ID && n.Live() && n.Market >= 0 && l.s.Markets[n.Market].Capacity != policy.Spot
+}
+
+// needsAll reports whether t is of a service that can spare no pod.
+func (l *poolLosses) needsAll(t *policy.Template) bool {
+	if t.Workload < 0 {
+		return false
+	}
+	w := &l.s.Workloads[t.Workload]
+	return w.Kind != policy.KindJob && workload.Required(l.s, t, w.Replicas) >= w.Replicas
+}
+
+// capacityLabel is the label by which pods are spread over spot and on demand.
+const capacityLabel = "karpenter.sh/capacity-type"
+
+// shock returns what it costs in dollars when the part q of the pool's pods goes
+// at once. Pods that do not wish to be spread may stand there more than evenly, by
+// one standard deviation of a random draw.
+func (l *poolLosses) shock(q float64) float64 {
+	sum := l.jobs.shock(q)
+	for i := range l.services {
+		v := &l.services[i]
+		k := v.pods * q
+		switch {
+		case q <= 0:
+		case v.even:
+			k++ // the skew that a spread is allowed
+		default:
+			k += math.Sqrt(float64(k * (1 - q)))
+		}
+		sum += v.loss(min(k, v.pods))
+	}
+	return sum
+}
+
+// ofNode returns what the loss of one node costs in dollars for each core that
+// is asked for there, in the mean over the pool's nodes: all pods of a node go
+// together. On spot no node is given more of a service than it can spare if others
+// have room, so that what stands together on demand is no measure.
+func (l *poolLosses) ofNode() float64 {
+	if l.demand.total.CPU == 0 {
+		return 0
+	}
+	sum := l.jobs.all
+	var there []int32 // the services of the pods on a node, ascending
+	for i := range l.s.Nodes {
+		n := &l.s.Nodes[i]
+		if n.Pool != l.pool.ID {
+			continue
+		}
+		there = there[:0]
+		fixed := l.fixed(n)
+		for _, p := range l.e.pods.on(n.ID) {
+			v := l.serviceOf[p.template]
+			if v < 0 || p.phase == policy.PodTerminating || fixed && l.anchors[p.template] {
+				continue
+			}
+			there = append(there, v)
+			for k := len(there) - 1; k > 0 && there[k-1] > v; k-- {
+				there[k-1], there[k] = v, there[k-1]
+			}
+		}
+		for k := 0; k < len(there); {
+			v, lost := &l.services[there[k]], 0.0
+			for at := there[k]; k < len(there) && there[k] == at; k++ {
+				lost++
+			}
+			if fixed {
+				lost = min(lost, max(1, v.slack))
+			}
+			sum += v.loss(lost)
+		}
+	}
+	return sum / (float64(l.demand.total.CPU) / 1000)
+}

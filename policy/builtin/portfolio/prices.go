@@ -1,0 +1,131 @@
+package portfolio
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A prices is what nodes of the pool's markets cost, and the order of those that are
+// open. ranked and values follow from the costs: whoever changes these clears values, and
+// ranks the markets again before the order is used. The costs by market are shared by
+// all pools, so that they are read again before a pool is decided.
+type prices struct {
+	*poolContext
+	demand *demand
+	ledger *ledger
+
+	// ranked are the markets that are open, best first within each capacity type.
+	ranked []ranked
+
+	// values are what the resources sold are worth at the costs of now, on demand and
+	// on spot, as far as that was asked.
+	values [2]knownValue
+}
+
+// A ranked is a market and what it is worth.
+type ranked struct {
+	market   policy.MarketID
+	capacity policy.CapacityType
+	unit     float64 // dollars an hour for what one core's worth of the demand needs
+}
+
+// read computes what a node of each market of the pool costs an hour, with what
+// its loss would cost counted in.
+func (p *prices) read() {
+	p.readAt(p.demand.lossPerCore(), 0)
+}
+
+// readAt does the same where the loss of a node costs so much for each core, and
+// at least so many nodes are reclaimed in an hour.
+func (p *prices) readAt(loss, hazard float64) {
+	e, s := p.e, p.s
+	p.values = [2]knownValue{}
+	if len(e.costs) < len(s.Markets) {
+		e.costs = make([]float64, len(s.Markets))
+	}
+	for _, id := range p.pool.Markets {
+		m := &s.Markets[id]
+		cost := m.Charge().Float()
+		if m.Capacity == policy.Spot {
+			cost += float64(max(m.Forecast.Hazard, hazard)*loss) * float64(s.Types[m.Type].VCPU)
+		}
+		e.costs[id] = cost
+	}
+}
+
+// keeping returns what node n costs an hour: nothing where what was paid for in
+// advance covers it and no other node instead.
+func (p *prices) keeping(n *policy.Node) float64 {
+	if p.s.Markets[n.Market].Capacity != policy.Spot && p.e.cover.Covers(n.Market) {
+		return p.e.cover.Saving(n.Market).Float()
+	}
+	return p.e.costs[n.Market]
+}
+
+// buying returns what one more node of market id costs an hour. One that was paid
+// for in advance is taken to cost a thousandth, so that the smaller of two such is
+// bought.
+func (p *prices) buying(id policy.MarketID) float64 {
+	if m := &p.s.Markets[id]; m.Capacity != policy.Spot && p.e.cover.Covers(id) {
+		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000)
+	}
+	return p.e.costs[id]
+}
+
+// rank orders the open markets of the pool by what the demand would cost there.
+func (p *prices) rank() {
+	s := p.s
+	need := p.demand.total
+	if need.CPU == 0 && need.Memory == 0 {
+		need = idleDemand
+	}
+	cores := max(float64(need.CPU)/1000, 0.001)
+	p.ranked = p.ranked[:0]
+	largest, closed := p.largest(), p.ledger.closed()
+	for _, id := range p.pool.Markets {
+		m := &s.Markets[id]
+		if !m.Offered || closed[id] {
+			continue
+		}
+		t := &s.Types[m.Type]
+		if t.VCPU > largest {
+			continue
+		}
+		share := need.LargestShare(t.Allocatable)
+		if share >= 1e9 {
+			continue
+		}
+		p.ranked = append(p.ranked, ranked{id, m.Capacity, float64(p.e.costs[id]*share) / cores})
+	}
+	p.values = [2]knownValue{}
+	slices.SortFunc(p.ranked, func(a, b ranked) int {
+		if a.capacity != b.capacity {
+			return cmp.Compare(b.capacity, a.capacity)
+		}
+		if a.unit != b.unit {
+			return cmp.Compare(a.unit, b.unit)
+		}
+		return cmp.Compare(a.market, b.market)
+	})
+}
+
+// What one node may take with it: a pool is bought no node of more than
+// smallCores vCPUs that is a larger part of its demand than one in nodesLeast.
+const (
+	nodesLeast = 3
+	smallCores = 8
+)
+
+// largest returns the largest node that is bought, in vCPUs.
+func (p *prices) largest() int64 {
+	return min(int64(p.e.cfg.Cores), max(p.demand.total.CPU/1000/nodesLeast, smallCores))
+}
+
+// costOf returns what the pool's demand costs an hour on spot, or on demand, at
+// the least, and 0 where nothing is for sale.
+func (p *prices) costOf(spot bool) float64 {
+	w := p.evaluate(spot)
+	return w.of(p.demand.orIdle())
+}

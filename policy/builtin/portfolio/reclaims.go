@@ -1,0 +1,155 @@
+package portfolio
+
+import (
+	"math"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A reclaims is how often nodes of the pool are expected to be lost, one at a time and
+// many at once: what the pool met, and what its markets are forecast to do. The memory
+// holds the shocks that were met, which fade.
+type reclaims struct {
+	*poolContext
+
+	// hazard is of reclaims per node-hour in the pool's spot markets together, and met
+	// how many of them the pool remembers.
+	hazard, met float64
+}
+
+// unlike is how many reclaims the forecast of a market weighs against what the
+// pool met in all its markets together: little, since recorded markets differ by
+// far more than published bands tell, some hundredfold.
+const unlike = 0.02
+
+// readHazard finds the reclaims per node-hour that the pool met in its spot markets
+// together. What a market that it hardly knows is foretold to do counts for no less
+// where the choice is between spot and on demand: that the others were worse than
+// foretold says that this one may be.
+func (r *reclaims) readHazard() {
+	hours, least := 0.0, 0.0
+	r.met = 0
+	for _, id := range r.pool.Markets {
+		m := &r.s.Markets[id]
+		if m.Capacity != policy.Spot {
+			continue
+		}
+		r.met += m.Experience.Reclaims
+		hours += m.Experience.NodeHours
+		if h := m.Forecast.Hazard; h > 0 && m.Offered && (least == 0 || h < least) {
+			least = h
+		}
+	}
+	r.hazard = 0
+	if least > 0 {
+		r.hazard = (unlike + r.met) / (unlike/least + hours)
+	}
+}
+
+const (
+	// shockSpan is within how long nodes are lost together: a shortage takes its
+	// nodes within minutes. Two spans are looked at, since it may begin late in one.
+	shockSpan = 10 * time.Minute
+
+	// shockPart is the least part of the spot nodes that have to go in that time,
+	// and shockNodes the least number of them.
+	shockPart  = 0.4
+	shockNodes = 2
+
+	// shockMemory is in what time a shock counts half. Shortages come in clusters:
+	// what happened today says more of tomorrow than the month before.
+	shockMemory = 12 * time.Hour
+
+	// shockApart is the least time between two shocks that count as such.
+	shockApart = time.Hour
+)
+
+// readShocks notes whether many of the pool's spot nodes went at once.
+func (r *reclaims) readShocks() {
+	s, x := r.s, &r.memory.Shocks
+	if x.Since != 0 && s.Now.Sub(x.Since) < shockSpan {
+		return
+	}
+	nodes := 0
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool == r.pool.ID && n.Usable() && n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot {
+			nodes++
+		}
+	}
+	r.changed = true
+	lost := 0.0
+	if x.Since != 0 && s.Now.Sub(x.Since) < 3*shockSpan && x.Nodes > 0 {
+		lost = min(1, max(0, r.met-x.Reclaims)/float64(x.Nodes))
+	}
+	part := min(1, lost+x.Lost)
+	if part >= shockPart && float64(part*float64(x.Nodes)) >= shockNodes-0.1 {
+		r.meetShock(part)
+	}
+	x.Since, x.Nodes, x.Reclaims, x.Lost = s.Now, nodes, r.met, lost
+	if x.Nodes == 0 {
+		x.Lost = 0
+	}
+}
+
+// meetShock counts a loss of part of the spot nodes.
+func (r *reclaims) meetShock(part float64) {
+	x, now := &r.memory.Shocks, r.s.Now
+	if x.At != 0 && now.Sub(x.At) < shockApart {
+		x.Depth = max(x.Depth, part)
+		return
+	}
+	before := float64(x.Count * r.fading(x.At))
+	x.Depth = (float64(x.Depth*before) + part) / (before + 1)
+	x.Count, x.At = before+1, now
+}
+
+// fading returns how much of a shock at t still counts.
+func (r *reclaims) fading(t policy.Time) float64 {
+	if t == 0 {
+		return 0
+	}
+	return portable.Decay(r.s.Now.Sub(t), shockMemory)
+}
+
+// shockRate returns how many shocks an hour are expected.
+func (r *reclaims) shockRate() float64 {
+	x := &r.memory.Shocks
+	return float64(x.Count*r.fading(x.At)) * math.Ln2 / shockMemory.Hours()
+}
+
+// zoneLosses is how often all of a zone is lost in an hour where nothing was met yet: once
+// in three years, about as often as the availability zones of a large region have failed.
+const zoneLosses = 1.0 / (3 * 365 * 24)
+
+// calmest is the least that is believed of a market, in reclaims per node-hour: the upper
+// end of the lowest band of AWS's Spot Instance Advisor, five in a hundred a month.
+const calmest = 0.05 / 730
+
+// lossesOf returns how often all nodes of ours in market id are expected to be lost
+// together in an hour. Each reclaim is taken to begin a shortage that takes them all.
+func (r *reclaims) lossesOf(id policy.MarketID) float64 {
+	m := &r.s.Markets[id]
+	if m.Capacity != policy.Spot {
+		return 0
+	}
+	return max(m.Forecast.Hazard, r.hazard, calmest) + r.shockLosses()
+}
+
+// shockLosses returns how much of the pool's spot nodes is expected to be lost in shocks in an
+// hour.
+func (r *reclaims) shockLosses() float64 { return float64(r.shockRate() * r.memory.Shocks.Depth) }
+
+// losses returns how often g is lost in an hour; never where it is none.
+func (r *reclaims) losses(g workload.Group) float64 {
+	switch {
+	case g.Market >= 0:
+		return r.lossesOf(g.Market)
+	case g.Zone >= 0:
+		return zoneLosses + r.shockLosses()
+	}
+	return 0
+}

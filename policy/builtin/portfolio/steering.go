@@ -1,0 +1,154 @@
+package portfolio
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A steering is what the provisioner is asked to do: in which markets it buys, and
+// whether it removes empty nodes only. The memory holds what was asked for last.
+type steering struct {
+	*poolContext
+	prices        *prices
+	demand        *demand
+	concentration *concentration
+	reclaims      *reclaims
+	losses        *poolLosses
+	choice        *shareChoice
+}
+
+// steerEvery is the least time between two changes of what a pool may buy.
+const steerEvery = 10 * time.Minute
+
+// steer tells the provisioner which markets to buy in, where that has changed.
+func (g *steering) steer() {
+	markets := g.selected()
+	names := make([]string, 0, len(markets))
+	for _, m := range markets {
+		names = append(names, g.s.Markets[m].Name)
+	}
+	slices.Sort(names)
+	p := g.pool
+	empty := g.emptyOnly()
+	same := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected)
+	soon := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
+	if same || soon || len(markets) == 0 {
+		return
+	}
+	st := policy.Steer{
+		Pool: p.ID, Share: g.choice.share, Exact: p.Share.Exact, Markets: markets, Fallback: p.OnDemandFallback,
+		Bid: placement.Bid(g.s, p.ID), EmptyOnly: empty,
+		Why: g.account(),
+	}
+	g.out.Steers = append(g.out.Steers, st)
+	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.changed = names, g.s.Now, !empty, true
+}
+
+// account returns why the pool is steered as it is, with the best market that is
+// not among those bought in.
+func (g *steering) account() policy.Why {
+	why := g.choice.why
+	if why.Reason == "" {
+		why = policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf("a spot share of %.2f is stated, in the markets that cost least with their losses", g.choice.share)}
+	}
+	return why
+}
+
+// selected returns the markets to buy in, ascending: of each zone some of the
+// best on spot, and all that are on demand. Pods that must be spread over zones
+// are bought for in all of them at once, so zones are given different types as
+// far as these cost about the same: then not all of them are lost together. A
+// market that holds all that a service can bear to lose is left out while its
+// zone has another that costs little more.
+func (g *steering) selected() []policy.MarketID {
+	s, cfg := g.s, &g.e.cfg
+	var markets []policy.MarketID
+	best := make([]float64, len(s.Zones))
+	uses := make([]int, len(s.Types))
+	taken := make([]bool, len(g.prices.ranked))
+	for _, r := range g.prices.ranked {
+		m := &s.Markets[r.market]
+		if m.Capacity != policy.Spot {
+			markets = append(markets, r.market)
+			continue
+		}
+		if x := g.unitWithRisk(r); best[m.Zone] == 0 || x < best[m.Zone] {
+			best[m.Zone] = x
+		}
+	}
+	full := g.full(best)
+	for range cfg.Choices {
+		for z := range s.Zones {
+			pick, least := -1, 0.0
+			for i, r := range g.prices.ranked {
+				m := &s.Markets[r.market]
+				if taken[i] || m.Capacity != policy.Spot || int(m.Zone) != z {
+					continue
+				}
+				width := cfg.Width
+				if !full[i] {
+					width *= wider
+				}
+				if g.unitWithRisk(r) > best[z]*(1+width) || pick >= 0 && full[i] && !full[pick] {
+					continue
+				}
+				x := g.unitWithRisk(r) * (1 + float64(cfg.TypeRisk*float64(uses[m.Type]))/float64(len(s.Zones)))
+				if pick < 0 || x < least || full[pick] && !full[i] {
+					pick, least = i, x
+				}
+			}
+			if pick >= 0 {
+				taken[pick] = true
+				uses[s.Markets[g.prices.ranked[pick].market].Type]++
+				markets = append(markets, g.prices.ranked[pick].market)
+			}
+		}
+	}
+	slices.Sort(markets)
+	return markets
+}
+
+// wider is how many times as much dearer than the best market of its zone one may be
+// that is bought in so that services stay spread.
+const wider = 1.25
+
+// full reports, by place in the ranking, which spot markets hold as many pods of a
+// service as it can bear to lose, or as its even spread over the markets would put
+// there that are about as cheap as the best of their zones.
+func (g *steering) full(best []float64) []bool {
+	s, e := g.s, g.e
+	full := make([]bool, len(g.prices.ranked))
+	choice := int32(0)
+	for _, r := range g.prices.ranked {
+		if m := &s.Markets[r.market]; m.Capacity == policy.Spot && g.unitWithRisk(r) <= best[m.Zone]*(1+e.cfg.Width) {
+			choice++
+		}
+	}
+	for w := range s.Workloads {
+		id := policy.WorkloadID(w)
+		if !e.exposure.Tracks(id) {
+			continue
+		}
+		l := e.exposure.Loss(id)
+		most := max(l.Slack(), (l.Desired+choice-1)/max(choice, 1))
+		if l.Desired <= 1 || l.Market.Pods < most {
+			continue
+		}
+		for i, r := range g.prices.ranked {
+			if s.Markets[r.market].Capacity == policy.Spot && e.exposure.Pods(id, workload.Group{Market: r.market, Zone: policy.None}) >= most {
+				full[i] = true
+			}
+		}
+	}
+	return full
+}
+
+// unitWithRisk returns the unit cost of r with the risk of concentration.
+func (g *steering) unitWithRisk(r ranked) float64 {
+	return r.unit * g.concentration.factor(r.market)
+}
