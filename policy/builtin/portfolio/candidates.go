@@ -1,13 +1,27 @@
 package portfolio
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A candidates is the nodes that may be emptied. pinned is by node whether it must keep a
+// pod; no node of wasting is pinned.
+type candidates struct {
+	*poolContext
+	prices  *prices
+	offers  *marketOffers
+	balance *poolBalance
+	pinned  []bool
+	wasting []wasting // in no order that says anything
+}
 
 // A wasting is a node that costs more than its pods need, or that the provider
 // recommends to leave.
 type wasting struct {
 	node   policy.NodeID
-	all    float64 // dollars an hour
-	perPod float64
+	perPod float64 // dollars an hour that are wasted for each of its pods, and one more
 }
 
 // A marketCost is what a node of a market costs, and the value of its resources.
@@ -16,40 +30,73 @@ type marketCost struct {
 	value *resourceValue
 }
 
-// wastingNodes returns the nodes that may be emptied, in no order that says anything.
-func (m *rebalance) wastingNodes() []wasting {
-	s := m.s
-	list := make([]wasting, 0, len(m.targets))
+// readPinned finds which nodes must keep their pods.
+func (c *candidates) readPinned() {
+	s := c.s
+	stays := make([]bool, len(s.Templates))
+	for i := range s.Templates {
+		stays[i] = c.stays(&s.Templates[i])
+	}
+	c.pinned = make([]bool, len(s.Nodes))
+	for i := range c.e.pods.all {
+		p := &c.e.pods.all[i]
+		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template]) {
+			c.pinned[p.at] = true
+		}
+	}
+}
+
+// stays reports whether pods of t may not be moved by choice.
+func (c *candidates) stays(t *policy.Template) bool {
+	s := c.s
+	if t.Workload < 0 || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
+		return true
+	}
+	w := &s.Workloads[t.Workload]
+	return w.Kind == policy.KindBare || w.Replicas <= 1 && !c.brief(t)
+}
+
+// brief reports whether the only pod of a service is back within a minute when it
+// is moved: outages are told in minutes, and so short a one is weighed like any
+// other cost of a move.
+func (c *candidates) brief(t *policy.Template) bool {
+	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
+}
+
+// find reads which of targets may be emptied.
+func (c *candidates) find(targets []policy.NodeID) {
+	s := c.s
+	list := make([]wasting, 0, len(targets))
 	costs := make([]marketCost, len(s.Markets))
-	for _, id := range m.targets {
+	for _, id := range targets {
 		n := &s.Nodes[id]
-		if m.pinned[id] || n.DoNotDisrupt || n.Market < 0 || m.memory.BackedOff(n.Name, s.Now) {
+		if c.pinned[id] || n.DoNotDisrupt || n.Market < 0 || c.memory.BackedOff(n.Name, s.Now) {
 			continue
 		}
 		x := &costs[n.Market]
 		if x.value == nil {
-			*x = marketCost{m.prices.keeping(n), m.valueFor(n)}
+			*x = marketCost{c.prices.keeping(n), c.offers.valueFor(c.balance.spotFor(n))}
 		}
-		waste := x.node - x.value.of(m.e.pods.used(s, id))
+		waste := x.node - x.value.of(c.e.pods.used(s, id))
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
-		list = append(list, wasting{id, waste, waste / float64(1+len(m.e.pods.on(id)))})
+		list = append(list, wasting{id, waste / float64(1+len(c.e.pods.on(id)))})
 	}
-	return list
+	c.wasting = list
 }
 
 // first returns the nodes that are tried: those that waste most for each pod.
-func (m *rebalance) first() []wasting {
+func (c *candidates) first() []wasting {
 	after := func(a, b *wasting) bool {
 		if a.perPod != b.perPod {
 			return a.perPod < b.perPod
 		}
-		return m.e.names.rank[a.node] > m.e.names.rank[b.node]
+		return c.e.names.rank[a.node] > c.e.names.rank[b.node]
 	}
 	list := make([]wasting, 0, triesMax+1)
-	for i := range m.wasting {
-		x := &m.wasting[i]
+	for i := range c.wasting {
+		x := &c.wasting[i]
 		if len(list) == triesMax && after(x, &list[triesMax-1]) {
 			continue
 		}

@@ -13,7 +13,7 @@ import (
 // TestHopeless: a node that is not tried, since the floor says that it does not pay, does
 // not pay with the nodes that are found for it either; and some are not tried, others pay.
 func TestHopeless(t *testing.T) {
-	left, paid := 0, 0
+	untried, paid := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		text := "type a.2 2\ntype a.4 4\ntype b.4 4\n"
 		for _, kind := range []string{"a.2", "a.4", "b.4"} {
@@ -42,16 +42,16 @@ func TestHopeless(t *testing.T) {
 		e.exposure.Read(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()
-		m := rebalance{planState: d}
+		m := d.newRebalance()
 		m.begin(len(s.Nodes))
-		for _, id := range m.targets {
+		for _, id := range m.places.targets {
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.prices.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)
 			if !m.place(&x) {
 				continue
 			}
 			hopeless := m.hopeless(&x)
-			pays := m.buy(&x) && m.pays(&x)
+			pays := m.buy(&x) && m.payoff.pays(&x)
 			switch {
 			case pays && cannot:
 				t.Fatalf("node %s for %v an hour is passed over, and %v would take its place", x.node.Name, x.before, x.after)
@@ -60,13 +60,13 @@ func TestHopeless(t *testing.T) {
 			case pays && len(x.bins) > 0:
 				paid++
 			case hopeless:
-				left++
+				untried++
 			}
 			m.unplace(&x)
 		}
 	})
-	if left == 0 || paid == 0 {
-		t.Errorf("%d nodes were not tried, %d paid", left, paid)
+	if untried == 0 || paid == 0 {
+		t.Errorf("%d nodes were not tried, %d paid", untried, paid)
 	}
 }
 

@@ -8,10 +8,18 @@ import (
 )
 
 // A guard looks at moves that others planned for a pool: whether the pods can go
-// somewhere without putting more at risk than the node costs.
+// somewhere without putting more at risk than the node costs. Each pod of slots has its
+// place both in the space and among the moves on paper.
 type guard struct {
-	rebalance
-	slots []slot
+	*poolContext
+	prices   *prices
+	steering *steering
+	refusals *refusals
+	share    float64
+	places   places
+	costs    moveCosts
+	risk     moveRisk
+	slots    []slot
 }
 
 // A slot is where a pod goes on paper.
@@ -22,9 +30,9 @@ type slot struct {
 }
 
 // within returns the launches and drains that put no more at risk than they can save, and
-// the nodes that stay for that. Nodes that wait for the same launches go together or not at all. What
-// is left is looked at again, since a pod may have had its place on a node that is not
-// bought now.
+// the nodes that stay for that. Nodes that wait for the same launches go together or not
+// at all. What remains is looked at again, since a pod may have had its place on a node
+// that is not bought now.
 func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
 	var stay []policy.NodeID
 	if d.e.cfg.Fixed {
@@ -33,7 +41,7 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	defer func() { d.sp = nil }() // what was placed on paper stands in it
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
-		g := guard{rebalance: rebalance{planState: d}}
+		g := d.newGuard()
 		g.begin(launches, drains)
 		found := len(stay)
 		for i := range drains {
@@ -49,7 +57,7 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	return launches, drains, stay
 }
 
-// without returns the launches and drains that are left when the nodes of stay stay,
+// without returns the launches and drains that remain when the nodes of stay stay,
 // and stay with the nodes that waited for the same launches.
 func without(launches []policy.Launch, drains []policy.Drain, stay []policy.NodeID) ([]policy.Launch, []policy.Drain, []policy.NodeID) {
 	awaited := func(token string) bool {
@@ -70,6 +78,17 @@ func without(launches []policy.Launch, drains []policy.Drain, stay []policy.Node
 	return launches, drains, stay
 }
 
+// newGuard returns a guard with no pods on paper.
+func (d *planState) newGuard() *guard {
+	x := &d.poolContext
+	g := &guard{
+		poolContext: x, prices: &d.prices, steering: &d.steering, refusals: &d.refusals, share: d.choice.share,
+		places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e),
+	}
+	g.risk = moveRisk{x, &d.reclaims, &g.costs}
+	return g
+}
+
 // begin reads where the pods of drains may go.
 func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	s := g.s
@@ -78,12 +97,10 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	}
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == g.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !goes(n.ID) && !g.leaves(n.ID) {
-			g.targets = append(g.targets, n.ID)
+			g.places.targets = append(g.places.targets, n.ID)
 		}
 	}
-	g.costs = moveCostsOf(g.s, g.e)
-	g.risk = moveRisk{&g.poolContext, &g.reclaims, &g.costs}
-	g.findRoom()
+	g.places.findAvailable()
 	if len(launches) == 0 {
 		return
 	}
@@ -91,7 +108,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	for i := range launches {
 		if m := launches[i].Markets[0]; slices.Contains(sold, m) {
 			g.space()
-			g.stand(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
+			g.places.stand(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
 		}
 	}
 }
@@ -100,19 +117,20 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 // more at risk in an hour than n costs, which is the most that its going saves.
 func (g *guard) empties(n *policy.Node) bool {
 	t := trial{node: n}
-	if !g.unload(&t) {
+	var alone bool
+	if t.pods, alone = g.places.unload(n.ID); !alone {
 		return true // pods come here, so that others will say more
 	}
 	began, placed := len(g.e.moved), len(g.slots)
 	for i := range t.pods {
 		p := &t.pods[i]
-		if to := g.target(p, n.ID); to >= 0 {
+		if to := g.places.target(p, n.ID); to >= 0 {
 			g.sp.Bind(p, to)
-			x := g.podMove(&t, i, g.marketOf(to))
+			x := t.podMove(g.s, i, g.places.marketOf(to))
 			g.e.move(x)
 			g.slots = append(g.slots, slot{x, p, to})
 		} else if id := g.elsewhere(p, n); id >= 0 {
-			g.e.move(g.podMove(&t, i, id))
+			g.e.move(t.podMove(g.s, i, id))
 		}
 	}
 	added := g.risk.since(began)
@@ -137,7 +155,7 @@ func (g *guard) empties(n *policy.Node) bool {
 func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
 	for _, m := range g.steering.selected() {
-		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.choice.share <= 0 || !spot && g.choice.share >= 1 {
+		if spot := g.s.Markets[m].Capacity == policy.Spot; spot && g.share <= 0 || !spot && g.share >= 1 {
 			continue
 		}
 		if id = m; g.e.exposure.ChangeOf(w, 1, n.ID, m) <= 0 {
@@ -153,7 +171,7 @@ func (g *guard) narrow(launches []policy.Launch) []policy.Launch {
 	launches = slices.Clone(launches)
 	for i := range launches {
 		l := &launches[i]
-		k := slices.Index(g.tokens, l.Token)
+		k := slices.Index(g.places.tokens, l.Token)
 		if k < 0 {
 			continue
 		}

@@ -2,7 +2,6 @@ package portfolio
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -53,89 +52,4 @@ func (e *Policy) exposed(s *policy.Snapshot, l *workload.Loss, x workload.Expose
 		why.Text += ": a wider spread avoids it"
 	}
 	return why
-}
-
-// recommended returns what it saves in dollars to leave a node now that the
-// provider recommends to leave: the part of recommendations that come true times
-// what the sudden loss of its pods would cost.
-func (m *rebalance) recommended(n *policy.Node, pods []policy.Pod) float64 {
-	if n.Recommended == 0 || m.s.Now.Sub(n.Recommended) > recommendedFor {
-		return 0
-	}
-	return m.lossTogether(pods) * cometrue
-}
-
-// lossTogether returns what the sudden loss of pods that stand on one node costs in
-// dollars: each is missed, and a workload pays the penalty of an outage for those that it
-// cannot spare.
-func (m *rebalance) lossTogether(pods []policy.Pod) float64 {
-	count := make([]int32, len(m.s.Workloads))
-	loss := 0.0
-	for i := range pods {
-		t := &m.s.Templates[pods[i].Template]
-		if t.Workload < 0 {
-			continue
-		}
-		if m.s.Workloads[t.Workload].Kind == policy.KindJob {
-			loss += m.e.losses.of(m.s, &pods[i])
-			continue
-		}
-		loss += m.e.losses.missed(m.e.losses.values[t.ID], m.e.losses.minutes[t.ID])
-		if count[t.Workload]++; count[t.Workload] > max(0, m.costs.slack[t.Workload]) {
-			loss += float64(m.e.losses.values[t.ID] * penaltyHours(t))
-		}
-	}
-	return loss
-}
-
-// recommendedFor is how long a recommendation says something of a node, and
-// cometrue the part of recommendations that the provider follows with a reclaim in
-// that time: users report many more than reclaims.
-const (
-	recommendedFor = time.Hour
-	cometrue       = 0.25
-)
-
-// weigh adds a hold for every node that the provider recommends to leave and that
-// the plan keeps, with the dollars on both sides.
-func (m *rebalance) weigh() {
-	s := m.s
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool != m.pool.ID || n.Recommended == 0 || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
-			continue
-		}
-		leaves := slices.ContainsFunc(m.out.Drains, func(d policy.Drain) bool { return d.Node == n.ID })
-		if leaves || s.Now.Sub(n.Recommended) > tellFor {
-			continue
-		}
-		var pods []policy.Pod
-		for k := range s.Pods {
-			if p := &s.Pods[k]; p.Node == n.ID && !s.Templates[p.Template].DaemonSet {
-				pods = append(pods, *p)
-			}
-		}
-		stay, move := m.recommended(n, pods), m.moving(pods)
-		if stay > move {
-			continue
-		}
-		m.out.Holds = append(m.out.Holds, policy.Hold{Pool: n.Pool, Node: n.ID, Why: policy.Why{
-			Reason: policy.ReasonNoEdge, Before: policy.Dollars(stay), After: policy.Dollars(move), RunnerUp: "drain it now",
-			Text: fmt.Sprintf("the provider recommends to leave: to stay is expected to cost %s, to move %s", policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
-		}})
-	}
-}
-
-// tellFor is how long after a recommendation it is said that the node is kept.
-const tellFor = 10 * time.Minute
-
-// moving returns what it costs in dollars to move pods.
-func (m *rebalance) moving(pods []policy.Pod) float64 {
-	cost := 0.0
-	for i := range pods {
-		if w := m.s.Templates[pods[i].Template].Workload; w >= 0 {
-			cost += m.costs.each[w]
-		}
-	}
-	return cost
 }

@@ -9,9 +9,9 @@ import (
 func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
 	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
-	first := &m.offers[b.Offers[0]]
+	first := &t.offers[b.Offers[0]]
 	for _, o := range b.Offers {
-		x := &m.offers[o]
+		x := &t.offers[o]
 		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
 			continue
 		}
@@ -21,7 +21,7 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 			l.Why.RunnerUp = s.Markets[x.Market].Name
 		}
 	}
-	id := m.stand(first, l.Token)
+	id := m.places.stand(first, l.Token)
 	for _, k := range b.Pods {
 		m.sp.Bind(&t.rest[k], id)
 	}
@@ -39,7 +39,7 @@ const alike = 1.05
 // refusal loses all of it, and the provider may choose any market that is named. What
 // replaces a node under notice is bought wherever it is to be had.
 func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
-	first := m.offers[b.Offers[0]].Market
+	first := t.offers[b.Offers[0]].Market
 	more := m.prices.buying(id) - m.prices.buying(first)
 	alikeOnly := m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0
 	switch {
@@ -52,14 +52,7 @@ func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool 
 	case alikeOnly:
 		more = 0
 	}
-	return m.pays(m.with(t, float64(2*more*float64(len(t.bins)))+m.riskThere(t, b, id)))
-}
-
-// with returns t with nodes that cost so many dollars an hour more.
-func (m *rebalance) with(t *trial, more float64) *trial {
-	x := *t
-	x.after += policy.Dollars(more)
-	return &x
+	return m.payoff.pays(t.with(float64(2*more*float64(len(t.bins))) + m.riskThere(t, b, id)))
 }
 
 // riskThere returns what is put at risk more if b stands in market id.
@@ -69,20 +62,7 @@ func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) fl
 	}
 	there := make([]podMove, 0, len(b.Pods))
 	for _, k := range b.Pods {
-		there = append(there, m.podMove(t, t.index[k], t.to[t.index[k]]))
+		there = append(there, t.podMove(m.s, t.index[k], t.to[t.index[k]]))
 	}
 	return m.risk.instead(there, id)
-}
-
-// stand lets a node of offer o stand in the space, and returns its id there.
-func (m *rebalance) stand(o *placement.Offer, token string) policy.NodeID {
-	id := policy.NodeID(len(m.s.Nodes) + len(m.tokens))
-	m.tokens, m.bought = append(m.tokens, token), append(m.bought, o.Market)
-	m.sp.SetNode(&policy.Node{
-		ID: id, Name: token, Pool: m.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
-		Allocatable: o.Allocatable.Minus(m.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
-		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
-	})
-	m.targets, m.roomy = append(m.targets, id), append(m.roomy, id)
-	return id
 }

@@ -1,12 +1,9 @@
 package portfolio
 
-import (
-	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/placement"
-)
+import "github.com/spotter-dev/spotter/policy"
 
 // replace buys nodes for the pods of nodes that were just put under notice, as
-// far as others have no room: a provisioner would wait until the pods have been
+// far as others have no free capacity: a provisioner would wait until the pods have been
 // evicted, and budgets let these go only one after the other.
 func (d *planState) replace() {
 	s := d.s
@@ -21,18 +18,16 @@ func (d *planState) replace() {
 	if len(nodes) == 0 {
 		return
 	}
-	m := rebalance{planState: d, at: placement.BalanceOf(s, d.pool.ID)}
-	m.survey()
-	m.findRoom()
+	m := d.newRebalance()
+	m.places.findAvailable()
 	for _, n := range nodes {
-		left := trial{node: &s.Nodes[n]}
-		m.unload(&left)
-		pods = append(pods, left.pods...)
+		there, _ := m.places.unload(n)
+		pods = append(pods, there...)
 	}
 	largestFirst(s, pods)
 	t := trial{node: &s.Nodes[nodes[0]], pods: pods}
 	for i := range pods {
-		to := m.target(&pods[i], policy.None)
+		to := m.places.target(&pods[i], policy.None)
 		t.at = append(t.at, to)
 		if to >= 0 {
 			m.sp.Bind(&pods[i], to)
@@ -44,8 +39,8 @@ func (d *planState) replace() {
 	if len(t.rest) == 0 {
 		return
 	}
-	m.evaluate()
-	m.offers = m.sorts[of(m.spotFor(&s.Nodes[nodes[0]]))].offers
+	m.offers.read()
+	t.offers = m.offers.sorts[of(m.balance.spotFor(&s.Nodes[nodes[0]]))].offers
 	m.buy(&t)
 	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}
 	for i := range t.bins {

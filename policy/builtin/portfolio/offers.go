@@ -1,0 +1,133 @@
+package portfolio
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A marketOffers is what can be bought in place of nodes. sorts holds only markets that
+// have a node left and room in limits and quotas for one, priced at what they cost with
+// the risk of concentration as the pool stands with the moves that are planned; floors
+// hold at the same state.
+type marketOffers struct {
+	*poolContext
+	prices        *prices
+	ledger        *ledger
+	concentration *concentration
+	round         *round
+	sorts         [2]sort  // on demand, and spot
+	floors        [2]floor // of their offers, as far as they were asked for
+}
+
+// A sort is what the pool can buy on demand, or on spot.
+type sort struct {
+	offers []placement.Offer
+	value  resourceValue
+}
+
+// of returns the place of spot and of everything else in marketOffers.sorts.
+func of(spot bool) int {
+	if spot {
+		return 1
+	}
+	return 0
+}
+
+// read finds what can be bought.
+func (m *marketOffers) read() {
+	for _, spot := range [...]bool{false, true} {
+		capacity := policy.OnDemand
+		if spot {
+			capacity = policy.Spot
+		}
+		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), value: m.prices.evaluate(spot)}
+	}
+	m.reprice()
+}
+
+// valueFor returns the value to the pool of resources that are bought on spot, or not.
+func (m *marketOffers) valueFor(spot bool) *resourceValue {
+	return &m.sorts[of(spot)].value
+}
+
+// offersOf returns the best offers of a capacity type, of which the pool's limits
+// and the provider's quotas leave room for one node more.
+func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer {
+	s := m.s
+	unit := make([]float64, len(s.Markets))
+	for _, r := range m.prices.ranked {
+		unit[r.market] = r.unit
+	}
+	markets := slices.DeleteFunc(placement.MarketsOf(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
+		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.allows(id)
+	})
+	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
+	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
+}
+
+// allows reports whether limits and quotas leave room for a node of id besides what
+// the round buys already.
+func (m *marketOffers) allows(id policy.MarketID) bool {
+	s, x := m.s, &m.s.Markets[id]
+	t := &s.Types[x.Type]
+	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
+	for i := range m.round.launches {
+		more := &s.Types[s.Markets[m.round.launches[i].Markets[0]].Type]
+		used, cores = used.Plus(more.Capacity), cores+more.VCPU
+	}
+	limits := &m.pool.Limits
+	if limits.CPU > 0 && used.CPU > limits.CPU || limits.Memory > 0 && used.Memory > limits.Memory || limits.GPU > 0 && used.GPU > limits.GPU {
+		return false
+	}
+	for i := range s.Quotas {
+		q := &s.Quotas[i]
+		if q.Region == x.Region && q.Capacity == x.Capacity && q.VCPU < cores && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family)) {
+			return false
+		}
+	}
+	return true
+}
+
+// reprice gives the offers the prices that they have as the pool stands now: what
+// they cost and the risk of concentration.
+func (m *marketOffers) reprice() {
+	for k := range m.sorts {
+		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.ledger.depthLeft(o.Market) <= 0 })
+		m.sorts[k].offers = offers
+		for i := range offers {
+			o := &offers[i]
+			o.Price = policy.Dollars(m.prices.buying(o.Market) * m.concentration.factor(o.Market))
+		}
+		slices.SortStableFunc(offers, func(a, b placement.Offer) int {
+			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
+		})
+	}
+}
+
+// paidFor returns the offers on demand that were paid for in advance, cheapest
+// first.
+func (m *marketOffers) paidFor() []placement.Offer {
+	var free []placement.Offer
+	if len(m.s.Commitments) == 0 {
+		return free
+	}
+	for _, o := range m.sorts[of(false)].offers {
+		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
+			free = append(free, o)
+		}
+	}
+	return free
+}
+
+// count adds nodes of a market to what the pool holds.
+func (m *marketOffers) count(id policy.MarketID, n int) {
+	m.concentration.add(id, float64(n))
+	m.e.cover.Add(id, n)
+	if n > 0 {
+		m.ledger.held[id] += n
+	}
+	m.floors = [2]floor{}
+}

@@ -1,0 +1,141 @@
+package portfolio
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// A places holds where pods of the pool may go while moves are planned. The nodes that the
+// plan buys have the ids that follow the snapshot's: the k-th stands in the space under
+// tokens[k], in the market bought[k]. available is the part of targets that may have free
+// capacity for a pod.
+type places struct {
+	*poolContext
+	targets   []policy.NodeID
+	available []policy.NodeID
+	tokens    []string
+	bought    []policy.MarketID
+}
+
+// read finds the nodes of the pool with pods, which may take more.
+func (l *places) read() {
+	for i := range l.s.Nodes {
+		n := &l.s.Nodes[i]
+		if n.Pool == l.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && len(l.e.pods.on(n.ID)) > 0 {
+			l.targets = append(l.targets, n.ID)
+		}
+	}
+}
+
+// findAvailable reads the targets that may have free capacity for a pod.
+func (l *places) findAvailable() {
+	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
+	for i := range l.s.Templates {
+		if t := &l.s.Templates[i]; !t.DaemonSet {
+			least.CPU, least.Memory = min(least.CPU, t.Requests.CPU), min(least.Memory, t.Requests.Memory)
+		}
+	}
+	for _, id := range l.targets {
+		if holdsBoth(l.freeOn(id), least) {
+			l.available = append(l.available, id)
+		}
+	}
+}
+
+// holdsBoth reports whether free is enough of CPU and memory, as far as memory is asked
+// for.
+func holdsBoth(free, need policy.Resources) bool {
+	return need.CPU <= free.CPU && (need.Memory == 0 || need.Memory <= free.Memory)
+}
+
+// freeOn returns what is free on a target, CPU and memory at least.
+func (l *places) freeOn(id policy.NodeID) policy.Resources {
+	if l.sp != nil {
+		return l.sp.Free(id)
+	}
+	return l.e.pods.free(l.s, id)
+}
+
+// fitsBeside reports whether a pod that asks for need may fit on a node other than from.
+func (l *places) fitsBeside(from policy.NodeID, need policy.Resources) bool {
+	return slices.ContainsFunc(l.available, func(id policy.NodeID) bool { return id != from && holdsBoth(l.freeOn(id), need) })
+}
+
+// target returns the node other than from that takes p: the fullest of those where it
+// adds nothing to what the loss of one group would take, else of all.
+func (l *places) target(p *policy.Pod, from policy.NodeID) policy.NodeID {
+	best, free, adds := policy.NodeID(policy.None), int64(0), false
+	t := &l.s.Templates[p.Template]
+	for _, id := range l.available {
+		f := l.sp.Free(id).CPU
+		if f < t.Requests.CPU || best >= 0 && !adds && f >= free || id == from || l.sp.Check(p, id) != placement.OK {
+			continue // the first two cost little, and leave few to be checked
+		}
+		more := from >= 0 && l.e.exposure.ChangeOf(t.Workload, 1, from, l.marketOf(id)) > 0
+		if best < 0 || adds && !more || adds == more && f < free {
+			best, free, adds = id, f, more
+		}
+	}
+	return best
+}
+
+// marketOf returns the market of a node that is there, or that the round buys.
+func (l *places) marketOf(id policy.NodeID) policy.MarketID {
+	if k := int(id) - len(l.s.Nodes); k >= 0 {
+		return l.bought[k]
+	}
+	return l.s.Nodes[id].Market
+}
+
+// stand lets a node of offer o stand in the space, and returns its id there.
+func (l *places) stand(o *placement.Offer, token string) policy.NodeID {
+	id := policy.NodeID(len(l.s.Nodes) + len(l.tokens))
+	l.tokens, l.bought = append(l.tokens, token), append(l.bought, o.Market)
+	l.sp.SetNode(&policy.Node{
+		ID: id, Name: token, Pool: l.pool.ID, Market: o.Market, Phase: policy.NodeInitialized,
+		Allocatable: o.Allocatable.Minus(l.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
+		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
+	})
+	l.targets, l.available = append(l.targets, id), append(l.available, id)
+	return id
+}
+
+// remove takes out a node that is emptied.
+func (l *places) remove(n policy.NodeID) {
+	is := func(t policy.NodeID) bool { return t == n }
+	l.targets = slices.DeleteFunc(l.targets, is)
+	l.available = slices.DeleteFunc(l.available, is)
+}
+
+// unload takes the pods off node n, and returns them, largest first. It reports false,
+// and takes none off, when pods of other nodes are to come there.
+func (l *places) unload(n policy.NodeID) (pods []policy.Pod, alone bool) {
+	s := l.s
+	for _, id := range l.space().Pods(n) {
+		p := &s.Pods[id]
+		if s.Templates[p.Template].DaemonSet || p.Phase == policy.PodTerminating {
+			continue
+		}
+		if p.Node != n {
+			return pods, false
+		}
+		pods = append(pods, *p)
+	}
+	largestFirst(s, pods)
+	for i := range pods {
+		l.sp.Unbind(&pods[i], n)
+	}
+	return pods, true
+}
+
+// largestFirst sorts pods by what they ask for, CPU before memory.
+func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
+	slices.SortFunc(pods, func(a, b policy.Pod) int {
+		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests
+		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a.ID, b.ID))
+	})
+}

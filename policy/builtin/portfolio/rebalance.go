@@ -1,0 +1,201 @@
+package portfolio
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// The counts that bound a look for moves: nodes tried, markets offered for what
+// is bought in their place, and nodes bought for one.
+const (
+	triesMax  = 40
+	offersMax = 64
+	splitMax  = 4
+)
+
+// A round is what moves together in one pool.
+type round struct {
+	launches []policy.Launch
+	drains   []policy.Drain
+}
+
+// A rebalance plans the moves of one pool. Between two trials the pods on paper, the space
+// and all parts stand as if the moves of the round were made.
+type rebalance struct {
+	*poolContext
+	round
+	prices     *prices
+	refusals   *refusals
+	places     places
+	balance    poolBalance
+	offers     marketOffers
+	candidates candidates
+	payoff     payoff
+	costs      moveCosts
+	risk       moveRisk
+	drainsLeft int
+}
+
+// newRebalance returns a rebalance without moves, and reads where pods may go.
+func (d *planState) newRebalance() *rebalance {
+	x := &d.poolContext
+	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
+	m.balance = poolBalance{x, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
+	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, round: &m.round}
+	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
+	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
+	m.risk = moveRisk{x, &d.reclaims, &m.costs}
+	m.places.read()
+	return m
+}
+
+// repack moves pods off the nodes that waste most of what they cost.
+func (d *planState) repack() {
+	s := d.s
+	interval := d.pool.Cooldown
+	if interval == 0 {
+		interval = d.e.cfg.Interval
+	}
+	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
+		return
+	}
+	most := s.Disruptable(d.pool.ID, policy.Underutilized)
+	if most <= 0 {
+		return
+	}
+	m := d.newRebalance()
+	m.begin(most)
+	m.plan()
+	d.out.Launches = append(d.out.Launches, m.launches...)
+	d.out.Drains = append(d.out.Drains, m.drains...)
+	m.weigh()
+}
+
+// begin reads which nodes may be emptied, and what can be bought in their place. It is
+// called once, before the first trial.
+func (m *rebalance) begin(drainsMax int) {
+	m.drainsLeft = drainsMax
+	m.candidates.readPinned()
+	m.offers.read()
+	m.places.findAvailable()
+	m.candidates.find(m.places.targets)
+}
+
+// plan collects a round: every move in it pays for itself.
+func (m *rebalance) plan() {
+	for _, x := range m.candidates.first() {
+		if m.drainsLeft == 0 {
+			break
+		}
+		m.try(&m.s.Nodes[x.node])
+	}
+}
+
+// busy reports whether nodes or pods are on their way.
+func (d *planState) busy() bool {
+	for i := range d.s.Nodes {
+		n := &d.s.Nodes[i]
+		if n.Pool != d.pool.ID || n.Phase == policy.NodeGone {
+			continue
+		}
+		if n.Phase < policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
+			return true
+		}
+	}
+	return d.awaits() || len(d.out.Drains)+len(d.out.Launches) > 0
+}
+
+// stuck is how long a pod waits until it is asked whether the pool could serve it.
+const stuck = 10 * time.Minute
+
+// awaits reports whether a pod waits for a node that may be of this pool. One that no
+// node which the pool may buy would hold, even of a market that is closed now, waits
+// for something else and would keep all nodes where they are for ever.
+func (d *planState) awaits() bool {
+	var offers []placement.Offer
+	hopeless := make(map[policy.TemplateID]bool)
+	for _, id := range d.e.pods.pending {
+		p := &d.s.Pods[id]
+		if hopeless[p.Template] && p.VolumeZone < 0 {
+			continue
+		}
+		if d.s.Now.Sub(p.Created) < stuck {
+			return true
+		}
+		if offers == nil {
+			offers = d.e.offersIn(d.s, d.pool.ID, d.pool.Markets)
+		}
+		if _, unplaced, _ := placement.Pack(d.space(), []policy.Pod{*p}, offers); len(unplaced) == 0 {
+			return true
+		}
+		hopeless[p.Template] = hopeless[p.Template] || p.VolumeZone < 0
+	}
+	return false
+}
+
+// carryOut plans what was found.
+func (m *rebalance) carryOut(t *trial) {
+	s, n := m.s, t.node
+	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
+	if t.after >= t.before {
+		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))
+	}
+	d := policy.Drain{Node: n.ID, Gentle: true, Why: why}
+	for _, at := range t.at {
+		if k := int(at) - len(s.Nodes); k >= 0 && !slices.Contains(d.After, m.places.tokens[k]) {
+			d.After = append(d.After, m.places.tokens[k])
+		}
+	}
+	for i := range t.bins {
+		l := m.launch(t, i, why)
+		d.After = append(d.After, l.Token)
+		m.launches = append(m.launches, l)
+	}
+	m.places.remove(n.ID)
+	m.drains = append(m.drains, d)
+	m.drainsLeft--
+	m.balance.at = m.balance.after(t)
+	m.offers.count(n.Market, -1)
+	for i := range t.bins {
+		m.offers.count(t.offers[t.bins[i].Offers[0]].Market, 1)
+	}
+	if len(t.bins) > 0 {
+		m.offers.reprice()
+	}
+}
+
+// weigh adds a hold for every node that the provider recommends to leave and that
+// the plan keeps, with the dollars on both sides.
+func (m *rebalance) weigh() {
+	s := m.s
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool != m.pool.ID || n.Recommended == 0 || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
+			continue
+		}
+		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > tellFor {
+			continue
+		}
+		var pods []policy.Pod
+		for k := range s.Pods {
+			if p := &s.Pods[k]; p.Node == n.ID && !s.Templates[p.Template].DaemonSet {
+				pods = append(pods, *p)
+			}
+		}
+		stay, move := m.payoff.recommended(n, pods), m.payoff.moving(pods)
+		if stay > move {
+			continue
+		}
+		m.out.Holds = append(m.out.Holds, policy.Hold{Pool: n.Pool, Node: n.ID, Why: policy.Why{
+			Reason: policy.ReasonNoEdge, Before: policy.Dollars(stay), After: policy.Dollars(move), RunnerUp: "drain it now",
+			Text: fmt.Sprintf("the provider recommends to leave: to stay is expected to cost %s, to move %s", policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
+		}})
+	}
+}
+
+// tellFor is how long after a recommendation it is said that the node is kept.
+const tellFor = 10 * time.Minute
