@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A candidates is the nodes that may be emptied. pinned is by node whether it must keep a
+// A candidates holds the nodes that may be emptied. pinned is by node whether it must keep a
 // pod; no node of wasting is pinned.
 type candidates struct {
 	*poolContext
@@ -57,7 +57,7 @@ func (c *candidates) stays(t *policy.Template) bool {
 }
 
 // brief reports whether the only pod of a service is back within a minute when it
-// is moved: outages are told in minutes, and so short a one is weighed like any
+// is moved: outages are counted in minutes, and so short a one is weighed like any
 // other cost of a move.
 func (c *candidates) brief(t *policy.Template) bool {
 	return t.Startup > 0 && t.Startup+restartDelay < time.Minute

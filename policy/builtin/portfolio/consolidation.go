@@ -73,8 +73,8 @@ func (g *steering) unprotected() bool {
 }
 
 // wastes reports whether the pool's nodes cost an hour more than so many dollars above
-// what their pods need. It counts what a node costs above the least part that a move has to save,
-// and above what it costs to move its pods: each is missed while it starts elsewhere,
+// what their pods need. Of each node the least part that a move has to save does not count,
+// nor what it costs to move its pods: each is missed while it starts elsewhere,
 // at Disturbance times its own value, however its workload is divided into pods.
 func (g *steering) wastes(dollars float64) bool {
 	s := g.s

@@ -9,7 +9,7 @@ import (
 // pods costs no less than what they ask for costs at any of these prices.
 type floor struct {
 	known bool
-	cpu   [len(ratios)]float64 // of a thousandth of a core, where memory is worth the ratio of it
+	cpu   [len(ratios)]float64 // of a thousandth of a core, at each of ratios
 	gpu   float64
 }
 

@@ -108,7 +108,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	for i := range launches {
 		if m := launches[i].Markets[0]; slices.Contains(sold, m) {
 			g.space()
-			g.places.stand(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
+			g.places.addNode(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
 		}
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// tellEvery is how often it is said what the loss of a group would do, besides
+// reportEvery is how often it is reported what the loss of a group would do, besides
 // when a pool is steered anew.
-const tellEvery = policy.Time(time.Hour / time.Millisecond)
+const reportEvery = policy.Time(time.Hour / time.Millisecond)
 
 // addExposed adds a hold for every workload that the loss of one market or zone would
 // leave with less than it must have, and says whether nodes allow better.
 func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
-	if s.Now%tellEvery != 0 && len(plan.Steers) == 0 {
+	if s.Now%reportEvery != 0 && len(plan.Steers) == 0 {
 		return
 	}
 	for w := range s.Workloads {

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A jobs is what the loss of pods of jobs costs: the work that is done again, and the
+// A jobs holds what the loss of pods of jobs costs: the work that is done again, and the
 // penalty of a job that is late. all counts with each pod those of its gang that are lost
 // with it, gangs each pod once.
 type jobs struct {
@@ -52,6 +52,7 @@ type gangLosses struct {
 	loss float64 // dollars
 }
 
+// add counts the loss of a pod in a gang of so many.
 func (j *jobs) add(gang int32, loss float64) {
 	k := slices.IndexFunc(j.gangs, func(g gangLosses) bool { return g.size == gang })
 	if k < 0 {
@@ -105,9 +106,9 @@ func ofJob(s *policy.Snapshot, t *policy.Template) bool {
 }
 
 // loss returns what a loss of p, a pod of a job, at an instant of its whole run
-// that nobody knows costs in dollars: its own work, and that its job is late. Work that is not made safe has to be done
-// again; lost again and again that takes (exp(hI)-1)/h for an interval I at a
-// hazard h.
+// that nobody knows costs in dollars: its own work, and that its job is late. Work that is
+// not made safe has to be done again; lost again and again that takes (exp(hI)-1)/h for an
+// interval I at a hazard h.
 func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.e.losses.values[p.Template]
@@ -126,8 +127,8 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	if w.Deadline == 0 || t.Checkpoint > 0 {
 		return work, 0
 	}
-	left := w.Deadline.Sub(j.s.Now).Hours() - (run - age)
-	late := min(max((run-left)/run, 0), 1)
+	spare := w.Deadline.Sub(j.s.Now).Hours() - (run - age)
+	late := min(max((run-spare)/run, 0), 1)
 	n := float64(max(w.Replicas, 1))
 	// One lost pod makes the job late, so that those after it add nothing.
 	y := max(float64(float64(h*run)*n), 1e-9)
@@ -165,12 +166,12 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.e.losses.values[p.Template]
 	run, lost := j.run(p)
-	left := w.Deadline.Sub(j.s.Now).Hours() - (run - lost)
+	spare := w.Deadline.Sub(j.s.Now).Hours() - (run - lost)
 	if t.Checkpoint > 0 {
 		lost = min(lost, t.Checkpoint.Hours()/2)
 	}
 	cost := float64(float64(value*lost) * j.lostWith(p))
-	if w.Deadline != 0 && left >= 0 && left < lost+restartDelay.Hours() {
+	if w.Deadline != 0 && spare >= 0 && spare < lost+restartDelay.Hours() {
 		cost += float64(value*float64(max(w.Replicas, 1))) * penaltyHours(t)
 	}
 	return cost

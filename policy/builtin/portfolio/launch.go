@@ -5,7 +5,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// launch plans the i-th node of t, and lets it stand in the space.
+// launch plans the i-th node of t, and adds it with its pods to the space.
 func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
 	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
@@ -21,7 +21,7 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 			l.Why.RunnerUp = s.Markets[x.Market].Name
 		}
 	}
-	id := m.places.stand(first, l.Token)
+	id := m.places.addNode(first, l.Token)
 	for _, k := range b.Pods {
 		m.sp.Bind(&t.rest[k], id)
 	}

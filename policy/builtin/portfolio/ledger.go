@@ -18,7 +18,7 @@ const (
 	probeLongest = 24 * time.Hour
 )
 
-// A ledger is how many nodes the markets of a pool are believed to have. held counts the
+// A ledger holds how many nodes the markets of a pool are believed to have. held counts the
 // cluster's nodes by market, those on their way in and out and those that the plan buys
 // too. The memory has at most one depth for each market, ascending by name.
 type ledger struct {
@@ -26,10 +26,10 @@ type ledger struct {
 	held []int
 }
 
-// read notes what the refusals since
-// the last decision say of the depth of a market. One that refuses while it runs
-// nodes of ours is full: what we hold is its depth. One that refuses and runs none
-// is short of capacity, which passes within hours, and says nothing of its depth.
+// read counts our nodes, and notes what the refusals since the last decision say of the
+// depth of a market. One that refuses while it runs nodes of ours is full: what we hold is
+// its depth. One that refuses and runs none is short of capacity, which passes within
+// hours, and says nothing of its depth.
 func (l *ledger) read() {
 	s := l.s
 	l.readHeld()

@@ -26,7 +26,7 @@ func TestLedger(t *testing.T) {
 		}
 		l.read()
 		if got := l.depthLeft(0); got != want {
-			t.Errorf("%d nodes, refused %v: room for %d, want %d", nodes, refused, got, want)
+			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)
 		}
 	}
 	const free = math.MaxInt

@@ -11,8 +11,8 @@ import (
 // penalty of an outage for each pod there that it cannot spare, as often as such a loss is
 // expected. So a small pool may stand on two nodes, and one that has met shocks may not.
 
-// A moveRisk is what moves on paper put at risk, at what it costs that pods are missed.
-// What it moves to compare it moves back: the moves on paper stand as the caller says.
+// A moveRisk holds what moves on paper put at risk, at what it costs that pods are missed.
+// When since and instead return, the moves on paper are those from before.
 type moveRisk struct {
 	*poolContext
 	reclaims *reclaims

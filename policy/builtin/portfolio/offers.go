@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A marketOffers is what can be bought in place of nodes. sorts holds only markets that
-// have a node left and room in limits and quotas for one, priced at what they cost with
-// the risk of concentration as the pool stands with the moves that are planned; floors
-// hold at the same state.
+// A marketOffers holds what can be bought in place of nodes. sorts holds only markets that
+// are believed to have a node more, and of which limits and quotas allowed one when they
+// were read. They are priced at what they cost with the risk of concentration as the pool
+// stands with the moves that are planned; floors hold at the same state.
 type marketOffers struct {
 	*poolContext
 	prices        *prices
@@ -54,7 +54,7 @@ func (m *marketOffers) valueFor(spot bool) *resourceValue {
 }
 
 // offersOf returns the best offers of a capacity type, of which the pool's limits
-// and the provider's quotas leave room for one node more.
+// and the provider's quotas allow one node more.
 func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
 	unit := make([]float64, len(s.Markets))
@@ -68,8 +68,8 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
 }
 
-// allows reports whether limits and quotas leave room for a node of id besides what
-// the round buys already.
+// allows reports whether limits and quotas allow a node of id besides what the round
+// buys already.
 func (m *marketOffers) allows(id policy.MarketID) bool {
 	s, x := m.s, &m.s.Markets[id]
 	t := &s.Types[x.Type]

@@ -1,7 +1,6 @@
 package portfolio
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -10,21 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-const (
-	// orderedMax is how many nodes are ordered, those that go first.
-	orderedMax = 1000
-
-	// misplaced is by how much, as a part of the nodes, one may stand elsewhere in
-	// the order than it should before its pods are given another cost.
-	misplaced = 0.15
-
-	// orderStep is between the costs of two nodes that stand beside each other
-	// when all are numbered anew, so that later ones find a place between them.
-	orderStep = 1 << 16
-
-	// leavingCost is that of pods on nodes which are on their way out.
-	leavingCost = math.MinInt32 / 2
-)
+// orderedMax is how many nodes are ordered, those that go first.
+const orderedMax = 1000
 
 // A deletionOrder gives the pods of every node a deletion cost. It reads what the pool is
 // and what the plan empties already, and adds deletion costs to the plan alone.
@@ -39,7 +25,7 @@ type rankedNode struct {
 	node   policy.NodeID
 	cost   float64 // of the node, dollars an hour
 	yields float64 // what those of its pods are worth that a workload gives up as it shrinks, dollars an hour
-	stays  float64 // what its other pods make it cost more to be left, dollars an hour
+	stays  float64 // what its other pods add to what it costs to empty it, dollars an hour
 	base   float64 // (cost - stays) / yields
 	pods   int32   // the number of those that go
 	held   int32   // the least deletion cost of them, 0 where they have none
@@ -49,7 +35,7 @@ type rankedNode struct {
 // plan gives the pods of every node a deletion cost, so that a workload that
 // shrinks leaves whole nodes and not a part of each: first those that cost most for
 // what such pods use of them. It is built up from what is kept longest, node by
-// node as nodes are bought, so that what is left is spread however much goes.
+// node as nodes are bought, so that the nodes that remain are spread however many go.
 func (o *deletionOrder) plan() {
 	o.hurry()
 	list := o.ordered()
@@ -335,7 +321,7 @@ type ratio struct {
 	s                 *policy.Snapshot
 	pool              *policy.Pool
 	spot, total       int64  // units of the share that are kept
-	left              [2]int // nodes to choose from, on demand and on spot
+	remaining         [2]int // nodes to choose from, on demand and on spot
 	size              [2]int64
 	wanted, unlimited bool
 }
@@ -352,7 +338,7 @@ func (o *deletionOrder) ratioBeside(list []rankedNode) *ratio {
 	for i := range list {
 		m := o.s.Nodes[list[i].node].Market
 		spot, size := x.of(m)
-		x.left[spot]++
+		x.remaining[spot]++
 		x.size[spot] += size
 		x.total -= size
 		x.spot -= size * int64(spot)
@@ -372,9 +358,9 @@ func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
 // next finds out of which capacity type the next node is to be: of that which
 // brings the share nearer, a node of mean size, as long as there is one.
 func (x *ratio) next() {
-	x.wanted = x.left[1] > 0
-	if x.left[0] > 0 && x.left[1] > 0 {
-		size := float64(x.size[1]) / float64(x.left[1])
+	x.wanted = x.remaining[1] > 0
+	if x.remaining[0] > 0 && x.remaining[1] > 0 {
+		size := float64(x.size[1]) / float64(x.remaining[1])
 		x.wanted = float64(x.spot)+size/2 <= float64(x.pool.Share.Target*(float64(x.total)+size))
 	}
 }
@@ -392,96 +378,7 @@ func (x *ratio) add(m policy.MarketID) {
 	spot, size := x.of(m)
 	x.spot += size * int64(spot)
 	x.total += size
-	x.left[spot]--
+	x.remaining[spot]--
 	x.size[spot] -= size
 	x.next()
-}
-
-// settleMax is how often costs are looked at again until none changes.
-const settleMax = 4
-
-// numbered returns the deletion costs of nodes in the order in which they are
-// kept, below 0, which is what pods have whose cost nobody set. With these
-// costs it would return the same, so that what is written once stays.
-func numbered(list []rankedNode) []int32 {
-	held := make([]int32, len(list))
-	for i := range list {
-		held[i] = list[i].held
-	}
-	for range settleMax {
-		costs := renumbered(held)
-		if slices.Equal(costs, held) {
-			return costs
-		}
-		held = costs
-	}
-	for i := range held {
-		held[i] = int32(-(i + 1) * orderStep)
-	}
-	return held
-}
-
-// renumbered returns costs in place of held: a node that stands about where it
-// should keeps what it has, and the others are put between.
-func renumbered(held []int32) []int32 {
-	var given []int // those that have a cost, the highest first
-	for i := range held {
-		if held[i] < 0 && held[i] > leavingCost {
-			given = append(given, i)
-		}
-	}
-	place := make([]int, len(held)) // where it should stand among those
-	for k, i := range given {
-		place[i] = k
-	}
-	slices.SortStableFunc(given, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
-	away := max(2, int(misplaced*float64(len(held))))
-	var stays []int
-	for k, i := range given {
-		if k-place[i] <= away && place[i]-k <= away {
-			stays = append(stays, i)
-		}
-	}
-	costs := make([]int32, len(held))
-	if !between(held, stays, costs) {
-		for i := range costs {
-			costs[i] = int32(-(i + 1) * orderStep)
-		}
-	}
-	return costs
-}
-
-// between fills in costs: those of stays are what they are, and each other node
-// comes behind as many of these as are to be kept longer than it. It reports
-// whether there was room.
-func between(held []int32, stays []int, costs []int32) bool {
-	rest := make([][]int, len(stays)+1) // the others, by how many of stays are before them
-	before, staying := 0, make([]bool, len(held))
-	for _, i := range stays {
-		staying[i] = true
-	}
-	for i := range held {
-		if staying[i] {
-			before++
-		} else {
-			rest[before] = append(rest[before], i)
-		}
-	}
-	upper := int64(0)
-	for k, some := range rest {
-		n := int64(len(some))
-		lower := upper - (n+1)*orderStep
-		if k < len(stays) {
-			lower = int64(held[stays[k]])
-			costs[stays[k]] = held[stays[k]]
-		}
-		if upper-lower <= n || lower <= leavingCost/2 {
-			return false
-		}
-		for j, i := range some {
-			costs[i] = int32(upper - (upper-lower)*int64(j+1)/(n+1))
-		}
-		upper = lower
-	}
-	return true
 }

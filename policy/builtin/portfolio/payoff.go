@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A payoff is what moves save and what they cost, in dollars over the time that a saving
+// A payoff holds what moves save and what they cost, in dollars over the time that a saving
 // lasts. It changes nothing.
 type payoff struct {
 	*poolContext

@@ -91,8 +91,8 @@ func (l *places) marketOf(id policy.NodeID) policy.MarketID {
 	return l.s.Nodes[id].Market
 }
 
-// stand lets a node of offer o stand in the space, and returns its id there.
-func (l *places) stand(o *placement.Offer, token string) policy.NodeID {
+// addNode adds a node of offer o to the space, and returns its id there.
+func (l *places) addNode(o *placement.Offer, token string) policy.NodeID {
 	id := policy.NodeID(len(l.s.Nodes) + len(l.tokens))
 	l.tokens, l.bought = append(l.tokens, token), append(l.bought, o.Market)
 	l.sp.SetNode(&policy.Node{

@@ -22,6 +22,7 @@ type planState struct {
 	refusals      refusals
 }
 
+// newPlanState connects the parts. None of them is read yet.
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
 	d := &planState{poolContext: poolContext{e: e, s: s, pool: p, out: plan, memory: m}}
 	x := &d.poolContext
@@ -59,6 +60,7 @@ func (d *planState) look() {
 	d.prices.rank()
 }
 
+// decide plans what is done in the pool. All pools have been looked at before.
 func (d *planState) decide() {
 	d.prices.read() // of this pool again: the costs are shared
 	d.steering.steer()
@@ -74,8 +76,9 @@ func (d *planState) decide() {
 	order.plan()
 }
 
-// keepWithin takes out of plan what breaks a limit of the pool among the launches and
-// drains from the given ones on, and says so.
+// keepWithin takes out of plan the launches and drains of the pool that put more at risk
+// than they can save, of those from the given ones on, and adds a hold for each node that
+// stays for it.
 func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	d.out, d.refusals.holds = plan, nil
 	var bought []policy.Launch
@@ -88,25 +91,25 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 			others = append(others, l)
 		}
 	}
-	left := plan.Drains[:drains:drains]
+	kept := plan.Drains[:drains:drains]
 	for _, x := range plan.Drains[drains:] {
 		if d.s.Nodes[x.Node].Pool == d.pool.ID {
 			going = append(going, x)
 		} else {
-			left = append(left, x)
+			kept = append(kept, x)
 		}
 	}
 	if len(going) == 0 {
 		return
 	}
-	if slices.ContainsFunc(left[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
-		plan.Launches, plan.Drains = others, left
+	if slices.ContainsFunc(kept[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
+		plan.Launches, plan.Drains = others, kept
 		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
 			Reason: policy.ReasonInProgress, Text: "nodes that could be given back may have to take the pods of those that are emptied",
 		}})
 		return
 	}
 	bought, going, _ = d.within(bought, going)
-	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(left, going)
+	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(kept, going)
 	d.refusals.addTo()
 }

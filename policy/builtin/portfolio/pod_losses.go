@@ -9,16 +9,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A podLosses is what the sudden loss of one pod of each template costs. Slices are by
+// A podLosses holds what the sudden loss of one pod of each template costs. Slices are by
 // template, at the prices of the pool that was read last.
 type podLosses struct {
 	disturbance float64
 
-	// each is what the loss costs in dollars, values what a pod is worth an hour, and
+	// each is what the loss costs in dollars, values that of a pod for an hour, and
 	// minutes for how long its workload is short of it.
 	each, values, minutes []float64
 
-	// valueOf is what a pod is worth by what it asks for: many templates ask for the same.
+	// valueOf is the value of a pod by what it asks for: many templates ask for the same.
 	valueOf map[policy.Resources]float64
 }
 
@@ -85,7 +85,7 @@ func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 	return loss
 }
 
-// missed returns what it costs in dollars that a pod worth so much an hour is missed for
+// missed returns what it costs in dollars that a pod of this value an hour is missed for
 // so long: twice its value, as eval counts what was not served, and what a drain costs
 // besides. It depends on no other pod of the workload, so that the same capacity costs
 // the same in few pods and in many.
@@ -106,7 +106,7 @@ func penaltyHours(t *policy.Template) float64 {
 	return 4
 }
 
-// valueIn returns what a pod that asks for r is worth an hour: its part of the
+// valueIn returns the value of a pod that asks for r, in dollars an hour: its part of the
 // cheapest node on demand, be its price one that serves for comparison only.
 func valueIn(s *policy.Snapshot, pool *policy.Pool, r policy.Resources) float64 {
 	best := 0.0

@@ -43,7 +43,7 @@ func New(cfg Config) (*Policy, error) {
 // Name returns "portfolio", with the parameters that differ from their defaults.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers every pool to the markets that are worth most, buys what nobody
+// Decide steers every pool to the markets where the demand costs least, buys what nobody
 // else buys, and moves what it pays to move.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}

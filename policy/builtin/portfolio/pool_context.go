@@ -8,9 +8,7 @@ import (
 )
 
 // A poolContext is one pool while a plan is made, and the plan. All parts of a planState
-// share it, so that each sees what the others have planned and remembered. space holds
-// what plans in progress place on paper, nil where nothing is placed: whoever places pods
-// or nodes sets it to nil when done.
+// share it, so that each sees what the others have planned and remembered.
 type poolContext struct {
 	e      *Policy
 	s      *policy.Snapshot
@@ -21,11 +19,12 @@ type poolContext struct {
 	// changed says that the memory is not what it was.
 	changed bool
 
-	// sp is made when it is first needed.
+	// sp is the snapshot with what is placed on paper. It is nil until it is needed, and
+	// again after each step whose placements do not hold for the next one.
 	sp *placement.Space
 }
 
-// space returns the nodes and what runs on them.
+// space returns the nodes and what runs on them, with what is placed on paper.
 func (x *poolContext) space() *placement.Space {
 	if x.sp == nil {
 		x.e.space.Load(x.s)
@@ -40,7 +39,7 @@ func (x *poolContext) consolidates() bool {
 	return !x.e.cfg.Fixed && x.pool.Provisioner == policy.ProvisionerKarpenter && x.pool.Levers.Launch
 }
 
-// leaves reports whether the plan empties a node already.
+// leaves reports whether the plan empties node n already.
 func (x *poolContext) leaves(n policy.NodeID) bool {
 	return slices.ContainsFunc(x.out.Drains, func(d policy.Drain) bool { return d.Node == n })
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A poolLosses is what the loss of nodes costs the pool, one at a time and many at once.
-// Every pod that stands in the pool counts once: one of a job in jobs, the others in the
-// service of its template. Pods of a service that can spare none, on a node that is not
-// spot, are not counted.
+// A poolLosses holds what the loss of nodes costs the pool, one at a time and many at once.
+// Every pod of a workload in the pool counts once: one of a job in jobs, the others in the
+// service of their template. Pods of a service that can spare none do not count on a node
+// that is not spot.
 type poolLosses struct {
 	*poolContext
 	demand *demand
@@ -133,7 +133,7 @@ func (l *poolLosses) shock(q float64) float64 {
 // ofNode returns what the loss of one node costs in dollars for each core that
 // is asked for there, in the mean over the pool's nodes: all pods of a node go
 // together. On spot no node is given more of a service than it can spare if others
-// have room, so that what stands together on demand is no measure.
+// have capacity, so that what stands together on demand is no measure.
 func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A prices is what nodes of the pool's markets cost, and the order of those that are
+// A prices holds what nodes of the pool's markets cost, and the order of those that are
 // open. ranked and values follow from the costs: whoever changes these clears values, and
 // ranks the markets again before the order is used. The costs by market are shared by
 // all pools, so that they are read again before a pool is decided.
@@ -19,16 +19,16 @@ type prices struct {
 	// ranked are the markets that are open, best first within each capacity type.
 	ranked []ranked
 
-	// values are what the resources sold are worth at the costs of now, on demand and
-	// on spot, as far as that was asked.
+	// values are those of the resources sold at the present costs, on demand and on spot,
+	// as far as they were asked for.
 	values [2]knownValue
 }
 
-// A ranked is a market and what it is worth.
+// A ranked is a market and what the demand costs there.
 type ranked struct {
 	market   policy.MarketID
 	capacity policy.CapacityType
-	unit     float64 // dollars an hour for what one core's worth of the demand needs
+	unit     float64 // dollars an hour for each core of the demand, and what comes with it
 }
 
 // read computes what a node of each market of the pool costs an hour, with what

@@ -177,7 +177,7 @@ func (m *rebalance) weigh() {
 		if n.Pool != m.pool.ID || n.Recommended == 0 || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
 			continue
 		}
-		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > tellFor {
+		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > reportFor {
 			continue
 		}
 		var pods []policy.Pod
@@ -197,5 +197,5 @@ func (m *rebalance) weigh() {
 	}
 }
 
-// tellFor is how long after a recommendation it is said that the node is kept.
-const tellFor = 10 * time.Minute
+// reportFor is how long after a recommendation it is reported that the node is kept.
+const reportFor = 10 * time.Minute

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A reclaims is how often nodes of the pool are expected to be lost, one at a time and
+// A reclaims holds how often nodes of the pool are expected to be lost, one at a time and
 // many at once: what the pool met, and what its markets are forecast to do. The memory
 // holds the shocks that were met, which fade.
 type reclaims struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A refusals is the nodes that stay for a risk, each with one hold.
+// A refusals holds the nodes that stay for a risk, each with one hold.
 type refusals struct {
 	*poolContext
 	holds []policy.Hold

@@ -110,7 +110,7 @@ func (c *shareChoice) since(t policy.Time) {
 	}
 }
 
-// A frontier tells what the pool's demand costs at every spot share.
+// A frontier gives what the pool's demand costs at every spot share.
 type frontier struct {
 	pool        *policy.Pool
 	losses      *poolLosses
@@ -120,6 +120,7 @@ type frontier struct {
 	most        float64 // the largest share that leaves enough when one market is lost
 }
 
+// frontier reads what the demand costs, and what spot saves of it.
 func (c *shareChoice) frontier() frontier {
 	f := frontier{pool: c.pool, losses: c.losses, spot: c.prices.costOf(true), fixed: c.prices.costOf(false), rate: c.reclaims.shockRate(), depth: c.memory.Shocks.Depth}
 	f.most = c.shareMax(f.spot)
@@ -212,6 +213,7 @@ func (c *shareChoice) shareMax(spot float64) float64 {
 	return most
 }
 
+// text writes what is paid an hour, where there is something to be bought.
 func text(dollars float64) string {
 	if dollars <= 0 {
 		return "not to be had"

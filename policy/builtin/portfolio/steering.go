@@ -25,7 +25,7 @@ type steering struct {
 // steerEvery is the least time between two changes of what a pool may buy.
 const steerEvery = 10 * time.Minute
 
-// steer tells the provisioner which markets to buy in, where that has changed.
+// steer plans in which markets the provisioner buys, where that has changed.
 func (g *steering) steer() {
 	markets := g.selected()
 	names := make([]string, 0, len(markets))
@@ -49,8 +49,7 @@ func (g *steering) steer() {
 	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.changed = names, g.s.Now, !empty, true
 }
 
-// account returns why the pool is steered as it is, with the best market that is
-// not among those bought in.
+// account returns why the pool is steered as it is.
 func (g *steering) account() policy.Why {
 	why := g.choice.why
 	if why.Reason == "" {
@@ -63,7 +62,7 @@ func (g *steering) account() policy.Why {
 // best on spot, and all that are on demand. Pods that must be spread over zones
 // are bought for in all of them at once, so zones are given different types as
 // far as these cost about the same: then not all of them are lost together. A
-// market that holds all that a service can bear to lose is left out while its
+// market that holds all that a service can spare is not chosen while its
 // zone has another that costs little more.
 func (g *steering) selected() []policy.MarketID {
 	s, cfg := g.s, &g.e.cfg
@@ -118,7 +117,7 @@ func (g *steering) selected() []policy.MarketID {
 const wider = 1.25
 
 // full reports, by place in the ranking, which spot markets hold as many pods of a
-// service as it can bear to lose, or as its even spread over the markets would put
+// service as it can spare, or as its even spread over the markets would put
 // there that are about as cheap as the best of their zones.
 func (g *steering) full(best []float64) []bool {
 	s, e := g.s, g.e

@@ -11,7 +11,7 @@ type resourceValue struct {
 	cpu, memory, gpu float64 // dollars an hour for a thousandth of a core, a byte, a device
 }
 
-// of returns what r is worth in dollars an hour.
+// of returns the value of r in dollars an hour.
 func (v *resourceValue) of(r policy.Resources) float64 {
 	return float64(v.cpu*float64(r.CPU)) + float64(v.memory*float64(r.Memory)) + float64(v.gpu*float64(r.GPU))
 }
@@ -60,7 +60,7 @@ func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
 }
 
 // nodeOffers returns the open markets of a capacity type, spot or not, that no other one
-// outdoes: the few that set what resources are worth.
+// outdoes: the few that set the value of resources.
 func (p *prices) nodeOffers(spot bool) []nodeOffer {
 	list := p.e.nodeOffers[:0]
 	for _, r := range p.ranked {
@@ -101,7 +101,7 @@ type knownValue struct {
 }
 
 // valueAt returns the largest value of a core that no market of list sells for less
-// when 2^20 bytes are worth ratio times a thousandth of a core. Where the demand is
+// when 2^20 bytes have the value of ratio times a thousandth of a core. Where the demand is
 // for accelerators these alone count.
 func (p *prices) valueAt(ratio float64, list []nodeOffer) resourceValue {
 	if p.demand.total.GPU > 0 {
