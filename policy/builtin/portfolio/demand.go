@@ -20,11 +20,11 @@ type demand struct {
 
 // read sums what the pods of the pool ask for.
 func (d *demand) read() {
-	s := d.s
+	s, pool, losses := d.s, d.pool.ID, &d.e.losses
 	nodes := int64(0)
 	usable := make([]bool, len(s.Nodes))
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == d.pool.ID && n.Usable() {
+		if n := &s.Nodes[i]; n.Pool == pool && n.Usable() {
 			usable[i] = true
 			nodes++
 		}
@@ -39,12 +39,12 @@ func (d *demand) read() {
 			if p.bound && usable[p.at] {
 				daemons[p.template]++
 			}
-		case p.at >= 0 && s.Nodes[p.at].Pool == d.pool.ID || p.at < 0 && len(s.Pools) == 1:
+		case p.at >= 0 && s.Nodes[p.at].Pool == pool || p.at < 0 && len(s.Pools) == 1:
 			d.pods[p.template]++
-			if ofJob(d.s, &s.Templates[p.template]) {
-				d.lossAll += d.e.losses.of(d.s, &s.Pods[i])
+			if ofJob(s, &s.Templates[p.template]) {
+				d.lossAll += losses.of(s, &s.Pods[i])
 			} else {
-				d.lossAll += d.e.losses.each[p.template]
+				d.lossAll += losses.each[p.template]
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	x := &d.poolContext
 	d.ledger = ledger{poolContext: x}
 	d.demand = demand{poolContext: x}
-	d.concentration = concentration{poolContext: x}
+	d.concentration = newConcentration(x)
 	d.reclaims = reclaims{poolContext: x}
 	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims}
 	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}

@@ -1,8 +1,6 @@
 package portfolio
 
 import (
-	"slices"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -41,7 +39,12 @@ func (x *poolContext) consolidates() bool {
 
 // leaves reports whether the plan empties node n already.
 func (x *poolContext) leaves(n policy.NodeID) bool {
-	return slices.ContainsFunc(x.out.Drains, func(d policy.Drain) bool { return d.Node == n })
+	for i := range x.out.Drains {
+		if x.out.Drains[i].Node == n {
+			return true
+		}
+	}
+	return false
 }
 
 // holds reports whether p counts as one of the pool's.
