@@ -60,9 +60,18 @@ func (d *planState) look() {
 	d.prices.rank()
 }
 
+// readAgain reads what pods are worth and nodes cost in this pool, for which all pools use
+// the same memory.
+func (d *planState) readAgain() {
+	if len(d.s.Pools) > 1 {
+		d.e.losses.read(d.s, d.pool)
+	}
+	d.prices.read()
+}
+
 // decide plans what is done in the pool. All pools have been looked at before.
 func (d *planState) decide() {
-	d.prices.read() // of this pool again: the costs are shared
+	d.readAgain()
 	d.steering.steer()
 	defer d.refusals.addTo()
 	if !d.consolidates() {
@@ -109,6 +118,7 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 		}})
 		return
 	}
+	d.readAgain()
 	bought, going, _ = d.within(bought, going)
 	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(kept, going)
 	d.refusals.addTo()

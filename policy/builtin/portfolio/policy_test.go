@@ -101,3 +101,37 @@ func TestSet(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolsDecideAlone: what pods are worth is what they cost in the pool in hand. A move
+// in the first of two pools does not pay where a missed pod counts 400,000 times that, be
+// its worth in the second one nothing, since no node there would hold it.
+func TestPoolsDecideAlone(t *testing.T) {
+	s, m, err := policytest.Parse(`
+type a.1 1
+type b.4 4
+market y b.4 spot 0.06
+market z a.1 on-demand 0.05
+market z b.4 on-demand 0.20
+market z b.4 spot 0.06
+pool web
+pool worker
+app api 1 pdb=2 replicas=4
+node n1 web z b.4 on-demand
+node n2 web z b.4 spot
+pod api n1 2
+pod api n2 2`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Pools[0].Markets, s.Pools[1].Markets = []policy.MarketID{0, 2, 3}, []policy.MarketID{1}
+	s.Templates[0].Requests.CPU = 1100
+	for spec, want := range map[string]int{"": 1, "disturbance=400000": 0} {
+		p, err := build(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if plan, _ := p.Decide(s, m); len(plan.Drains) != want {
+			t.Errorf("with %q %d nodes are drained, not %d:\n%s", spec, len(plan.Drains), want, plan.Format(s))
+		}
+	}
+}
