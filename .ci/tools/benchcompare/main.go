@@ -33,7 +33,9 @@ var calls = []call{
 	{15, strings.Fields("sim bench-500 --policy spotvortex")},
 	{7, strings.Fields("sim bench-2000 --policy spotvortex")},
 	{5, strings.Fields("sim bench-500 --policy karpetrack")},
+	{3, strings.Fields("sim bench-2000 --policy karpetrack")},
 	{3, strings.Fields("sim bench-500 --policy portfolio")},
+	{2, strings.Fields("sim bench-2000 --policy portfolio")},
 	{7, strings.Fields("eval bench-100 --policies static,spotvortex --seeds 3")},
 }
 
