@@ -225,7 +225,7 @@ func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 // empty plans to drain nodes of the wave whose pods have a place, the dearest first, as
 // many as may go, and reports whether it did; or else whether none of them ever
 // will. It names the launches in their place again, whose machines are there:
-// calls are told apart by their tokens, so nothing is bought twice, and no drain begins
+// each call has its token, so nothing is bought twice, and no drain begins
 // if such a machine is lost before it does.
 func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {

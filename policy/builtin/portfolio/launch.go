@@ -34,10 +34,11 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 // most, so that it may take the dearest.
 const alike = 1.05
 
-// paysIn reports whether at least half of what t gains is left where each node that it
-// buys costs as much more as one of market id costs more than one of market first. A
-// refusal loses all of it, and the provider may choose any market that is named. What
-// replaces a node under notice is bought wherever it is to be had.
+// paysIn reports whether at least half of what t saves remains if each node that it buys
+// costs as much more as one of market id costs more than one of the first market of b, and
+// b puts at risk what it would there. A refusal loses all of the saving, and the provider
+// may choose any market that is named. What replaces a node under notice is bought wherever
+// it is to be had.
 func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
 	first := t.offers[b.Offers[0]].Market
 	more := m.prices.buying(id) - m.prices.buying(first)
