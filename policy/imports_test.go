@@ -85,7 +85,7 @@ var architecture = []rule{
 	{pkg: "test/karpenter", ours: []string{"test/testenv", "test/e2e/bill"}},
 	{pkg: "test/..."},
 	{pkg: "internal/cli", ours: []string{"policy", "scenarios"}},
-	{pkg: "internal/cli/clitest", ours: []string{"internal/cli", "internal/bundles"}},
+	{pkg: "internal/cli/clitest", ours: []string{"internal/cli", "internal/bundles", "policy/policytest"}},
 	{pkg: "internal/lab", ours: []string{"internal/cli"}},
 	{pkg: "internal/reference"},
 	{pkg: "internal/pictures", ours: []string{"policy", "eval/chart", "internal/cli"}},

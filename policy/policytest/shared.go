@@ -36,7 +36,7 @@ func Recording(t *testing.T, name string) string {
 // in the folder below shared beside the module.
 func beside(t *testing.T, variable, folder, name string) string {
 	t.Helper()
-	root := moduleRoot(t)
+	root := Root(t)
 	dir := os.Getenv(variable)
 	switch {
 	case dir == "":
@@ -50,9 +50,9 @@ func beside(t *testing.T, variable, folder, name string) string {
 	return filepath.Join(dir, filepath.FromSlash(name))
 }
 
-// moduleRoot returns the folder of the project's go.mod above the package under test,
+// Root returns the folder of the project's go.mod above the package under test,
 // which may be in a module of its own below .ci.
-func moduleRoot(t *testing.T) string {
+func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
 
 // A treatment is how a command of a page is run where it is not run as it stands.
@@ -67,7 +68,7 @@ var labCommand = regexp.MustCompile(`^(?:bin/)?spotter (models (?:dataset|evalua
 // commandsOfPages returns the commands of spotter-lab in docs, less "spotter", each once.
 func commandsOfPages(t *testing.T) []string {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join(clitest.Root(t), "docs", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(policytest.Root(t), "docs", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,26 +97,6 @@ b,4000,8192,0,0,,LS,Running,0,172800,20
 c,8000,16384,1,1000,,BE,Succeeded,3600,90000,3700
 `
 
-// v100 is a recording of whether a type could be had, from an even to the next odd hour,
-// in a zone of each of two regions, looked at every minute.
-func v100(t *testing.T) *trace.Trace {
-	t.Helper()
-	var all []trace.Series
-	for _, zone := range []string{"us-east-1a", "us-west-2a"} {
-		s := trace.Series{Provider: "aws", Region: zone[:9], Zone: zone, Type: "p3.2xlarge"}
-		for h := range 8 * 24 {
-			s.At, s.Spot = append(s.At, policy.TimeOf(time.Date(2023, 2, 15, h, 0, 0, 0, time.UTC))), append(s.Spot, policy.Dollars(1))
-			s.Available, s.ProbeGap = append(s.Available, int8(1-h%2)), append(s.ProbeGap, 60)
-		}
-		all = append(all, s)
-	}
-	tr, err := trace.New("v100", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
 // inputs makes what the commands read, in the folder where they run.
 func inputs(t *testing.T, root string) {
 	t.Helper()
@@ -127,7 +108,7 @@ func inputs(t *testing.T, root string) {
 	for _, name := range []string{"recorded", "h100", "generated", "drawn", "prices"} {
 		made(name, "trace", "generate", "--preset", "aws-2024", "--seed", "7", "--markets", "60", "--days", "20", "--from", "2023-03-01", "--availability")
 	}
-	if err := trace.Write("v100", v100(t)); err != nil {
+	if err := trace.Write("v100", tracetest.Alternating(t, "v100", policy.TimeOf(time.Date(2023, 2, 15, 0, 0, 0, 0, time.UTC)))); err != nil {
 		t.Fatal(err)
 	}
 	made("data", "models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02")
@@ -162,7 +143,7 @@ func inputs(t *testing.T, root string) {
 // that are made up.
 func TestCommandsOfPages(t *testing.T) {
 	commands, met := commandsOfPages(t), map[string]bool{}
-	root, from := clitest.Root(t), t.TempDir()
+	root, from := policytest.Root(t), t.TempDir()
 	if os.Getenv("SPOTTER_ONNXRUNTIME") == "" {
 		t.Setenv("SPOTTER_ONNXRUNTIME", filepath.Join(root, "bin", "libonnxruntime.so.1"))
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
 // A Program is the commands of the program under test.
@@ -68,30 +69,12 @@ func File(t testing.TB, name, text string) string {
 	return path
 }
 
-// Root returns the folder of the repository, which is above the package under test.
-func Root(t testing.TB) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, ".ci")); err == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			t.Fatal("no .ci above the package under test")
-		}
-		dir = filepath.Dir(dir)
-	}
-}
-
 // Bundle returns a bundle of the SpotVortex agent, or skips the test.
 func Bundle(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("SPOTTER_COMPAT")
 	if dir == "" {
-		dir = filepath.Join(Root(t), "..", "shared", "compat")
+		dir = filepath.Join(policytest.Root(t), "..", "shared", "compat")
 	}
 	dir = filepath.Join(dir, "spotvortex", "models")
 	if _, err := os.Stat(dir); err != nil {
@@ -104,7 +87,7 @@ func Bundle(t testing.TB) string {
 func WithONNX(t testing.TB) {
 	t.Helper()
 	if os.Getenv("SPOTTER_ONNXRUNTIME") == "" {
-		t.Setenv("SPOTTER_ONNXRUNTIME", filepath.Join(Root(t), "bin", "libonnxruntime.so.1"))
+		t.Setenv("SPOTTER_ONNXRUNTIME", filepath.Join(policytest.Root(t), "bin", "libonnxruntime.so.1"))
 	}
 	if _, _, err := bundles.StartONNX(); err != nil {
 		if os.Getenv("SPOTTER_MODELS") == "required" {

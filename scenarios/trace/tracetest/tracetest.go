@@ -37,3 +37,24 @@ func New(t testing.TB, name string, to policy.Time, series ...trace.Series) *tra
 	tr.To = to
 	return tr
 }
+
+// Alternating makes eight days of a type that could be had in a zone of each of two regions
+// from an even to the next odd hour, and not from there to the next even one, and was
+// probed every minute.
+func Alternating(t testing.TB, name string, from policy.Time) *trace.Trace {
+	t.Helper()
+	var all []trace.Series
+	for _, zone := range []string{"us-east-1a", "us-west-2a"} {
+		s := trace.Series{Provider: "aws", Region: zone[:9], Zone: zone, Type: "p3.2xlarge"}
+		for h := range 8 * 24 {
+			s.At, s.Spot = append(s.At, from.Add(time.Duration(h)*time.Hour)), append(s.Spot, policy.Dollar)
+			s.Available, s.ProbeGap = append(s.Available, int8(1-h%2)), append(s.ProbeGap, 60)
+		}
+		all = append(all, s)
+	}
+	tr, err := trace.New(name, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}

@@ -13,30 +13,15 @@ import (
 	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
 
 // midnight is when the recording of the tests begins.
 var midnight = policy.TimeOf(time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC))
 
-// recording returns a type that could be had in a zone of each of two regions
-// from an even to the next odd hour, and not from there to the next even one, and
-// was probed every minute.
+// recording returns a type that was to be had every other hour, from midnight on.
 func recording(t *testing.T) *trace.Trace {
-	t.Helper()
-	var all []trace.Series
-	for _, zone := range []string{"us-east-1a", "us-west-2a"} {
-		s := trace.Series{Provider: "aws", Region: zone[:9], Zone: zone, Type: "p3.2xlarge"}
-		for h := range 8 * 24 {
-			s.At, s.Spot = append(s.At, midnight.Add(time.Duration(h)*time.Hour)), append(s.Spot, policy.Dollars(1))
-			s.Available, s.ProbeGap = append(s.Available, int8(1-h%2)), append(s.ProbeGap, 60)
-		}
-		all = append(all, s)
-	}
-	tr, err := trace.New("recorded", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
+	return tracetest.Alternating(t, "recorded", midnight)
 }
 
 // small returns a configuration that takes little time.
