@@ -56,6 +56,8 @@ func (p *parser) appOption(x *policy.Workload, t *policy.Template, o option) (er
 		t.Requests.Memory *= gib
 	case "priority":
 		t.Priority, err = count(o.value)
+	case "priority-class":
+		t.PriorityClass = o.value
 	case "preempts":
 		t.PreemptionNever = o.value == "never"
 	case "safe-to-evict":
@@ -91,7 +93,11 @@ func whereOption(t *policy.Template, o option) error {
 		t.HostPorts = append(t.HostPorts, policy.HostPort{Port: port})
 		return err
 	case "spread":
-		t.Spread = append(t.Spread, policy.Spread{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1})
+		x := policy.Spread{TopologyKey: "topology.kubernetes.io/zone", MaxSkew: 1}
+		if o.value == "capacity" {
+			x.TopologyKey, x.Soft = "karpenter.sh/capacity-type", true
+		}
+		t.Spread = append(t.Spread, x)
 	case "zone":
 		t.NodeSelector = []policy.Label{{Key: "topology.kubernetes.io/zone", Value: o.value}}
 	default:

@@ -54,7 +54,8 @@ func (d *planState) balance() {
 
 // resting returns the names of the nodes that are not emptied for the sake of the
 // share: those whose jobs would lose more than they are expected to lose, or to
-// cost, where they are, and those that were paid for in advance.
+// cost, where they are, those that were paid for in advance, and those whose pods are
+// spread out there.
 func (d *planState) resting() []string {
 	s := d.s
 	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
@@ -71,13 +72,39 @@ func (d *planState) resting() []string {
 			stay[p.Node] -= float64(portable.Expm1(-float64(hazard*(run-age))) * cost)
 		}
 	}
-	var names []string
+	names := d.spreadOut()
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; leave[i] > 0 && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot {
 			stay[i] = float64(d.prices.keeping(n)*d.choice.saving) * d.e.cfg.Holding.Hours()
 		}
 		if leave[i] > stay[i] || d.paid(&s.Nodes[i]) {
 			names = append(names, s.Nodes[i].Name)
+		}
+	}
+	return names
+}
+
+// spreadOut returns the names of the nodes on demand whose pods would not be spread over the
+// capacity types as they wish if they and the others went to spot. What the manifest says of
+// the pool counts more than that.
+func (d *planState) spreadOut() []string {
+	at, share := placement.BalanceOf(d.s, d.pool.ID), &d.pool.Share
+	if d.e.cfg.Fixed || share.Exact || float64(at.Spot) < float64(share.Min*float64(at.Total)) {
+		return nil
+	}
+	var names []string
+	spread := d.e.spread.clone()
+	for i := range d.s.Nodes {
+		n := &d.s.Nodes[i]
+		if n.Pool != d.pool.ID || !n.Usable() || n.Market < 0 || d.s.Markets[n.Market].Capacity == policy.Spot {
+			continue
+		}
+		if !spread.mayLeave(n.ID, &d.e.pods) {
+			names = append(names, n.Name)
+			continue
+		}
+		for _, p := range d.e.pods.on(n.ID) {
+			spread.toSpot(d.s.Templates[p.template].Workload)
 		}
 	}
 	return names

@@ -24,10 +24,10 @@ type wasting struct {
 	perPod float64 // dollars an hour that are wasted for each of its pods, and one more
 }
 
-// A marketCost is what a node of a market costs, and the value of its resources.
+// A marketCost is what a node of a market costs, once it is known.
 type marketCost struct {
 	node  float64 // dollars an hour
-	value *resourceValue
+	known bool
 }
 
 // readPinned finds which nodes must keep their pods.
@@ -74,10 +74,10 @@ func (c *candidates) find(targets []policy.NodeID) {
 			continue
 		}
 		x := &costs[n.Market]
-		if x.value == nil {
-			*x = marketCost{c.prices.keeping(n), c.offers.valueFor(c.balance.spotFor(n))}
+		if !x.known {
+			*x = marketCost{c.prices.keeping(n), true}
 		}
-		waste := x.node - x.value.of(c.e.pods.used(s, id))
+		waste := x.node - c.offers.valueFor(c.balance.spotFor(n)).of(c.e.pods.used(s, id))
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}

@@ -28,11 +28,11 @@ type Config struct {
 	// seldom.
 	Interval time.Duration
 
-	// Disturbance is what it is taken to cost that a pod of a service is missed while it
-	// starts elsewhere, as a multiple of what it is worth in that time, besides what
-	// outages are counted at: what its users, its caches and its neighbours have of it.
-	// Raising it moves less, and keeps to markets that are reclaimed less.
-	Disturbance float64
+	// Disturbance is the time in which a pod of a service is worth what it is taken to
+	// cost that it is missed once, while it starts elsewhere, besides what outages are
+	// counted at: what its users, its caches and its neighbours have of it. Raising it
+	// moves less, and keeps to markets that are reclaimed less.
+	Disturbance time.Duration
 
 	// Edge is the least part of what nodes cost that has to be saved by others in
 	// their place, where the pool states none. Raising it moves less.
@@ -67,7 +67,7 @@ type Config struct {
 // DefaultConfig returns the parameters that were chosen on recorded prices.
 func DefaultConfig() Config {
 	return Config{
-		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 100, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 16, MarketRisk: 0.5, TypeRisk: 0.5, ZoneRisk: 0.3,
+		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 16, MarketRisk: 0.5, TypeRisk: 0.5, ZoneRisk: 0.3,
 	}
 }
 
@@ -86,7 +86,7 @@ func (c *Config) Set(key, value string) error {
 	case "interval":
 		next.Interval, err = span(key, value)
 	case "disturbance":
-		next.Disturbance, err = number(key, value)
+		next.Disturbance, err = span(key, value)
 	case "edge":
 		next.Edge, err = number(key, value)
 	case "margin":
@@ -151,8 +151,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("portfolio: return %v is negative", c.Return)
 	case c.Interval < 0:
 		return fmt.Errorf("portfolio: interval %v is negative", c.Interval)
-	case !(c.Disturbance >= 0 && c.Disturbance <= 1e6):
-		return fmt.Errorf("portfolio: disturbance %v is not in [0, 1000000]", c.Disturbance)
+	case c.Disturbance < 0:
+		return fmt.Errorf("portfolio: disturbance %v is negative", c.Disturbance)
 	case !(c.Edge >= 0 && c.Edge < 1):
 		return fmt.Errorf("portfolio: edge %v is not in [0, 1)", c.Edge)
 	case c.Choices < 1:
@@ -189,7 +189,7 @@ func (c Config) name() string {
 		{c.Holding != d.Holding, "holding=" + c.Holding.String()},
 		{c.Lasting != d.Lasting, "lasting=" + c.Lasting.String()},
 		{c.Interval != d.Interval, "interval=" + c.Interval.String()},
-		{c.Disturbance != d.Disturbance, "disturbance=" + float(c.Disturbance)},
+		{c.Disturbance != d.Disturbance, "disturbance=" + c.Disturbance.String()},
 		{c.Edge != d.Edge, "edge=" + float(c.Edge)},
 		{c.Margin != d.Margin, "margin=" + float(c.Margin)},
 		{c.Return != d.Return, "return=" + c.Return.String()},

@@ -29,7 +29,7 @@ func (g *steering) emptyOnly() bool {
 		return true
 	}
 	nodes := float64(g.losses.perNode*float64(g.demand.total.CPU)) / 1000
-	shocks := float64(g.reclaims.shockRate() * g.losses.shock(g.memory.Shocks.Depth))
+	shocks := float64(g.reclaims.shockRate() * g.losses.shock(1, g.memory.Shocks.Depth))
 	return !g.wastes(nodes/g.e.cfg.Holding.Hours() + shocks)
 }
 
@@ -74,17 +74,13 @@ func (g *steering) unprotected() bool {
 
 // wastes reports whether the pool's nodes cost an hour more than so many dollars above
 // what their pods need. Of each node the least part that a move has to save does not count,
-// nor what it costs to move its pods: each is missed while it starts elsewhere,
-// at Disturbance times its own value, however its workload is divided into pods.
+// nor what it costs to move its pods: each is missed, at what it is worth in Disturbance,
+// however its workload is divided into pods.
 func (g *steering) wastes(dollars float64) bool {
 	s := g.s
-	moves := make([]float64, len(s.Templates)) // of a pod, as long as it is missed
+	moves := make([]float64, len(s.Templates)) // of a pod
 	for i := range s.Templates {
-		startup := s.Templates[i].Startup
-		if startup == 0 {
-			startup = usualStartup
-		}
-		moves[i] = float64(g.e.cfg.Disturbance*g.e.losses.values[i]) * (startup + restartDelay).Hours()
+		moves[i] = float64(g.e.losses.values[i] * g.e.cfg.Disturbance.Hours())
 	}
 	sum := 0.0
 	values := [...]resourceValue{g.prices.evaluate(false), g.prices.evaluate(true)}

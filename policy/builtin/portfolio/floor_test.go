@@ -39,7 +39,7 @@ func TestHopeless(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.read(s)
-		e.exposure.Read(s)
+		e.readMoves(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
 		d.look()
 		m := d.newRebalance()

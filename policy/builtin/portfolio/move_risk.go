@@ -114,6 +114,7 @@ type podMove struct {
 // move moves a pod on paper.
 func (e *Policy) move(x podMove) {
 	e.exposure.MoveOf(x.workload, 1, x.from, x.to)
+	e.spread.move(x, 1)
 	e.moved = append(e.moved, x)
 }
 
@@ -122,6 +123,7 @@ func (e *Policy) undo(n int) {
 	for k := len(e.moved) - 1; k >= n; k-- {
 		x := &e.moved[k]
 		e.exposure.MoveOf(x.workload, -1, x.from, x.to)
+		e.spread.move(*x, -1)
 	}
 	e.moved = e.moved[:n]
 }

@@ -12,7 +12,7 @@ import (
 // A podLosses holds what the sudden loss of one pod of each template costs. Slices are by
 // template, at the prices of the pool that was read last.
 type podLosses struct {
-	disturbance float64
+	disturbance time.Duration
 
 	// each is what the loss costs in dollars, values that of a pod for an hour, and
 	// minutes for how long its workload is short of it.
@@ -86,11 +86,11 @@ func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 }
 
 // missed returns what it costs in dollars that a pod of this value an hour is missed for
-// so long: twice its value, as eval counts what was not served, and what a drain costs
-// besides. It depends on no other pod of the workload, so that the same capacity costs
-// the same in few pods and in many.
+// so long: twice its value, as eval counts what was not served, and what it costs besides,
+// however long it takes. It depends on no other pod of the workload, so that the same
+// capacity costs the same in few pods and in many.
 func (l *podLosses) missed(value, minutes float64) float64 {
-	return float64(value*minutes) * (2 + l.disturbance) / 60
+	return float64(value*minutes)/30 + float64(value*l.disturbance.Hours())
 }
 
 // penaltyHours returns the hours of a pod's value that an outage costs.

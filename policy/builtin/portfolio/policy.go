@@ -15,7 +15,8 @@ type Policy struct {
 	name string
 
 	exposure workload.Exposure
-	moved    []podMove         // on paper, since exposure was read
+	spread   capacitySpread
+	moved    []podMove         // on paper, since exposure and spread were read
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
@@ -59,8 +60,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
-	e.exposure.Read(s)
-	e.moved = e.moved[:0]
+	e.readMoves(s)
 	for _, d := range states {
 		if d == nil {
 			continue
@@ -88,6 +88,13 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	e.pods.read(s)
 	e.names.read(s)
+}
+
+// readMoves reads where pods stand. None has moved on paper.
+func (e *Policy) readMoves(s *policy.Snapshot) {
+	e.exposure.Read(s)
+	e.spread.read(s, &e.pods)
+	e.moved = e.moved[:0]
 }
 
 // offersIn returns the offers of pool in markets.

@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) { policytest.Cases(t, "testdata/decide", build) }
 func TestMovesPay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
-		p, err := build("disturbance=0")
+		p, err := build("disturbance=0s")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestSet(t *testing.T) {
 	for spec, want := range map[string]string{
 		"share=0.5":      "portfolio:share=0.5",
 		"holding=8h":     "portfolio",
-		"disturbance=5":  "portfolio:disturbance=5",
+		"disturbance=5h": "portfolio:disturbance=5h0m0s",
 		"cores=4":        "portfolio:cores=4",
 		"zone_risk=0.75": "portfolio:zone_risk=0.75",
 	} {
@@ -86,7 +86,7 @@ func TestSet(t *testing.T) {
 		"edge=1":        "edge 1 is not in [0, 1)",
 		"choices=0":     "choices 0 is less than 1",
 		"choices=1.5":   `choices "1.5" is not a whole number`,
-		"disturbance=-": `disturbance "-" is not a number`,
+		"disturbance=-": `disturbance "-" is not a duration such as 6h`,
 		"lasting=-1h":   "lasting -1h0m0s is not positive",
 		"return=-1s":    "return -1s is negative",
 		"margin=1":      "margin 1 is not in [0, 1)",
@@ -103,7 +103,7 @@ func TestSet(t *testing.T) {
 }
 
 // TestPoolsDecideAlone: what pods are worth is what they cost in the pool in hand. A move
-// in the first of two pools does not pay where a missed pod counts 400,000 times that, be
+// in the first of two pools does not pay where an eviction counts 8,000 hours of that, be
 // its worth in the second one nothing, since no node there would hold it.
 func TestPoolsDecideAlone(t *testing.T) {
 	s, m, err := policytest.Parse(`
@@ -125,7 +125,7 @@ pod api n2 2`)
 	}
 	s.Pools[0].Markets, s.Pools[1].Markets = []policy.MarketID{0, 2, 3}, []policy.MarketID{1}
 	s.Templates[0].Requests.CPU = 1100
-	for spec, want := range map[string]int{"": 1, "disturbance=400000": 0} {
+	for spec, want := range map[string]int{"": 1, "disturbance=8000h": 0} {
 		p, err := build(spec)
 		if err != nil {
 			t.Fatal(err)

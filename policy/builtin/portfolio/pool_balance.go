@@ -17,14 +17,14 @@ type poolBalance struct {
 }
 
 // spotFor reports whether a node in place of n is to be spot: whether the pool is
-// then nearer to its share.
+// then nearer to its share, and its pods may go there.
 func (b *poolBalance) spotFor(n *policy.Node) bool {
 	size := b.size(n)
 	spot, total := float64(b.at.Spot), float64(b.at.Total)
 	if b.isSpot(n) {
 		spot -= size
 	}
-	return spot+size/2 <= float64(b.share*total) && b.share > 0
+	return spot+size/2 <= float64(b.share*total) && b.share > 0 && (b.isSpot(n) || b.e.spread.mayLeave(n.ID, &b.e.pods))
 }
 
 func (b *poolBalance) isSpot(n *policy.Node) bool {

@@ -85,7 +85,7 @@ func (l *poolLosses) read() {
 		l.serviceOf[i] = int32(len(l.services))
 		l.services = append(l.services, service{
 			pods: float64(pods[i]), slack: float64(wanted - workload.Required(s, t, wanted)),
-			even:  slices.ContainsFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == capacityLabel }),
+			even:  capacityWish(t) > 0,
 			value: l.e.losses.values[i], minutes: l.e.losses.minutes[i],
 			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
 		})
@@ -107,13 +107,11 @@ func (l *poolLosses) needsAll(t *policy.Template) bool {
 	return w.Kind != policy.KindJob && workload.Required(l.s, t, w.Replicas) >= w.Replicas
 }
 
-// capacityLabel is the label by which pods are spread over spot and on demand.
-const capacityLabel = "karpenter.sh/capacity-type"
-
-// shock returns what it costs in dollars when the part q of the pool's pods goes
-// at once. Pods that do not wish to be spread may stand there more than evenly, by
-// one standard deviation of a random draw.
-func (l *poolLosses) shock(q float64) float64 {
+// shock returns what it costs in dollars when the part depth of all spot nodes goes at once
+// at a spot share of x. Pods that do not wish to be spread may stand there more than evenly,
+// by one standard deviation of a random draw; of those that wish it half are on demand.
+func (l *poolLosses) shock(x, depth float64) float64 {
+	q := x * depth
 	sum := l.jobs.shock(q)
 	for i := range l.services {
 		v := &l.services[i]
@@ -121,7 +119,7 @@ func (l *poolLosses) shock(q float64) float64 {
 		switch {
 		case q <= 0:
 		case v.even:
-			k++ // the skew that a spread is allowed
+			k = float64(v.pods*min(x, 0.5)*depth) + 1 // the skew that a spread is allowed
 		default:
 			k += math.Sqrt(float64(k * (1 - q)))
 		}

@@ -39,10 +39,10 @@ pod api n1 3
 pod api n2 3`
 
 // TestLoss: a pod is worth $0.05 an hour, and serves again 2.5 minutes after it was lost.
-// It is missed at twice its value, as outages are counted, and a hundred times for the rest.
+// It is missed at twice its value, as outages are counted, and two hours of that for the rest.
 func TestLoss(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
-	pod := 102 * 0.05 * 2.5 / 60
+	pod := 2*0.05*2.5/60 + 2*0.05
 	if got := d.e.losses.each[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
 	}
@@ -152,7 +152,7 @@ node n2 web z a.4 on-demand
 pod api n1 2
 pod api n2 4`)
 		d.e.cfg.MarketRisk, d.e.cfg.TypeRisk, d.e.cfg.ZoneRisk = 0, 0, 0
-		d.e.exposure.Read(d.s)
+		d.e.readMoves(d.s)
 		got := false
 		for _, id := range d.steering.selected() {
 			got = got || d.s.Markets[id].Name == full

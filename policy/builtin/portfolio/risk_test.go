@@ -89,14 +89,14 @@ func TestShockCounts(t *testing.T) {
 func TestShockLoss(t *testing.T) {
 	d := planStateOf(t, sixteen)
 	late := 16 * 0.05 * 2.5 / 30
-	if got, want := d.losses.shock(1), late+8*0.05*4; math.Abs(got-want) > 1e-9 {
+	if got, want := d.losses.shock(1, 1), late+8*0.05*4; math.Abs(got-want) > 1e-9 {
 		t.Errorf("the loss of all costs %v, not %v", got, want)
 	}
-	if got := d.losses.shock(0.25); got >= late {
+	if got := d.losses.shock(1, 0.25); got >= late {
 		t.Errorf("the loss of a quarter, which can be spared, costs %v", got)
 	}
-	if d.losses.shock(0) != 0 {
-		t.Errorf("the loss of nothing costs %v", d.losses.shock(0))
+	if d.losses.shock(1, 0) != 0 {
+		t.Errorf("the loss of nothing costs %v", d.losses.shock(1, 0))
 	}
 }
 

@@ -132,7 +132,7 @@ func (c *shareChoice) frontier() frontier {
 
 // at returns what the demand costs an hour in dollars at share x.
 func (f *frontier) at(x float64) float64 {
-	return float64(x*f.spot) + float64((1-x)*f.fixed) + float64(f.rate*f.losses.shock(x*f.depth))
+	return float64(x*f.spot) + float64((1-x)*f.fixed) + float64(f.rate*f.losses.shock(x, f.depth))
 }
 
 // shareSteps is how many shares are looked at.

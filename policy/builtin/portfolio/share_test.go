@@ -26,7 +26,7 @@ pod api n1 2`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := build("disturbance=0")
+	p, err := build("disturbance=0s")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,6 +152,10 @@ func (m *rebalance) settle(t *trial) bool {
 		for _, i := range t.index {
 			m.e.move(t.podMove(m.s, i, t.to[i]))
 		}
+		if !m.e.spread.keptBy(m.e.moved[t.began:]) {
+			m.e.undo(placed)
+			return false
+		}
 		added := m.risk.since(t.began)
 		if t.risk = policy.Dollars(added.sum); m.payoff.pays(t) {
 			return true
