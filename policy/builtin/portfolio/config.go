@@ -67,7 +67,7 @@ type Config struct {
 // DefaultConfig returns the parameters that were chosen on recorded prices.
 func DefaultConfig() Config {
 	return Config{
-		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 16, MarketRisk: 0.5, TypeRisk: 0.5, ZoneRisk: 0.3,
+		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 16, MarketRisk: 0.1, TypeRisk: 0.1, ZoneRisk: 0.05,
 	}
 }
 
