@@ -10,17 +10,19 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	s, b := m.s, &t.bins[i]
 	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
 	first := &t.offers[b.Offers[0]]
+	left, _ := m.offers.beside(t, t.bins[i+1:])
 	for _, o := range b.Offers {
 		x := &t.offers[o]
 		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
 			continue
 		}
-		if o == b.Offers[0] || m.paysIn(t, b, x.Market) {
+		if o == b.Offers[0] || left.Has(x.Market) && m.paysIn(t, b, x.Market) {
 			l.Markets = append(l.Markets, x.Market)
 		} else if l.Why.RunnerUp == "" {
 			l.Why.RunnerUp = s.Markets[x.Market].Name
 		}
 	}
+	m.offers.headroom.Take(l.Markets)
 	id := m.places.addNode(first, l.Token)
 	for _, k := range b.Pods {
 		m.sp.Bind(&t.rest[k], id)

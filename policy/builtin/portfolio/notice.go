@@ -44,6 +44,9 @@ func (d *planState) replace() {
 	m.buy(&t)
 	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}
 	for i := range t.bins {
+		if !m.offers.headroom.Has(t.offers[t.bins[i].Offers[0]].Market) {
+			continue
+		}
 		d.out.Launches = append(d.out.Launches, m.launch(&t, i, why))
 	}
 }

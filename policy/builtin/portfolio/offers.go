@@ -9,17 +9,17 @@ import (
 )
 
 // A marketOffers holds what can be bought in place of nodes. sorts holds only markets that
-// are believed to have a node more, and of which limits and quotas allowed one when they
-// were read. They are priced at what they cost with the risk of concentration as the pool
-// stands with the moves that are planned; floors hold at the same state.
+// are believed to have a node more, and of which limits and quotas allow one. They are
+// priced at what they cost with the risk of concentration. All hold as the pool stands with
+// the moves that are planned.
 type marketOffers struct {
 	*poolContext
 	prices        *prices
 	ledger        *ledger
 	concentration *concentration
-	round         *round
-	sorts         [2]sort  // on demand, and spot
-	floors        [2]floor // of their offers, as far as they were asked for
+	headroom      placement.Headroom // besides what the round buys
+	sorts         [2]sort            // on demand, and spot
+	floors        [2]floor           // of their offers, as far as they were asked for
 }
 
 // A sort is what the pool can buy on demand, or on spot.
@@ -62,40 +62,31 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 		unit[r.market] = r.unit
 	}
 	markets := slices.DeleteFunc(placement.MarketsOf(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
-		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.allows(id)
+		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.headroom.Has(id)
 	})
 	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
 	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
 }
 
-// allows reports whether limits and quotas allow a node of id besides what the round
-// buys already.
-func (m *marketOffers) allows(id policy.MarketID) bool {
-	s, x := m.s, &m.s.Markets[id]
-	t := &s.Types[x.Type]
-	used, cores := m.pool.Used.Plus(t.Capacity), t.VCPU
-	for i := range m.round.launches {
-		more := &s.Types[s.Markets[m.round.launches[i].Markets[0]].Type]
-		used, cores = used.Plus(more.Capacity), cores+more.VCPU
+// beside returns what limits and quotas leave when the first market of each of bins is
+// bought in, and whether they suffice for that.
+func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.Headroom, suffices bool) {
+	left, suffices = m.headroom.Clone(), true
+	for i := range bins {
+		first := t.offers[bins[i].Offers[0]].Market
+		suffices = suffices && left.Has(first)
+		left.Take([]policy.MarketID{first})
 	}
-	limits := &m.pool.Limits
-	if limits.CPU > 0 && used.CPU > limits.CPU || limits.Memory > 0 && used.Memory > limits.Memory || limits.GPU > 0 && used.GPU > limits.GPU {
-		return false
-	}
-	for i := range s.Quotas {
-		q := &s.Quotas[i]
-		if q.Region == x.Region && q.Capacity == x.Capacity && q.VCPU < cores && (len(q.Families) == 0 || slices.Contains(q.Families, t.Family)) {
-			return false
-		}
-	}
-	return true
+	return left, suffices
 }
 
 // reprice gives the offers the prices that they have as the pool stands now: what
-// they cost and the risk of concentration.
+// they cost and the risk of concentration. It takes out those of which none is left.
 func (m *marketOffers) reprice() {
 	for k := range m.sorts {
-		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool { return m.ledger.depthLeft(o.Market) <= 0 })
+		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool {
+			return m.ledger.depthLeft(o.Market) <= 0 || !m.headroom.Has(o.Market)
+		})
 		m.sorts[k].offers = offers
 		for i := range offers {
 			o := &offers[i]

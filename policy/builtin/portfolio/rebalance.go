@@ -45,7 +45,7 @@ func (d *planState) newRebalance() *rebalance {
 	x := &d.poolContext
 	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
 	m.balance = poolBalance{x, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
-	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, round: &m.round}
+	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
 	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
 	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
 	m.risk = moveRisk{x, &d.reclaims, &m.costs}

@@ -188,5 +188,6 @@ func (m *rebalance) buy(t *trial) bool {
 		}
 		t.after += policy.Dollars(m.prices.buying(t.offers[t.bins[i].Offers[0]].Market))
 	}
-	return len(unplaced) == 0 && len(t.bins) <= splitMax
+	_, suffices := m.offers.beside(t, t.bins)
+	return len(unplaced) == 0 && len(t.bins) <= splitMax && suffices
 }
