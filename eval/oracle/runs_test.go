@@ -24,8 +24,8 @@ import (
 // clusters that shrink stay well above their packing.
 const overheadMax = 1.3
 
-// TestPackingOverhead runs on-demand in every embedded scenario, and spot where slots
-// raise the bound: neither may cost less.
+// TestPackingOverhead runs on-demand in every embedded scenario, and where slots raise the
+// bound those that come near it: none may cost less.
 func TestPackingOverhead(t *testing.T) {
 	tr, err := trace.Embedded()
 	if err != nil {
@@ -63,10 +63,12 @@ func TestPackingOverhead(t *testing.T) {
 		if under.Slots == under.Cost {
 			continue
 		}
-		r = run(t, w, "spot", 1)
-		t.Logf("%s spot %v, bounds %v and with slots %v", name, cost(r), under.Cost, under.Slots)
-		if cost(r) < under.Slots {
-			t.Errorf("%s: spot costs %v, the bound with slots is %v", name, cost(r), under.Slots)
+		for _, spec := range []string{"spot", "karpetrack", "portfolio"} {
+			got := cost(run(t, w, spec, 1))
+			t.Logf("%s %s %v, bounds %v and with slots %v", name, spec, got, under.Cost, under.Slots)
+			if got < under.Slots {
+				t.Errorf("%s: %s costs %v, the bound with slots is %v", name, spec, got, under.Slots)
+			}
 		}
 	}
 }
