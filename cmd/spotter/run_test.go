@@ -90,7 +90,7 @@ func TestWebWeekReplays(t *testing.T) {
 		t.Fatal(err)
 	}
 	scenario := file(t, "two-days.yaml", strings.Replace(string(text), "duration: 168h", "duration: 48h", 1))
-	for _, spec := range []string{"spotvortex", "static"} {
+	for _, spec := range []string{"portfolio", "spotvortex", "static"} {
 		rec := filepath.Join(t.TempDir(), "steps")
 		if code, _, stderr := call(t, "sim", scenario, "--policy", spec, "--seed", "7", "--record", rec); code != cli.ExitOK {
 			t.Fatalf("exit code %d\n%s", code, stderr)

@@ -55,6 +55,9 @@ func sameMemory(a, b *policy.Memory) bool {
 		if len(x.Backoff) == 0 && len(y.Backoff) == 0 {
 			x.Backoff, y.Backoff = nil, nil
 		}
+		if len(x.Depths) == 0 && len(y.Depths) == 0 {
+			x.Depths, y.Depths = nil, nil
+		}
 		if !reflect.DeepEqual(x, y) {
 			return false
 		}
