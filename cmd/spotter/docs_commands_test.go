@@ -88,6 +88,10 @@ var pagesRun = []page{
 		"spotter run --policies model:…": {leave: "it takes a trained bundle: TestRunModel… run one"},
 		"kubectl patch cpool web…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "patched"},
 	}},
+	{"docs/migration.md", map[string]treatment{
+		"kubectl get cpool…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "portfolio"},
+		"kubectl patch cpool web…": {cluster: true, says: "patched"},
+	}},
 	{"docs/install.md", map[string]treatment{
 		"helm…":                        {leave: "charts/install_test.go installs and tests the release"},
 		"kubectl get cpool":            {cluster: true},

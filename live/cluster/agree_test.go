@@ -174,7 +174,7 @@ func TestSimulatorAndLiveAgree(t *testing.T) {
 	}
 	for _, c := range []struct{ scenario, policy string }{
 		{"tiny", "karpetrack"}, {"web-week", "spotvortex"}, {"zone-outage", "portfolio"},
-		{"squeeze", "rescheduler"}, {"monoculture", "leftover"}, {"stateful-zonal", "portfolio"}, {"asg-web", "spotvortex"},
+		{"squeeze", "rescheduler"}, {"monoculture", "leftover"}, {"stateful-zonal", "portfolio"}, {"asg-web", "portfolio"},
 		{"gpu-inference", "static"},
 	} {
 		t.Run(c.scenario+" "+c.policy, func(t *testing.T) {

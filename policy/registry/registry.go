@@ -38,7 +38,7 @@ var (
 )
 
 // DefaultPolicy decides for pools whose manifest names no policy.
-const DefaultPolicy = "spotvortex"
+const DefaultPolicy = "portfolio"
 
 // Manifest is the name under which each pool is decided by the policy that its
 // manifest names.

@@ -275,6 +275,26 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestManifestDefault: a pool that names no policy is decided by portfolio.
+func TestManifestDefault(t *testing.T) {
+	s, m, err := policytest.Parse(market + "pool web\napp api 1 pdb=1 replicas=2\nnode n1 web z b.4 on-demand\npod api n1 2\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := make(map[string]string)
+	for _, spec := range []string{"manifest", "portfolio", "spotvortex"} {
+		p, err := registry.New(spec, registry.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, _ := p.Decide(s, m)
+		plans[spec] = plan.Format(s)
+	}
+	if plans["manifest"] != plans["portfolio"] || plans["manifest"] == plans["spotvortex"] {
+		t.Errorf("the manifest's plan is\n%s\nof portfolio\n%s\nand of spotvortex\n%s", plans["manifest"], plans["portfolio"], plans["spotvortex"])
+	}
+}
+
 // TestManifestKeepsApart has two pools that no provisioner serves, each with a
 // policy of its own: one pod that waits is bought for once, and what a policy
 // does with its pool leaves no trace in the memory of another's.

@@ -70,7 +70,7 @@ type CapacityPoolSpec struct {
 	// +optional
 	Template NodeTemplate `json:"template,omitempty"`
 
-	// Policy decides for the pool; none stated leaves it to the default.
+	// Policy decides for the pool; where none is stated it is portfolio.
 	// +optional
 	Policy *PolicyRef `json:"policy,omitempty"`
 

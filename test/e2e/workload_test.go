@@ -22,7 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// The pools of the day: shop keeps half on spot, batch is the default policy's, and tasks
+// The pools of the day: shop keeps half on spot, batch and tasks name no policy, and tasks
 // is that of machines that Spotter bids for.
 const (
 	shop  = "shop"
@@ -39,7 +39,7 @@ var (
 )
 
 // pool makes a CapacityPool that may be acted on.
-func (w *fixture) pool(t *testing.T, name string, backend v1alpha1.Backend, region string, sold []string, policy v1alpha1.PolicyRef) {
+func (w *fixture) pool(t *testing.T, name string, backend v1alpha1.Backend, region string, sold []string, policy *v1alpha1.PolicyRef) {
 	t.Helper()
 	half, soon, cooldown := intstr.FromString("50%"), metav1.Duration{}, metav1.Duration{Duration: 5 * time.Second}
 	if err := w.client.Create(t.Context(), &v1alpha1.CapacityPool{
@@ -48,7 +48,7 @@ func (w *fixture) pool(t *testing.T, name string, backend v1alpha1.Backend, regi
 			Backend:    backend,
 			Markets:    v1alpha1.Markets{Regions: []string{region}, InstanceTypes: sold},
 			Template:   v1alpha1.NodeTemplate{Labels: map[string]string{"team": name}},
-			Policy:     &policy,
+			Policy:     policy,
 			Disruption: v1alpha1.Disruption{Budget: &half, ConsolidateAfter: &soon, ConsolidationPolicy: v1alpha1.ConsolidateWhenEmpty, Cooldown: &cooldown},
 			Mode:       v1alpha1.ModeActive,
 		},

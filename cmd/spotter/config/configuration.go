@@ -33,7 +33,7 @@ type SpotterConfiguration struct {
 	Mode string `json:"mode"`
 
 	// Policies is the policy of all pools, as `NAME[:key=value…]`. `manifest` is what
-	// each CapacityPool names.
+	// each CapacityPool names, and `portfolio` for those that name none.
 	Policies string `json:"policies"`
 
 	// Namespace holds the lease, the memory and the kill switch. Empty is the pod's own,

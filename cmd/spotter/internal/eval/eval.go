@@ -60,7 +60,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or\n" +
 			"was stopped.",
 		Example: "  spotter eval\n" +
-			"  spotter eval web-week batch-night --policies static:share=0.7,spotvortex --seeds 50\n" +
+			"  spotter eval web-week batch-night --policies static:share=0.7,portfolio --seeds 50\n" +
 			"  spotter eval web-week --trace prices --from 2023-03-01 --windows 8\n" +
 			"  spotter eval web-week batch-night --trace prices --windows 26-45 --every 168h --seeds 1001-1020\n" +
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +

@@ -42,7 +42,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"of everything that happened: equal inputs give equal hashes on any machine.",
 		Example: "  spotter sim web-week\n" +
 			"  spotter sim web-week --policy static:share=0.7 --seed 7 --log events.txt\n" +
-			"  spotter sim my-world.yaml --policy spotvortex --record steps",
+			"  spotter sim my-world.yaml --policy portfolio --record steps",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args[0]) },
