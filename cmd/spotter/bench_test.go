@@ -89,13 +89,13 @@ func processes(b *testing.B, args ...string) {
 	}
 }
 
-// BenchmarkProcessSim measures one run. Bounds on an idle core: bench-500 0.5
-// CPU-s; bench-2000 under spotvortex 2 CPU-s and 140 MB.
+// BenchmarkProcessSim measures one run under spotvortex. Bounds on an idle core: bench-500
+// 0.5 CPU-s; bench-2000 2 CPU-s and 140 MB.
 func BenchmarkProcessSim(b *testing.B) {
 	b.Run("version", func(b *testing.B) { processes(b, "version") })
-	b.Run("bench-100", func(b *testing.B) { processes(b, "sim", "bench-100") })
-	b.Run("bench-500", func(b *testing.B) { processes(b, "sim", "bench-500") })
-	b.Run("bench-2000", func(b *testing.B) { processes(b, "sim", "bench-2000", "--policy", "spotvortex") })
+	for _, name := range []string{"bench-100", "bench-500", "bench-2000"} {
+		b.Run(name, func(b *testing.B) { processes(b, "sim", name, "--policy", "spotvortex") })
+	}
 }
 
 // BenchmarkProcessPolicies measures one run under each policy that costs most and under
