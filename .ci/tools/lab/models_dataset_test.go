@@ -1,11 +1,13 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/forecaster"
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
@@ -29,12 +31,39 @@ func TestModelsDataset(t *testing.T) {
 		t.Error("a call that is wrong wrote something")
 	}
 
+	code, out, stderr = call(t, "models", "evaluate", dir, "--judge", "closed-form")
+	if code != cli.ExitOK || !strings.Contains(out, "over constant") || strings.Contains(out, "over closed-form") || strings.Contains(out, "NaN") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	if _, out, _ := call(t, "models", "evaluate", dir, "--judge", "constant"); strings.Count(out, "AUC 0.500")+strings.Count(out, "AUC –") != strings.Count(out, "AUC ") {
+		t.Errorf("a constant that tells rows apart: %s", out)
+	}
+	wrongCallIs(t, `"luck" is none of constant, band`, "models", "evaluate", dir, "--judge", "luck")
+	wrongCallIs(t, "has no manifest", "models", "evaluate", dir, "--judge", "constant", "--write")
+
 	withONNX(t)
 	code, out, stderr = call(t, "models", "evaluate", dir)
-	if code != cli.ExitOK || !strings.Contains(out, "CPU generated, runtime_6h") || !strings.Contains(out, "over closed form") || !strings.Contains(out, "over logistic") {
+	if code != cli.ExitOK || !strings.Contains(out, "CPU generated, runtime_6h") || !strings.Contains(out, "over closed-form") || !strings.Contains(out, "over logistic") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "no such file", "models", "evaluate", other)
 	wrongCallIs(t, "is fed spotvortex-market/1 and not spotter-market/2", "models", "evaluate", dir, "--bundle", bundle(t))
 	wrongCallIs(t, "part of the program", "models", "evaluate", dir, "--write")
+}
+
+// TestFiguresThatAreUnknown says why there is none.
+func TestFiguresThatAreUnknown(t *testing.T) {
+	nan := math.NaN()
+	for want, j := range map[string]forecaster.Judged{
+		"0.750":                   {AUC: 0.75},
+		"– (0 in all rows)":       {AUC: nan},
+		"– (above 0 in all rows)": {AUC: nan, Observed: 0.5},
+	} {
+		if got := aucText(&j); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := withInterval([3]float64{nan, nan, nan}); got != "–" {
+		t.Error(got)
+	}
 }

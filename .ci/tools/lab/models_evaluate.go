@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -23,8 +24,8 @@ import (
 
 // evaluateFlags are the flags of models evaluate.
 type evaluateFlags struct {
-	bundle, against string
-	write           bool
+	bundle, against, judge string
+	write                  bool
 }
 
 func (p *program) modelsEvaluateCommand() *cobra.Command {
@@ -32,19 +33,24 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   lab.ModelsEvaluate.Use,
 		Short: lab.ModelsEvaluate.Short,
-		Long: "evaluate compares the forecaster of a bundle, on the rows to report on, with the\n" +
-			"closed form, with a logistic on the ratio of price and on-demand price that was\n" +
-			"fitted to the rows to train on, and with the bundle of --against. A skill is how much\n" +
-			"smaller its loss is, in parts of the other's, with a 95 % interval by the bootstrap\n" +
+		Long: "evaluate compares the forecaster of a bundle, on the rows to report on, with\n" +
+			"baselines, and with the bundle of --against: constant, the mean of the stratum in the\n" +
+			"rows to train on; band, the rate of the published band; closed-form; and logistics\n" +
+			"fitted to the rows to train on, price-logistic on the ratio of price and on-demand\n" +
+			"price, logistic on bands, moves of the price, and refusals, and\n" +
+			"logistic-on-closed-form on these and the closed form's hazard. A skill is how much\n" +
+			"smaller the loss is, in parts of the other's, with a 95 % interval by the bootstrap\n" +
 			"over days of recordings and over generated worlds. Runtime is judged in markets that\n" +
 			"sold at the time. The slope is that of observed on forecast, over bins with at least\n" +
 			"50 events.",
-		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models",
-		Args:    cli.Arguments(cobra.ExactArgs(1)),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], f) },
+		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models\n" +
+			"  spotter models evaluate data --judge closed-form",
+		Args: cli.Arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], f) },
 	}
 	c.Flags().StringVar(&f.bundle, "bundle", bundles.Builtin, "judge the bundle in `DIR`")
 	c.Flags().StringVar(&f.against, "against", "", "compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
+	c.Flags().StringVar(&f.judge, "judge", "", "judge the baseline `NAME` in the place of the bundle, without ONNX Runtime")
 	c.Flags().BoolVar(&f.write, "write", false, "write figures and reliability of recorded markets into the manifest of --bundle")
 	return c
 }
@@ -52,24 +58,21 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 const evaluateAdvice = "give the folder that `spotter models dataset` wrote, and bundles that `spotter models verify` takes"
 
 func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
-	if f.write && f.bundle == bundles.Builtin {
+	switch {
+	case f.judge != "" && !slices.Contains(forecaster.BaselineNames, f.judge):
+		return cli.Invalid(fmt.Errorf("--judge: %q is none of %s", f.judge, strings.Join(forecaster.BaselineNames, ", ")), evaluateAdvice)
+	case f.write && f.judge != "":
+		return cli.Invalid(errors.New("--write: a baseline has no manifest to write to"), "leave --judge out")
+	case f.write && f.bundle == bundles.Builtin:
 		return cli.Invalid(fmt.Errorf("--write: the bundle %s is part of the program", bundles.Builtin), evaluateAdvice)
 	}
 	r, err := forecaster.Read(data)
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("%s: %w", data, err), evaluateAdvice)
 	}
-	rows, agent, n := r.Rows()
-	var opened bundles.Cache
-	own, err := answers(&opened, "--bundle", f.bundle, models.MarketFeaturesV2, rows, n)
+	own, others, err := f.forecasters(r)
 	if err != nil {
 		return err
-	}
-	others := map[string]forecaster.Answers{}
-	if f.against != "" {
-		if others[f.against], err = answers(&opened, "--against", f.against, models.MarketFeaturesV1, agent, n); err != nil {
-			return err
-		}
 	}
 	judged := r.Judge(own, others)
 	if f.write {
@@ -78,6 +81,27 @@ func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
 		}
 	}
 	return p.Output("", func(w io.Writer) error { return writeJudged(w, judged) })
+}
+
+// forecasters returns the answers to judge, and those to compare them with.
+func (f *evaluateFlags) forecasters(r *forecaster.Reading) (own forecaster.Answers, others []forecaster.Named, err error) {
+	rows, agent, n := r.Rows()
+	var opened bundles.Cache
+	others = r.Baselines()
+	if i := slices.IndexFunc(others, func(o forecaster.Named) bool { return o.Name == f.judge }); i >= 0 {
+		own = others[i].Answers
+		others = slices.Delete(others, i, i+1)
+	} else if own, err = answers(&opened, "--bundle", f.bundle, models.MarketFeaturesV2, rows, n); err != nil {
+		return own, nil, err
+	}
+	if f.against != "" {
+		a, err := answers(&opened, "--against", f.against, models.MarketFeaturesV1, agent, n)
+		if err != nil {
+			return own, nil, err
+		}
+		others = append(others, forecaster.Named{Name: f.against, Answers: a})
+	}
+	return own, others, nil
 }
 
 // answers asks the forecaster of a bundle about rows.
@@ -107,13 +131,24 @@ func answers(b *bundles.Cache, flag, dir, features string, rows []float32, n int
 func writeJudged(out io.Writer, judged []forecaster.Judged) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, j := range judged {
-		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforecast %.5f\tBrier %.5f\tlog loss %.5f\tAUC %.3f\tslope %s\n",
-			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Predicted, j.Brier, j.LogLoss, j.AUC, slopeText(j.Slope))
+		fmt.Fprintf(w, "%s, %s\t%d rows, %d clusters\tobserved %.5f\tforecast %.5f\tBrier %.5f\tlog loss %.5f\tAUC %s\tslope %s\n",
+			j.Stratum, j.Label, j.Rows, j.Clusters, j.Observed, j.Predicted, j.Brier, j.LogLoss, aucText(&j), slopeText(j.Slope))
 		for _, s := range j.Against {
 			fmt.Fprintf(w, "  over %s\t\t\t\tBrier skill %s\tlog-loss skill %s\n", s.Over, withInterval(s.Brier), withInterval(s.LogLoss))
 		}
 	}
 	return w.Flush()
+}
+
+// aucText returns the area under the curve, or why there is none.
+func aucText(j *forecaster.Judged) string {
+	switch {
+	case !math.IsNaN(j.AUC):
+		return fmt.Sprintf("%.3f", j.AUC)
+	case j.Observed == 0:
+		return "– (0 in all rows)"
+	}
+	return "– (above 0 in all rows)"
 }
 
 func slopeText(x [3]float64) string {
@@ -126,7 +161,12 @@ func slopeText(x [3]float64) string {
 	return fmt.Sprintf("%.2f [%.2f, %.2f]", x[0], x[1], x[2])
 }
 
-func withInterval(x [3]float64) string { return fmt.Sprintf("%+.4f [%+.4f, %+.4f]", x[0], x[1], x[2]) }
+func withInterval(x [3]float64) string {
+	if math.IsNaN(x[0] + x[1] + x[2]) { // the other has no loss
+		return "–"
+	}
+	return fmt.Sprintf("%+.4f [%+.4f, %+.4f]", x[0], x[1], x[2])
+}
 
 // writeMetrics puts what was judged into the manifest of a bundle, which keeps all
 // else that it says, and the figures of its training.
@@ -158,11 +198,11 @@ func writeMetrics(dir string, judged []forecaster.Judged) error {
 		set(name+".slope", j.Slope[0])
 		set(name+".slope.lower", j.Slope[1])
 		set(name+".slope.upper", j.Slope[2])
-		for _, s := range j.Against[:min(2, len(j.Against))] {
-			over := "closed_form"
-			if strings.HasPrefix(s.Over, "logistic") {
-				over = "price_logistic"
+		for _, s := range j.Against {
+			if s.Over != forecaster.ClosedForm && s.Over != forecaster.PriceLogistic {
+				continue
 			}
+			over := strings.ReplaceAll(s.Over, "-", "_")
 			set(name+".brier_skill."+over, s.Brier[0])
 			set(name+".log_loss_skill."+over, s.LogLoss[0])
 		}

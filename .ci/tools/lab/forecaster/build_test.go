@@ -297,15 +297,16 @@ func TestJudge(t *testing.T) {
 			}
 		}
 	}
-	judged := r.Judge(own, map[string]Answers{"itself": own})
+	judged := r.Judge(own, append(r.Baselines(), Named{"itself", own}))
 	if len(judged) < 4 {
 		t.Fatalf("%d strata and labels", len(judged))
 	}
 	for _, j := range judged {
-		if len(j.Against) < 2 || j.Against[0].Over != "closed form" || j.Against[len(j.Against)-1].Over != "itself" {
+		at := slices.IndexFunc(j.Against, func(s Skill) bool { return s.Over == ClosedForm })
+		if at < 0 || j.Against[len(j.Against)-1].Over != "itself" {
 			t.Fatalf("%v, %s: against %+v", j.Stratum, j.Label, j.Against)
 		}
-		s, itself := j.Against[0], j.Against[len(j.Against)-1]
+		s, itself := j.Against[at], j.Against[len(j.Against)-1]
 		// Half of the way is a quarter of the squared error, exactly.
 		if j.Brier > 0 && math.Abs(s.Brier[0]-0.75) > 1e-9 {
 			t.Errorf("%v, %s: Brier skill %v, want 0.75", j.Stratum, j.Label, s.Brier)
@@ -349,15 +350,96 @@ func TestSlope(t *testing.T) {
 	}
 }
 
-// TestLogistic finds the two numbers that outcomes were made with.
+// TestLogistic finds the numbers that outcomes were made with, of two signals that go
+// together.
 func TestLogistic(t *testing.T) {
-	var x, y []float64
-	for i := range 1000 {
-		x = append(x, float64(i)/1000)
-		y = append(y, 1/(1+math.Exp(2-3*x[i])))
+	want := []float64{-2, 3, -1}
+	row := func(i int) ([]float64, float64) {
+		x := []float64{1, float64(i) / 1000, float64(i%7)/7 + float64(i)/2000}
+		return x, sigmoid(want, x)
 	}
-	if f := fitLogistic(x, y); math.Abs(f[0]+2) > 1e-2 || math.Abs(f[1]-3) > 1e-2 {
-		t.Errorf("%v, want -2 and 3", f)
+	got := fitLogistic(1000, 3, row)
+	for i := range want {
+		if math.Abs(got[i]-want[i]) > 1e-2 {
+			t.Errorf("%v, want %v", got, want)
+			break
+		}
+	}
+	if fitLogistic(0, 3, row) != nil {
+		t.Error("there is a fit of nothing")
+	}
+}
+
+// TestBaselines holds the constant to the mean of the rows to train on, and the band's rate
+// to the probability of a month.
+func TestBaselines(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	if _, err := once(t).Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := r.Baselines()
+	for i, b := range all {
+		if b.Name != BaselineNames[i] {
+			t.Errorf("baseline %d is %s, want %s", i, b.Name, BaselineNames[i])
+		}
+	}
+	sum, n := 0.0, 0.0
+	for i := range len(r.trainedRows) / rowColumns {
+		if y := r.trained[i*labelColumns+labelCapacity]; used(r.trainedRows[i*rowColumns:], GeneratedCPU, labelCapacity, y) {
+			sum, n = sum+float64(y), n+1
+		}
+	}
+	band := slices.Index(r.About.FeatureNames, "band")
+	seen := 0
+	for i := range len(r.rows) / rowColumns {
+		if Stratum(r.rows[i*rowColumns+rowStratum]) != GeneratedCPU {
+			continue
+		}
+		seen++
+		if got := all[0].Answers[labelCapacity][i]; math.Abs(got-sum/n) > 1e-6 {
+			t.Fatalf("constant %v, want %v", got, sum/n)
+		}
+		monthly := policy.MonthlyReclaims()[int(4*r.features[i*r.columns+band])]
+		got := 1 - math.Pow(1-all[1].Answers[labelRuntime][i], policy.HoursPerMonth)
+		if math.Abs(got-monthly) > 1e-9 || all[1].Answers[labelCapacity] != nil {
+			t.Fatalf("the band's rate is %v in a month, want %v", got, monthly)
+		}
+	}
+	if seen == 0 {
+		t.Error("no row of a common type")
+	}
+}
+
+// TestRecordingWithDepth makes rows of a recording in which the depth changes more often
+// than whether there is any, and leaves the recording as it was.
+func TestRecordingWithDepth(t *testing.T) {
+	c := small(t)
+	plain := c.Recordings[0]
+	var all []trace.Series
+	for _, p := range plain.Series {
+		s := trace.Series{Provider: p.Provider, Region: p.Region, Zone: p.Zone, Type: p.Type}
+		for i, at := range p.At {
+			for k := range 2 {
+				s.At, s.Spot = append(s.At, at.Add(time.Duration(k)*20*time.Minute)), append(s.Spot, p.Spot[i])
+				s.Available, s.ProbeGap = append(s.Available, p.Available[i]), append(s.ProbeGap, 60)
+				s.Requested, s.Launched = append(s.Requested, 16), append(s.Launched, int32(p.Available[i])*int32(8+k))
+			}
+		}
+		all = append(all, s)
+	}
+	deep, err := trace.New("deep", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(deep.Series[0].At)
+	c.Recordings = []*trace.Trace{deep}
+	build(t, c)
+	if !slices.Equal(before, deep.Series[0].At) {
+		t.Error("the recording was changed")
 	}
 }
 

@@ -132,9 +132,11 @@ func (c *Config) fit() error {
 				continue
 			}
 			x := trace.Series{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product}
-			x.At, x.Spot, x.Available = s.At[:n:n], s.Spot[:n:n], s.Available[:n:n]
+			// Without depth and prices on demand rows repeat each other, which a trace
+			// drops in place: the recording keeps its own.
+			x.At, x.Spot, x.Available = slices.Clone(s.At[:n]), slices.Clone(s.Spot[:n]), slices.Clone(s.Available[:n])
 			if s.ProbeGap != nil {
-				x.ProbeGap = s.ProbeGap[:n:n]
+				x.ProbeGap = slices.Clone(s.ProbeGap[:n])
 			}
 			series = append(series, x)
 		}

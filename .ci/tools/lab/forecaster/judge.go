@@ -31,7 +31,7 @@ type Judged struct {
 	Brier, LogLoss float64
 
 	// AUC is the probability that of a row with the label above 0 and one
-	// without the former has the higher score.
+	// without the former has the higher score; NaN where all rows are of one kind.
 	AUC float64
 
 	// Slope is that of the reliability plot, with the ends of its interval: of
@@ -65,8 +65,8 @@ type Reading struct {
 	features, labels, closed, agent []float32
 	rows                            []int32
 
-	ratios, trained []float32 // of the rows to train on: the price ratio, and labels
-	trainedRows     []int32
+	trainedFeatures, trained []float32 // of the rows to train on: features, and labels
+	trainedRows              []int32
 }
 
 // Read reads the data set in dir.
@@ -83,14 +83,13 @@ func Read(dir string) (*Reading, error) {
 		return nil, fmt.Errorf("%s: its features are %q and not %s as this program builds it", AboutName, r.About.Features, models.MarketFeaturesV2)
 	}
 	r.columns = len(r.About.FeatureNames)
-	var train []float32
 	for _, f := range []struct {
 		name    string
 		columns int
 		floats  *[]float32
 	}{
 		{"report.features", r.columns, &r.features}, {"report.labels", labelColumns, &r.labels}, {"report.closed", len(ClosedNames), &r.closed},
-		{"report.agent", agentFeatures, &r.agent}, {"train.features", r.columns, &train}, {"train.labels", labelColumns, &r.trained},
+		{"report.agent", agentFeatures, &r.agent}, {"train.features", r.columns, &r.trainedFeatures}, {"train.labels", labelColumns, &r.trained},
 	} {
 		if *f.floats, err = readNPY[float32](dir, f.name+".npy", f.columns); err != nil {
 			return nil, err
@@ -101,9 +100,6 @@ func Read(dir string) (*Reading, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	for i := range len(train) / r.columns {
-		r.ratios = append(r.ratios, train[i*r.columns]) // the first feature
 	}
 	n := len(r.rows) / rowColumns
 	if len(r.features) != n*r.columns || len(r.labels) != n*labelColumns || len(r.closed) != n*len(ClosedNames) || len(r.agent) != n*agentFeatures {
@@ -122,93 +118,18 @@ func (r *Reading) Rows() (own, agent []float32, n int) {
 // where it has none.
 type Answers [labelColumns][]float64
 
+// A Named is a forecaster's answers with its name in output.
+type Named struct {
+	Name string
+	Answers
+}
+
 // LabelColumn returns the column of a label, -1 for a name that is none.
 func LabelColumn(name string) int { return slices.Index(LabelNames, name) }
-
-// closedForm returns what the closed form forecast. Its capacity score is of
-// running nodes: that a launch is refused, times the depth of a shortage.
-func (r *Reading) closedForm() Answers {
-	var a Answers
-	depth := models.DefaultConfig().ShortageDepth
-	for k := range a {
-		a[k] = make([]float64, len(r.rows)/rowColumns)
-		for i := range a[k] {
-			hazard, capacity := float64(r.closed[i*len(ClosedNames)]), float64(r.closed[i*len(ClosedNames)+2])
-			switch k {
-			case labelRuntime:
-				a[k][i] = -math.Expm1(-hazard)
-			case labelRuntime6:
-				a[k][i] = -math.Expm1(-6 * hazard)
-			default:
-				a[k][i] = min(1, capacity/depth)
-			}
-		}
-	}
-	return a
-}
-
-// logistic returns what a logistic on the ratio of price and on-demand price
-// forecasts, fitted to the rows to train on of each stratum by itself. That it is
-// given the stratum, which no other is, is an advantage. A stratum that is not in
-// the rows to train on has none: NaN.
-func (r *Reading) logistic() Answers {
-	var a Answers
-	for k := range a {
-		a[k] = make([]float64, len(r.rows)/rowColumns)
-		var fits [Strata][2]float64
-		for s := range fits {
-			var x, y []float64
-			for i := range r.ratios {
-				label := r.trained[i*labelColumns+k]
-				if used(r.trainedRows[i*rowColumns:], Stratum(s), k, label) {
-					x, y = append(x, float64(r.ratios[i])), append(y, float64(label))
-				}
-			}
-			fits[s] = fitLogistic(x, y)
-		}
-		for i := range a[k] {
-			f := fits[r.rows[i*rowColumns+rowStratum]]
-			a[k][i] = 1 / (1 + math.Exp(-f[0]-f[1]*float64(r.features[i*r.columns])))
-		}
-	}
-	return a
-}
 
 // used reports whether a row is one of a stratum that a label is judged by.
 func used(row []int32, s Stratum, label int, value float32) bool {
 	return Stratum(row[rowStratum]) == s && value == value && (label >= labelCapacity || row[rowOpen] == 1)
-}
-
-// fitLogistic fits y = 1/(1+exp(-a-bx)) by Newton's method, held back weakly.
-func fitLogistic(x, y []float64) [2]float64 {
-	if len(x) == 0 {
-		return [2]float64{math.NaN(), 0}
-	}
-	mean := 0.0
-	for _, v := range y {
-		mean += v / float64(len(y))
-	}
-	mean = min(max(mean, 1e-6), 1-1e-6)
-	a, b := math.Log(mean/(1-mean)), 0.0
-	for range 30 {
-		var ga, gb, aa, ab, bb float64
-		for i := range x {
-			p := 1 / (1 + math.Exp(-a-b*x[i]))
-			d, w := y[i]-p, p*(1-p)
-			ga, gb = ga+d, gb+d*x[i]
-			aa, ab, bb = aa+w, ab+w*x[i], bb+w*x[i]*x[i]
-		}
-		const hold = 1e-3
-		gb -= hold * b
-		aa, bb = aa+1e-9, bb+hold
-		det := aa*bb - ab*ab
-		if !(det > 0) {
-			break
-		}
-		da, db := (bb*ga-ab*gb)/det, (aa*gb-ab*ga)/det
-		a, b = a+max(-2, min(da, 2)), b+max(-5, min(db, 5))
-	}
-	return [2]float64{a, b}
 }
 
 // lossMin bounds scores for the logarithmic loss.
@@ -220,13 +141,8 @@ func losses(p, y float64) (brier, log float64) {
 	return (p - y) * (p - y), -y*math.Log(q) - (1-y)*math.Log(1-q)
 }
 
-// Judge compares answers, of which others are named, on the rows to report on.
-func (r *Reading) Judge(own Answers, others map[string]Answers) []Judged {
-	against := []string{"closed form", "logistic on price/on-demand"}
-	all := map[string]Answers{against[0]: r.closedForm(), against[1]: r.logistic()}
-	for _, name := range slices.Sorted(keys(others)) {
-		against, all[name] = append(against, name), others[name]
-	}
+// Judge compares answers on the rows to report on with others, in their order.
+func (r *Reading) Judge(own Answers, others []Named) []Judged {
 	var out []Judged
 	for s := range Strata {
 		for k, label := range LabelNames {
@@ -238,9 +154,9 @@ func (r *Reading) Judge(own Answers, others map[string]Answers) []Judged {
 			if j.Rows == 0 {
 				continue
 			}
-			for _, name := range against {
-				if a := all[name]; a[k] != nil && !math.IsNaN(a[k][at[0]]) {
-					j.Against = append(j.Against, r.skill(name, at, k, own[k], a[k]))
+			for _, o := range others {
+				if a := o.Answers[k]; a != nil && !math.IsNaN(a[at[0]]) {
+					j.Against = append(j.Against, r.skill(o.Name, at, k, own[k], a))
 				}
 			}
 			out = append(out, j)
@@ -249,24 +165,14 @@ func (r *Reading) Judge(own Answers, others map[string]Answers) []Judged {
 	return out
 }
 
-func keys(m map[string]Answers) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
-}
-
-// take fills j but for its skills and returns the rows that it is of.
+// take fills j but for its skills and returns the rows that it is of: those with a forecast.
 func (r *Reading) take(j *Judged, s Stratum, k int, own []float64) []int {
 	var at []int
 	clusters := map[int32]bool{}
 	for i := range own {
 		row := r.rows[i*rowColumns : (i+1)*rowColumns]
 		y := float64(r.labels[i*labelColumns+k])
-		if !used(row, s, k, float32(y)) {
+		if !used(row, s, k, float32(y)) || math.IsNaN(own[i]) {
 			continue
 		}
 		at = append(at, i)
