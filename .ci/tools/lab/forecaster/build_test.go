@@ -350,6 +350,13 @@ func TestSlope(t *testing.T) {
 	}
 }
 
+// TestNoSlope: a forecast that is the same everywhere has none.
+func TestNoSlope(t *testing.T) {
+	if x := slopeOf([]binned{{rows: 7, predicted: 0.7, observed: 1}, {rows: 9, predicted: 0.9, observed: 3}}); !math.IsNaN(x) {
+		t.Error(x)
+	}
+}
+
 // TestLogistic finds the numbers that outcomes were made with, of two signals that go
 // together.
 func TestLogistic(t *testing.T) {

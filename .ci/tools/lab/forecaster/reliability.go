@@ -78,7 +78,7 @@ func (r *Reading) slope(joined [][]int, k int, own []float64) [3]float64 {
 }
 
 // slopeOf returns the slope of what was observed on what was forecast, a bin
-// counting as much as it has rows.
+// counting as much as it has rows; NaN where all bins are forecast alike.
 func slopeOf(bins []binned) float64 {
 	var w, x, y, xx, xy float64
 	for _, b := range bins {
@@ -88,7 +88,11 @@ func slopeOf(bins []binned) float64 {
 		w, x, y = w+b.rows, x+b.predicted, y+b.observed
 		xx, xy = xx+b.predicted*b.predicted/b.rows, xy+b.predicted*b.observed/b.rows
 	}
-	return (w*xy - x*y) / (w*xx - x*x)
+	spread := w*xx - x*x
+	if spread <= 1e-9*x*x { // no more than sums are rounded by
+		return math.NaN()
+	}
+	return (w*xy - x*y) / spread
 }
 
 // bin returns the means of rows.
