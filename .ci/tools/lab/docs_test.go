@@ -40,7 +40,8 @@ const fitsAvailability = "it fits the availability of a recording for minutes: t
 var treatments = map[string]treatment{
 	"models dataset --recorded":                {more: []string{"--generated", "2", "--scarce", "0", "--days", "2", "--copies", "2", "--recorded-share", "0.02", "--generated-share", "0.02"}},
 	"models dataset --generated":               {more: []string{"--generated-share", "0.02"}},
-	"models evaluate data --bundle bundle":     {onnx: true},
+	"models evaluate data":                     {onnx: true},
+	"models evaluate data --judge":             {},
 	"models train":                             {more: []string{"--rounds", "1", "--worlds", "2", "--steps", "2", "--held-out", "1", "--traces", "1"}},
 	"trace check generated":                    {judges: true},
 	"trace check drawn":                        {judges: true},
@@ -108,8 +109,10 @@ func inputs(t *testing.T, root string) {
 	for _, name := range []string{"recorded", "h100", "generated", "drawn", "prices"} {
 		made(name, "trace", "generate", "--preset", "aws-2024", "--seed", "7", "--markets", "60", "--days", "20", "--from", "2023-03-01", "--availability")
 	}
-	if err := trace.Write("v100", tracetest.Alternating(t, "v100", policy.TimeOf(time.Date(2023, 2, 15, 0, 0, 0, 0, time.UTC)))); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"v100", "r5", "v100-april"} {
+		if err := trace.Write(name, tracetest.Alternating(t, name, policy.TimeOf(time.Date(2023, 2, 15, 0, 0, 0, 0, time.UTC)))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	made("data", "models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02")
 	if err := os.CopyFS("bundle", os.DirFS(filepath.Join(root, "models", "builtin"))); err != nil {
