@@ -191,13 +191,38 @@ func (sv *Solver) sort(list []int32, from int) []int32 {
 	return list
 }
 
-// before compares two pods as Karpenter's queue does (byCPUAndMemoryDescending in
-// queue.go). Creation times have whole seconds there.
+// before compares two pods by their keys.
 func (sv *Solver) before(x, y int32) int {
 	p, q := &sv.b.Pods[x], &sv.b.Pods[y]
-	a, b := &sv.sp.table.kinds[p.Template].requests, &sv.sp.table.kinds[q.Template].requests
-	return cmp.Or(cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Memory, a.Memory),
-		cmp.Compare(p.Created/1000, q.Created/1000), cmp.Compare(p.ID, q.ID))
+	return queueKeyOf(&sv.sp.table.kinds[p.Template].requests, p).Compare(queueKeyOf(&sv.sp.table.kinds[q.Template].requests, q))
+}
+
+// A QueueKey is where a pod stands in the order in which pods are tried.
+type QueueKey struct {
+	cpu, memory int64
+	created     policy.Time // in seconds
+	id          policy.PodID
+}
+
+// QueueKeyOf returns the key of p, a pod of t.
+func QueueKeyOf(t *policy.Template, p *policy.Pod) QueueKey { return queueKeyOf(&t.Requests, p) }
+
+func queueKeyOf(r *policy.Resources, p *policy.Pod) QueueKey {
+	return QueueKey{r.CPU, r.Memory, p.Created / 1000, p.ID}
+}
+
+// Compare orders keys as Karpenter's queue does (byCPUAndMemoryDescending in queue.go).
+// Creation times have whole seconds there.
+func (k QueueKey) Compare(o QueueKey) int {
+	switch {
+	case k.cpu != o.cpu:
+		return cmp.Compare(o.cpu, k.cpu)
+	case k.memory != o.memory:
+		return cmp.Compare(o.memory, k.memory)
+	case k.created != o.created:
+		return cmp.Compare(k.created, o.created)
+	}
+	return cmp.Compare(k.id, o.id)
 }
 
 // schedule places one pod, giving up preferences where it must.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // A Candidate is a node that may be disrupted.
@@ -118,6 +119,8 @@ type nodeCache struct {
 	need      policy.Resources // of these in all
 	cpu       int64            // the smallest request of one of them
 	starting  bool             // one of them may come to nodes under consolidateAfter
+	queue     []queuedPod      // they, in the order in which they are tried
+	single    bool             // more than queue counts in simulations
 }
 
 // An alike is how many pods of one template there are.
@@ -135,7 +138,7 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	if x.known && x.version == version {
 		return x
 	}
-	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0], cpu: math.MaxInt64}
+	*x = nodeCache{version: version, known: true, cost: c.cost(n), pdbs: x.pdbs[:0], displaced: x.displaced[:0], queue: x.queue[:0], cpu: math.MaxInt64}
 	for _, id := range c.Space.Pods(n) {
 		b, ok := c.evictable(&c.Pods[id])
 		x.held = x.held || !ok
@@ -147,8 +150,11 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 			x.cpu, x.need = min(x.cpu, r.CPU), x.need.Plus(*r)
 			x.starting = x.starting || p.Phase == policy.PodStarting
 			x.count(p.Template)
+			x.queue = append(x.queue, queuedPod{p.Template, placement.QueueKeyOf(&c.Templates[p.Template], p)})
+			x.single = x.single || x.starting || p.VolumeZone >= 0 || len(c.Templates[p.Template].Volumes) > 0
 		}
 	}
+	slices.SortFunc(x.queue, queuedPod.compare)
 	return x
 }
 

@@ -54,7 +54,7 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	if d.outlook.cheaper(price, allSpot && !c.SpotToSpot) {
 		claimsMax = 1
 	}
-	sim := d.simulator.simulate(c, candidates, claimsMax)
+	sim := d.tryToLeave(c, candidates, claimsMax)
 	if !sim.scheduled {
 		return nil
 	}
@@ -93,6 +93,27 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	}
 	cmd.Replacement = d.simulator.replacement(c, &sim, options, spotOnly)
 	return cmd
+}
+
+// tryToLeave simulates that the candidates go. The pods of a single one are not simulated
+// where such pods found no place in this look.
+func (d *Disruptor) tryToLeave(c *Cluster, candidates []Candidate, claimsMax int) simulation {
+	sm := &d.simulator
+	if len(candidates) > 1 {
+		return sm.simulate(c, candidates, claimsMax)
+	}
+	if !sm.prepared {
+		sm.prepare(c)
+	}
+	set, known := sm.unscheduled.setOf(&candidates[0], d.candidates.about(c, candidates[0].Node), sm, claimsMax)
+	if known && sm.unscheduled.has(&set) {
+		return simulation{}
+	}
+	sim := sm.simulate(c, candidates, claimsMax)
+	if known && !sim.scheduled {
+		sm.unscheduled.add(&set)
+	}
+	return sim
 }
 
 // onlySpot drops the types that are not sold as spot.

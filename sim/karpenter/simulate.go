@@ -17,7 +17,9 @@ type simulator struct {
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
 	batch     placement.Batch
-	optionBuf []option
+
+	unscheduled unscheduled
+	optionBuf   []option
 }
 
 // An origin is why a pod is part of a simulation.
@@ -104,6 +106,7 @@ func (sm *simulator) prepare(c *Cluster) {
 	}
 	sm.common = len(sm.displaced)
 	c.Space.Solver().Prepare(b)
+	sm.unscheduled.begin(c, sm)
 }
 
 // move adds a pod to those that look for a place. No pods of candidates come to nodes
