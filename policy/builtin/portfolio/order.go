@@ -79,7 +79,8 @@ func (o *deletionOrder) hurry() {
 }
 
 // ordered returns the nodes on which pods can be asked to go first, those that cost
-// least for what these use first.
+// least for what these use first: those that cost most for their pods, as many as are
+// ordered.
 func (o *deletionOrder) ordered() []rankedNode {
 	s := o.s
 	value := o.prices.evaluate(o.share > 0)
@@ -88,9 +89,10 @@ func (o *deletionOrder) ordered() []rankedNode {
 		t := &s.Templates[i]
 		values[i], goes[i] = value.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
 	}
-	list := make([]rankedNode, 0, len(s.Nodes))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
+	k := &o.e.ranking
+	k.begin(len(s.Markets))
+	for _, id := range o.e.names.order {
+		n := &s.Nodes[id]
 		if n.Pool != o.pool.ID || !n.Usable() || n.Market < 0 || n.ActedBy != policy.ActorNone || o.leaves(n.ID) {
 			continue
 		}
@@ -106,37 +108,10 @@ func (o *deletionOrder) ordered() []rankedNode {
 		}
 		if r.yields > 0 {
 			r.base = (r.cost - r.stays) / r.yields
-			list = append(list, r)
+			k.add(&r, n.Market)
 		}
 	}
-	return o.sorted(list)
-}
-
-// sorted returns those of list that cost most for their pods, the cheapest of them first.
-func (o *deletionOrder) sorted(list []rankedNode) []rankedNode {
-	type place struct {
-		base     float64
-		rank, at int32
-	}
-	order := make([]place, len(list))
-	for i := range list {
-		order[i] = place{list[i].base, o.e.names.rank[list[i].node], int32(i)}
-	}
-	slices.SortFunc(order, func(a, b place) int {
-		switch {
-		case a.base < b.base:
-			return -1
-		case a.base > b.base:
-			return 1
-		}
-		return int(a.rank - b.rank)
-	})
-	order = order[max(0, len(order)-orderedMax):]
-	out := make([]rankedNode, len(order))
-	for i, x := range order {
-		out[i] = list[x.at]
-	}
-	return out
+	return k.last(orderedMax)
 }
 
 // add counts a pod that is worth so many dollars an hour, and has a deletion cost.
@@ -159,15 +134,15 @@ func (r *rankedNode) add(cost int32, value float64) {
 func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 	s, ratio := o.s, o.ratioBeside(list)
 	c := newConcentration(o.poolContext)
-	out := make([]rankedNode, 0, len(list))
+	out := slices.Grow(o.e.ranking.kept[:0], len(list))
 	batches := batched(s, list)
 	for range list {
-		b := cheapestBatch(batches, ratio, c.total)
 		p := pick{place: -1}
-		p.look(b, c.factor(b.market))
+		b := cheapestBatch(batches, ratio, c.total)
+		p.look(b)
 		for n := range batches {
-			if b := &batches[n]; ratio.wants(b.market) && b.least(b.runs[0].base, b.factor(c.total)) <= p.least {
-				p.look(b, c.factor(b.market))
+			if x := &batches[n]; x.low <= p.least && x != b && ratio.wants(x.market) {
+				p.look(x)
 			}
 		}
 		r := &list[p.place]
@@ -184,6 +159,7 @@ func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 		}
 		out = append(out, *r)
 	}
+	o.e.ranking.kept = out
 	return out
 }
 
@@ -196,14 +172,14 @@ type pick struct {
 	least float64
 }
 
-// look takes the nodes of b into the choice, where they cost factor times as much.
-func (p *pick) look(b *batch, factor float64) {
+// look takes the nodes of b into the choice.
+func (p *pick) look(b *batch) {
 	for k := range b.runs {
 		r := &b.runs[k]
-		if p.place >= 0 && b.least(r.base, factor) > p.least {
+		if p.place >= 0 && b.least(r.base) > p.least {
 			return // those that follow cost no less
 		}
-		x := (b.cost*factor - r.stays) / r.yields
+		x := (b.cost*b.factor - r.stays) / r.yields
 		if p.place < 0 || x < p.least || x == p.least && r.places[0] < p.place {
 			*p = pick{b, k, r.places[0], x}
 		}
@@ -222,6 +198,9 @@ type batch struct {
 	cost  float64 // of a node, dollars an hour
 	extra float64 // the same for what its pods are worth that go, of the node with most of them
 	risk  float64 // what is concentrated with the market, in units of the pool's share
+
+	factor float64 // by how much its nodes are dearer where so many units are kept as now
+	low    float64 // what they cost for their pods at the least
 }
 
 // A run is nodes of a batch whose pods are worth the same, so that the first is kept
@@ -231,19 +210,20 @@ type run struct {
 	places              []int32 // in a list that ascends
 }
 
-// factor returns by how much nodes of b are dearer where so many units are kept.
-func (b *batch) factor(total float64) float64 {
-	if total <= 0 {
-		return 1
+// price finds what nodes of b cost where so many units are kept.
+func (b *batch) price(total float64) {
+	b.factor = 1
+	if total > 0 {
+		b.factor = 1 + b.risk/total
 	}
-	return 1 + b.risk/total
+	b.low = b.least(b.runs[0].base)
 }
 
 // least returns what nodes of b cost for their pods at the least from one on whose base
-// is given, where they cost factor times as much.
-func (b *batch) least(base, factor float64) float64 {
-	x := base + float64(b.extra*(factor-1))
-	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*factor)))
+// is given.
+func (b *batch) least(base float64) float64 {
+	x := base + float64(b.extra*(b.factor-1))
+	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*b.factor)))
 }
 
 // take takes out the first node of the k-th run.
@@ -273,18 +253,15 @@ func (b *batch) add(r *rankedNode, place int32) {
 	b.extra = min(b.extra, r.cost/r.yields)
 }
 
-// cheapestBatch returns the batch of those that ratio wants whose next node costs about
-// the least.
+// cheapestBatch prices the batches, and returns that of those that ratio wants whose next
+// node costs about the least.
 func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
 	var best *batch
-	least := 0.0
 	for n := range batches {
 		b := &batches[n]
-		if !ratio.wants(b.market) {
-			continue
-		}
-		if x := b.least(b.runs[0].base, b.factor(total)); best == nil || x < least {
-			best, least = b, x
+		b.price(total)
+		if (best == nil || b.low < best.low) && ratio.wants(b.market) {
+			best = b
 		}
 	}
 	return best

@@ -24,6 +24,7 @@ type Policy struct {
 
 	pods       podIndex        // of the snapshot in hand
 	names      nameOrder       // of its nodes
+	ranking    ranking         // of those of the pool in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
 	shares     []float64       // by pool, of those that are not off
