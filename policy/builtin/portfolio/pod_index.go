@@ -1,35 +1,48 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A podIndex holds what is asked most of the pods of a snapshot, in little memory and by
-// node, so that not all pods are passed over for each question. It is read once for each
-// decision, into the memory that it has.
+// node, so that not all pods are passed over for each question. It is kept from decision
+// to decision, since few pods change in between, and says of any snapshot the same as one
+// that is read anew.
 type podIndex struct {
 	all []podEntry // by pod
 
-	// The pods of node n are those of pods from from[n] up to from[n+1], ascending,
-	// DaemonSets' left out.
-	from []int32
-	pods []boundPod
+	// nodes holds by node its pods, ascending, DaemonSets' left out.
+	nodes [][]boundPod
 
 	// daemons is by node what DaemonSets' pods ask for: CPU and memory.
 	daemons []policy.Resources
 
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
+
+	// needs is by template what its pods ask for, as read last.
+	needs []podNeeds
+}
+
+// A podNeeds is what of a template decides where its pods are counted.
+type podNeeds struct {
+	daemon      bool
+	cpu, memory int64
 }
 
 // A podEntry is a pod. One whose phase is PodGone is none.
 type podEntry struct {
 	template     policy.TemplateID
 	at           policy.NodeID // where it stands, else where it is promised a place
-	cost         int32         // what it costs to delete it, as Pod.DeletionCost
+	node         policy.NodeID
+	nominated    policy.NodeID
+	cost         int32 // what it costs to delete it, as Pod.DeletionCost
 	phase        policy.PodPhase
 	bound        bool // it stands at its node
+	gated        bool
 	daemon       bool
 	fixed        bool // somebody else set its cost
 	doNotDisrupt bool
@@ -44,48 +57,97 @@ type boundPod struct {
 	phase    policy.PodPhase // starting, ready or terminating
 }
 
+// read counts the pods of s that are not as they were read last.
 func (x *podIndex) read(s *policy.Snapshot) {
-	// from is filled one place ahead, so that it is right once each pod has its place.
-	x.from, x.pending = scratch.Zeroed(x.from, len(s.Nodes)+2), x.pending[:0]
-	x.all, x.daemons = scratch.Zeroed(x.all, len(s.Pods)), scratch.Zeroed(x.daemons, len(s.Nodes))
+	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) {
+		x.forget(s)
+	}
+	for len(x.nodes) < len(s.Nodes) {
+		x.nodes, x.daemons = append(x.nodes, nil), append(x.daemons, policy.Resources{})
+	}
+	if more := len(s.Pods) - len(x.all); more > 0 {
+		x.all = append(x.all, make([]podEntry, more)...)
+	}
 	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodGone {
-			continue
-		}
-		t := &s.Templates[p.Template]
-		e := &x.all[i]
-		*e = podEntry{
-			template: p.Template, at: p.Node, cost: p.DeletionCost, phase: p.Phase, bound: p.Phase >= policy.PodStarting && p.Node >= 0,
-			daemon: t.DaemonSet, fixed: p.DeletionCostFixed, doNotDisrupt: p.DoNotDisrupt,
-		}
-		switch {
-		case e.bound && e.daemon:
-			x.daemons[e.at].CPU += t.Requests.CPU
-			x.daemons[e.at].Memory += t.Requests.Memory
-		case e.bound:
-			x.from[e.at+2]++
-		case p.Phase == policy.PodPending && !p.Gated:
-			x.pending = append(x.pending, p.ID)
-		}
-		if e.at < 0 {
-			e.at = p.Nominated
+		if p := &s.Pods[i]; !x.all[i].holds(p) {
+			x.change(policy.PodID(i), p)
 		}
 	}
-	for n := range s.Nodes {
-		x.from[n+2] += x.from[n+1]
+}
+
+// holds reports whether e says what p is.
+func (e *podEntry) holds(p *policy.Pod) bool {
+	return e.phase == p.Phase && (p.Phase == policy.PodGone || e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated &&
+		e.cost == p.DeletionCost && e.fixed == p.DeletionCostFixed && e.gated == p.Gated && e.doNotDisrupt == p.DoNotDisrupt)
+}
+
+// readNeeds reads what templates ask for, and reports whether that is as it was.
+func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
+	same := len(x.needs) == len(s.Templates)
+	x.needs = slices.Grow(x.needs[:0], len(s.Templates))[:len(s.Templates)]
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		now := podNeeds{t.DaemonSet, t.Requests.CPU, t.Requests.Memory}
+		same = same && x.needs[i] == now
+		x.needs[i] = now
 	}
-	x.pods = scratch.Zeroed(x.pods, int(x.from[len(s.Nodes)+1]))
-	for i := range x.all {
-		if e := &x.all[i]; e.bound && !e.daemon {
-			x.pods[x.from[e.at+1]] = boundPod{policy.PodID(i), e.template, e.cost, e.fixed, e.phase}
-			x.from[e.at+1]++
+	return same
+}
+
+// forget empties the index.
+func (x *podIndex) forget(s *policy.Snapshot) {
+	x.all, x.pending = x.all[:0], x.pending[:0]
+	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
+	x.daemons = scratch.Zeroed(x.daemons, len(x.nodes))
+	for n := range x.nodes {
+		x.nodes[n] = x.nodes[n][:0]
+	}
+}
+
+// change reads p anew.
+func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
+	e := &x.all[id]
+	x.count(id, e, -1)
+	if *e = (podEntry{}); p.Phase == policy.PodGone {
+		return
+	}
+	*e = podEntry{
+		template: p.Template, at: p.Node, node: p.Node, nominated: p.Nominated, cost: p.DeletionCost, phase: p.Phase, gated: p.Gated,
+		bound:  p.Phase >= policy.PodStarting && p.Node >= 0,
+		daemon: x.needs[p.Template].daemon, fixed: p.DeletionCostFixed, doNotDisrupt: p.DoNotDisrupt,
+	}
+	if e.at < 0 {
+		e.at = p.Nominated
+	}
+	x.count(id, e, 1)
+}
+
+// count takes a pod in (1) where its entry says, or out (-1).
+func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
+	switch {
+	case e.bound && e.daemon:
+		x.daemons[e.at].CPU += sign * x.needs[e.template].cpu
+		x.daemons[e.at].Memory += sign * x.needs[e.template].memory
+	case e.bound:
+		list := &x.nodes[e.at]
+		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
+		if sign < 0 {
+			*list = slices.Delete(*list, at, at+1)
+		} else {
+			*list = slices.Insert(*list, at, boundPod{id, e.template, e.cost, e.fixed, e.phase})
+		}
+	case e.phase == policy.PodPending && !e.gated && !e.bound:
+		at, _ := slices.BinarySearch(x.pending, id)
+		if sign < 0 {
+			x.pending = slices.Delete(x.pending, at, at+1)
+		} else {
+			x.pending = slices.Insert(x.pending, at, id)
 		}
 	}
 }
 
 // on returns the pods of node n, ascending.
-func (x *podIndex) on(n policy.NodeID) []boundPod { return x.pods[x.from[n]:x.from[n+1]] }
+func (x *podIndex) on(n policy.NodeID) []boundPod { return x.nodes[n] }
 
 // used returns what the pods of node n ask for, CPU, memory and accelerators.
 func (x *podIndex) used(s *policy.Snapshot, n policy.NodeID) (r policy.Resources) {
