@@ -1,7 +1,6 @@
 package portfolio
 
 import (
-	"cmp"
 	"math"
 	"slices"
 )
@@ -46,22 +45,22 @@ func numbered(list []rankedNode) []int32 {
 // renumbered returns costs in place of held: a node that stands about where it
 // should keeps what it has, and the others are put between.
 func renumbered(held []int32) []int32 {
-	var given []int // those that have a cost, the highest first
+	var given []int // those that have a cost
 	for i := range held {
 		if held[i] < 0 && held[i] > leavingCost {
 			given = append(given, i)
 		}
 	}
-	place := make([]int, len(held)) // where it should stand among those
+	highest := make([]int64, len(given)) // places in given, those with the highest costs first
 	for k, i := range given {
-		place[i] = k
+		highest[k] = -int64(held[i])<<32 | int64(k)
 	}
-	slices.SortStableFunc(given, func(a, b int) int { return cmp.Compare(held[b], held[a]) })
+	slices.Sort(highest)
 	away := max(2, int(misplaced*float64(len(held))))
-	var stays []int
-	for k, i := range given {
-		if k-place[i] <= away && place[i]-k <= away {
-			stays = append(stays, i)
+	stays := make([]int, 0, len(given))
+	for k, x := range highest {
+		if place := int(int32(x)); k-place <= away && place-k <= away {
+			stays = append(stays, given[place])
 		}
 	}
 	costs := make([]int32, len(held))
@@ -77,21 +76,16 @@ func renumbered(held []int32) []int32 {
 // comes behind as many of these as are to be kept longer than it. It reports
 // whether there were enough costs between.
 func between(held []int32, stays []int, costs []int32) bool {
-	rest := make([][]int, len(stays)+1) // the others, by how many of stays are before them
-	before, staying := 0, make([]bool, len(held))
+	staying := make([]bool, len(held))
 	for _, i := range stays {
 		staying[i] = true
 	}
-	for i := range held {
-		if staying[i] {
-			before++
-		} else {
-			rest[before] = append(rest[before], i)
+	next, upper := 0, int64(0)
+	for k := range len(stays) + 1 {
+		began, n := next, int64(0) // the others that as many of stays are before as were put so far
+		for ; next < len(held) && !staying[next]; next++ {
+			n++
 		}
-	}
-	upper := int64(0)
-	for k, some := range rest {
-		n := int64(len(some))
 		lower := upper - (n+1)*orderStep
 		if k < len(stays) {
 			lower = int64(held[stays[k]])
@@ -100,10 +94,10 @@ func between(held []int32, stays []int, costs []int32) bool {
 		if upper-lower <= n || lower <= leavingCost/2 {
 			return false
 		}
-		for j, i := range some {
-			costs[i] = int32(upper - (upper-lower)*int64(j+1)/(n+1))
+		for j := range n {
+			costs[began+int(j)] = int32(upper - (upper-lower)*(j+1)/(n+1))
 		}
-		upper = lower
+		next, upper = next+1, lower
 	}
 	return true
 }

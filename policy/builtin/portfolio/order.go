@@ -135,7 +135,7 @@ func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 	s, ratio := o.s, o.ratioBeside(list)
 	c := newConcentration(o.poolContext)
 	out := slices.Grow(o.e.ranking.kept[:0], len(list))
-	batches := batched(s, list)
+	batches := o.e.ranking.batches(s, list)
 	for range list {
 		p := pick{place: -1}
 		b := cheapestBatch(batches, ratio, c.total)
@@ -146,7 +146,7 @@ func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 			}
 		}
 		r := &list[p.place]
-		if p.of.take(p.at); len(p.of.runs) == 0 {
+		if p.of.take(p.at, o.e.ranking.next); len(p.of.runs) == 0 {
 			batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.runs) == 0 })
 		}
 		x := &s.Markets[s.Nodes[r.node].Market]
@@ -180,8 +180,8 @@ func (p *pick) look(b *batch) {
 			return // those that follow cost no less
 		}
 		x := (b.cost*b.factor - r.stays) / r.yields
-		if p.place < 0 || x < p.least || x == p.least && r.places[0] < p.place {
-			*p = pick{b, k, r.places[0], x}
+		if p.place < 0 || x < p.least || x == p.least && r.first < p.place {
+			*p = pick{b, k, r.first, x}
 		}
 	}
 }
@@ -207,7 +207,7 @@ type batch struct {
 // before the others.
 type run struct {
 	base, yields, stays float64
-	places              []int32 // in a list that ascends
+	first, last         int32 // places in a list that ascends, linked by ranking.next
 }
 
 // price finds what nodes of b cost where so many units are kept.
@@ -227,9 +227,9 @@ func (b *batch) least(base float64) float64 {
 }
 
 // take takes out the first node of the k-th run.
-func (b *batch) take(k int) {
+func (b *batch) take(k int, next []int32) {
 	r := &b.runs[k]
-	if r.places = r.places[1:]; len(r.places) == 0 {
+	if r.first = next[r.first]; r.first < 0 {
 		b.runs = slices.Delete(b.runs, k, k+1)
 	}
 	b.start()
@@ -243,14 +243,15 @@ func (b *batch) start() {
 }
 
 // add counts r, at its place in the list, to the last run or to one of its own.
-func (b *batch) add(r *rankedNode, place int32) {
-	last := len(b.runs) - 1
-	if last < 0 || b.runs[last].yields != r.yields || b.runs[last].stays != r.stays {
-		b.runs = append(b.runs, run{base: r.base, yields: r.yields, stays: r.stays})
-		last++
-	}
-	b.runs[last].places = append(b.runs[last].places, place)
+func (b *batch) add(r *rankedNode, place int32, next []int32) {
+	next[place] = -1
 	b.extra = min(b.extra, r.cost/r.yields)
+	if last := len(b.runs) - 1; last >= 0 && b.runs[last].yields == r.yields && b.runs[last].stays == r.stays {
+		x := &b.runs[last]
+		next[x.last], x.last = place, place
+		return
+	}
+	b.runs = append(b.runs, run{r.base, r.yields, r.stays, place, place})
 }
 
 // cheapestBatch prices the batches, and returns that of those that ratio wants whose next
@@ -270,21 +271,23 @@ func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
 // leastPart is far more than all that is lost to rounding in what a node costs.
 const leastPart = 1e-9
 
-func batched(s *policy.Snapshot, list []rankedNode) []batch {
+// batches returns the batches of list, whose order k has no more need of.
+func (k *ranking) batches(s *policy.Snapshot, list []rankedNode) []batch {
 	var all []batch
+	k.next = slices.Grow(k.next[:0], len(list))[:len(list)]
 	at := make([][2]int32, len(s.Markets)) // places in all, from 1 on: with pods that stay, and without
 	for i := range list {
 		r := &list[i]
 		x, plain := &s.Markets[s.Nodes[r.node].Market], r.stays == 0
-		k := &at[x.ID][0]
+		place := &at[x.ID][0]
 		if plain {
-			k = &at[x.ID][1]
+			place = &at[x.ID][1]
 		}
-		if *k == 0 {
+		if *place == 0 {
 			all = append(all, batch{market: x.ID, kind: x.Type, zone: x.Zone, plain: plain, cost: r.cost, extra: math.Inf(1)})
-			*k = int32(len(all))
+			*place = int32(len(all))
 		}
-		all[*k-1].add(r, int32(i))
+		all[*place-1].add(r, int32(i), k.next)
 	}
 	for n := range all {
 		all[n].start()
