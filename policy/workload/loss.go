@@ -115,11 +115,13 @@ type Exposure struct {
 	counts []int32
 	groups int
 
-	// Pods of node n: from[n] up to from[n+1] in pods, ascending by row.
-	from []int32
-	pods []held
+	// Pods of node n: from[n] up to from[n+1] in pods, once listed: few who read an
+	// Exposure ask for nodes.
+	listed bool
+	from   []int32
+	pods   []held
 
-	list []stand // scratch of readPods: the pods that count, ascending
+	rowOf []int32 // by template, its row, below zero of none
 
 	// fixed[row*zones+z] is the number of pods that a volume ties to zone z.
 	fixed []int32
@@ -141,12 +143,6 @@ type exposed struct {
 
 // held counts the pods of one row on one node.
 type held struct{ row, n int32 }
-
-// A stand is where a pod of one row stands.
-type stand struct {
-	row  int32
-	node policy.NodeID
-}
 
 // Read counts the pods of s. What [Exposure.Move] changed before is forgotten.
 // The Exposure reads s until the next Read.
@@ -173,11 +169,13 @@ func (x *Exposure) readWorkloads() {
 		x.rows = append(x.rows, exposed{workload: policy.WorkloadID(i), template: policy.None, desired: w.Replicas})
 		x.row[i] = int32(len(x.rows))
 	}
+	x.rowOf = scratch.Zeroed(x.rowOf, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
-		if t.Workload < 0 || x.row[t.Workload] == 0 {
+		if x.rowOf[i] = -1; t.Workload < 0 || x.row[t.Workload] == 0 {
 			continue
 		}
+		x.rowOf[i] = x.row[t.Workload] - 1
 		r := &x.rows[x.row[t.Workload]-1]
 		r.template = t.ID
 		r.required = max(r.required, Required(s, t, r.desired))
@@ -223,42 +221,60 @@ func (x *Exposure) countedRow(p *policy.Pod) int32 {
 	if p.Phase != policy.PodStarting && p.Phase != policy.PodReady || p.Node < 0 {
 		return -1
 	}
-	w := x.s.Templates[p.Template].Workload
-	if w < 0 {
-		return -1
-	}
-	return x.row[w] - 1
+	return x.rowOf[p.Template]
 }
 
-// readPods sorts the pods by node and counts them by group.
+// readPods counts the pods by group.
 func (x *Exposure) readPods() {
 	s := x.s
 	x.counts = scratch.Zeroed(x.counts, len(x.rows)*x.groups)
 	x.fixed = scratch.Zeroed(x.fixed, len(x.rows)*len(s.Zones))
-	x.from = scratch.Zeroed(x.from, len(s.Nodes)+1)
-	x.list = x.list[:0]
+	x.listed = false
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		r := x.countedRow(p)
 		if r < 0 {
 			continue
 		}
-		x.from[p.Node+1]++
 		x.rows[r].bound++
-		x.list = append(x.list, stand{r, p.Node})
+		x.count(r, x.spot[p.Node], x.zones[p.Node], 1)
 		if p.VolumeZone >= 0 {
 			x.fixed[int(r)*len(s.Zones)+int(p.VolumeZone)]++
+		}
+	}
+}
+
+// on returns the pods that count of node n, as they were read.
+func (x *Exposure) on(n policy.NodeID) []held {
+	if !x.listed {
+		x.list()
+	}
+	return x.pods[x.from[n]:x.from[n+1]]
+}
+
+// list sorts the pods by node.
+func (x *Exposure) list() {
+	s := x.s
+	x.listed = true
+	x.from = scratch.Zeroed(x.from, len(s.Nodes)+1)
+	total := int32(0)
+	for i := range s.Pods {
+		if p := &s.Pods[i]; x.countedRow(p) >= 0 {
+			x.from[p.Node+1]++
+			total++
 		}
 	}
 	for n := range s.Nodes {
 		x.from[n+1] += x.from[n]
 	}
-	x.pods = scratch.Zeroed(x.pods, len(x.list))
+	x.pods = scratch.Zeroed(x.pods, int(total))
 	// While a node is filled from[n] runs ahead; it is put back below.
-	for _, p := range x.list {
-		x.pods[x.from[p.node]] = held{row: p.row, n: 1}
-		x.from[p.node]++
-		x.count(p.row, x.spot[p.node], x.zones[p.node], 1)
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if r := x.countedRow(p); r >= 0 {
+			x.pods[x.from[p.Node]] = held{row: r, n: 1}
+			x.from[p.Node]++
+		}
 	}
 	for n := len(s.Nodes); n > 0; n-- {
 		x.from[n] = x.from[n-1]
@@ -383,7 +399,7 @@ func (x *Exposure) Excess() int32 {
 func (x *Exposure) Change(n policy.NodeID, to policy.MarketID) int32 {
 	market, zone := x.groupsOf(to)
 	sum := int32(0)
-	for _, h := range x.pods[x.from[n]:x.from[n+1]] {
+	for _, h := range x.on(n) {
 		sum += x.change(h.row, h.n, x.spot[n], x.zones[n], market, zone)
 	}
 	return sum
@@ -441,7 +457,7 @@ func over(n, limit int32) int32 { return max(0, n-limit) }
 // changes nothing, to None it lets them stand in no group.
 func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 	market, zone := x.groupsOf(to)
-	for _, h := range x.pods[x.from[n]:x.from[n+1]] {
+	for _, h := range x.on(n) {
 		x.count(h.row, x.spot[n], x.zones[n], -h.n)
 		x.count(h.row, market, zone, h.n)
 	}
@@ -451,7 +467,7 @@ func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 // On calls visit with each workload that has a desired number and has pods on node n,
 // as they were read, and with how many it has there.
 func (x *Exposure) On(n policy.NodeID, visit func(w policy.WorkloadID, pods int32)) {
-	for _, h := range x.pods[x.from[n]:x.from[n+1]] {
+	for _, h := range x.on(n) {
 		visit(x.rows[h.row].workload, h.n)
 	}
 }

@@ -67,10 +67,10 @@ func (c *candidates) brief(t *policy.Template) bool {
 func (c *candidates) find(targets []policy.NodeID) {
 	s := c.s
 	list := make([]wasting, 0, len(targets))
-	costs := make([]marketCost, len(s.Markets))
+	costs, backedOff := make([]marketCost, len(s.Markets)), c.backedOff()
 	for _, id := range targets {
 		n := &s.Nodes[id]
-		if c.pinned[id] || n.DoNotDisrupt || n.Market < 0 || c.memory.BackedOff(n.Name, s.Now) {
+		if c.pinned[id] || n.DoNotDisrupt || n.Market < 0 {
 			continue
 		}
 		x := &costs[n.Market]
@@ -81,9 +81,23 @@ func (c *candidates) find(targets []policy.NodeID) {
 		if waste <= 0 && n.Recommended == 0 {
 			continue
 		}
+		if _, rests := policy.FindBackoff(backedOff, n.Name); rests {
+			continue
+		}
 		list = append(list, wasting{id, waste / float64(1+len(c.e.pods.on(id)))})
 	}
 	c.wasting = list
+}
+
+// backedOff returns the nodes whose drain is not to be tried again yet, ascending by name.
+func (c *candidates) backedOff() []policy.Backoff {
+	var list []policy.Backoff
+	for _, x := range c.memory.Backoff {
+		if c.s.Now < x.Until {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // first returns the nodes that are tried: those that waste most for each pod.

@@ -21,20 +21,26 @@ func newConcentration(x *poolContext) concentration {
 	return concentration{s: x.s, cfg: &x.e.cfg, pool: x.pool.ID, market: make([]float64, len(x.s.Markets)), kind: make([]float64, len(x.s.Types)), zone: make([]float64, len(x.s.Zones))}
 }
 
-// read counts the nodes of the pool in that are not on their way out.
-func (c *concentration) read() {
-	for i := range c.s.Nodes {
-		n := &c.s.Nodes[i]
-		if n.Pool == c.pool && n.Market >= 0 && n.Phase != policy.NodeGone && n.Phase < policy.NodeDraining && n.ReclaimAt == 0 {
-			c.add(n.Market, 1)
+// read counts those of nodes in that are the pool's and not on their way out.
+func (c *concentration) read(nodes []nodeEntry) {
+	count := make([]int32, len(c.s.Markets))
+	for i := range nodes {
+		n := &nodes[i]
+		if n.pool == c.pool && n.market >= 0 && n.live() && n.phase < policy.NodeDraining && !n.reclaimed {
+			count[n.market]++
+		}
+	}
+	for m, k := range count {
+		if k > 0 {
+			c.add(policy.MarketID(m), float64(k))
 		}
 	}
 }
 
-// add counts a node of m in (1) or out (-1).
-func (c *concentration) add(m policy.MarketID, sign float64) {
+// add counts so many nodes of m in, or out where n is below zero.
+func (c *concentration) add(m policy.MarketID, n float64) {
 	x := &c.s.Markets[m]
-	size := sign * float64(share.Units(c.s, c.pool, m))
+	size := n * float64(share.Units(c.s, c.pool, m))
 	c.total += size
 	if x.Capacity != policy.Spot {
 		return

@@ -52,8 +52,8 @@ func (g *steering) unprotected() bool {
 		return false
 	}
 	count := make([]int32, len(s.Templates))
-	for i := range s.Nodes {
-		if s.Nodes[i].Pool != g.pool.ID {
+	for i := range g.e.nodes {
+		if g.e.nodes[i].pool != g.pool.ID {
 			continue
 		}
 		pods := g.e.pods.on(policy.NodeID(i))
@@ -84,20 +84,20 @@ func (g *steering) wastes(dollars float64) bool {
 	}
 	sum := 0.0
 	values := [...]resourceValue{g.prices.evaluate(false), g.prices.evaluate(true)}
-	for i := 0; i < len(s.Nodes) && sum <= dollars; i++ {
-		n := &s.Nodes[i]
-		if n.Pool != g.pool.ID || !n.Usable() || n.Market < 0 {
+	for i := 0; i < len(g.e.nodes) && sum <= dollars; i++ {
+		n := &g.e.nodes[i]
+		if n.pool != g.pool.ID || !n.usable || n.market < 0 {
 			continue
 		}
 		used, move := policy.Resources{}, 0.0
-		for _, p := range g.e.pods.on(n.ID) {
+		for _, p := range g.e.pods.on(policy.NodeID(i)) {
 			if p.phase != policy.PodTerminating {
 				used = used.Plus(s.Templates[p.template].Requests)
 				move += moves[p.template]
 			}
 		}
-		spot := s.Markets[n.Market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
-		value, cost := &values[of(spot)], g.prices.keeping(n)
+		spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
+		value, cost := &values[of(spot)], g.prices.keepingIn(n.market)
 		sum += max(0, cost-value.of(used)-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 	}
 	return sum > dollars

@@ -22,10 +22,9 @@ type demand struct {
 func (d *demand) read() {
 	s, pool, losses := d.s, d.pool.ID, &d.e.losses
 	nodes := int64(0)
-	usable := make([]bool, len(s.Nodes))
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == pool && n.Usable() {
-			usable[i] = true
+	here := d.e.nodes
+	for i := range here {
+		if n := &here[i]; n.pool == pool && n.usable {
 			nodes++
 		}
 	}
@@ -36,10 +35,10 @@ func (d *demand) read() {
 		switch {
 		case p.phase == policy.PodGone || p.phase == policy.PodTerminating:
 		case p.daemon:
-			if p.bound && usable[p.at] {
+			if p.bound && here[p.at].usable && here[p.at].pool == pool {
 				daemons[p.template]++
 			}
-		case p.at >= 0 && s.Nodes[p.at].Pool == pool || p.at < 0 && len(s.Pools) == 1:
+		case p.at >= 0 && here[p.at].pool == pool || p.at < 0 && len(s.Pools) == 1:
 			d.pods[p.template]++
 			if ofJob(s, &s.Templates[p.template]) {
 				d.lossAll += losses.of(s, &s.Pods[i])

@@ -73,9 +73,9 @@ func (l *ledger) read() {
 func (l *ledger) readHeld() {
 	s := l.s
 	l.held = make([]int, len(s.Markets))
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Market >= 0 && n.Phase != policy.NodeGone {
-			l.held[n.Market]++
+	for i := range l.e.nodes {
+		if n := &l.e.nodes[i]; n.market >= 0 && n.live() {
+			l.held[n.market]++
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestLedger(t *testing.T) {
 	s := &policy.Snapshot{Now: policy.Time(time.Hour.Milliseconds())}
 	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}}
 	s.Markets = []policy.Market{{Name: "spot", Capacity: policy.Spot, Offered: true}}
-	l := ledger{poolContext: &poolContext{s: s, pool: &s.Pools[0]}}
+	l := ledger{poolContext: &poolContext{e: &Policy{}, s: s, pool: &s.Pools[0]}}
 	step := func(after time.Duration, nodes int, refused bool, want int) {
 		t.Helper()
 		s.Now = s.Now.Add(after)
@@ -24,6 +24,7 @@ func TestLedger(t *testing.T) {
 		if refused {
 			s.Markets[0].Experience.Refused = s.Now
 		}
+		l.e.nodes = readNodes(l.e.nodes, s)
 		l.read()
 		if got := l.depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)

@@ -66,12 +66,12 @@ func (o *deletionOrder) plan() {
 // hurry lets the pods of nodes that are on their way out go before all others.
 func (o *deletionOrder) hurry() {
 	s := o.s
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool != o.pool.ID || !n.Live() || n.ReclaimAt == 0 && n.ActedBy != policy.ActorUs {
+	for i := range o.e.nodes {
+		n := &o.e.nodes[i]
+		if n.pool != o.pool.ID || !n.live() || !n.reclaimed && n.actedBy != policy.ActorUs {
 			continue
 		}
-		x := policy.DeletionCost{Node: n.ID, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
+		x := policy.DeletionCost{Node: policy.NodeID(i), Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
 		if slices.ContainsFunc(s.Pods, func(p policy.Pod) bool { return x.Ranks(s, &p) }) {
 			o.out.DeletionCosts = append(o.out.DeletionCosts, x)
 		}
@@ -92,12 +92,12 @@ func (o *deletionOrder) ordered() []rankedNode {
 	k := &o.e.ranking
 	k.begin(len(s.Markets))
 	for _, id := range o.e.names.order {
-		n := &s.Nodes[id]
-		if n.Pool != o.pool.ID || !n.Usable() || n.Market < 0 || n.ActedBy != policy.ActorNone || o.leaves(n.ID) {
+		n := &o.e.nodes[id]
+		if n.pool != o.pool.ID || !n.stays() || n.market < 0 || o.leaves(id) {
 			continue
 		}
-		r := rankedNode{node: n.ID, cost: o.prices.keeping(n)}
-		for _, p := range o.e.pods.on(n.ID) {
+		r := rankedNode{node: id, cost: o.prices.keepingIn(n.market)}
+		for _, p := range o.e.pods.on(id) {
 			switch {
 			case p.phase == policy.PodTerminating:
 			case goes[p.template] && !p.fixed:
@@ -108,7 +108,7 @@ func (o *deletionOrder) ordered() []rankedNode {
 		}
 		if r.yields > 0 {
 			r.base = (r.cost - r.stays) / r.yields
-			k.add(&r, n.Market)
+			k.add(&r, n.market)
 		}
 	}
 	return k.last(orderedMax)
@@ -135,7 +135,7 @@ func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 	s, ratio := o.s, o.ratioBeside(list)
 	c := newConcentration(o.poolContext)
 	out := slices.Grow(o.e.ranking.kept[:0], len(list))
-	batches := o.e.ranking.batches(s, list)
+	batches := o.e.ranking.batches(s, o.e.nodes, list)
 	for range list {
 		p := pick{place: -1}
 		b := cheapestBatch(batches, ratio, c.total)
@@ -149,7 +149,7 @@ func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
 		if p.of.take(p.at, o.e.ranking.next); len(p.of.runs) == 0 {
 			batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.runs) == 0 })
 		}
-		x := &s.Markets[s.Nodes[r.node].Market]
+		x := &s.Markets[o.e.nodes[r.node].market]
 		ratio.add(x.ID)
 		c.add(x.ID, 1)
 		for n := range batches {
@@ -272,13 +272,13 @@ func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
 const leastPart = 1e-9
 
 // batches returns the batches of list, whose order k has no more need of.
-func (k *ranking) batches(s *policy.Snapshot, list []rankedNode) []batch {
+func (k *ranking) batches(s *policy.Snapshot, nodes []nodeEntry, list []rankedNode) []batch {
 	var all []batch
 	k.next = slices.Grow(k.next[:0], len(list))[:len(list)]
 	at := make([][2]int32, len(s.Markets)) // places in all, from 1 on: with pods that stay, and without
 	for i := range list {
 		r := &list[i]
-		x, plain := &s.Markets[s.Nodes[r.node].Market], r.stays == 0
+		x, plain := &s.Markets[nodes[r.node].market], r.stays == 0
 		place := &at[x.ID][0]
 		if plain {
 			place = &at[x.ID][1]

@@ -23,10 +23,10 @@ type places struct {
 
 // read finds the nodes of the pool with pods, which may take more.
 func (l *places) read() {
-	for i := range l.s.Nodes {
-		n := &l.s.Nodes[i]
-		if n.Pool == l.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && len(l.e.pods.on(n.ID)) > 0 {
-			l.targets = append(l.targets, n.ID)
+	for i := range l.e.nodes {
+		n, id := &l.e.nodes[i], policy.NodeID(i)
+		if n.pool == l.pool.ID && n.stays() && len(l.e.pods.on(id)) > 0 {
+			l.targets = append(l.targets, id)
 		}
 	}
 }

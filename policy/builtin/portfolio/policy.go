@@ -23,7 +23,8 @@ type Policy struct {
 	losses podLosses // of the pool in hand
 
 	pods       podIndex        // of the snapshot in hand
-	names      nameOrder       // of its nodes
+	nodes      []nodeEntry     // its nodes
+	names      nameOrder       // of these
 	ranking    ranking         // of those of the pool in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
@@ -88,6 +89,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	e.pods.read(s)
+	e.nodes = readNodes(e.nodes, s)
 	e.names.read(s)
 }
 

@@ -62,8 +62,8 @@ func (l *poolLosses) read() {
 	for i := range s.Templates {
 		l.anchors[i] = l.needsAll(&s.Templates[i])
 	}
-	for i := range s.Nodes {
-		if !l.fixed(&s.Nodes[i]) {
+	for i := range l.e.nodes {
+		if !l.fixed(&l.e.nodes[i]) {
 			continue
 		}
 		for _, p := range l.e.pods.on(policy.NodeID(i)) {
@@ -94,8 +94,8 @@ func (l *poolLosses) read() {
 
 // fixed reports whether n is a node of the pool that is not spot. Pods there of a
 // service that can spare none are not moved to spot, and so nothing takes them.
-func (l *poolLosses) fixed(n *policy.Node) bool {
-	return n.Pool == l.pool.ID && n.Live() && n.Market >= 0 && l.s.Markets[n.Market].Capacity != policy.Spot
+func (l *poolLosses) fixed(n *nodeEntry) bool {
+	return n.pool == l.pool.ID && n.live() && n.market >= 0 && l.s.Markets[n.market].Capacity != policy.Spot
 }
 
 // needsAll reports whether t is of a service that can spare no pod.
@@ -138,14 +138,14 @@ func (l *poolLosses) ofNode() float64 {
 	}
 	sum := l.jobs.all
 	var there []int32 // the services of the pods on a node, ascending
-	for i := range l.s.Nodes {
-		n := &l.s.Nodes[i]
-		if n.Pool != l.pool.ID {
+	for i := range l.e.nodes {
+		n := &l.e.nodes[i]
+		if n.pool != l.pool.ID {
 			continue
 		}
 		there = there[:0]
 		fixed := l.fixed(n)
-		for _, p := range l.e.pods.on(n.ID) {
+		for _, p := range l.e.pods.on(policy.NodeID(i)) {
 			v := l.serviceOf[p.template]
 			if v < 0 || p.phase == policy.PodTerminating || fixed && l.anchors[p.template] {
 				continue

@@ -57,11 +57,14 @@ func (p *prices) readAt(loss, hazard float64) {
 
 // keeping returns what node n costs an hour: nothing where what was paid for in
 // advance covers it and no other node instead.
-func (p *prices) keeping(n *policy.Node) float64 {
-	if p.s.Markets[n.Market].Capacity != policy.Spot && p.e.cover.Covers(n.Market) {
-		return p.e.cover.Saving(n.Market).Float()
+func (p *prices) keeping(n *policy.Node) float64 { return p.keepingIn(n.Market) }
+
+// keepingIn returns the same of a node of market id.
+func (p *prices) keepingIn(id policy.MarketID) float64 {
+	if p.s.Markets[id].Capacity != policy.Spot && p.e.cover.Covers(id) {
+		return p.e.cover.Saving(id).Float()
 	}
-	return p.e.costs[n.Market]
+	return p.e.costs[id]
 }
 
 // buying returns what one more node of market id costs an hour. One that was paid

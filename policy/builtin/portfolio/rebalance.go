@@ -97,12 +97,12 @@ func (m *rebalance) plan() {
 
 // busy reports whether nodes or pods are on their way.
 func (d *planState) busy() bool {
-	for i := range d.s.Nodes {
-		n := &d.s.Nodes[i]
-		if n.Pool != d.pool.ID || n.Phase == policy.NodeGone {
+	for i := range d.e.nodes {
+		n := &d.e.nodes[i]
+		if n.pool != d.pool.ID || !n.live() {
 			continue
 		}
-		if n.Phase < policy.NodeInitialized || n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 {
+		if n.phase < policy.NodeInitialized || n.actedBy != policy.ActorNone || n.reclaimed {
 			return true
 		}
 	}
@@ -174,7 +174,7 @@ func (m *rebalance) weigh() {
 	s := m.s
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		if n.Pool != m.pool.ID || n.Recommended == 0 || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
+		if !m.e.nodes[i].recommended || n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
 			continue
 		}
 		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > reportFor {
