@@ -69,19 +69,19 @@ func (c *candidates) find(targets []policy.NodeID) {
 	list := make([]wasting, 0, len(targets))
 	costs, backedOff := make([]marketCost, len(s.Markets)), c.backedOff()
 	for _, id := range targets {
-		n := &s.Nodes[id]
-		if c.pinned[id] || n.DoNotDisrupt || n.Market < 0 {
+		n := &c.e.nodes[id]
+		if c.pinned[id] || n.doNotDisrupt || n.market < 0 {
 			continue
 		}
-		x := &costs[n.Market]
+		x := &costs[n.market]
 		if !x.known {
-			*x = marketCost{c.prices.keeping(n), true}
+			*x = marketCost{c.prices.keepingIn(n.market), true}
 		}
-		waste := x.node - c.offers.valueFor(c.balance.spotFor(n)).of(c.e.pods.used(s, id))
-		if waste <= 0 && n.Recommended == 0 {
+		waste := x.node - c.offers.valueFor(c.balance.spotFor(&s.Nodes[id])).of(c.e.pods.used(id))
+		if waste <= 0 && !n.recommended {
 			continue
 		}
-		if _, rests := policy.FindBackoff(backedOff, n.Name); rests {
+		if _, rests := policy.FindBackoff(backedOff, s.Nodes[id].Name); rests {
 			continue
 		}
 		list = append(list, wasting{id, waste / float64(1+len(c.e.pods.on(id)))})

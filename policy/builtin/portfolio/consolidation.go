@@ -38,7 +38,7 @@ func (g *steering) emptyOnly() bool {
 func (g *steering) unprotected() bool {
 	s := g.s
 	spare := make([]int32, len(s.Templates)) // on one node
-	bare := false
+	bare, least := false, int32(math.MaxInt32)
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		if spare[i] = math.MaxInt32; t.Workload < 0 || t.DaemonSet || len(t.PDBs) > 0 {
@@ -46,6 +46,7 @@ func (g *steering) unprotected() bool {
 		}
 		if w := &s.Workloads[t.Workload]; w.Kind != policy.KindJob {
 			spare[i], bare = w.Replicas-workload.Required(s, t, w.Replicas), true
+			least = min(least, spare[i])
 		}
 	}
 	if !bare {
@@ -53,7 +54,7 @@ func (g *steering) unprotected() bool {
 	}
 	count := make([]int32, len(s.Templates))
 	for i := range g.e.nodes {
-		if g.e.nodes[i].pool != g.pool.ID {
+		if g.e.nodes[i].pool != g.pool.ID || g.e.pods.mates[i] <= least {
 			continue
 		}
 		pods := g.e.pods.on(policy.NodeID(i))

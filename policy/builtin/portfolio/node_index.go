@@ -15,6 +15,8 @@ type nodeEntry struct {
 	usable      bool // as Node.Usable
 	reclaimed   bool // the provider said when it takes it back
 	recommended bool // the provider recommends to leave it
+
+	doNotDisrupt bool
 }
 
 // readNodes returns the entries of the nodes of s, by node, in the memory of list.
@@ -22,7 +24,7 @@ func readNodes(list []nodeEntry, s *policy.Snapshot) []nodeEntry {
 	list = slices.Grow(list[:0], len(s.Nodes))[:len(s.Nodes)]
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		list[i] = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0}
+		list[i] = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0, n.DoNotDisrupt}
 	}
 	return list
 }

@@ -9,10 +9,10 @@ func (d *planState) replace() {
 	s := d.s
 	var pods []policy.Pod
 	var nodes []policy.NodeID
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool == d.pool.ID && n.ReclaimAt != 0 && n.Phase == policy.NodeInitialized && n.ActedBy == policy.ActorNone {
-			nodes = append(nodes, n.ID)
+	for i := range d.e.nodes {
+		n := &d.e.nodes[i]
+		if n.pool == d.pool.ID && n.reclaimed && n.phase == policy.NodeInitialized && n.actedBy == policy.ActorNone {
+			nodes = append(nodes, policy.NodeID(i))
 		}
 	}
 	if len(nodes) == 0 {

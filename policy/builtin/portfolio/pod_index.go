@@ -17,8 +17,13 @@ type podIndex struct {
 	// nodes holds by node its pods, ascending, DaemonSets' left out.
 	nodes [][]boundPod
 
-	// daemons is by node what DaemonSets' pods ask for: CPU and memory.
-	daemons []policy.Resources
+	// needed and daemons are by node what these pods and DaemonSets' ask for: CPU, memory
+	// and accelerators.
+	needed, daemons []policy.Resources
+
+	// mates is by node the most of these pods that are of one template, those left out that
+	// are ending.
+	mates []int32
 
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
@@ -27,10 +32,10 @@ type podIndex struct {
 	needs []podNeeds
 }
 
-// A podNeeds is what of a template decides where its pods are counted.
+// A podNeeds is what of a template decides how its pods are counted.
 type podNeeds struct {
-	daemon      bool
-	cpu, memory int64
+	daemon bool
+	sum    policy.Resources // CPU, memory and accelerators
 }
 
 // A podEntry is a pod. One whose phase is PodGone is none.
@@ -63,7 +68,8 @@ func (x *podIndex) read(s *policy.Snapshot) {
 		x.forget(s)
 	}
 	for len(x.nodes) < len(s.Nodes) {
-		x.nodes, x.daemons = append(x.nodes, nil), append(x.daemons, policy.Resources{})
+		x.nodes, x.mates = append(x.nodes, nil), append(x.mates, 0)
+		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
 	}
 	if more := len(s.Pods) - len(x.all); more > 0 {
 		x.all = append(x.all, make([]podEntry, more)...)
@@ -87,7 +93,7 @@ func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 	x.needs = slices.Grow(x.needs[:0], len(s.Templates))[:len(s.Templates)]
 	for i := range s.Templates {
 		t := &s.Templates[i]
-		now := podNeeds{t.DaemonSet, t.Requests.CPU, t.Requests.Memory}
+		now := podNeeds{t.DaemonSet, policy.Resources{CPU: t.Requests.CPU, Memory: t.Requests.Memory, GPU: t.Requests.GPU}}
 		same = same && x.needs[i] == now
 		x.needs[i] = now
 	}
@@ -98,7 +104,8 @@ func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 func (x *podIndex) forget(s *policy.Snapshot) {
 	x.all, x.pending = x.all[:0], x.pending[:0]
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
-	x.daemons = scratch.Zeroed(x.daemons, len(x.nodes))
+	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
+	x.mates = scratch.Zeroed(x.mates, len(x.nodes))
 	for n := range x.nodes {
 		x.nodes[n] = x.nodes[n][:0]
 	}
@@ -126,8 +133,7 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 	switch {
 	case e.bound && e.daemon:
-		x.daemons[e.at].CPU += sign * x.needs[e.template].cpu
-		x.daemons[e.at].Memory += sign * x.needs[e.template].memory
+		x.daemons[e.at] = x.daemons[e.at].Plus(x.needs[e.template].sum.Scale(sign))
 	case e.bound:
 		list := &x.nodes[e.at]
 		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
@@ -136,6 +142,8 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		} else {
 			*list = slices.Insert(*list, at, boundPod{id, e.template, e.cost, e.fixed, e.phase})
 		}
+		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
+		x.mates[e.at] = matesOf(*list)
 	case e.phase == policy.PodPending && !e.gated && !e.bound:
 		at, _ := slices.BinarySearch(x.pending, id)
 		if sign < 0 {
@@ -149,17 +157,25 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 // on returns the pods of node n, ascending.
 func (x *podIndex) on(n policy.NodeID) []boundPod { return x.nodes[n] }
 
-// used returns what the pods of node n ask for, CPU, memory and accelerators.
-func (x *podIndex) used(s *policy.Snapshot, n policy.NodeID) (r policy.Resources) {
-	for _, p := range x.on(n) {
-		need := &s.Templates[p.template].Requests
-		r.CPU, r.Memory, r.GPU = r.CPU+need.CPU, r.Memory+need.Memory, r.GPU+need.GPU
+// matesOf returns the most of pods that are of one template and not ending.
+func matesOf(pods []boundPod) (most int32) {
+	for i := range pods {
+		n := int32(0)
+		for k := range pods[:i+1] {
+			if pods[k].template == pods[i].template && pods[k].phase != policy.PodTerminating {
+				n++
+			}
+		}
+		most = max(most, n)
 	}
-	return r
+	return most
 }
+
+// used returns what the pods of node n ask for, CPU, memory and accelerators.
+func (x *podIndex) used(n policy.NodeID) policy.Resources { return x.needed[n] }
 
 // free returns what no pod asks for on node n, CPU and memory.
 func (x *podIndex) free(s *policy.Snapshot, n policy.NodeID) policy.Resources {
-	a, used, daemons := &s.Nodes[n].Allocatable, x.used(s, n), &x.daemons[n]
+	a, used, daemons := &s.Nodes[n].Allocatable, &x.needed[n], &x.daemons[n]
 	return policy.Resources{CPU: a.CPU - used.CPU - daemons.CPU, Memory: a.Memory - used.Memory - daemons.Memory}
 }

@@ -138,6 +138,10 @@ func (l *poolLosses) ofNode() float64 {
 	}
 	sum := l.jobs.all
 	var there []int32 // the services of the pods on a node, ascending
+	one := make([]float64, len(l.services))
+	for v := range one {
+		one[v] = l.services[v].loss(1)
+	}
 	for i := range l.e.nodes {
 		n := &l.e.nodes[i]
 		if n.pool != l.pool.ID {
@@ -154,6 +158,12 @@ func (l *poolLosses) ofNode() float64 {
 			for k := len(there) - 1; k > 0 && there[k-1] > v; k-- {
 				there[k-1], there[k] = v, there[k-1]
 			}
+		}
+		if l.e.pods.mates[i] <= 1 {
+			for _, v := range there {
+				sum += one[v]
+			}
+			continue
 		}
 		for k := 0; k < len(there); {
 			v, lost := &l.services[there[k]], 0.0
