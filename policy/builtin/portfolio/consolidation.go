@@ -54,7 +54,7 @@ func (g *steering) unprotected() bool {
 	}
 	count := make([]int32, len(s.Templates))
 	for i := range g.e.nodes {
-		if g.e.nodes[i].pool != g.pool.ID || g.e.pods.mates[i] <= least {
+		if g.e.nodes[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
 			continue
 		}
 		pods := g.e.pods.on(policy.NodeID(i))

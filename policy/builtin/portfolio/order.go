@@ -89,6 +89,11 @@ func (o *deletionOrder) ordered() []rankedNode {
 		t := &s.Templates[i]
 		values[i], goes[i] = value.of(t.Requests), t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindDeployment
 	}
+	all := make([]bool, len(s.Templates)) // by kind: pods of all its templates go
+	for i := range s.Templates {
+		kind := o.e.pods.needs[i].kind
+		all[kind] = goes[i] && (int(kind) == i || all[kind])
+	}
 	k := &o.e.ranking
 	k.begin(len(s.Markets))
 	for _, id := range o.e.names.order {
@@ -97,14 +102,13 @@ func (o *deletionOrder) ordered() []rankedNode {
 			continue
 		}
 		r := rankedNode{node: id, cost: o.prices.keepingIn(n.market)}
-		for _, p := range o.e.pods.on(id) {
-			switch {
-			case p.phase == policy.PodTerminating:
-			case goes[p.template] && !p.fixed:
-				r.add(p.cost, values[p.template])
-			default:
-				r.stays += o.e.losses.of(o.s, &s.Pods[p.id]) / o.e.cfg.Holding.Hours()
+		if set := &o.e.pods.sets[id]; set.kind >= 0 && all[set.kind] {
+			r.pods, r.held, r.stale = set.n, set.held, set.stale
+			for range set.n {
+				r.yields += values[set.kind]
 			}
+		} else {
+			o.addPods(&r, values, goes)
 		}
 		if r.yields > 0 {
 			r.base = (r.cost - r.stays) / r.yields
@@ -112,6 +116,19 @@ func (o *deletionOrder) ordered() []rankedNode {
 		}
 	}
 	return k.last(orderedMax)
+}
+
+// addPods counts the pods of r, of which those go whose template does.
+func (o *deletionOrder) addPods(r *rankedNode, values []float64, goes []bool) {
+	for _, p := range o.e.pods.on(r.node) {
+		switch {
+		case p.phase == policy.PodTerminating:
+		case goes[p.template] && !p.fixed:
+			r.add(p.cost, values[p.template])
+		default:
+			r.stays += o.e.losses.of(o.s, &o.s.Pods[p.id]) / o.e.cfg.Holding.Hours()
+		}
+	}
 }
 
 // add counts a pod that is worth so many dollars an hour, and has a deletion cost.

@@ -21,9 +21,8 @@ type podIndex struct {
 	// and accelerators.
 	needed, daemons []policy.Resources
 
-	// mates is by node the most of these pods that are of one template, those left out that
-	// are ending.
-	mates []int32
+	// sets says by node what these pods have in common.
+	sets []podSet
 
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
@@ -35,7 +34,46 @@ type podIndex struct {
 // A podNeeds is what of a template decides how its pods are counted.
 type podNeeds struct {
 	daemon bool
-	sum    policy.Resources // CPU, memory and accelerators
+	sum    policy.Resources  // CPU, memory and accelerators
+	kind   policy.TemplateID // the first that asks for as much
+}
+
+// A podSet is what the pods of a node have in common.
+type podSet struct {
+	n     int32
+	mates int32 // the most of them that are of one template, those left out that are ending
+
+	// kind is that of all of them, None where they are of several, one is ending, or
+	// somebody else set the cost of one.
+	kind policy.TemplateID
+
+	held  int32 // the least deletion cost of them, 0 where they have none
+	stale bool  // not all have it
+}
+
+// setOf returns what pods have in common.
+func (x *podIndex) setOf(pods []boundPod) podSet {
+	set := podSet{n: int32(len(pods)), kind: policy.None}
+	for i := range pods {
+		p, n := &pods[i], int32(0)
+		for k := range pods[:i+1] {
+			if pods[k].template == p.template && pods[k].phase != policy.PodTerminating {
+				n++
+			}
+		}
+		set.mates = max(set.mates, n)
+		kind := x.needs[p.template].kind
+		if p.phase == policy.PodTerminating || p.fixed || i > 0 && kind != set.kind {
+			kind = policy.None
+		}
+		if i == 0 {
+			set.kind, set.held = kind, p.cost
+		} else if kind < 0 {
+			set.kind = kind
+		}
+		set.stale, set.held = set.stale || p.cost != pods[0].cost, min(set.held, p.cost)
+	}
+	return set
 }
 
 // A podEntry is a pod. One whose phase is PodGone is none.
@@ -68,7 +106,7 @@ func (x *podIndex) read(s *policy.Snapshot) {
 		x.forget(s)
 	}
 	for len(x.nodes) < len(s.Nodes) {
-		x.nodes, x.mates = append(x.nodes, nil), append(x.mates, 0)
+		x.nodes, x.sets = append(x.nodes, nil), append(x.sets, podSet{kind: policy.None})
 		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
 	}
 	if more := len(s.Pods) - len(x.all); more > 0 {
@@ -92,12 +130,27 @@ func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 	same := len(x.needs) == len(s.Templates)
 	x.needs = slices.Grow(x.needs[:0], len(s.Templates))[:len(s.Templates)]
 	for i := range s.Templates {
-		t := &s.Templates[i]
-		now := podNeeds{t.DaemonSet, policy.Resources{CPU: t.Requests.CPU, Memory: t.Requests.Memory, GPU: t.Requests.GPU}}
-		same = same && x.needs[i] == now
-		x.needs[i] = now
+		t, was := &s.Templates[i], &x.needs[i]
+		same = same && was.daemon == t.DaemonSet && was.sum == sumOf(t)
 	}
-	return same
+	if same {
+		return true
+	}
+	first := make(map[policy.Resources]policy.TemplateID)
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		kind, known := first[sumOf(t)]
+		if !known {
+			kind = policy.TemplateID(i)
+			first[sumOf(t)] = kind
+		}
+		x.needs[i] = podNeeds{t.DaemonSet, sumOf(t), kind}
+	}
+	return false
+}
+
+func sumOf(t *policy.Template) policy.Resources {
+	return policy.Resources{CPU: t.Requests.CPU, Memory: t.Requests.Memory, GPU: t.Requests.GPU}
 }
 
 // forget empties the index.
@@ -105,9 +158,9 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	x.all, x.pending = x.all[:0], x.pending[:0]
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
-	x.mates = scratch.Zeroed(x.mates, len(x.nodes))
+	x.sets = x.sets[:len(x.nodes)]
 	for n := range x.nodes {
-		x.nodes[n] = x.nodes[n][:0]
+		x.nodes[n], x.sets[n] = x.nodes[n][:0], podSet{kind: policy.None}
 	}
 }
 
@@ -143,7 +196,7 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 			*list = slices.Insert(*list, at, boundPod{id, e.template, e.cost, e.fixed, e.phase})
 		}
 		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
-		x.mates[e.at] = matesOf(*list)
+		x.sets[e.at] = x.setOf(*list)
 	case e.phase == policy.PodPending && !e.gated && !e.bound:
 		at, _ := slices.BinarySearch(x.pending, id)
 		if sign < 0 {
@@ -156,20 +209,6 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 
 // on returns the pods of node n, ascending.
 func (x *podIndex) on(n policy.NodeID) []boundPod { return x.nodes[n] }
-
-// matesOf returns the most of pods that are of one template and not ending.
-func matesOf(pods []boundPod) (most int32) {
-	for i := range pods {
-		n := int32(0)
-		for k := range pods[:i+1] {
-			if pods[k].template == pods[i].template && pods[k].phase != policy.PodTerminating {
-				n++
-			}
-		}
-		most = max(most, n)
-	}
-	return most
-}
 
 // used returns what the pods of node n ask for, CPU, memory and accelerators.
 func (x *podIndex) used(n policy.NodeID) policy.Resources { return x.needed[n] }

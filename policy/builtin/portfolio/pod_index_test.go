@@ -27,7 +27,7 @@ func TestPodIndex(t *testing.T) {
 				kept.read(s)
 				var fresh podIndex
 				fresh.read(s)
-				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) || !slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.mates, fresh.mates) || !slices.Equal(kept.pending, fresh.pending) {
+				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) || !slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.sets, fresh.sets) || !slices.Equal(kept.pending, fresh.pending) {
 					t.Fatalf("kept %+v, read anew %+v", kept, fresh)
 				}
 				for n := range s.Nodes {

@@ -159,7 +159,7 @@ func (l *poolLosses) ofNode() float64 {
 				there[k-1], there[k] = v, there[k-1]
 			}
 		}
-		if l.e.pods.mates[i] <= 1 {
+		if l.e.pods.sets[i].mates <= 1 {
 			for _, v := range there {
 				sum += one[v]
 			}
