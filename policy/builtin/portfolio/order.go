@@ -44,21 +44,24 @@ func (o *deletionOrder) plan() {
 	}
 	list = o.keep(list)
 	costs := numbered(list)
-	texts := make(map[float64]string) // of what nodes cost: that depends on their markets alone
+	texts := make(map[float64]string) // of what nodes cost and pods are worth: few differ
+	textOf := func(dollars float64) string {
+		x, known := texts[dollars]
+		if !known {
+			x = text(dollars)
+			texts[dollars] = x
+		}
+		return x
+	}
 	for i := range list {
 		r := &list[i]
 		if costs[i] == r.held && !r.stale {
 			continue
 		}
-		cost, known := texts[r.cost]
-		if !known {
-			cost = text(r.cost)
-			texts[r.cost] = cost
-		}
 		o.out.DeletionCosts = append(o.out.DeletionCosts, policy.DeletionCost{Node: r.node, Cost: costs[i], Why: policy.Why{
 			Reason: policy.ReasonCheaper, Before: policy.Dollars(r.cost), After: policy.Dollars(r.yields),
 			Text: "as workloads shrink " + strconv.Itoa(len(list)-1-i) + " of " + strconv.Itoa(len(list)) + " nodes go before it: it costs " +
-				cost + " an hour for pods that are worth " + text(r.yields) + " elsewhere",
+				textOf(r.cost) + " an hour for pods that are worth " + textOf(r.yields) + " elsewhere",
 		}})
 	}
 }

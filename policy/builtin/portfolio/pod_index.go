@@ -105,8 +105,8 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) {
 		x.forget(s)
 	}
-	for len(x.nodes) < len(s.Nodes) {
-		x.nodes, x.sets = append(x.nodes, nil), append(x.sets, podSet{kind: policy.None})
+	for room := make([]boundPod, roomPerNode*(len(s.Nodes)-len(x.nodes))); len(room) > 0; room = room[roomPerNode:] {
+		x.nodes, x.sets = append(x.nodes, room[:0:roomPerNode]), append(x.sets, podSet{kind: policy.None})
 		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
 	}
 	if more := len(s.Pods) - len(x.all); more > 0 {
@@ -118,6 +118,9 @@ func (x *podIndex) read(s *policy.Snapshot) {
 		}
 	}
 }
+
+// roomPerNode is how many pods of a node lie beside those of the next one.
+const roomPerNode = 8
 
 // holds reports whether e says what p is.
 func (e *podEntry) holds(p *policy.Pod) bool {
