@@ -28,6 +28,10 @@ type wasting struct {
 type marketCost struct {
 	node  float64 // dollars an hour
 	known bool
+
+	// value is that of what its resources would be bought as; nil where that depends on the
+	// node's pods.
+	value *resourceValue
 }
 
 // readPinned finds which nodes must keep their pods.
@@ -75,9 +79,16 @@ func (c *candidates) find(targets []policy.NodeID) {
 		}
 		x := &costs[n.market]
 		if !x.known {
-			*x = marketCost{c.prices.keepingIn(n.market), true}
+			*x = marketCost{known: true, node: c.prices.keepingIn(n.market)}
 		}
-		waste := x.node - c.offers.valueFor(c.balance.spotFor(&s.Nodes[id])).of(c.e.pods.used(id))
+		value := x.value
+		if value == nil {
+			value = c.offers.valueFor(c.balance.spotFor(&s.Nodes[id]))
+		}
+		if s.Markets[n.market].Capacity == policy.Spot {
+			x.value = value // whatever pods a node on spot has
+		}
+		waste := x.node - value.of(c.e.pods.used(id))
 		if waste <= 0 && !n.recommended {
 			continue
 		}
