@@ -74,7 +74,7 @@ func (c *candidates) find(targets []policy.NodeID) {
 	costs, backedOff := make([]marketCost, len(s.Markets)), c.backedOff()
 	for _, id := range targets {
 		n := &c.e.nodes[id]
-		if c.pinned[id] || n.doNotDisrupt || n.market < 0 {
+		if c.pinned[id] || n.doNotDisrupt || n.market < 0 || backedOff[id] {
 			continue
 		}
 		x := &costs[n.market]
@@ -92,20 +92,19 @@ func (c *candidates) find(targets []policy.NodeID) {
 		if waste <= 0 && !n.recommended {
 			continue
 		}
-		if _, rests := policy.FindBackoff(backedOff, s.Nodes[id].Name); rests {
-			continue
-		}
 		list = append(list, wasting{id, waste / float64(1+len(c.e.pods.on(id)))})
 	}
 	c.wasting = list
 }
 
-// backedOff returns the nodes whose drain is not to be tried again yet, ascending by name.
-func (c *candidates) backedOff() []policy.Backoff {
-	var list []policy.Backoff
+// backedOff reports by node whose drain is not to be tried again yet.
+func (c *candidates) backedOff() []bool {
+	list := make([]bool, len(c.s.Nodes))
 	for _, x := range c.memory.Backoff {
 		if c.s.Now < x.Until {
-			list = append(list, x)
+			for _, id := range c.e.names.named(x.Node) {
+				list[id] = true
+			}
 		}
 	}
 	return list

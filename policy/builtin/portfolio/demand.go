@@ -30,6 +30,10 @@ func (d *demand) read() {
 	}
 	daemons := make([]int32, len(s.Templates))
 	d.pods = make([]int32, len(s.Templates))
+	jobs := make([]bool, len(s.Templates))
+	for i := range jobs {
+		jobs[i] = ofJob(s, &s.Templates[i])
+	}
 	for i := range d.e.pods.all {
 		p := &d.e.pods.all[i]
 		switch {
@@ -40,7 +44,7 @@ func (d *demand) read() {
 			}
 		case p.at >= 0 && here[p.at].pool == pool || p.at < 0 && len(s.Pools) == 1:
 			d.pods[p.template]++
-			if ofJob(s, &s.Templates[p.template]) {
+			if jobs[p.template] {
 				d.lossAll += losses.of(s, &s.Pods[i])
 			} else {
 				d.lossAll += losses.each[p.template]

@@ -47,3 +47,13 @@ func (x *nameOrder) read(s *policy.Snapshot) {
 		x.names[id], x.rank[id] = s.Nodes[id].Name, int32(i)
 	}
 }
+
+// named returns the nodes of this name.
+func (x *nameOrder) named(name string) []policy.NodeID {
+	from, _ := slices.BinarySearchFunc(x.order, name, func(id policy.NodeID, name string) int { return cmp.Compare(x.names[id], name) })
+	to := from
+	for to < len(x.order) && x.names[x.order[to]] == name {
+		to++
+	}
+	return x.order[from:to]
+}

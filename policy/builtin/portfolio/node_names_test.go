@@ -29,6 +29,9 @@ func TestNameOrder(t *testing.T) {
 				if x.rank[id] != int32(i) {
 					t.Fatalf("node %d stands at %d and has the rank %d", id, i, x.rank[id])
 				}
+				if named := x.named(s.Nodes[id].Name); !slices.Contains(named, id) || s.Nodes[named[len(named)-1]].Name != s.Nodes[id].Name {
+					t.Fatalf("nodes %v are named %q, of which node %d is one", named, s.Nodes[id].Name, id)
+				}
 				if i > 0 && s.Nodes[x.order[i-1]].Name > s.Nodes[id].Name {
 					t.Fatalf("%q stands before %q", s.Nodes[x.order[i-1]].Name, s.Nodes[id].Name)
 				}
