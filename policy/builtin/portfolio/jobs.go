@@ -13,6 +13,10 @@ import (
 type jobs struct {
 	*poolContext
 	reclaims *reclaims
+	demand   *demand
+
+	// progress is by template what the pods of jobs have done; nil where there is no job.
+	progress []jobProgress
 
 	// all is what the loss of every pod of a job would cost, in dollars, one node at a
 	// time; gangs is the same of each pod once, by the size of its gang.
@@ -29,6 +33,7 @@ func (j *jobs) read() {
 	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return ofJob(j.s, &t) }) {
 		return
 	}
+	j.readProgress()
 	for i := range j.s.Pods {
 		p := &j.s.Pods[i]
 		if ofJob(j.s, &j.s.Templates[p.Template]) && j.holds(p) {

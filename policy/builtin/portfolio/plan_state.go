@@ -18,6 +18,7 @@ type planState struct {
 	losses        poolLosses
 	prices        prices
 	choice        shareChoice
+	waiting       waiting
 	steering      steering
 	refusals      refusals
 }
@@ -30,13 +31,14 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	d.demand = demand{poolContext: x}
 	d.concentration = newConcentration(x)
 	d.reclaims = reclaims{poolContext: x}
-	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims}
+	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims, demand: &d.demand}
 	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}
 	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger}
 	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims}
+	d.waiting = waiting{poolContext: x, jobs: &d.jobs, reclaims: &d.reclaims, choice: &d.choice}
 	d.steering = steering{
 		poolContext: x, prices: &d.prices, demand: &d.demand, concentration: &d.concentration,
-		reclaims: &d.reclaims, losses: &d.losses, choice: &d.choice,
+		reclaims: &d.reclaims, losses: &d.losses, choice: &d.choice, waiting: &d.waiting,
 	}
 	d.refusals = refusals{poolContext: x}
 	return d
@@ -56,6 +58,7 @@ func (d *planState) look() {
 	d.prices.readAt(d.losses.perNode, d.reclaims.hazard)
 	d.prices.rank()
 	d.choice.choose()
+	d.waiting.read()
 	d.prices.read()
 	d.prices.rank()
 }

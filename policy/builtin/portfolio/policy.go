@@ -61,7 +61,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			e.shares[i] = states[i].choice.share
 		}
 	}
-	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
+	plan.Launches, plan.Holds = placement.Shortages(withheld(s, states), wanted)
 	e.readMoves(s)
 	for _, d := range states {
 		if d == nil {

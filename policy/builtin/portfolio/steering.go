@@ -20,6 +20,7 @@ type steering struct {
 	reclaims      *reclaims
 	losses        *poolLosses
 	choice        *shareChoice
+	waiting       *waiting
 }
 
 // steerEvery is the least time between two changes of what a pool may buy.
@@ -35,18 +36,20 @@ func (g *steering) steer() {
 	slices.Sort(names)
 	p := g.pool
 	empty := g.emptyOnly()
-	same := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected)
-	soon := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
+	waits := g.waiting.waits
+	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
+	same := alike && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected)
+	soon := alike && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
 	if same || soon || len(markets) == 0 {
 		return
 	}
 	st := policy.Steer{
-		Pool: p.ID, Share: g.choice.share, Exact: p.Share.Exact, Markets: markets, Fallback: p.OnDemandFallback,
+		Pool: p.ID, Share: g.choice.share, Exact: p.Share.Exact, Markets: markets, Fallback: p.OnDemandFallback && !waits,
 		Bid: placement.Bid(g.s, p.ID), EmptyOnly: empty,
 		Why: g.account(),
 	}
 	g.out.Steers = append(g.out.Steers, st)
-	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.changed = names, g.s.Now, !empty, true
+	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.memory.SpotOnly, g.changed = names, g.s.Now, !empty, waits, true
 }
 
 // account returns why the pool is steered as it is.
@@ -66,6 +69,9 @@ func (g *steering) account() policy.Why {
 // zone has another that costs little more.
 func (g *steering) selected() []policy.MarketID {
 	s, cfg := g.s, &g.e.cfg
+	if g.waiting.waits && g.pool.Refused != 0 && s.Now.Sub(g.pool.Refused) < probeFirst {
+		return g.waiting.anySpot()
+	}
 	var markets []policy.MarketID
 	best := make([]float64, len(s.Zones))
 	uses := make([]int, len(s.Types))

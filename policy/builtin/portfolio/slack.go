@@ -1,0 +1,80 @@
+package portfolio
+
+import (
+	"math"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A jobProgress is what the pods of a template have done since they began.
+type jobProgress struct {
+	ready    int32
+	youngest policy.Time // when the last of them began
+	safe     float64     // hours made safe, or done where nothing is made safe, of all
+}
+
+// readProgress sums what the pods at work have done.
+func (j *jobs) readProgress() {
+	j.progress = make([]jobProgress, len(j.s.Templates))
+	for i := range j.s.Pods {
+		p := &j.s.Pods[i]
+		t := &j.s.Templates[p.Template]
+		if p.Phase == policy.PodReady && ofJob(j.s, t) {
+			x := &j.progress[p.Template]
+			x.ready, x.youngest = x.ready+1, max(x.youngest, p.ReadySince)
+			x.safe += madeSafe(t, j.s.Now.Sub(p.ReadySince))
+		}
+	}
+	for i := range j.progress {
+		if t, x := &j.s.Templates[i], &j.progress[i]; t.Gang > 0 {
+			x.safe = 0
+			if n := max(j.s.Workloads[t.Workload].Replicas, 1); x.ready >= n {
+				x.safe = float64(n) * madeSafe(t, j.s.Now.Sub(x.youngest))
+			}
+		}
+	}
+}
+
+// madeSafe returns the hours that a pod at work for so long has made safe, or all of them
+// where it makes nothing safe.
+func madeSafe(t *policy.Template, age time.Duration) float64 {
+	if t.Checkpoint > 0 {
+		age -= age % t.Checkpoint
+	}
+	return max(age, 0).Hours()
+}
+
+// rest returns the hours in which the job of t is done from now on at the latest if it has
+// all of its nodes. Pods of a gang work side by side; others begin as nodes get free, which
+// takes at most W/n + (1-1/n)p for work W of n pods of which the longest takes p (Graham,
+// Bounds on multiprocessing timing anomalies, 1969).
+func (j *jobs) rest(t *policy.Template) float64 {
+	w := &j.s.Workloads[t.Workload]
+	n, work := float64(max(w.Replicas, 1)), max(w.Work.Hours()-j.progress[t.ID].safe, 0)
+	if t.Gang > 0 {
+		return work / n
+	}
+	return work/n + float64((1-1/n)*min(work, t.Duration.Hours()))
+}
+
+// slack returns the hours that the job of t has to spare until its deadline. It has none
+// where nobody stated how long it takes and when it is due: nothing says that it may be
+// late.
+func (j *jobs) slack(t *policy.Template) float64 {
+	w := &j.s.Workloads[t.Workload]
+	if w.Deadline == 0 || t.Duration == 0 {
+		return math.Inf(-1)
+	}
+	return w.Deadline.Sub(j.s.Now).Hours() - j.rest(t)
+}
+
+// changeover returns the hours by which one loss sets back a pod of t, or its gang, at
+// most: what is done again, and until it works elsewhere.
+func (j *jobs) changeover(t *policy.Template) float64 {
+	redo := t.Duration
+	if t.Checkpoint > 0 {
+		redo = min(redo, t.Checkpoint)
+	}
+	return redo.Hours() + j.e.losses.minutes[t.ID]/60
+}
