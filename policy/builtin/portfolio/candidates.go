@@ -57,7 +57,7 @@ func (c *candidates) stays(t *policy.Template) bool {
 		return true
 	}
 	w := &s.Workloads[t.Workload]
-	return w.Kind == policy.KindBare || w.Replicas <= 1 && !c.brief(t)
+	return w.Kind == policy.KindBare || w.Kind != policy.KindJob && w.Replicas <= 1 && !c.brief(t)
 }
 
 // brief reports whether the only pod of a service is back within a minute when it

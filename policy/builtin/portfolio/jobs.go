@@ -128,6 +128,7 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	if x := min(float64(h*j.lostWith(p))*safe, 5); x > 1e-3 {
 		redo = float64((portable.Expm1(x)/x - 1) * safe / x)
 	}
+	redo += j.e.losses.minutes[p.Template] / 60
 	work = float64(value * redo)
 	if w.Deadline == 0 || t.Checkpoint > 0 {
 		return work, 0
@@ -171,12 +172,14 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.e.losses.values[p.Template]
 	run, lost := j.run(p)
-	spare := w.Deadline.Sub(j.s.Now).Hours() - (run - lost)
+	spare := max(j.slack(t), w.Deadline.Sub(j.s.Now).Hours()-(run-lost))
+	needed := lost + restartDelay.Hours()
 	if t.Checkpoint > 0 {
 		lost = min(lost, t.Checkpoint.Hours()/2)
+		needed = j.changeover(t)
 	}
 	cost := float64(float64(value*lost) * j.lostWith(p))
-	if w.Deadline != 0 && spare >= 0 && spare < lost+restartDelay.Hours() {
+	if w.Deadline != 0 && spare >= 0 && spare < needed {
 		cost += float64(value*float64(max(w.Replicas, 1))) * penaltyHours(t)
 	}
 	return cost

@@ -25,11 +25,11 @@ func (p *payoff) pays(t *trial) bool {
 		edge = p.pool.SavingsThreshold
 	}
 	saving := t.before - t.after - t.risk
-	if saving < t.before.Times(edge) && p.recommended(t.node, t.pods) == 0 {
+	if saving < t.before.Times(edge) && p.recommended(t.node, t.pods) == 0 || p.jobs.tight(t.pods) {
 		return false
 	}
 	cost := t.moving + t.after.Float()*overlapHours + p.jobs.redone(t.pods)
-	return p.savings(t) > cost
+	return min(p.savings(t), float64(saving.Float()*p.jobs.left(t.pods))+p.recommended(t.node, t.pods)) > cost
 }
 
 // savings returns what t saves while the saving lasts, in dollars. What the

@@ -80,7 +80,11 @@ func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 	t := &s.Templates[p.Template]
 	loss := l.each[p.Template]
 	if t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindJob && p.Phase == policy.PodReady {
-		loss += l.values[p.Template] * s.Now.Sub(p.ReadySince).Hours()
+		redo := s.Now.Sub(p.ReadySince)
+		if t.Checkpoint > 0 {
+			redo = min(redo, t.Checkpoint/2)
+		}
+		loss += l.values[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
 	}
 	return loss
 }

@@ -59,6 +59,9 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 			states[i] = newPlanState(e, s, p, &plan, m.Pool(p.Name))
 			states[i].look()
 			e.shares[i] = states[i].choice.share
+			if states[i].waiting.urgent && p.SelfProvisioned() {
+				e.shares[i] = p.Share.Min
+			}
 		}
 	}
 	plan.Launches, plan.Holds = placement.Shortages(withheld(s, states), wanted)

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -77,4 +78,38 @@ func (j *jobs) changeover(t *policy.Template) float64 {
 		redo = min(redo, t.Checkpoint)
 	}
 	return redo.Hours() + j.e.losses.minutes[t.ID]/60
+}
+
+// left returns the hours for which the last of pods that all are of jobs works at most where
+// it goes, until its work is done or its node is lost, and no end of them for others.
+func (j *jobs) left(pods []policy.Pod) float64 {
+	most := 0.0
+	for i := range pods {
+		t := &j.s.Templates[pods[i].Template]
+		if !ofJob(j.s, t) || t.Duration == 0 {
+			return math.Inf(1)
+		}
+		run, age := j.run(&pods[i])
+		if w := &j.s.Workloads[t.Workload]; w.Replicas <= 1 || t.Gang > 0 {
+			run, age = j.rest(t), 0
+		}
+		most = max(most, run-age)
+	}
+	if len(pods) == 0 {
+		return math.Inf(1)
+	}
+	return min(most, 1/max(j.reclaims.hazard, 1e-9))
+}
+
+// tight reports whether pods are of a job that has no time for a move: to be lost where
+// they go and to change once more would make it late.
+func (j *jobs) tight(pods []policy.Pod) bool {
+	return slices.ContainsFunc(pods, func(p policy.Pod) bool {
+		t := &j.s.Templates[p.Template]
+		if !ofJob(j.s, t) || t.Checkpoint == 0 {
+			return false
+		}
+		slack := j.slack(t)
+		return !math.IsInf(slack, -1) && slack < step+3*j.changeover(t)
+	})
 }

@@ -39,7 +39,7 @@ func (g *steering) steer() {
 	waits := g.waiting.waits
 	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
 	same := alike && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected)
-	soon := alike && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
+	soon := alike && !g.waiting.urgent && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
 	if same || soon || len(markets) == 0 {
 		return
 	}
@@ -85,6 +85,9 @@ func (g *steering) selected() []policy.MarketID {
 		if x := g.unitWithRisk(r); best[m.Zone] == 0 || x < best[m.Zone] {
 			best[m.Zone] = x
 		}
+	}
+	if g.waiting.urgent && len(markets) > 0 {
+		return markets
 	}
 	full := g.full(best)
 	for range cfg.Choices {

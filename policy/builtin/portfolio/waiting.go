@@ -1,54 +1,66 @@
 package portfolio
 
 import (
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A waiting decides whether the pool buys nothing on demand while spot is refused, since
-// its jobs have time to wait for it.
+// A waiting decides what a pool whose pods are all of jobs buys while they have time, and
+// when they have none. waits says that nothing is bought on demand while spot is refused,
+// urgent that no more spot is bought. Other pools do neither.
 type waiting struct {
 	*poolContext
-	jobs     *jobs
-	reclaims *reclaims
-	choice   *shareChoice
-	waits    bool
+	jobs          *jobs
+	reclaims      *reclaims
+	choice        *shareChoice
+	waits, urgent bool
 }
 
-// read finds whether all that the pool is asked for is work of jobs that can wait: those
-// with pods that have no node, or where there are none those at work, for whom the next
-// node would be bought.
+// read finds whether the jobs that the next node would be bought for have time: those with
+// pods that have no node, or where there are none all at work.
 func (w *waiting) read() {
 	p := w.pool
-	w.waits = w.choice.share >= 1 && p.OnDemandFallback && p.Provisioner != policy.ProvisionerClusterAutoscaler && w.canWait()
-}
-
-// canWait reports whether every pod that a node would be bought for can wait for one.
-func (w *waiting) canWait() bool {
+	if w.choice.share < 1 || !p.OnDemandFallback || p.Provisioner == policy.ProvisionerClusterAutoscaler {
+		return
+	}
 	placed, pending := make([]bool, len(w.s.Templates)), make([]bool, len(w.s.Templates))
 	for i := range w.e.pods.all {
 		x := &w.e.pods.all[i]
 		switch {
 		case x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating:
+			continue
 		case x.at < 0:
 			pending[x.template] = true
 		case w.s.Nodes[x.at].Pool == w.pool.ID:
 			placed[x.template] = true
+		default:
+			continue
+		}
+		if !ofJob(w.s, &w.s.Templates[x.template]) {
+			return
 		}
 	}
 	asked := pending
 	if !slices.Contains(asked, true) {
 		asked = placed
 	}
+	w.waits = slices.Contains(asked, true)
 	for i := range w.s.Templates {
-		t := &w.s.Templates[i]
-		if (placed[i] || pending[i]) && !ofJob(w.s, t) || asked[i] && w.jobs.slack(t) <= w.reserve(t) {
-			return false
+		if t := &w.s.Templates[i]; asked[i] {
+			slack, x := w.jobs.slack(t), w.jobs.changeover(t)
+			w.waits = w.waits && slack > w.reserve(t)
+			if placed[i] && !pending[i] {
+				slack -= x // the next node is bought for what is lost
+			}
+			w.urgent = w.urgent || t.Checkpoint > 0 && slack < step+2*x && !math.IsInf(slack, -1)
 		}
 	}
-	return slices.Contains(asked, true)
 }
+
+// step is how late a decision may come, in hours.
+var step = policy.DefaultStep.Sub(0).Hours()
 
 // reserve returns the hours of slack that a job does not spend on waiting: for a decision
 // that comes late, for one change to a node on demand and one back, and for the restarts
@@ -57,7 +69,7 @@ func (w *waiting) canWait() bool {
 // spot, go before waiting (Wu et al., Can't Be Late, NSDI 2024).
 func (w *waiting) reserve(t *policy.Template) float64 {
 	x := w.jobs.changeover(t)
-	return policy.DefaultStep.Sub(0).Hours() + 2*x + float64(w.reclaims.hazard*float64(w.jobs.rest(t)*x))
+	return step + 2*x + float64(w.reclaims.hazard*float64(w.jobs.rest(t)*x))
 }
 
 // anySpot returns the spot markets of the pool of which a node costs less for the demand
