@@ -3,8 +3,10 @@ package eval
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -73,12 +76,18 @@ func TestJobsWithDeadlines(t *testing.T) {
 	if err != nil || len(files) != 9 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+	zones := make([]*trace.Trace, len(files))
+	for i, file := range files {
+		if zones[i], _, err = importer.Import([]string{file}, importer.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, hours := range []int{52, 70} {
 		var sum [5]float64 // portfolio, on demand, greedy, Uniform Progress, hindsight
-		for _, file := range files {
+		for z, file := range files {
 			var zone [5]float64
 			for k := range 4 {
-				w := readWindow(t, file, hours, time.Duration(2+10*k)*24*time.Hour)
+				w := readWindow(t, zones[z], hours, time.Duration(firstDay+10*k)*24*time.Hour)
 				for i, cost := range [...]float64{w.portfolio(t), lateWork * w.fixed, w.play(greedy), w.play(uniform), w.hindsight()} {
 					zone[i] += cost / 4
 					sum[i] += cost / 4 / float64(len(files))
@@ -91,12 +100,8 @@ func TestJobsWithDeadlines(t *testing.T) {
 }
 
 // readWindow binds the scenario to the recording of one zone.
-func readWindow(t *testing.T, file string, hours int, after time.Duration) *lateWindow {
+func readWindow(t *testing.T, tr *trace.Trace, hours int, after time.Duration) *lateWindow {
 	t.Helper()
-	tr, _, err := importer.Import([]string{file}, importer.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sc, err := scenarios.Parse("one-v100.yaml", fmt.Appendf(nil, lateScenario, hours+1, hours))
 	if err != nil {
 		t.Fatal(err)
@@ -120,6 +125,8 @@ func readWindow(t *testing.T, file string, hours int, after time.Duration) *late
 	b.Available, b.Intensity = nil, 0
 	return w
 }
+
+var firstDay = func() int { n, _ := strconv.Atoi(os.Getenv("FD")); return n + 2 }()
 
 // lateSteps is how many steps an hour has.
 const lateSteps = 20

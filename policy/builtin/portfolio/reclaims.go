@@ -17,7 +17,7 @@ type reclaims struct {
 
 	// hazard is of reclaims per node-hour in the pool's spot markets together, and met
 	// how many of them the pool remembers.
-	hazard, met float64
+	hazard, met, hours float64
 }
 
 // unlike is how many reclaims the forecast of a market weighs against what the
@@ -43,7 +43,7 @@ func (r *reclaims) readHazard() {
 			least = h
 		}
 	}
-	r.hazard = 0
+	r.hours, r.hazard = hours, 0
 	if least > 0 {
 		r.hazard = (unlike + r.met) / (unlike/least + hours)
 	}

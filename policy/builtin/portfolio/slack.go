@@ -98,7 +98,7 @@ func (j *jobs) left(pods []policy.Pod) float64 {
 	if len(pods) == 0 {
 		return math.Inf(1)
 	}
-	return min(most, 1/max(j.reclaims.hazard, 1e-9))
+	return min(most, 1/max(j.hazard(), 1e-9))
 }
 
 // tight reports whether pods are of a job that has no time for a move: to be lost where
@@ -112,4 +112,10 @@ func (j *jobs) tight(pods []policy.Pod) bool {
 		slack := j.slack(t)
 		return !math.IsInf(slack, -1) && slack < step+3*j.changeover(t)
 	})
+}
+
+// hazard returns the reclaims per node-hour that a job is taken to meet: what the pool met
+// itself, where that is more than was forecast with it.
+func (j *jobs) hazard() float64 {
+	return max(j.reclaims.hazard, j.reclaims.met/(1+j.reclaims.hours))
 }

@@ -69,7 +69,7 @@ var step = policy.DefaultStep.Sub(0).Hours()
 // spot, go before waiting (Wu et al., Can't Be Late, NSDI 2024).
 func (w *waiting) reserve(t *policy.Template) float64 {
 	x := w.jobs.changeover(t)
-	return step + 2*x + float64(w.reclaims.hazard*float64(w.jobs.rest(t)*x))
+	return step + 2*x + float64(w.jobs.hazard()*float64(w.jobs.rest(t)*x))
 }
 
 // anySpot returns the spot markets of the pool of which a node costs less for the demand
