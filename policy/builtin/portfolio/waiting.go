@@ -25,7 +25,8 @@ func (w *waiting) read() {
 	if w.choice.share < 1 || !p.OnDemandFallback || p.Provisioner == policy.ProvisionerClusterAutoscaler {
 		return
 	}
-	placed, pending := make([]bool, len(w.s.Templates)), make([]bool, len(w.s.Templates))
+	n := len(w.s.Templates)
+	placed, pending, stays := make([]bool, n), make([]bool, n), make([]bool, n)
 	for i := range w.e.pods.all {
 		x := &w.e.pods.all[i]
 		switch {
@@ -41,6 +42,7 @@ func (w *waiting) read() {
 		if !ofJob(w.s, &w.s.Templates[x.template]) {
 			return
 		}
+		stays[x.template] = stays[x.template] || x.doNotDisrupt
 	}
 	asked := pending
 	if !slices.Contains(asked, true) {
@@ -50,7 +52,7 @@ func (w *waiting) read() {
 	for i := range w.s.Templates {
 		if t := &w.s.Templates[i]; asked[i] {
 			slack, x := w.jobs.slack(t), w.jobs.changeover(t)
-			w.waits = w.waits && slack > w.reserve(t)
+			w.waits = w.waits && slack > w.reserve(t, stays[i])
 			if placed[i] && !pending[i] {
 				slack -= x // the next node is bought for what is lost
 			}
@@ -63,12 +65,15 @@ func (w *waiting) read() {
 var step = policy.DefaultStep.Sub(0).Hours()
 
 // reserve returns the hours of slack that a job does not spend on waiting: for a decision
-// that comes late, for one change to a node on demand and one back, and for the restarts
-// expected if all that is left is done on spot. A job without slack has to stay on demand
-// to its end also where spot is back, so that the restarts, which are what lets it use
-// spot, go before waiting (Wu et al., Can't Be Late, NSDI 2024).
-func (w *waiting) reserve(t *policy.Template) float64 {
+// that comes late, and for one change to a node on demand and one back. A job that may be
+// moved keeps besides what the restarts use up that are expected if all that is left is done
+// on spot: without slack it would have to stay on demand to its end also where spot is back
+// (Wu et al., Can't Be Late, NSDI 2024). One that stays where it is does so anyway.
+func (w *waiting) reserve(t *policy.Template, stays bool) float64 {
 	x := w.jobs.changeover(t)
+	if stays {
+		return step + 2*x
+	}
 	return step + 2*x + float64(w.jobs.hazard()*float64(w.jobs.rest(t)*x))
 }
 
