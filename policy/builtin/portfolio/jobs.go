@@ -15,6 +15,9 @@ type jobs struct {
 	reclaims *reclaims
 	demand   *demand
 
+	// markets is by template in how many markets nodes with pods of a gang stand.
+	markets []int32
+
 	// progress is by template what the pods of jobs have done; nil where there is no job.
 	progress []jobProgress
 
@@ -44,7 +47,7 @@ func (j *jobs) read() {
 			} else {
 				j.add(0, late)
 			}
-			j.all += float64(work*j.lostWith(p)) + late
+			j.all += float64(work*j.losses(&j.s.Templates[p.Template])) + late
 			j.add(gang, work)
 		}
 	}
@@ -77,17 +80,33 @@ func (j *jobs) shock(q float64) float64 {
 	return sum
 }
 
-// readMates counts the pods of gangs by node and template.
+// readMates counts the pods of gangs by node and template, and the markets of those nodes.
 func (j *jobs) readMates() {
 	clear(j.e.mates)
 	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
 		return
 	}
+	j.markets = make([]int32, len(j.s.Templates))
+	seen := map[int64]bool{}
 	for i := range j.s.Pods {
 		if p := &j.s.Pods[i]; p.Node >= 0 && p.Phase != policy.PodGone && j.s.Templates[p.Template].Gang > 0 {
 			j.e.mates[int64(p.Node)<<32|int64(p.Template)]++
+			if at := int64(j.s.Nodes[p.Node].Market)<<32 | int64(p.Template); !seen[at] {
+				seen[at] = true
+				j.markets[p.Template]++
+			}
 		}
 	}
+}
+
+// losses returns how many times as often as one node the gang of t is lost: as often as one
+// of its markets, since what takes a node is taken to be a shortage that takes all of ours
+// there, and those were counted one by one.
+func (j *jobs) losses(t *policy.Template) float64 {
+	if t.Gang == 0 {
+		return 1
+	}
+	return float64(max(j.markets[t.ID], 1))
 }
 
 // lostWith returns how many pods are lost with p, p counted, of which those that
@@ -125,7 +144,7 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	h := max(j.reclaims.hazard, 1e-9)
 	redo := safe / 2
 	// The loss of any node of a gang is a loss to all of it.
-	if x := min(float64(h*j.lostWith(p))*safe, 5); x > 1e-3 {
+	if x := min(float64(h*j.losses(t))*safe, 5); x > 1e-3 {
 		redo = float64((portable.Expm1(x)/x - 1) * safe / x)
 	}
 	redo += j.e.losses.minutes[p.Template] / 60

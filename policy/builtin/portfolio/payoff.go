@@ -29,14 +29,14 @@ func (p *payoff) pays(t *trial) bool {
 		return false
 	}
 	cost := t.moving + t.after.Float()*overlapHours + p.jobs.redone(t.pods)
-	return min(p.savings(t), float64(saving.Float()*p.jobs.left(t.pods))+p.recommended(t.node, t.pods)) > cost
+	return p.jobs.within(p.savings(t), saving.Float(), t.pods)+p.recommended(t.node, t.pods) > cost
 }
 
 // savings returns what t saves while the saving lasts, in dollars. What the
 // node's market asks above the best one is saved for long, the rest until the
 // demand is another.
 func (p *payoff) savings(t *trial) float64 {
-	return p.lasts(t.node, (t.before-t.after-t.risk).Float()) + p.recommended(t.node, t.pods)
+	return p.lasts(t.node, (t.before - t.after - t.risk).Float())
 }
 
 // lasts returns what a saving of so many dollars an hour at node n comes to while

@@ -80,14 +80,15 @@ func (j *jobs) changeover(t *policy.Template) float64 {
 	return redo.Hours() + j.e.losses.minutes[t.ID]/60
 }
 
-// left returns the hours for which the last of pods that all are of jobs works at most where
-// it goes, until its work is done or its node is lost, and no end of them for others.
-func (j *jobs) left(pods []policy.Pod) float64 {
+// within returns how much of a saving of so many dollars in all, and an hour, a move of pods
+// brings: where all are of jobs, what is saved until their work is done or their node is
+// lost.
+func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 	most := 0.0
 	for i := range pods {
 		t := &j.s.Templates[pods[i].Template]
 		if !ofJob(j.s, t) || t.Duration == 0 {
-			return math.Inf(1)
+			return saved
 		}
 		run, age := j.run(&pods[i])
 		if w := &j.s.Workloads[t.Workload]; w.Replicas <= 1 || t.Gang > 0 {
@@ -96,9 +97,9 @@ func (j *jobs) left(pods []policy.Pod) float64 {
 		most = max(most, run-age)
 	}
 	if len(pods) == 0 {
-		return math.Inf(1)
+		return saved
 	}
-	return min(most, 1/max(j.hazard(), 1e-9))
+	return min(saved, float64(hourly*min(most, 1/max(j.hazard(), 1e-9))))
 }
 
 // tight reports whether pods are of a job that has no time for a move: to be lost where

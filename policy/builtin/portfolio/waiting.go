@@ -52,10 +52,10 @@ func (w *waiting) read() {
 	for i := range w.s.Templates {
 		if t := &w.s.Templates[i]; asked[i] {
 			slack, x := w.jobs.slack(t), w.jobs.changeover(t)
-			w.waits = w.waits && slack > w.reserve(t, stays[i])
-			if placed[i] && !pending[i] {
+			if !pending[i] {
 				slack -= x // the next node is bought for what is lost
 			}
+			w.waits = w.waits && slack > w.reserve(t, stays[i])
 			w.urgent = w.urgent || t.Checkpoint > 0 && slack < step+2*x && !math.IsInf(slack, -1)
 		}
 	}
