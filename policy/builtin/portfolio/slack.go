@@ -99,7 +99,7 @@ func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 	if len(pods) == 0 {
 		return saved
 	}
-	return min(saved, float64(hourly*min(most, 1/max(j.hazard(), 1e-9))))
+	return min(saved, float64(hourly*min(most, 1/max(j.reclaims.hazard, 1e-9))))
 }
 
 // tight reports whether pods are of a job that has no time for a move: to be lost where
@@ -115,8 +115,10 @@ func (j *jobs) tight(pods []policy.Pod) bool {
 	})
 }
 
-// hazard returns the reclaims per node-hour that a job is taken to meet: what the pool met
-// itself, where that is more than was forecast with it.
+// hazard returns the reclaims per node-hour for which a job keeps slack: what the pool met
+// itself, where that is more than the forecast makes of it. Whether it pays to go back to spot
+// is asked of the forecast and what was met together: a job that stays away for an hour of
+// many losses would never learn that they have ended.
 func (j *jobs) hazard() float64 {
 	return max(j.reclaims.hazard, j.reclaims.met/(1+j.reclaims.hours))
 }
