@@ -1,6 +1,7 @@
 package karpenter_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -64,4 +65,25 @@ func randomFixture(seed []uint8) *fixture {
 		})
 	}
 	return f
+}
+
+// TestUnscheduledApart: of two full nodes the pod of one does not fit beside the others, since
+// it selects their type. That says nothing of the other pod, which asks for the same and fits,
+// whichever is looked at first.
+func TestUnscheduledApart(t *testing.T) {
+	for first := range 2 {
+		f := newFixture(1)
+		small, large := f.sell(4, policy.OnDemand, 20), f.sell(8, policy.OnDemand, 38)
+		f.node(0, large).DoNotDisrupt = true
+		f.pod(4500)
+		for i := range 2 {
+			f.node(0, small)
+			f.pod(3500, func(_ *policy.Pod, x *policy.Template) {
+				if i == first {
+					x.NodeSelector = []policy.Label{{Key: "node.kubernetes.io/instance-type", Value: "t0"}}
+				}
+			})
+		}
+		wantNodes(t, fmt.Sprint(first), f.find(karpenter.SingleNode), policy.NodeID(2-first))
+	}
 }
