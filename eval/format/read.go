@@ -15,13 +15,32 @@ import (
 // something else than those that this build reads.
 var ErrSchema = errors.New("another schema_version")
 
+// A readHead is what says whether a report can be read.
+type readHead struct {
+	SchemaVersion *int   `json:"schema_version"`
+	Version       string `json:"version"`
+}
+
+// check returns why a report cannot be read, of which err was said when it was decoded.
+func (h *readHead) check(err error) error {
+	if v := h.SchemaVersion; v != nil && *v != SchemaVersion { // whatever else is wrong with it comes of that
+		return fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(h.Version, "unknown"), *v, SchemaVersion)
+	}
+	if err != nil {
+		return fmt.Errorf("reading a report: %w", err)
+	}
+	if h.SchemaVersion == nil {
+		return fmt.Errorf("reading a report: it has no schema_version")
+	}
+	return nil
+}
+
 // ReadRuns reads the runs of a report that was written as JSON, by this build or
 // another one.
 func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 	var in struct {
-		SchemaVersion *int   `json:"schema_version"`
-		Version       string `json:"version"`
-		Cases         []struct {
+		readHead
+		Cases []struct {
 			Scenario   string `json:"scenario"`
 			Window     int    `json:"window"`
 			File       string `json:"scenario_digest"`
@@ -44,14 +63,8 @@ func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 		} `json:"runs"`
 	}
 	err := json.NewDecoder(r).Decode(&in)
-	if v := in.SchemaVersion; v != nil && *v != SchemaVersion { // whatever else is wrong with it comes of that
-		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading a report: %w", err)
-	}
-	if in.SchemaVersion == nil {
-		return nil, fmt.Errorf("reading a report: it has no schema_version")
+	if err := in.check(err); err != nil {
+		return nil, err
 	}
 	type window struct {
 		scenario string

@@ -1,0 +1,107 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A ResultRun is one run of a report, with what it takes to do it again.
+type ResultRun struct {
+	Scenario, Policy string
+	Seed             uint64
+
+	// From is the begin of its window in RFC 3339, Trace the path or the name of its
+	// prices, empty for the embedded ones; Truth and Intensity are those of its weather.
+	From, Trace, Truth string
+	Intensity          float64
+
+	// Hash is that of all that happened, in hexadecimal; Err why the run failed.
+	Hash, Err string
+
+	// Savings are net and against on-demand, and Share is their part of its bill, 0
+	// where that is not known. The rest is what its outages come to.
+	Savings                  policy.Money
+	Share                    float64
+	OutageMinutes, Incidents int64
+	Longest                  time.Duration
+}
+
+// Results are the runs of a report, in its order, and the policy that the others are
+// compared with.
+type Results struct {
+	Baseline string
+	Runs     []ResultRun
+}
+
+// resultCase is what a report says of a window.
+type resultCase struct {
+	Scenario  string  `json:"scenario"`
+	Window    int     `json:"window"`
+	From      string  `json:"from"`
+	Trace     string  `json:"trace"`
+	Truth     string  `json:"truth"`
+	Intensity float64 `json:"intensity"`
+}
+
+// ReadResults reads a report that was written as JSON, by this build or another one.
+func ReadResults(r io.Reader) (*Results, error) {
+	var in struct {
+		readHead
+		Config struct {
+			Baseline string `json:"baseline"`
+		} `json:"config"`
+		Cases []resultCase `json:"cases"`
+		Runs  []struct {
+			Scenario string `json:"scenario"`
+			Window   int    `json:"window"`
+			Seed     uint64 `json:"seed"`
+			Policy   string `json:"policy"`
+			Error    string `json:"error"`
+			Hash     string `json:"hash"`
+			Metrics  struct {
+				Savings   float64 `json:"net_savings_usd"`
+				Percent   float64 `json:"net_savings_pct"`
+				Minutes   float64 `json:"outage_minutes"`
+				Incidents float64 `json:"outage_incidents"`
+				Longest   float64 `json:"outage_longest_s"`
+			} `json:"metrics"`
+		} `json:"runs"`
+	}
+	err := json.NewDecoder(r).Decode(&in)
+	if err := in.check(err); err != nil {
+		return nil, err
+	}
+	if len(in.Runs) == 0 {
+		return nil, fmt.Errorf("reading a report: it has no runs")
+	}
+	out := &Results{Baseline: in.Config.Baseline}
+	for i := range in.Runs {
+		x := &in.Runs[i]
+		c := caseOf(in.Cases, x.Scenario, x.Window)
+		if c == nil {
+			return nil, fmt.Errorf("reading a report: runs[%d]: cases has no window %d of %s", i, x.Window, x.Scenario)
+		}
+		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Hash: x.Hash, Err: x.Error,
+			Savings: policy.Dollars(x.Metrics.Savings), Share: x.Metrics.Percent / 100, OutageMinutes: int64(x.Metrics.Minutes), Incidents: int64(x.Metrics.Incidents),
+			Longest: time.Duration(x.Metrics.Longest * float64(time.Second))}
+		if run.Trace == "embedded" {
+			run.Trace = ""
+		}
+		out.Runs = append(out.Runs, run)
+	}
+	return out, nil
+}
+
+// caseOf returns the case of a window, nil without it.
+func caseOf(cases []resultCase, scenario string, window int) *resultCase {
+	for i := range cases {
+		if c := &cases[i]; c.Scenario == scenario && c.Window == window {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package format
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// TestReadResults: what is written can be done again from what is read, and what cannot
+// is refused.
+func TestReadResults(t *testing.T) {
+	c := shown()
+	r, err := eval.Run(t.Context(), c, fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := writeJSON(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	got, err := ReadResults(strings.NewReader(text))
+	if err != nil || got.Baseline != c.Baseline || len(got.Runs) != len(r.Runs) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	windows := map[string]bool{}
+	for i := range r.Runs {
+		a, b := &got.Runs[i], &r.Runs[i]
+		windows[a.From] = true
+		from, err := time.Parse(time.RFC3339, a.From)
+		if a.Scenario != b.Scenario || a.Seed != b.Seed || a.Policy != b.Policy || err != nil || !from.Equal(b.Bound.Start.Std()) ||
+			a.Intensity != b.Bound.Intensity || a.Truth != b.Bound.Truth.String() || a.Trace != strings.TrimPrefix(b.Bound.Trace.Name, "embedded") {
+			t.Fatalf("run %d is %+v, %v", i, a, err)
+		}
+		if b.Err != nil {
+			if a.Err == "" {
+				t.Errorf("run %d failed, and is %+v", i, a)
+			}
+			continue
+		}
+		o := &b.Result.Outages
+		if a.Hash != hex.EncodeToString(b.Result.Hash[:]) || a.OutageMinutes != o.OutageMinutes || a.Incidents != o.Incidents ||
+			a.Longest.Round(time.Millisecond) != o.Longest.Outage.Round(time.Millisecond) {
+			t.Errorf("run %d is %+v, want %+v", i, a, o)
+		}
+	}
+	if len(windows) != 2 {
+		t.Errorf("the windows are %v", windows)
+	}
+	for _, bad := range []struct{ text, want string }{
+		{"usage: spotter", "invalid character"},
+		{"{}", "schema_version"},
+		{`{"schema_version": 2}`, "no runs"},
+		{strings.Replace(text, `"schema_version": 2`, `"schema_version": 3`, 1), "is 3, and this one reads 2"},
+		{strings.Replace(text, `"cases"`, `"worlds"`, 1), "runs[0]: cases has no window 0 of web-week"},
+	} {
+		if _, err := ReadResults(strings.NewReader(bad.text)); err == nil || !strings.Contains(err.Error(), bad.want) {
+			t.Errorf("%.20q: %v, want %q", bad.text, err, bad.want)
+		}
+	}
+}
