@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -35,5 +38,22 @@ func TestTUICall(t *testing.T) {
 	wrongCallIs(t, "aws s3 sync s3://b/p DIR", "tui", "--run", "s3://b/p")
 	wrongCallIs(t, "aws s3 sync s3://b/p DIR", "replay", "s3://b/p")
 	wrongCallIs(t, "aws s3 sync s3://b/p DIR", "explain", "--run", "s3://b/p", "--step", "1")
+	results := filepath.Join(t.TempDir(), "results.json")
+	const empty = `{"schema_version": 2, "cases": [{"scenario": "tiny", "from": "%s"}], "runs": [{"scenario": "tiny", "policy": "spot"}]}`
+	write := func(text string) {
+		if err := os.WriteFile(results, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(fmt.Sprintf(empty, "2026-01-01T00:00:00.000Z"))
+	wrongCallIs(t, "not a terminal", "tui", results)
+	wrongCallIs(t, "its runs have their own", "tui", results, "--seed", "2")
+	write(fmt.Sprintf(empty, "yesterday"))
+	wrongCallIs(t, "yesterday", "tui", results)
+	write(`{"schema_version": 1}`)
+	wrongCallIs(t, "another schema_version", "tui", results)
+	write(`{"kind": "Pod"}`)
+	wrongCallIs(t, "apiVersion", "tui", results)
+	wrongCallIs(t, "no such", "tui", results+"-none.json")
 	wrongCallIs(t, "3 recordings", "tui", "--run", dir, "--run", dir, "--run", dir)
 }

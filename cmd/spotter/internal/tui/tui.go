@@ -33,6 +33,10 @@ import (
 // memory.
 const shownMax = 6
 
+// storySeed is the weather of [input.DefaultScenario] that is played without a SCENARIO: of
+// the first 60 the one with the most outage under karpenter and none under portfolio.
+const storySeed = 34
+
 // tuiFlags are the flags of tui.
 type tuiFlags struct {
 	input.MarketFlags
@@ -43,6 +47,9 @@ type tuiFlags struct {
 	since    time.Duration
 	terminal screen.Terminal
 
+	// atStory says to begin at the story of the runs.
+	atStory bool
+
 	// warnings are said when the screen has gone.
 	warnings []string
 }
@@ -51,18 +58,22 @@ type tuiFlags struct {
 func Command(p *cli.Program) *cobra.Command {
 	var f tuiFlags
 	c := &cobra.Command{
-		Use:   "tui [SCENARIO]",
+		Use:   "tui [SCENARIO|RESULTS]",
 		Short: "Play a simulated week on the screen",
 		Long: "tui plays a scenario under several policies in the same weather, and on-demand\n" +
 			"beside them. The shown time can be paused, stepped by event or decision and set\n" +
 			"to any moment, while the runs are simulated as fast as they can be. Panes show\n" +
 			"the nodes, the markets, the savings, the workloads, the decisions with their\n" +
 			"reasons and dollars, and the budgets. Press ? for all keys.\n\n" +
-			"Without a SCENARIO it is " + input.DefaultScenario + ". With --run it plays what sim --record wrote.\n" +
+			"Without a SCENARIO it is " + input.DefaultScenario + ", shortly before an outage that one policy has and\n" +
+			"the other has not. With --run it plays what sim --record wrote.\n" +
+			"RESULTS is a file of spotter eval --out results.json: its runs are listed, and the one\n" +
+			"chosen is simulated again.\n" +
 			"With --live it follows the record of a running controller: the screen stands at the\n" +
 			"last decision and goes on with it, and can be set to any moment before.",
 		Example: "  spotter tui\n" +
 			"  spotter tui squeeze --policies portfolio,static:share=0.7 --seed 7\n" +
+			"  spotter tui results.json\n" +
 			"  spotter tui --run steps\n" +
 			"  spotter tui --live /var/lib/spotter/record",
 		Args:              cli.Arguments(cobra.MaximumNArgs(1)),
@@ -71,8 +82,8 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	flags.StringVar(&f.policies, "policies", "portfolio,spotvortex", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
+	flags.StringVar(&f.policies, "policies", "portfolio,karpenter", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
+	flags.Uint64Var(&f.seed, "seed", 1, fmt.Sprintf("seed `N` of the weather; without a SCENARIO it is %d unless given", storySeed))
 	flags.StringArrayVar(&f.runs, "run", nil, "play the recording in the folder `DIR` that sim --record wrote; may be given twice")
 	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")
 	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
@@ -100,7 +111,7 @@ func run(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) error 
 	} else if f.runs != nil {
 		title, play, err = f.recordings(args)
 	} else {
-		title, play, err = fresh(ctx, p, f, args)
+		title, play, err = f.named(ctx, args)
 	}
 	if err != nil {
 		return err
@@ -176,12 +187,28 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 	return title, play, nil
 }
 
+// named returns what plays the runs of a results file or of a scenario.
+func (f *tuiFlags) named(ctx context.Context, args []string) (string, func(context.Context, func(any)), error) {
+	if len(args) > 0 {
+		if r, err := readResults(args[0]); r != nil || err != nil {
+			if err != nil {
+				return "", nil, err
+			}
+			return f.results(args[0], r)
+		}
+	}
+	return f.fresh(ctx, args)
+}
+
 // fresh returns what plays new runs of a scenario. What can be wrong with the call
 // is said before the screen is there; prices are read while it is.
-func fresh(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) (string, func(context.Context, func(any)), error) {
+func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(context.Context, func(any)), error) {
 	name := input.DefaultScenario
 	if len(args) > 0 {
 		name = args[0]
+	}
+	if f.atStory = len(args) == 0; f.atStory && !f.Flags.Changed("seed") {
+		f.seed = storySeed
 	}
 	sc, err := input.LoadScenario(ctx, name)
 	if err != nil {
@@ -222,7 +249,7 @@ func (f *tuiFlags) play(ctx context.Context, send func(any), sc *scenarios.Scena
 	if !slices.Contains(specs, eval.OnDemand) {
 		with = append(slices.Clone(specs), eval.OnDemand)
 	}
-	var o screen.Opened
+	o := screen.Opened{AtStory: f.atStory}
 	r, configs := runner.New(), make([]sim.Config, len(with))
 	lines := make([]*timeline.Timeline, len(with))
 	for i, spec := range with {

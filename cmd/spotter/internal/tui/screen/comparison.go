@@ -25,6 +25,9 @@ type comparison struct {
 	// bound is what no policy costs less than, 0 while that is not known.
 	bound policy.Money
 
+	// story is what sets the runs apart, nil without and while they go on.
+	story *story
+
 	// now is the time of all frames.
 	now policy.Time
 }
@@ -42,7 +45,20 @@ func (c *comparison) open(o *Opened) {
 	if o.Baseline != nil && c.baseline == nil {
 		c.baseline = newShow(Run{Name: "on-demand", Timeline: o.Baseline})
 	}
+	c.bound = 0
 	c.measure()
+	c.tell()
+}
+
+// tell finds the story once all runs have ended.
+func (c *comparison) tell() {
+	c.story = nil
+	if c.simulating() {
+		return
+	}
+	if x, ok := findStory(c.shows); ok {
+		c.story = &x
+	}
 }
 
 // at brings all runs to an instant.
@@ -61,6 +77,7 @@ func (c *comparison) look() {
 	}
 	if news {
 		c.measure()
+		c.tell()
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 type header struct {
 	*playback
 	title string
+
+	// before is what is said while there is no run.
+	before string
 }
 
 // draw says on one line which run this is, and on the next where it stands
@@ -23,7 +26,7 @@ func (h *header) draw(c draw.Canvas) {
 	s := h.shown()
 	if s == nil {
 		draw.Bar{Left: []draw.Part{draw.Strong(" spotter ", draw.Title), draw.Say(h.title, draw.Title)}}.Draw(first)
-		draw.Bar{Left: []draw.Part{draw.Say(" loading…", draw.Muted)}}.Draw(second)
+		draw.Bar{Left: []draw.Part{draw.Say(" "+h.before, draw.Muted)}}.Draw(second)
 		return
 	}
 	left := []draw.Part{draw.Strong(" spotter ", draw.Title), draw.Say(h.title+" ", draw.Title)}
@@ -85,7 +88,7 @@ func (h *header) moment(s *show) []draw.Part {
 	switch {
 	case h.live.on && h.clock.now >= s.to:
 		state = draw.Strong(" ● live  ", draw.Good)
-	case ahead && h.clock.playing:
+	case h.awaits, ahead && h.clock.playing:
 		state = draw.Strong(" ► simulating…  ", draw.Accent)
 	case ahead:
 		state = draw.Strong(" ▌▌ simulating…  ", draw.Accent)

@@ -8,12 +8,13 @@ type keyMap struct {
 	nextEvent, lastEvent, nextDecision, lastDecide key.Binding
 	hour, hourBack, day, dayBack                   key.Binding
 	begin, end, goTo, jump, jumpBack               key.Binding
-	outage, reclaim, decision                      key.Binding // after jump or jumpBack
+	outage, reclaim, notice, decision, story       key.Binding // after jump or jumpBack
+	again, againBack                               key.Binding
 
 	run, both, pane, panes, zoom           key.Binding
 	up, down, next, previous, page, pageUp key.Binding
 	inspect, back, filter, holds           key.Binding
-	help, quit                             key.Binding
+	help, quit, runs, sort                 key.Binding
 }
 
 func bind(label, does string, keys ...string) key.Binding {
@@ -35,12 +36,17 @@ var keys = keyMap{
 	begin:        bind("0", "the begin", "0", "home"),
 	end:          bind("$", "the end", "$", "end"),
 	goTo:         bind("t", "go to a time", "t", ":"),
-	jump:         bind("g", "next, with o, r or d:", "g"),
+	jump:         bind("g", "next o, r, n, d or s:", "g"),
 	jumpBack:     bind("G", "the one before, likewise", "G"),
 
 	outage:   bind("  o", "outage", "o", "O"),
 	reclaim:  bind("  r", "reclaim", "r", "R"),
+	notice:   bind("  n", "notice", "n", "N"),
 	decision: bind("  d", "decision that moves", "d", "D"),
+	story:    bind("  s", "the story", "s", "S"),
+
+	again:     bind("n", "the same jump again", "n"),
+	againBack: bind("N", "the same back", "N"),
 
 	run:      bind("tab", "other policy", "tab"),
 	both:     bind("b", "two side by side", "b"),
@@ -57,6 +63,8 @@ var keys = keyMap{
 	back:     bind("esc", "back", "esc"),
 	filter:   bind("/", "filter", "/"),
 	holds:    bind("a", "all decisions, holds too", "a"),
+	runs:     bind("r", "runs of a results file", "r"),
+	sort:     bind("s", "sort the runs listed", "s"),
 	help:     bind("?", "help", "?"),
 	quit:     bind("q", "quit", "q", "ctrl+c"),
 }
@@ -71,8 +79,9 @@ type group struct {
 func (k *keyMap) groups() []group {
 	return []group{
 		{"Time", []key.Binding{k.play, k.faster, k.slower, k.nextEvent, k.lastEvent, k.nextDecision, k.lastDecide,
-			k.hour, k.hourBack, k.day, k.dayBack, k.begin, k.end, k.goTo, k.jump, k.jumpBack, k.outage, k.reclaim, k.decision}},
-		{"Screen", []key.Binding{k.run, k.both, k.pane, k.panes, k.zoom, k.help, k.quit}},
+			k.hour, k.hourBack, k.day, k.dayBack, k.begin, k.end, k.goTo, k.jump, k.jumpBack, k.outage, k.reclaim, k.notice, k.decision, k.story,
+			k.again, k.againBack}},
+		{"Screen", []key.Binding{k.run, k.both, k.pane, k.panes, k.zoom, k.runs, k.sort, k.help, k.quit}},
 		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.holds}},
 	}
 }

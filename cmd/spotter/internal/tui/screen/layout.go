@@ -28,6 +28,7 @@ const (
 	widthMany, heightMany   = 160, 44
 	widthBoth, heightShared = 100, 40
 	widthFigures            = 116 // all figures stand in the header
+	heightStory             = 20  // the story has a line
 )
 
 // A rect is a part of the screen in cells.
@@ -56,7 +57,7 @@ type area struct {
 
 // A layout says where everything stands.
 type layout struct {
-	header, tabs, body, scrub, footer rect
+	header, story, tabs, body, scrub, footer rect
 
 	areas []area
 
@@ -73,6 +74,7 @@ type shape struct {
 	both, zoom bool
 	first      int // of the two runs side by side
 	inspecting bool
+	story      bool
 	// workloads and budgets are how many the scenario has.
 	workloads, budgets int
 }
@@ -111,6 +113,9 @@ func arrange(s shape) layout {
 	var l layout
 	all := rect{0, 0, s.w, s.h}
 	l.header, all = all.cut(headerHeight)
+	if s.story && s.h >= heightStory {
+		l.story, all = all.cut(1)
+	}
 	all, l.footer = all.cut(all.h - footerHeight)
 	scrub := 2
 	if s.h >= heightSome {

@@ -25,6 +25,13 @@ type Opened struct {
 	// Live says that the run is the record of a controller, which goes on: it is
 	// shown at its end, and [Grown] brings what came.
 	Live bool
+
+	// Title is what they are called; empty for the title of the screen.
+	Title string
+
+	// AtStory says to begin shortly before what sets the runs apart, once they have
+	// ended, and not at their begin.
+	AtStory bool
 }
 
 // Bounded is the message that the oracle has found what no policy costs less than.
@@ -48,17 +55,21 @@ type Model struct {
 	inspector inspector
 	prompt    prompt
 	help      helpPage
+	list      listPage
 
 	// failed is why there is nothing to show.
 	failed error
 
 	// prefix is the key that the next one completes, 0 without.
 	prefix rune
+
+	// last is the jump that was last asked for.
+	last tea.KeyMsg
 }
 
 // New returns the screen of what is called title while it is being opened.
 func New(title string, theme *draw.Theme) *Model {
-	m := &Model{title: title, theme: theme, prompt: newPrompt()}
+	m := &Model{title: title, theme: theme, prompt: newPrompt(), last: tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'o'}}}
 	m.play = playback{clock: clock{playing: true, speed: usualSpeed}, port: &m.port}
 	return m
 }
@@ -80,7 +91,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.port.width, m.port.height = msg.Width, msg.Height
 	case Opened:
-		m.play.open(&msg)
+		m.open(&msg)
+	case Listed:
+		m.list.list(msg)
+	case Unopened:
+		m.list.open, m.prompt.note = true, msg.Err.Error()
+	case Noted:
+		m.prompt.note = string(msg)
 	case Bounded:
 		m.play.bound = msg.Cost
 	case Grown:
@@ -93,16 +110,35 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tick:
 		m.play.passed(time.Time(msg))
 	case tea.KeyMsg:
+		m.touched()
 		if cmd := m.pressAll(msg); cmd != nil {
 			return m, cmd
 		}
 	case tea.MouseMsg:
+		if msg.Action == tea.MouseActionPress {
+			m.touched()
+		}
 		m.point(msg)
 	default:
 		return m, nil
 	}
 	m.refresh()
 	return m, m.play.next()
+}
+
+// open shows other runs than those before.
+func (m *Model) open(o *Opened) {
+	if o.Title != "" {
+		m.title = o.Title
+	}
+	m.selection, m.port.inspected, m.prompt.note = selection{}, nil, ""
+	m.play.open(o)
+}
+
+// touched notes that the viewer has found the keys or the mouse.
+func (m *Model) touched() {
+	m.prompt.greeted = true
+	m.play.dismiss()
 }
 
 // refresh brings what is on the screen to the shown time.
@@ -152,6 +188,14 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 		m.help.toggle()
 	case m.help.open:
 		m.help.press(k, m.port.height)
+	case m.list.open && key.Matches(k, keys.filter):
+		m.prompt.ask(forRuns, m.list.filter)
+	case m.list.open:
+		m.prompt.note = m.list.press(k, m.port.height, m.play.shown() != nil)
+	case key.Matches(k, keys.runs):
+		if m.list.open = len(m.list.rows) > 0; !m.list.open {
+			m.prompt.note = "there are no other runs; spotter tui results.json has those of spotter eval"
+		}
 	case m.play.shown() == nil:
 	case m.pressTime(k), m.pressPane(k):
 	default:
@@ -166,6 +210,8 @@ func (m *Model) answer(k tea.KeyMsg) {
 	asked := m.prompt.asked
 	text, done := m.prompt.answer(k)
 	switch {
+	case asked == forRuns:
+		m.list.setFilter(text)
 	case asked == forFilter:
 		m.selection.filters[m.port.pane] = strings.ToLower(strings.TrimSpace(text))
 	case done && strings.TrimSpace(text) != "":

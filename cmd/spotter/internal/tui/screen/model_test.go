@@ -107,7 +107,7 @@ func TestOutageSums(t *testing.T) {
 
 // TestJump goes through all reclaims and outages, which are as many as the run has.
 func TestJump(t *testing.T) {
-	for key, kind := range map[string]timeline.Kind{"r": timeline.Reclaimed, "o": timeline.OutageBegan} {
+	for key, kind := range map[string]timeline.Kind{"r": timeline.Reclaimed, "o": timeline.OutageBegan, "n": timeline.Noticed} {
 		v := sit(t, 120, 40)
 		v.press("space", "H", "H") // from the start of warm-up
 		line, instants := v.play.shown().Timeline, map[int64]bool{}

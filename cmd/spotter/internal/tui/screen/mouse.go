@@ -10,6 +10,10 @@ import (
 // on what is selected inspects it, a click on the bar of the run goes there, and
 // the wheel moves what is under it.
 func (m *Model) point(e tea.MouseMsg) {
+	if m.list.open && !m.help.open && !m.port.small() {
+		m.pointList(e)
+		return
+	}
 	if e.Action == tea.MouseActionRelease || m.play.shown() == nil || m.help.open || m.port.small() {
 		return
 	}
@@ -23,12 +27,26 @@ func (m *Model) point(e tea.MouseMsg) {
 	case l.scrub.holds(e.X, e.Y):
 		m.play.seek(m.play.scrubBar().TimeAt(l.scrub.w, e.X-l.scrub.x))
 	case e.Action != tea.MouseActionPress:
+	case l.story.holds(e.X, e.Y):
+		m.toStory()
 	case l.tabs.holds(e.X, e.Y):
 		if p, ok := tabAt(e.X); ok {
 			m.port.pane = p
 		}
 	default:
 		m.click(&l, e.X, e.Y)
+	}
+}
+
+// pointList does what the mouse says while runs are listed.
+func (m *Model) pointList(e tea.MouseMsg) {
+	switch {
+	case e.Button == tea.MouseButtonWheelUp:
+		m.list.move(-1)
+	case e.Button == tea.MouseButtonWheelDown:
+		m.list.move(1)
+	case e.Button == tea.MouseButtonLeft && e.Action == tea.MouseActionPress:
+		m.prompt.note = m.list.pick(m.port.page(), e.X, e.Y)
 	}
 }
 

@@ -18,6 +18,9 @@ type playback struct {
 	live  live
 	port  *viewport
 
+	// awaits says that it begins at the story, which is not known before the runs end.
+	awaits bool
+
 	// ticking says that a tick is on its way.
 	ticking bool
 }
@@ -31,6 +34,55 @@ func (p *playback) open(o *Opened) {
 		p.live.on, p.clock.playing = true, false
 		p.clock.now = p.shows[0].to
 	}
+	if p.awaits = o.AtStory; p.awaits {
+		p.clock.playing = false
+		p.beginAtStory()
+	}
+}
+
+// beginAtStory plays from shortly before the story, with both policies side by side; from
+// the begin where there is none. It does nothing before the runs end.
+func (p *playback) beginAtStory() {
+	if p.simulating() {
+		return
+	}
+	p.dismiss()
+	if p.story != nil {
+		p.port.focus, p.port.both = p.story.of, true
+		p.clock.speed = storySpeed
+		p.seek(p.story.at.Add(-storyLead))
+	}
+}
+
+// storyLine says what the story is, or that it is looked for; nothing otherwise.
+func (p *playback) storyLine() string {
+	switch {
+	case p.story != nil:
+		return p.story.text
+	case p.awaits:
+		return "is looked for while the runs go on; any key begins now"
+	}
+	return ""
+}
+
+// dismiss waits for the story no longer, but plays.
+func (p *playback) dismiss() {
+	if p.awaits {
+		p.awaits, p.clock.playing = false, true
+	}
+}
+
+// toStory goes to the story and pauses there. It returns what there is to say.
+func (p *playback) toStory() string {
+	switch {
+	case p.simulating():
+		return "the story is not known before the runs end"
+	case p.story == nil:
+		return "nothing happened that sets the policies apart"
+	}
+	p.port.focus = p.story.of
+	p.stop(p.story.at)
+	return ""
 }
 
 // shown is the run that has the focus, nil while nothing is open.
@@ -74,6 +126,9 @@ func (p *playback) passed(t time.Time) {
 	s := p.shown()
 	if s == nil {
 		return
+	}
+	if p.awaits {
+		p.beginAtStory()
 	}
 	p.clock.advance(t, p.limit())
 	if p.clock.now >= s.to {

@@ -46,7 +46,13 @@ func (m *Model) pressTime(k tea.KeyMsg) bool {
 		m.prompt.ask(forMoment, "")
 	case key.Matches(k, keys.jump), key.Matches(k, keys.jumpBack):
 		m.prefix = k.Runes[0]
-		m.prompt.note = "o outage · r reclaim · d decision that moves something"
+		m.prompt.note = "o outage · r reclaim · n notice · d decision that moves something · s the story"
+	case key.Matches(k, keys.again), key.Matches(k, keys.againBack):
+		m.prefix = 'g'
+		if key.Matches(k, keys.againBack) {
+			m.prefix = 'G'
+		}
+		m.jump(m.last)
 	default:
 		return false
 	}
@@ -60,9 +66,16 @@ func (m *Model) jump(k tea.KeyMsg) {
 		by = -1
 	}
 	m.prefix = 0
+	if key.Matches(k, keys.outage, keys.reclaim, keys.notice, keys.decision) {
+		m.last = k
+	}
 	switch {
 	case key.Matches(k, keys.outage):
 		m.stepEvent(by, "outage", timeline.OutageBegan)
+	case key.Matches(k, keys.notice):
+		m.stepEvent(by, "notice", timeline.Noticed)
+	case key.Matches(k, keys.story):
+		m.toStory()
 	case key.Matches(k, keys.reclaim):
 		m.stepEvent(by, "reclaim", timeline.Reclaimed)
 	case key.Matches(k, keys.decision):
@@ -73,7 +86,19 @@ func (m *Model) jump(k tea.KeyMsg) {
 		m.play.seek(m.play.shown().to)
 	case key.Matches(k, keys.back):
 	default:
-		m.prompt.note = "after g or G comes o, r or d"
+		m.prompt.note = "after g or G comes o, r, n, d or s"
+	}
+}
+
+// toStory goes to the story and selects what it is about.
+func (m *Model) toStory() {
+	if m.prompt.note = m.play.toStory(); m.prompt.note != "" {
+		return
+	}
+	line := m.play.shown().Timeline
+	if i, ok := line.NextEvent(m.play.story.at-1, timeline.OutageBegan, timeline.Reclaimed); ok {
+		e := line.Event(i)
+		m.selection.follow(&m.play.shown().inventory, &e)
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	nothing question = iota
 	forMoment
 	forFilter
+	forRuns
 )
 
 // A prompt is the last line of the screen: what is being typed, or what the last
@@ -26,6 +27,9 @@ type prompt struct {
 	before string // the answer that stood before the question
 
 	note string
+
+	// greeted says that the viewer has done something, and needs no greeting.
+	greeted bool
 }
 
 func newPrompt() prompt {
@@ -58,13 +62,19 @@ func (p *prompt) answer(k tea.KeyMsg) (text string, done bool) {
 	return p.input.Value(), false
 }
 
-// draw shows what is typed for the pane with the focus, what there is to say, or keys.
-func (p *prompt) draw(c draw.Canvas, pane Pane) {
+// draw shows what is typed for the pane with the focus, what there is to say, or keys:
+// those of the list where it is on the screen.
+func (p *prompt) draw(c draw.Canvas, pane Pane, listed bool) {
 	switch {
 	case p.asked != nothing:
 		p.drawAnswer(c, pane)
 	case p.note != "":
 		c.Text(0, 0, " "+draw.Cut(p.note, max(c.Width()-1, 0)), draw.Style{Ink: draw.Accent, Attr: draw.Bold})
+	case listed:
+		listHints.Draw(c)
+	case !p.greeted:
+		x := c.Text(0, 0, " New here? ", draw.Style{Ink: draw.Accent, Attr: draw.Reverse | draw.Bold})
+		greeting.Draw(c.Sub(x, 0, max(c.Width()-x, 0), 1))
 	default:
 		hints.Draw(c)
 	}
@@ -74,6 +84,9 @@ func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
 	label, example := " go to: ", "wed 14:00, +36h, 2026-01-07"
 	if p.asked == forFilter {
 		label, example = " filter "+strings.ToLower(pane.String())+": ", filterHint(pane)
+	}
+	if p.asked == forRuns {
+		label, example = " filter runs: ", "scenario, policy, seed=7"
 	}
 	x := c.Text(0, 0, label, draw.Style{Ink: draw.Accent, Attr: draw.Bold})
 	text := []rune(p.input.Value())
@@ -104,6 +117,10 @@ func filterHint(p Pane) string {
 	}
 	return "name"
 }
+
+// greeting are the keys to begin with, shown until the first one is pressed.
+var greeting = draw.Hints{{Keys: "→", What: "next event"}, {Keys: "g o", What: "next outage"}, {Keys: "tab", What: "other policy"}, {Keys: "?", What: "all keys"},
+	{Keys: "enter", What: "why"}, {Keys: "g s", What: "the story"}, {Keys: "space", What: "pause, play"}, {Keys: "b", What: "side by side"}}
 
 // hints are the keys of the last line; those at its end go first where it is short.
 var hints = draw.Hints{{Keys: "space", What: "play"}, {Keys: "?", What: "help"}, {Keys: "q", What: "quit"}, {Keys: "←→", What: "event"}, {Keys: "g", What: "jump"},

@@ -18,6 +18,9 @@ func TestAnyKeys(t *testing.T) {
 		}
 		w, h := rapid.IntRange(0, 260).Draw(t, "w"), rapid.IntRange(0, 85).Draw(t, "h")
 		v := sit(t, w, h)
+		if rapid.Bool().Draw(t, "listed") {
+			v.send(Listed{Rows: listed, Choose: func(int) {}})
+		}
 		for range rapid.IntRange(1, 15).Draw(t, "n") {
 			switch rapid.IntRange(0, 9).Draw(t, "what") {
 			case 0:
@@ -47,5 +50,5 @@ const raceVisits = 15
 
 // anyKeys are those that random visits press: all there are, and texts to type.
 var anyKeys = []string{"space", "+", "-", "left", "right", "[", "]", "shift+left", "shift+right", "h", "l", "H", "L", "0", "$", "home", "end",
-	"t", ":", "g", "G", "o", "r", "d", "tab", "b", "1", "2", "3", "4", "5", "6", "shift+tab", "z", "up", "down", "k", "j", ".", ",", "pgup", "pgdown",
+	"t", ":", "g", "G", "o", "r", "d", "n", "N", "s", "tab", "b", "1", "2", "3", "4", "5", "6", "shift+tab", "z", "up", "down", "k", "j", ".", ",", "pgup", "pgdown",
 	"enter", "esc", "/", "?", "backspace", "wed 14:00", "+36h", "-2d", "spot", "general-1", "no such thing", "äöü漢字é"}

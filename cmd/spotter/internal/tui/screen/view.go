@@ -27,11 +27,18 @@ func (m *Model) draw(c draw.Canvas) {
 		return
 	}
 	l := m.layout()
-	(&header{&m.play, m.title}).draw(on(c, l.header))
-	m.prompt.draw(on(c, l.footer), m.port.pane)
-	if m.play.shown() == nil {
+	before := "loading…"
+	if m.list.open {
+		before = "choose a run: it is simulated again, in its weather"
+	}
+	(&header{&m.play, m.title, before}).draw(on(c, l.header))
+	m.prompt.draw(on(c, l.footer), m.port.pane, m.list.open)
+	if m.list.open {
+		m.list.draw(on(c, m.port.page()))
+	} else if m.play.shown() == nil {
 		draw.Message{Title: "loading " + m.title, Text: "reading prices and preparing the scenario"}.Draw(on(c, l.body))
 	} else {
+		drawStory(on(c, l.story), m.play.storyLine())
 		drawTabs(on(c, l.tabs), m.port.pane)
 		for i := range l.areas {
 			m.drawPane(c, &l.areas[i])
@@ -47,10 +54,18 @@ func (m *Model) draw(c draw.Canvas) {
 }
 
 // layout is where everything stands now.
-func (m *Model) layout() layout { return m.port.layout(m.play.shown()) }
+func (m *Model) layout() layout { return m.port.layout(m.play.shown(), m.play.storyLine() != "") }
 
 // on returns the part of c at r.
 func on(c draw.Canvas, r rect) draw.Canvas { return c.Sub(r.x, r.y, r.w, r.h) }
+
+// drawStory says in one line what there is to see.
+func drawStory(c draw.Canvas, text string) {
+	if c.Height() > 0 {
+		at := c.Text(0, 0, " story ", draw.Style{Ink: draw.Accent, Attr: draw.Bold | draw.Reverse}) + 1
+		c.Text(at, 0, draw.Cut(text, max(c.Width()-at, 0)), draw.Style{Ink: draw.Title})
+	}
+}
 
 // drawTabs names the panes of which only one is shown.
 func drawTabs(c draw.Canvas, shown Pane) {

@@ -1,0 +1,172 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/screen"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// readResults reads path where it is a file that eval wrote as JSON, known by its
+// schema_version; nil where it is something else, such as a scenario.
+func readResults(path string) (*format.Results, error) {
+	if filepath.Ext(path) != ".json" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil // it is said when it is read as a scenario
+	}
+	var head struct {
+		Version *json.RawMessage `json:"schema_version"`
+	}
+	if json.Unmarshal(text, &head) != nil || head.Version == nil {
+		return nil, nil
+	}
+	out, err := format.ReadResults(bytes.NewReader(text))
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it anew with `spotter eval --out "+filepath.Base(path)+"`")
+	}
+	return out, nil
+}
+
+// A replayer does runs of a results file again, one at a time.
+type replayer struct {
+	*tuiFlags
+	results *format.Results
+	send    func(any)
+}
+
+// results returns what lists the runs of a results file and plays the one chosen.
+func (f *tuiFlags) results(path string, r *format.Results) (string, func(context.Context, func(any)), error) {
+	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "run"}, f.Flags.Changed) {
+		return "", nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", path), "leave the flags out")
+	}
+	rows := make([]screen.Listing, len(r.Runs))
+	for i := range r.Runs {
+		x := &r.Runs[i]
+		from, err := input.ParseTime(x.From)
+		if err != nil {
+			return "", nil, cli.Invalid(fmt.Errorf("%s: cases: from: %w", path, err), "write it anew with `spotter eval --out`")
+		}
+		rows[i] = screen.Listing{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: from, Savings: x.Savings, Share: x.Share, Failed: x.Err != "",
+			OutageMinutes: x.OutageMinutes, Incidents: x.Incidents, Longest: x.Longest}
+	}
+	play := func(ctx context.Context, send func(any)) {
+		chosen := make(chan int, 1)
+		choose := func(row int) { // only the last choice counts
+			select {
+			case <-chosen:
+			default:
+			}
+			chosen <- row
+		}
+		send(screen.Listed{Rows: rows, Choose: choose})
+		replayer{f, r, send}.play(ctx, chosen)
+	}
+	return filepath.Base(path), play, nil
+}
+
+// play does the runs that are chosen; another choice ends the one before.
+func (p replayer) play(ctx context.Context, chosen <-chan int) {
+	var one sync.WaitGroup
+	stop := func() {}
+	for {
+		select {
+		case <-ctx.Done():
+			stop()
+			one.Wait()
+			return
+		case i := <-chosen:
+			stop()
+			one.Wait()
+			var of context.Context
+			of, stop = context.WithCancel(ctx)
+			one.Go(func() { p.again(of, i) })
+		}
+	}
+}
+
+// again does run i again, and beside it the one it is compared with.
+func (p replayer) again(ctx context.Context, i int) {
+	x := &p.results.Runs[i]
+	f, err := p.flagsOf(x)
+	if err != nil {
+		p.send(screen.Unopened{Err: err})
+		return
+	}
+	sc, err := input.LoadScenario(ctx, x.Scenario)
+	if err != nil {
+		p.send(screen.Unopened{Err: err})
+		return
+	}
+	specs := []string{x.Policy}
+	if other := p.beside(x); other != "" {
+		specs = append(specs, other)
+	}
+	var opened *screen.Opened
+	f.play(ctx, func(msg any) {
+		switch msg := msg.(type) {
+		case screen.Opened:
+			opened, msg.Title = &msg, x.Scenario
+			p.send(msg)
+		case screen.Failed:
+			p.send(screen.Unopened(msg))
+		default:
+			p.send(msg)
+		}
+	}, sc, x.Scenario, specs)
+	p.warnings = append(p.warnings, f.warnings...)
+	if opened == nil || ctx.Err() != nil {
+		return
+	}
+	if r, err, _ := opened.Runs[0].Timeline.Ended(); err == nil && r != nil && x.Hash != "" && hex.EncodeToString(r.Hash[:]) != x.Hash {
+		differs := fmt.Sprintf("%s, seed %d, %s is not the run of the file: another version of spotter or of the scenario made it", x.Scenario, x.Seed, x.Policy)
+		p.warnings = append(p.warnings, differs)
+		p.send(screen.Noted(differs))
+	}
+}
+
+// flagsOf returns the flags that give a run its prices and its weather.
+func (p replayer) flagsOf(x *format.ResultRun) (*tuiFlags, error) {
+	f := &tuiFlags{seed: x.Seed, atStory: true}
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.Register(flags)
+	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}} {
+		if err := flags.Set(one[0], one[1]); err != nil {
+			return nil, cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
+		}
+	}
+	return f, nil
+}
+
+// beside is the policy to show next to that of a run: the one that the results compare
+// with, or the one that saves most where it is that; empty without one.
+func (p replayer) beside(x *format.ResultRun) string {
+	best, most := "", policy.Money(0)
+	for i := range p.results.Runs {
+		y := &p.results.Runs[i]
+		switch {
+		case y.Scenario != x.Scenario || y.From != x.From || y.Seed != x.Seed || y.Policy == x.Policy || y.Err != "":
+		case y.Policy == p.results.Baseline:
+			return y.Policy
+		case y.Policy != eval.OnDemand && (best == "" || y.Savings > most):
+			best, most = y.Policy, y.Savings
+		}
+	}
+	return best
+}
