@@ -76,9 +76,12 @@ type Result struct {
 	Weather, Hash [32]byte
 
 	// Samples are what the run had come to at each multiple of Config.Sample after
-	// the begin of the window, and at its end. Taken are its reclaims in order, one
-	// for each that Reclaims counts. Both are empty where Config.Sample is 0.
+	// the begin of the window, and at its end. Held has the markets of the nodes
+	// at these instants, an entry wherever their number differs from that of the
+	// sample before. Taken are the reclaims in order, one for each that Reclaims
+	// counts. All are empty where Config.Sample is 0.
 	Samples []Sample
+	Held    []Held
 	Taken   []Taken
 
 	// Warnings are faults that did not stop the run, each kind once.

@@ -116,6 +116,13 @@ type Taken struct {
 	Market policy.MarketID
 }
 
+// A Held is how many initialized nodes of a market there are from the sample at At on.
+type Held struct {
+	At     policy.Time
+	Market policy.MarketID
+	Nodes  int64
+}
+
 // A watch reports to the observer of a run what happens, and takes the samples.
 type watch struct {
 	*environment
@@ -133,6 +140,10 @@ type watch struct {
 
 	// sampleAt is when the next sample is due.
 	sampleAt policy.Time
+
+	// heldNow and heldBefore are the initialized nodes by market at the last sample
+	// and at the one before.
+	heldNow, heldBefore []int64
 }
 
 // samplesMax keeps a slip in Config.Sample from filling the memory.
@@ -171,7 +182,7 @@ func (wt *watch) passInstant() {
 	}
 	if wt.cfg.Sample > 0 {
 		for ; wt.sampleAt < next; wt.sampleAt = wt.sampleAt.Add(wt.cfg.Sample) {
-			wt.result.Samples = append(wt.result.Samples, wt.sample(wt.sampleAt))
+			wt.takeSample(wt.sampleAt)
 		}
 	}
 	wt.report(next)
@@ -189,9 +200,29 @@ func (wt *watch) report(next policy.Time) {
 func (wt *watch) passEnd() {
 	wt.q.Now = wt.window.To
 	if wt.cfg.Sample > 0 {
-		wt.result.Samples = append(wt.result.Samples, wt.sample(wt.window.To))
+		wt.takeSample(wt.window.To)
 	}
 	wt.report(wt.window.To)
+}
+
+// takeSample adds what the run has come to at an instant to the result.
+func (wt *watch) takeSample(at policy.Time) {
+	wt.result.Samples = append(wt.result.Samples, wt.sample(at))
+	if wt.heldNow == nil {
+		wt.heldNow, wt.heldBefore = make([]int64, len(wt.scenario.Markets)), make([]int64, len(wt.scenario.Markets))
+	}
+	wt.heldNow, wt.heldBefore = wt.heldBefore, wt.heldNow
+	clear(wt.heldNow)
+	for i := range wt.nodes.state {
+		if wt.nodes.state[i].held {
+			wt.heldNow[wt.nodes.all[i].Market]++
+		}
+	}
+	for m, n := range wt.heldNow {
+		if n != wt.heldBefore[m] {
+			wt.result.Held = append(wt.result.Held, Held{At: at, Market: policy.MarketID(m), Nodes: n})
+		}
+	}
 }
 
 // sample returns what the run has come to at an instant before which nothing

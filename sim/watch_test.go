@@ -112,10 +112,41 @@ func playWatched(t *testing.T, cfg Config, spec string) *Result {
 	if len(plain.Samples) != 0 || len(plain.Taken) != 0 {
 		t.Errorf("%d samples and %d reclaims were kept unasked", len(plain.Samples), len(plain.Taken))
 	}
+	if len(plain.Held) != 0 {
+		t.Errorf("%d numbers of nodes were kept unasked", len(plain.Held))
+	}
+	if err := heldAddsUp(res); err != nil {
+		t.Error(err)
+	}
 	if int64(len(res.Taken)) != res.Reclaims {
 		t.Errorf("%d reclaims are kept of %d", len(res.Taken), res.Reclaims)
 	}
 	return res
+}
+
+// heldAddsUp reports whether the nodes by market are at each sample as many as it has.
+func heldAddsUp(res *Result) error {
+	by, next := map[policy.MarketID]int64{}, 0
+	for _, s := range res.Samples {
+		sum := int64(0)
+		for ; next < len(res.Held) && res.Held[next].At <= s.At; next++ {
+			x := res.Held[next]
+			if by[x.Market] == x.Nodes {
+				return fmt.Errorf("%+v says what was so before", x)
+			}
+			by[x.Market] = x.Nodes
+		}
+		for _, n := range by {
+			sum += n
+		}
+		if sum != s.Nodes {
+			return fmt.Errorf("at %v there are %d nodes by market, and %d in all", s.At, sum, s.Nodes)
+		}
+	}
+	if next == 0 || next < len(res.Held) {
+		return fmt.Errorf("%d of %d numbers of nodes stand at a sample", next, len(res.Held))
+	}
+	return nil
 }
 
 // TestWatch plays scenarios of every kind that bills or fails in a way of its own.

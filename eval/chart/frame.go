@@ -144,8 +144,8 @@ func (f *Frame) bound(p *plot.Plot) error {
 	return nil
 }
 
-// draw paints title, legend, plot and note onto c.
-func (f *Frame) draw(c draw.Canvas, keys []key, p *plot.Plot) {
+// draw paints title, legend, plot and note onto c, and returns where the data lie.
+func (f *Frame) draw(c draw.Canvas, keys []key, p *plot.Plot) vg.Rectangle {
 	colours := f.Theme.palette()
 	c.SetColor(colours.paper)
 	c.Fill(c.Rectangle.Path())
@@ -169,7 +169,9 @@ func (f *Frame) draw(c draw.Canvas, keys []key, p *plot.Plot) {
 		}
 		c.Min.Y += 4
 	}
-	p.Draw(draw.Crop(f.labels(c), 0, -8, 0, -4))
+	c = draw.Crop(f.labels(c), 0, -8, 0, -4)
+	p.Draw(c)
+	return p.DataCanvas(c).Rectangle
 }
 
 // labels paints what the axes measure, that of y level above it, where it is

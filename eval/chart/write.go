@@ -69,17 +69,24 @@ func Write(w io.Writer, format Format, p Picture) error {
 		return err
 	}
 	c := vgsvg.New(width, height)
-	f.draw(draw.New(c), keys, drawn)
+	area := f.draw(draw.New(c), keys, drawn)
 	var b bytes.Buffer
 	if _, err := c.WriteTo(&b); err != nil {
 		return err
 	}
-	return f.svg(w, b.Bytes(), width, height)
+	scale := ""
+	if f.Theme == Page {
+		scale = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, float64(area.Min.X), float64(area.Max.X), float64(height-area.Min.Y), float64(height-area.Max.Y),
+			drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max)
+	}
+	return f.svg(w, b.Bytes(), scale, width, height)
 }
 
 // svg writes a drawing under a head of its own: with title and description,
-// sized in pixels, and with names of typefaces that are found everywhere.
-func (f *Frame) svg(w io.Writer, drawing []byte, width, height vg.Length) error {
+// sized in pixels, and with names of typefaces that are found everywhere. In a page
+// it has a scale too, from which scripts read values: the pixels of the left, right,
+// lower and upper end of the axes, and the values there.
+func (f *Frame) svg(w io.Writer, drawing []byte, scale string, width, height vg.Length) error {
 	_, body, ok := bytes.Cut(drawing, []byte("xlink\">\n"))
 	if !ok {
 		return fmt.Errorf("chart %q: the drawing has no head", f.Title)
@@ -97,7 +104,7 @@ func (f *Frame) svg(w io.Writer, drawing []byte, width, height vg.Length) error 
 	if f.ID != "" {
 		id := html.EscapeString(f.ID)
 		title, desc = `<title id="`+id+`-t">`, `<desc id="`+id+`-d">`
-		labels = ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
+		labels = scale + ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
 	}
 	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
 %s%s</title>

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
@@ -43,7 +44,7 @@ func across(r *eval.Report) *table {
 
 // worstOutages has the worst outage of each policy over several scenarios with the
 // command that repeats it.
-func worstOutages(r *eval.Report) *table {
+func worstOutages(r *eval.Report, l *weekList) *table {
 	t := &table{
 		Caption: "Worst outage of each policy over " + plural(len(r.Groups), "scenario"),
 		Note:    "The run with the most outage minutes. The worst runs of each scenario, measured to the baseline, stand there.",
@@ -51,7 +52,7 @@ func worstOutages(r *eval.Report) *table {
 	}
 	for _, x := range r.Across() {
 		if x.WorstOutage >= 0 {
-			t.Rows = append(t.Rows, worstRow(r, x.WorstOutage))
+			t.Rows = append(t.Rows, worstRow(r, x.WorstOutage, l))
 		}
 	}
 	return t
@@ -74,30 +75,88 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 	}
 	x := &all[p]
 	first := fmt.Sprintf("%d of %d", x.First, x.Of)
-	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s scenarios", x.Policy, keepingWords(all), first)
-	out := []card{{"Scenarios in which " + x.Policy + " saves most", first, ""}}
+	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s scenarios, %s", x.Policy, keepingWords(all), first, monthWords(r, p))
+	run := &r.Runs[x.WorstOutage]
+	out := monthCards(r, p)
+	if most := run.Value("outage_minutes").V; run.Result.Incidents == 0 {
+		lead += "; it has no outage in any run."
+		out = append(out, card{"Worst outage", "0", "minutes"})
+	} else {
+		lead += fmt.Sprintf("; its worst run has %s (%s, seed %d).", plural(int(most), "outage minute"), run.Scenario, run.Seed)
+		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
+	}
+	found := []string{lead}
 	if x.Behind >= 0 && x.Shortfall > 0 {
 		g := &r.Groups[x.Behind]
 		behind := r.Config.Policies[r.Best(g)] + " in " + g.Scenario
-		lead += fmt.Sprintf(", and at worst %s points of the on-demand bill less than %s", fixed(x.Shortfall, 1), behind)
+		found = append(found, fmt.Sprintf("At worst it saves %s points of the on-demand bill less than %s.", fixed(x.Shortfall, 1), behind))
 		out = append(out, card{"Worst shortfall", fixed(x.Shortfall, 1) + " points", "behind " + behind})
 	}
-	found := []string{lead + "."}
 	if x.Policy != r.Config.Baseline {
 		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d scenarios.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
-	}
-	run := &r.Runs[x.WorstOutage]
-	if most := run.Value("outage_minutes").V; run.Result.Incidents == 0 {
-		found = append(found, "It has no outage in any run.")
-		out = append(out, card{"Worst outage", "0", "minutes"})
-	} else {
-		found = append(found, fmt.Sprintf("Its worst run has %s, in %s with seed %d.", plural(int(most), "outage minute"), run.Scenario, run.Seed))
-		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
 	}
 	if x.Marked > 0 {
 		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", plural(x.Marked, "scenario")))
 	}
 	return found, append(out, gateCards(r)...)
+}
+
+// scenariosNamed is how many scenarios a summary has figures of, one by one.
+const scenariosNamed = 3
+
+// monthly returns the scenarios in which policy p has a result, and what it saves in
+// each in dollars a month.
+func monthly(r *eval.Report, p int) (names []string, month []float64) {
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if x := &g.Policies[p]; x.Summary("net_savings_usd").N > 0 {
+			names, month = append(names, g.Scenario), append(month, perMonth(r, g, x))
+		}
+	}
+	return names, month
+}
+
+// monthWords says what policy p saves a month: in each scenario where these are few,
+// else from the least to the most. It is never a sum.
+func monthWords(r *eval.Report, p int) string {
+	names, month := monthly(r, p)
+	if len(names) > scenariosNamed {
+		least, most := 0, 0
+		for i := range month {
+			if month[i] < month[least] {
+				least = i
+			}
+			if month[i] > month[most] {
+				most = i
+			}
+		}
+		return fmt.Sprintf("between %s a month (%s) and %s (%s)", dollars(month[least]), names[least], dollars(month[most]), names[most])
+	}
+	var b strings.Builder
+	for i := range names {
+		switch {
+		case i == 0:
+			fmt.Fprintf(&b, "%s a month in %s", dollars(month[i]), names[i])
+		case i == len(names)-1:
+			fmt.Fprintf(&b, " and %s in %s", dollars(month[i]), names[i])
+		default:
+			fmt.Fprintf(&b, ", %s in %s", dollars(month[i]), names[i])
+		}
+	}
+	return b.String()
+}
+
+// monthCards has what policy p saves a month in each scenario, where these are few.
+func monthCards(r *eval.Report, p int) []card {
+	names, month := monthly(r, p)
+	if len(names) > scenariosNamed {
+		return nil
+	}
+	var out []card
+	for i := range names {
+		out = append(out, card{names[i], dollars(month[i]), "saved a month by " + r.Config.Policies[p]})
+	}
+	return out
 }
 
 // chosenAcross returns the policy that the summary over several scenarios is about:

@@ -69,7 +69,11 @@ func (m *markup) table(t *table) {
 }
 
 func (m *markup) row(cells []cell) {
-	m.addf("<tr>")
+	if w := cells[0].Week; w > 0 {
+		m.addf(`<tr data-week="%d">`, w)
+	} else {
+		m.addf("<tr>")
+	}
 	for i, c := range cells {
 		if i == 0 {
 			m.addf(`<th scope="row">%s`, c.Text)
@@ -96,9 +100,19 @@ func (m *markup) figures(all []figure) {
 	for _, f := range all {
 		m.addf(`<figure>
 <figcaption><strong>%s</strong> <span class="note">%s</span></figcaption>
-<div class="picture">%s</div>
+<div class="picture" data-picture="%s">%s</div>
 </figure>
-`, f.Title, f.Note, f.SVG)
+`, f.Title, f.Note, f.ID, f.SVG)
 	}
 	m.addf("</div>")
+}
+
+// folded adds t under a summary that opens it, and nothing where it is nil.
+func (m *markup) folded(title, note string, t *table) {
+	if t == nil {
+		return
+	}
+	m.addf("<details>\n<summary>%s <span class=\"note\">%s</span></summary>\n<div class=\"inside\">", title, note)
+	m.table(t)
+	m.addf("</div>\n</details>\n")
 }

@@ -13,10 +13,10 @@
 
   const scenarios = [...document.querySelectorAll('#scenarios > details')];
   if (scenarios.length > 1) {
-    tools.append(button('Open all scenarios', '', b => {
+    tools.append(button('Fold all scenarios', '', b => {
       const open = !scenarios.every(d => d.open);
       scenarios.forEach(d => { d.open = open; });
-      b.textContent = open ? 'Close all scenarios' : 'Open all scenarios';
+      b.textContent = open ? 'Fold all scenarios' : 'Open all scenarios';
     }));
   }
   const root = document.documentElement;
@@ -28,7 +28,8 @@
   theme.textContent = dark() ? 'Light colours' : 'Dark colours';
   tools.append(theme);
 
-  for (const box of document.querySelectorAll('.command')) {
+  // copyable adds a button to a command.
+  const copyable = box => {
     const code = box.querySelector('code');
     box.append(button('Copy', 'Copy the command ' + code.textContent, async b => {
       try {
@@ -40,6 +41,31 @@
       }
       setTimeout(() => { b.textContent = 'Copy'; }, 2000);
     }));
+  };
+  document.querySelectorAll('.command').forEach(copyable);
+  window.report = { copyable };
+
+  // A table of many rows can be filtered by words.
+  for (const table of document.querySelectorAll('table.sortable')) {
+    const rows = [...table.tBodies[0].rows];
+    if (rows.length < 8) continue;
+    const label = document.createElement('label');
+    label.className = 'filter';
+    const input = document.createElement('input');
+    input.type = 'search';
+    const count = document.createElement('output');
+    label.append('Filter rows ', input, count);
+    table.parentElement.before(label);
+    input.addEventListener('input', () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(w => w);
+      let shown = 0;
+      for (const row of rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every(w => text.includes(w));
+        shown += !row.hidden;
+      }
+      count.textContent = words.length > 0 ? `${shown} of ${rows.length}` : '';
+    });
   }
 
   const key = cell => {

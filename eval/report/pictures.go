@@ -14,8 +14,9 @@ import (
 
 // A figure is a picture with the words below it.
 type figure struct {
-	Title, Note string
-	SVG         trusted
+	ID, Title, Note string
+	SVG             trusted
+	Hover           *hover
 }
 
 const (
@@ -35,6 +36,9 @@ type artist struct {
 	g  *eval.Group
 	id string
 
+	// weeks are the runs that can be opened.
+	weeks *weekList
+
 	// shown are the policies that lines are drawn of: all but fixed mixes, of
 	// which the best stands for the others.
 	shown []int
@@ -44,8 +48,8 @@ type artist struct {
 }
 
 // pictures draws g.
-func pictures(r *eval.Report, g *eval.Group, id string) ([]figure, error) {
-	a := &artist{r: r, g: g, id: id}
+func pictures(r *eval.Report, g *eval.Group, id string, weeks *weekList) ([]figure, error) {
+	a := &artist{r: r, g: g, id: id, weeks: weeks}
 	mixes, best, ok := r.Frontier(g)
 	for p := range r.Config.Policies {
 		if !ok || p == best || !slices.Contains(mixes, p) {
@@ -74,7 +78,7 @@ func (a *artist) frame(title, x, y string, rows int) chart.Frame {
 }
 
 // add draws p with the words below it. Detail is for those who do not see it.
-func (a *artist) add(p chart.Picture, f *chart.Frame, note string, detail []string) {
+func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, note string, detail []string) {
 	if a.err != nil {
 		return
 	}
@@ -84,7 +88,7 @@ func (a *artist) add(p chart.Picture, f *chart.Frame, note string, detail []stri
 		a.err = fmt.Errorf("drawing: %w", err)
 		return
 	}
-	a.figures = append(a.figures, figure{f.Title, note, trusted(b.String())}) // chart escapes all words
+	a.figures = append(a.figures, figure{f.ID, f.Title, note, trusted(b.String()), h}) // chart escapes all words
 }
 
 // colour is the place of the colour of policy p. Fixed mixes that are not shown
@@ -104,21 +108,22 @@ func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
 func (a *artist) scatter() {
 	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of the on-demand bill (mean)", "net savings, % of the on-demand bill (median)", 0)}
 	var detail []string
+	h := &hover{Kind: "points"}
 	mixes, best, ok := a.r.Frontier(a.g)
 	if ok {
-		pic.Series = append(pic.Series, a.frontier(mixes))
+		pic.Series = append(pic.Series, a.frontier(mixes, h))
 		detail = append(detail, fmt.Sprintf("The best fixed mix is %s.", a.r.Config.Policies[best]))
 	}
 	for p := range a.g.Policies {
 		if ok && slices.Contains(mixes, p) {
 			continue
 		}
-		c, drawn := a.cloud(p)
+		c, drawn := a.cloud(p, h)
 		if !drawn {
 			continue
 		}
 		pic.Series = append(pic.Series, c)
-		detail = append(detail, fmt.Sprintf("%s saves %s with outages of %s.", a.r.Config.Policies[p], percent(c.Y[0]), percent(c.X[0])))
+		detail = append(detail, savesWith(a.r.Config.Policies[p], &c))
 	}
 	if len(pic.Series) < 2 { // nothing to compare
 		return
@@ -127,22 +132,28 @@ func (a *artist) scatter() {
 	if ok {
 		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
 	}
-	a.add(pic, &pic.Frame, note, detail)
+	a.add(pic, &pic.Frame, h, note, detail)
+}
+
+// savesWith says where a policy lies.
+func savesWith(policy string, c *chart.Cloud) string {
+	return fmt.Sprintf("%s saves %s with outages of %s.", policy, percent(c.Y[0]), percent(c.X[0]))
 }
 
 // frontier is the fixed mixes in the order of their cost of outages.
-func (a *artist) frontier(mixes []int) chart.Cloud {
+func (a *artist) frontier(mixes []int, h *hover) chart.Cloud {
 	c := chart.Cloud{Name: "fixed mixes (frontier)", Joined: true, Colour: len(a.shown) + 1}
 	for _, p := range mixes {
-		if one, ok := a.cloud(p); ok {
+		if one, ok := a.cloud(p, h); ok {
 			c.X, c.Y = append(c.X, one.X[0]), append(c.Y, one.Y[0])
 		}
 	}
 	return c
 }
 
-// cloud is policy p with its runs around it; false without runs to compare.
-func (a *artist) cloud(p int) (chart.Cloud, bool) {
+// cloud is policy p with its runs around it; false without runs to compare. H learns
+// of both.
+func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	x := &a.g.Policies[p]
 	saved, cost, bill := x.Summary("net_savings_pct"), x.Summary("outage_cost_usd"), x.Summary("on_demand_bill_usd")
 	if saved.N == 0 || bill.Mean <= 0 {
@@ -152,12 +163,17 @@ func (a *artist) cloud(p int) (chart.Cloud, bool) {
 	if i := saved.MedianInterval; i != nil {
 		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
 	}
+	h.Marks = append(h.Marks, hoverMark{x: c.X[0], y: c.Y[0], text: savesWith(a.r.Config.Policies[p], &c)})
 	runs := runsOf(a.r, a.g, p)
 	for k := range min(len(runs), dotsMax) {
-		run := &a.r.Runs[runs[k*len(runs)/min(len(runs), dotsMax)]]
+		i := runs[k*len(runs)/min(len(runs), dotsMax)]
+		run := &a.r.Runs[i]
 		y, cost, bill := run.Value("net_savings_pct"), run.Value("outage_cost_usd"), run.Value("on_demand_bill_usd")
 		if y.Known && bill.Known && bill.V > 0 {
 			c.SmallX, c.SmallY = append(c.SmallX, cost.V/bill.V*100), append(c.SmallY, y.V)
+			if w := a.weeks.of(i); w > 0 {
+				h.Marks = append(h.Marks, hoverMark{x: cost.V / bill.V * 100, y: y.V, week: w})
+			}
 		}
 	}
 	return c, true
@@ -168,6 +184,7 @@ func (a *artist) distribution() {
 	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", "net savings, % of the on-demand bill", "", len(a.g.Policies))}
 	thinned := false
 	var detail []string
+	h := &hover{Kind: "rows"}
 	for p := range a.g.Policies {
 		x := &a.g.Policies[p]
 		s := x.Summary("net_savings_pct")
@@ -188,11 +205,12 @@ func (a *artist) distribution() {
 	if len(pic.Rows) == 0 {
 		return
 	}
+	h.rows(detail)
 	note := "A dot is a run, the box holds the middle half of them, the bar in it is the median, and lines reach to the least and the greatest."
 	if thinned {
 		note += fmt.Sprintf(" Of a policy's runs %d are drawn, evenly over their order.", dotsMax)
 	}
-	a.add(pic, &pic.Frame, note, detail)
+	a.add(pic, &pic.Frame, h, note, detail)
 }
 
 // axis returns the axis over the time of a window and what an hour is on it.
@@ -220,9 +238,14 @@ func (a *artist) spotShare() {
 // course draws a figure over time for each policy that lines are drawn of.
 func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float64, bool), ends string, format func(float64) string, note string) {
 	label, scale := a.axis()
+	h := &hover{Kind: "lines", Unit: "$", Time: "hour"}
+	if scale > 1 {
+		h.Time = "day"
+	}
 	pic := &chart.Lines{Frame: a.frame(title, label, y, 0), Distinct: true}
 	if shares {
 		pic.Y.From, pic.Y.To, pic.Y.Percent = 0, 1, true
+		h.Unit = "%"
 	}
 	var detail []string
 	for _, p := range a.shown {
@@ -234,6 +257,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 			c.x[i] /= scale
 		}
 		pic.Series = append(pic.Series, chart.Line{Name: a.name(p), Colour: a.colour(p), X: c.x, Y: c.y})
+		h.Series = append(h.Series, a.name(p))
 		detail = append(detail, fmt.Sprintf("%s %s %s.", a.r.Config.Policies[p], ends, format(c.y[len(c.y)-1])))
 	}
 	if len(pic.Series) == 0 {
@@ -242,7 +266,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 	if len(a.shown) < len(a.r.Config.Policies) {
 		note += " Of the fixed mixes only the best is shown."
 	}
-	a.add(pic, &pic.Frame, note, detail)
+	a.add(pic, &pic.Frame, h, note, detail)
 }
 
 // parts shows what the cost of each policy consists of.
@@ -271,7 +295,9 @@ func (a *artist) parts() {
 	if len(pic.Classes) == 0 {
 		return
 	}
-	a.add(pic, &pic.Frame, "The shorter the bar, the less it all costs.", detail)
+	h := &hover{Kind: "rows"}
+	h.rows(detail)
+	a.add(pic, &pic.Frame, h, "The shorter the bar, the less it all costs.", detail)
 }
 
 // reclaims shows where and when the provider took nodes.
@@ -291,6 +317,7 @@ func (a *artist) reclaims() {
 		detail = append(detail, fmt.Sprintf("%s: %s.", name, plural(sum, "node")))
 	}
 	hours := (m.edges[1] - m.edges[0]) / 3600
-	a.add(pic, &pic.Frame, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
+	h := &hover{Kind: "grid", Names: m.rows, Edges: m.edges, Cells: m.values}
+	a.add(pic, &pic.Frame, h, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
 		hours, plural(m.total, "node"), plural(m.runs, "run")), detail)
 }

@@ -7,19 +7,26 @@ func (p *page) render() *markup {
 	p.contents(m)
 	m.addf("<main>\n")
 	p.outcome(m)
+	p.policies(m)
 	p.warnings(m)
 	m.addf("\n")
 	section(m, "gates", "Gates", p.Gates)
 	section(m, "builds", "The other build", p.Builds)
-	p.policies(m)
 	p.scenarios(m)
 	p.worst(m)
 	p.assumptions(m)
 	p.definitions(m)
+	p.foot(m)
+	return m
+}
+
+// foot ends the page.
+func (p *page) foot(m *markup) {
 	m.addf("</main>\n<footer><p>Made by Spotter")
 	m.some(" %s", p.Version)
-	m.addf(". Equal inputs give an equal page, to the byte.</p></footer>\n<script>%s</script>\n</body>\n</html>\n", p.Script)
-	return m
+	m.addf(". Equal inputs give an equal page, to the byte.</p></footer>\n")
+	p.data(m)
+	m.addf("<script>%s</script>\n</body>\n</html>\n", p.Script)
 }
 
 func (p *page) head(m *markup) {
@@ -48,6 +55,7 @@ func (p *page) contents(m *markup) {
 	m.addf(`<nav aria-label="Parts of the report">
 <ul>
 <li><a href="#verdict">Verdict</a></li>
+<li><a href="#policies">Who wins where</a></li>
 `)
 	if len(p.Warnings) > 0 {
 		m.addf(`<li><a href="#warnings">Warnings</a></li>`)
@@ -61,7 +69,6 @@ func (p *page) contents(m *markup) {
 		m.addf(`<li><a href="#builds">The other build</a></li>`)
 	}
 	m.addf(`
-<li><a href="#policies">Policies</a></li>
 <li><a href="#scenarios">%s</a></li>
 <li><a href="#worst">Worst runs</a></li>
 <li><a href="#assumptions">Assumptions</a></li>
@@ -96,6 +103,9 @@ func (p *page) outcome(m *markup) {
 			m.addf(` class="lead"`)
 		}
 		m.addf(">%s</p>\n", s)
+	}
+	if n := len(p.Warnings); n > 0 {
+		m.addf("<p><a href=\"#warnings\">%s before you rely on this</a></p>\n", plural(n, "warning"))
 	}
 	if len(p.Summary.Cards) > 0 {
 		m.addf("<dl class=\"cards\">\n")
@@ -136,17 +146,13 @@ func section(m *markup, id, title string, t *table) {
 }
 
 func (p *page) policies(m *markup) {
-	m.addf("<section id=\"policies\" aria-labelledby=\"policies-h\">\n<h2 id=\"policies-h\">Policies</h2>\n")
+	m.addf("<section id=\"policies\" aria-labelledby=\"policies-h\">\n<h2 id=\"policies-h\">Who wins where</h2>\n")
+	m.table(p.Matrix)
 	m.table(p.Compared)
 	m.addf("\n")
 	m.some(`<p class="note">%s</p>`, p.Oracle)
 	m.addf("\n")
 	m.table(p.Across)
-	m.addf("\n")
-	if p.Matrix != nil {
-		m.addf("<h3>Policies by scenario</h3>\n")
-		m.table(p.Matrix)
-	}
 	m.addf("\n</section>\n")
 }
 
@@ -159,11 +165,7 @@ func (p *page) scenarios(m *markup) {
 }
 
 func (w *scenario) render(m *markup) {
-	m.addf(`<details id="%s"`, w.ID)
-	if w.Open {
-		m.addf(` open=""`)
-	}
-	m.addf(">\n<summary><h3>%s</h3> <span class=\"note\">%s", w.Name, w.Span)
+	m.addf("<details id=\"%s\" open=\"\">\n<summary><h3>%s</h3> <span class=\"note\">%s", w.ID, w.Name, w.Span)
 	m.some(" · %s", w.Best)
 	m.addf("</span></summary>\n<div class=\"inside\">\n")
 	m.table(w.Compared)
@@ -172,16 +174,10 @@ func (w *scenario) render(m *markup) {
 	m.addf("\n")
 	m.figures(w.Figures)
 	m.addf("\n")
+	m.folded("Runs", "click one to see its week", w.Runs)
 	m.table(w.Windows)
 	m.addf("\n")
-	if w.Workloads != nil {
-		m.addf(`<details>
-<summary>Workloads <span class="note">what became of each under each policy</span></summary>
-<div class="inside">`)
-		m.table(w.Workloads)
-		m.addf("</div>\n</details>")
-	}
-	m.addf("\n")
+	m.folded("Workloads", "what became of each under each policy", w.Workloads)
 	m.table(w.Worst)
 	m.addf("\n")
 	m.table(w.Outages)

@@ -17,7 +17,16 @@ import (
 var pageCSS string
 
 //go:embed page.js
-var pageJS string
+var tablesJS string
+
+//go:embed hover.js
+var hoverJS string
+
+//go:embed week.js
+var weekJS string
+
+// pageJS is the script of a page.
+var pageJS = tablesJS + hoverJS + weekJS
 
 // A page is what is shown, in words.
 type page struct {
@@ -50,17 +59,19 @@ type page struct {
 	Notes                  []string
 	Definitions            []definition
 	Version                string
+
+	// Weeks are the runs that can be opened.
+	Weeks *weekList
 }
 
 // A scenario is the part of the page about one scenario.
 type scenario struct {
 	ID, Name, Span, Best string
-	Open                 bool
 	Compared             *table
 	Oracle               string
 	Windows              *table
 	Figures              []figure
-	Workloads            *table
+	Workloads, Runs      *table
 	Worst, Outages       *table
 }
 
@@ -77,24 +88,27 @@ func Write(w io.Writer, r *eval.Report) error {
 }
 
 func newPage(r *eval.Report) (*page, error) {
-	hash := sha256.Sum256([]byte(pageJS))
+	weeks, err := newWeeks(r)
+	if err != nil {
+		return nil, err
+	}
 	p := &page{
 		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
 		Style: style(), Script: trusted(pageJS),
-		Policy:  "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'",
+		Policy: contentPolicy(), Weeks: weeks,
 		Summary: newSummary(r), Warnings: warnings(r), Gates: gates(r), Builds: builds(r),
 		Traces: traces(r), Windows: casesTable(r), Model: model(),
 		Settings: settings(r), Notes: format.Notes(r), Definitions: definitions(), Version: r.Config.Version,
 	}
 	if len(r.Groups) > 1 {
-		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r)
+		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r, weeks)
 	} else {
 		only := &r.Groups[0]
 		p.Compared, p.Oracle = comparison(r, only), format.OracleLine(r, only)
-		p.Worst, p.Outages = worst(r, only), outages(r, only)
+		p.Worst, p.Outages = worst(r, only, weeks), outages(r, only)
 	}
 	for i := range r.Groups {
-		x, err := newScenario(r, &r.Groups[i], i, len(r.Groups) == 1)
+		x, err := newScenario(r, &r.Groups[i], i, weeks)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Groups[i].Scenario, err)
 		}
@@ -105,24 +119,30 @@ func newPage(r *eval.Report) (*page, error) {
 
 // newScenario makes the part about g. What stands above it where there is but one
 // scenario is not repeated.
-func newScenario(r *eval.Report, g *eval.Group, i int, only bool) (scenario, error) {
+func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 	x := scenario{
-		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario, Open: only,
+		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario,
 		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
-		Windows: windows(r, g), Workloads: workloads(g),
+		Windows: windows(r, g), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
 		x.Best = fmt.Sprintf("%s saves most, %s", g.Policies[best].Policy, percent(g.Policies[best].Summary("net_savings_pct").Median))
 	}
-	if !only {
+	if len(r.Groups) > 1 {
 		x.Compared, x.Oracle = comparison(r, g), format.OracleLine(r, g)
-		x.Worst, x.Outages = worst(r, g), outages(r, g)
+		x.Worst, x.Outages = worst(r, g, weeks), outages(r, g)
 	}
 	var err error
-	x.Figures, err = pictures(r, g, x.ID)
+	x.Figures, err = pictures(r, g, x.ID, weeks)
 	return x, err
+}
+
+// contentPolicy lets a page load its own style and script, and nothing from anywhere.
+func contentPolicy() string {
+	hash := sha256.Sum256([]byte(pageJS))
+	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'; base-uri 'none'; form-action 'none'"
 }
 
 // subject names the scenarios, or counts them where they are many.

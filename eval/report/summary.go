@@ -66,11 +66,12 @@ func foundIn(r *eval.Report) ([]string, []card) {
 		return nil, nil
 	}
 	x := &g.Policies[p]
-	found := []string{savedSentence(r, g, x), outageSentence(r, x)}
+	found := append([]string{savedSentence(r, g, x)}, changeSentence(r, g, x)...)
+	found = append(found, outageSentence(r, x))
 	if x.Marked() {
 		found = append(found, "It does not do what the manifests say: "+format.ViolationWords(x)+".")
 	}
-	return found, cards(r, x)
+	return found, cards(r, g, x)
 }
 
 // fails reports whether policy p fails a gate or does not keep the manifests in
@@ -109,23 +110,40 @@ func chosen(r *eval.Report, g *eval.Group) int {
 	return base
 }
 
-// savedSentence says what p saves, against on-demand and against the baseline.
+// savedSentence says what p saves, and what its worst outage is.
 func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	s := p.Summary("net_savings_pct")
-	text := fmt.Sprintf("The policy %s saves %s of the on-demand bill in the median run", p.Policy, percent(s.Median))
+	month := perMonth(r, g, p)
+	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of the on-demand bill", p.Policy, dollars(month), percent(s.Median))
 	if s.Median < 0 {
-		text = fmt.Sprintf("The policy %s costs %s of the on-demand bill more than on-demand in the median run", p.Policy, percent(-s.Median))
+		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, dollars(-month), percent(-s.Median))
 	}
 	if p.Policy == eval.OnDemand {
 		text = "Nothing but on-demand was run, the reference that savings are measured against"
-	} else if len(g.Cases) == 1 {
-		w := r.Config.Cases[g.Cases[0]].Bound
-		text += fmt.Sprintf(" (%s of %s in %s)", dollars(p.Summary("net_savings_usd").Median), dollars(p.Summary("on_demand_bill_usd").Median), length(w.Duration))
 	}
+	out := "; it has no outage in any run."
+	if most := p.Summary("outage_minutes").Max; p.Outages.Count > 0 {
+		out = fmt.Sprintf("; its worst run has %s.", plural(int(most), "outage minute"))
+	}
+	return text + out
+}
+
+// monthHours is how many hours a month has, as providers publish prices for one.
+const monthHours = 730
+
+// perMonth returns the net savings of p in dollars a month: those of the median run,
+// for as many windows as a month has.
+func perMonth(r *eval.Report, g *eval.Group, p *eval.PolicyReport) float64 {
+	window := r.Config.Cases[g.Cases[0]].Bound.Duration
+	return p.Summary("net_savings_usd").Median * (monthHours / window.Hours())
+}
+
+// changeSentence compares p with the baseline, nothing where it is that.
+func changeSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []string {
 	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand {
-		return text + "."
+		return nil
 	}
-	return text + "; " + changeWords(r, g, p) + "."
+	return []string{sentence(changeWords(r, g, p))}
 }
 
 // changeWords compares p with the baseline.
@@ -134,10 +152,10 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if d.N == 0 {
 		return "against the baseline " + r.Config.Baseline + " nothing could be estimated"
 	}
-	text := fmt.Sprintf("that is %s points more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
+	text := fmt.Sprintf("that is %s points of the on-demand bill more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
 	switch {
 	case d.Median < 0:
-		text = fmt.Sprintf("that is %s points less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
+		text = fmt.Sprintf("that is %s points of the on-demand bill less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
 	case fixed(d.Median, 1) == "0.0":
 		text = "that is as much as the baseline " + r.Config.Baseline
 	}
@@ -198,9 +216,9 @@ func gateSentence(r *eval.Report) string {
 }
 
 // cards are the figures of the summary in large type.
-func cards(r *eval.Report, p *eval.PolicyReport) []card {
+func cards(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []card {
 	saved, delta := p.Summary("net_savings_pct"), p.Summary("net_savings_delta_pct")
-	out := []card{{"Saved by " + p.Policy, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
+	out := []card{{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of the on-demand bill", percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
 	if p.Policy != r.Config.Baseline && delta.N > 0 {
 		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
 			intervalOf(delta, func(x float64) string { return signed(x, 1) })})

@@ -29,7 +29,7 @@ var summaryCases = map[string]struct {
 }{
 	"the best that fails no gate": {
 		set:   func(*eval.Config) {},
-		state: "failed", says: []string{"The policy static:share=0.3 saves", "points more than the baseline spotvortex", "3 of 8 gates failed."},
+		state: "failed", says: []string{"The policy static:share=0.3 saves", "saves $26.28 a month in the median run, 17.7 %", "points of the on-demand bill more than the baseline spotvortex", "3 of 8 gates failed."},
 	},
 	"the best of all": {
 		set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
@@ -53,7 +53,7 @@ var summaryCases = map[string]struct {
 	},
 	"worse than on-demand": {
 		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"worse"}, nil },
-		state: "none", says: []string{"The policy worse costs 1", "more than on-demand", "points less than the baseline"},
+		state: "none", says: []string{"The policy worse costs $26.28 a month more than on-demand", "17.7 % of its bill", "points of the on-demand bill less than the baseline"},
 	},
 	"only the baseline": {
 		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"spotvortex"}, nil },
@@ -96,7 +96,7 @@ func TestChance(t *testing.T) {
 	cfg.Policies, cfg.Gates = []string{"static:share=0.3", "twin"}, nil
 	cfg.Baseline, cfg.Cases, cfg.Seeds = "static:share=0.3", cfg.Cases[:1], eval.DefaultSeeds(8)
 	spotOf["twin"] = 0.3
-	if text := strings.Join(newSummary(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "that is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
+	if text := strings.Join(newSummary(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "That is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
 		t.Errorf("two equal policies: %q", text)
 	}
 }
@@ -179,8 +179,8 @@ func TestSummaryAcross(t *testing.T) {
 	v := newSummary(r)
 	text := strings.Join(v.Sentences, " ")
 	for _, want := range []string{
-		"The policy portfolio saves the most of all that keep the manifests in 1 of 2 scenarios, and at worst 5.9 points of the on-demand bill less than spot in batch-night.",
-		"It saves more than the baseline spotvortex in the median run of 2 of 2 scenarios.", "Its worst run has 2 outage minutes, in batch-night with seed 1.",
+		"The policy portfolio saves the most of all that keep the manifests in 1 of 2 scenarios, $78.23 a month in web-week and $78.23 in batch-night; its worst run has 2 outage minutes (batch-night, seed 1).",
+		"At worst it saves 5.9 points of the on-demand bill less than spot in batch-night.", "It saves more than the baseline spotvortex in the median run of 2 of 2 scenarios.",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)

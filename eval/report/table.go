@@ -41,6 +41,10 @@ type cell struct {
 
 	// Command is one that can be copied, below the text.
 	Command string
+
+	// Week, in the first cell of a row, is the number of the run that the row is
+	// about and that can be opened; else 0.
+	Week int
 }
 
 // A column is one figure of the comparison of a group.

@@ -9,7 +9,7 @@ import (
 )
 
 // worst has the worst run of each policy of g with the command that repeats it.
-func worst(r *eval.Report, g *eval.Group) *table {
+func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
 	t := &table{
 		Caption: "Worst run of each policy over " + g.Scenario,
 		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least beside it.",
@@ -17,7 +17,7 @@ func worst(r *eval.Report, g *eval.Group) *table {
 	}
 	for p := range g.Policies {
 		if i := g.Policies[p].Worst; i >= 0 {
-			t.Rows = append(t.Rows, worstRow(r, i))
+			t.Rows = append(t.Rows, worstRow(r, i, l))
 		}
 	}
 	return t
@@ -29,7 +29,7 @@ func worstHead() []heading {
 		{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}}
 }
 
-func worstRow(r *eval.Report, i int) []cell {
+func worstRow(r *eval.Report, i int, l *weekList) []cell {
 	run := &r.Runs[i]
 	saved, delta := unknown(), unknown()
 	if v := run.Value("net_savings_pct"); v.Known {
@@ -45,7 +45,7 @@ func worstRow(r *eval.Report, i int) []cell {
 	}
 	out := run.Value("outage_minutes").V
 	return []cell{
-		{Text: run.Policy}, {Text: run.Scenario, Class: "words"}, {Text: format.Instant(run.Bound.Start), Class: "words"},
+		{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario, Class: "words"}, {Text: format.Instant(run.Bound.Start), Class: "words"},
 		{Text: strconv.FormatUint(run.Seed, 10)}, saved, number(out, minutes(out)), delta,
 		{Class: "words", Command: r.Command(i)},
 	}
