@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
@@ -35,37 +36,60 @@ func (h *readHead) check(err error) error {
 	return nil
 }
 
+// A recordedJSON is the part of a report in JSON that is read.
+type recordedJSON struct {
+	readHead
+	Config struct {
+		Policies []string `json:"policies"`
+		Seeds    []uint64 `json:"seeds"`
+	} `json:"config"`
+	Cases []recordedCase `json:"cases"`
+	Runs  []recordedRun  `json:"runs"`
+}
+
+type recordedCase struct {
+	Scenario   string    `json:"scenario"`
+	Window     int       `json:"window"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	File       string    `json:"scenario_digest"`
+	Conditions string    `json:"conditions_digest"`
+	Demand     string    `json:"demand_digest"`
+}
+
+type recordedRun struct {
+	Scenario string `json:"scenario"`
+	Window   int    `json:"window"`
+	Seed     uint64 `json:"seed"`
+	Policy   string `json:"policy"`
+	Error    string `json:"error"`
+	Weather  string `json:"weather"`
+	Hash     string `json:"hash"`
+	Metrics  struct {
+		Bill    *float64 `json:"bill_usd"`
+		Outage  *float64 `json:"outage_cost_usd"`
+		Minutes *float64 `json:"outage_minutes"`
+	} `json:"metrics"`
+}
+
 // ReadRuns reads the runs of a report that was written as JSON, by this build or
 // another one.
 func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
-	var in struct {
-		readHead
-		Cases []struct {
-			Scenario   string `json:"scenario"`
-			Window     int    `json:"window"`
-			File       string `json:"scenario_digest"`
-			Conditions string `json:"conditions_digest"`
-			Demand     string `json:"demand_digest"`
-		} `json:"cases"`
-		Runs []struct {
-			Scenario string `json:"scenario"`
-			Window   int    `json:"window"`
-			Seed     uint64 `json:"seed"`
-			Policy   string `json:"policy"`
-			Error    string `json:"error"`
-			Weather  string `json:"weather"`
-			Hash     string `json:"hash"`
-			Metrics  struct {
-				Bill    *float64 `json:"bill_usd"`
-				Outage  *float64 `json:"outage_cost_usd"`
-				Minutes *float64 `json:"outage_minutes"`
-			} `json:"metrics"`
-		} `json:"runs"`
+	in, err := ReadReport(r)
+	if err != nil {
+		return nil, err
 	}
+	return in.Runs, nil
+}
+
+// ReadReport reads a report that was written as JSON, by this build or another one.
+func ReadReport(r io.Reader) (*eval.Recorded, error) {
+	var in recordedJSON
 	err := json.NewDecoder(r).Decode(&in)
 	if err := in.check(err); err != nil {
 		return nil, err
 	}
+	out := &eval.Recorded{Version: in.Version, Policies: in.Config.Policies, Seeds: in.Config.Seeds}
 	type window struct {
 		scenario string
 		number   int
@@ -73,20 +97,29 @@ func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 	of := map[window]eval.Evidence{}
 	for i := range in.Cases {
 		k := &in.Cases[i]
-		of[window{k.Scenario, k.Window}] = eval.Evidence{File: k.File, Conditions: k.Conditions, Demand: k.Demand}
+		e := eval.Evidence{File: k.File, Conditions: k.Conditions, Demand: k.Demand}
+		of[window{k.Scenario, k.Window}] = e
+		out.Cases = append(out.Cases, eval.RecordedCase{Scenario: k.Scenario, Window: k.Window, Start: policy.TimeOf(k.From), Duration: k.To.Sub(k.From), Evidence: e})
 	}
-	out := make([]eval.OtherRun, 0, len(in.Runs))
 	for i := range in.Runs {
-		x := &in.Runs[i]
-		o := eval.OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error,
-			Evidence: of[window{x.Scenario, x.Window}]}
-		if m := &x.Metrics; x.Error == "" {
-			if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {
-				return nil, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
-			}
-			o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(*m.Bill), policy.Dollars(*m.Outage), int64(*m.Minutes)
+		o, err := in.Runs[i].run(i)
+		if err != nil {
+			return nil, err
 		}
-		out = append(out, o)
+		o.Evidence = of[window{o.Scenario, o.Window}]
+		out.Runs = append(out.Runs, o)
 	}
 	return out, nil
+}
+
+// run returns the i-th run of a report.
+func (x *recordedRun) run(i int) (eval.OtherRun, error) {
+	o := eval.OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error}
+	if m := &x.Metrics; x.Error == "" {
+		if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {
+			return o, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
+		}
+		o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(*m.Bill), policy.Dollars(*m.Outage), int64(*m.Minutes)
+	}
+	return o, nil
 }

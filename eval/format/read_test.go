@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,15 @@ func TestReadRuns(t *testing.T) {
 	runs, err := ReadRuns(strings.NewReader(text))
 	if err != nil || len(runs) != len(r.Runs) {
 		t.Fatalf("%d of %d runs: %v", len(runs), len(r.Runs), err)
+	}
+	whole, err := ReadReport(strings.NewReader(text))
+	if err != nil || !slices.Equal(whole.Policies, r.Config.Policies) || !slices.Equal(whole.Seeds, r.Config.Seeds) || len(whole.Cases) != len(r.Config.Cases) {
+		t.Fatalf("the report is %+v, %v", whole, err)
+	}
+	for i, k := range whole.Cases {
+		if w := r.Config.Cases[i].Bound; k.Start != w.Start || k.Duration != w.Duration || k.Evidence != eval.EvidenceOf(w) {
+			t.Errorf("window %d is %+v, want that from %v", i, k, w.Start)
+		}
 	}
 	for i := range runs {
 		a, b := &runs[i], &r.Runs[i]

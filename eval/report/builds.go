@@ -10,13 +10,18 @@ import (
 // builds has what distinguishes this side of a comparison from the other one;
 // nothing without a comparison.
 func builds(r *eval.Report) *table {
-	c := r.Comparison
-	if c == nil {
+	if r.Comparison == nil {
 		return nil
 	}
+	return changes(r.Comparison)
+}
+
+// changes has the changes of c.
+func changes(c *eval.Comparison) *table {
 	t := &table{
-		Caption: "Compared with " + c.Other,
-		Note:    "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
+		Sortable: true,
+		Caption:  "Compared with " + c.Other,
+		Note:     "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
 		Head: []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
 			{Text: "Net savings", Unit: "$ a week"}, {Text: "Outage minutes", Unit: "a week"}, {Text: "Cells", Unit: "that differ"}},
 	}
@@ -37,6 +42,9 @@ func buildRow(c *eval.Change) []cell {
 	differ := number(float64(c.Changed), fixed(float64(c.Changed), 0)+" of "+fixed(float64(c.Pairs), 0))
 	if c.Missing > 0 {
 		differ.Sub = fixed(float64(c.Missing), 0) + " missing"
+	}
+	if c.Pairs == 0 {
+		return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, unknown(), unknown(), unknown(), unknown(), differ}
 	}
 	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
 		number(c.SavingsWeek, dollars(c.SavingsWeek)), number(c.OutageWeek, signed(c.OutageWeek, 1)), differ}

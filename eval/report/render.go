@@ -80,7 +80,7 @@ func (p *page) contents(m *markup) {
 
 // oneOrSeveral returns the words for a page about one scenario or about several.
 func (p *page) oneOrSeveral(one, several string) string {
-	if p.Matrix == nil {
+	if len(p.Scenarios) < 2 {
 		return one
 	}
 	return several

@@ -94,7 +94,7 @@ func Command(p *cli.Program) *cobra.Command {
 	cli.Complete(c, "truth", input.TruthNames())
 	cli.Complete(c, "baseline", registry.Names())
 	cli.Complete(c, "format", strings.Split(formatList(), ", "))
-	c.AddCommand(initCommand(p))
+	c.AddCommand(initCommand(p), compareCommand(p))
 	return c
 }
 

@@ -1,0 +1,175 @@
+package eval
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Recorded is a report that was written before, as far as it can be compared.
+type Recorded struct {
+	// Name is what it is called, as the path of its file, and Version that of the
+	// program that wrote it.
+	Name, Version string
+
+	Policies []string
+	Seeds    []uint64
+	Cases    []RecordedCase
+	Runs     []OtherRun
+}
+
+// A RecordedCase is a window of a scenario.
+type RecordedCase struct {
+	Scenario string
+	Window   int
+	Start    policy.Time
+	Duration time.Duration
+	Evidence
+}
+
+// CompareRecorded returns what distinguishes a report from an older one, over the runs
+// that both have. Nothing is run, so that what these seeds do not decide stays undecided.
+func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
+	cfg := &Config{Seeds: common(newer.Seeds, older.Seeds), Policies: common(newer.Policies, older.Policies)}
+	against := Against{Other: recordedRuns(older.Runs), Program: older.Name, Version: older.Version}
+	if older.Version == newer.Version {
+		against.Program = "" // one program drew the weather of both
+	}
+	cases := slices.Clone(newer.Cases)
+	cases = slices.DeleteFunc(cases, func(k RecordedCase) bool { return !older.has(k.Scenario) })
+	for i := range cases {
+		k := &cases[i]
+		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: &scenarios.BoundScenario{Start: k.Start, Duration: k.Duration}})
+	}
+	switch {
+	case !slices.Contains(cfg.Policies, OnDemand):
+		return nil, fmt.Errorf("%w: %s or %s does not have the policy %s", ErrConfig, older.Name, newer.Name, OnDemand)
+	case len(cfg.Seeds) == 0 || len(cfg.Cases) == 0:
+		return nil, fmt.Errorf("%w: %s and %s have no seed or no scenario in common", ErrConfig, older.Name, newer.Name)
+	}
+	p := newPairing(cfg, against)
+	for i := range cases {
+		p.evidence[i] = cases[i].Evidence
+	}
+	rows, err := newer.rows(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.add(context.Background(), rows, cfg.Seeds); err != nil {
+		return nil, err
+	}
+	c := &Comparison{Other: older.Name, Version: older.Version, Seeds: p.seeds, Changes: p.changes(0), Warnings: append(leftOut(older, newer), p.warnings()...)}
+	c.judge(len(p.strange) > 0 || p.missing)
+	return c, nil
+}
+
+// common returns what of a is in b too.
+func common[T comparable](a, b []T) []T {
+	return slices.DeleteFunc(slices.Clone(a), func(x T) bool { return !slices.Contains(b, x) })
+}
+
+// has reports whether r has a scenario.
+func (r *Recorded) has(scenario string) bool {
+	return slices.ContainsFunc(r.Cases, func(k RecordedCase) bool { return k.Scenario == scenario })
+}
+
+// leftOut says what only one of two reports has.
+func leftOut(a, b *Recorded) []string {
+	var out []string
+	for _, x := range [][2]*Recorded{{a, b}, {b, a}} {
+		one, other := x[0], x[1]
+		var names []string
+		for _, p := range one.Policies {
+			if !slices.Contains(other.Policies, p) {
+				names = append(names, p)
+			}
+		}
+		for i := range one.Cases {
+			if k := &one.Cases[i]; !other.has(k.Scenario) && !slices.Contains(names, k.Scenario) {
+				names = append(names, k.Scenario)
+			}
+		}
+		if len(names) > 0 {
+			out = append(out, "only "+one.Name+" has "+strings.Join(names, ", "))
+		}
+		if n := len(one.Seeds) - len(common(one.Seeds, other.Seeds)); n > 0 {
+			out = append(out, fmt.Sprintf("only %s has %d of its %d seeds", one.Name, n, len(one.Seeds)))
+		}
+	}
+	return out
+}
+
+// recordedRuns are the runs of the older side.
+type recordedRuns []OtherRun
+
+// Runs implements [Other]. A policy that is not recorded is refused.
+func (r recordedRuns) Runs(_ context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error) {
+	var out []OtherRun
+	for _, name := range policies {
+		n := len(out)
+		for i := range r {
+			if x := &r[i]; x.Scenario == scenario && x.Policy == name && slices.Contains(seeds, x.Seed) {
+				out = append(out, *x)
+			}
+		}
+		if len(out) == n {
+			return nil, fmt.Errorf("%w: the older report does not have it", ErrRefused)
+		}
+	}
+	return out, nil
+}
+
+// rows are the runs of r in the order of a comparison.
+func (r *Recorded) rows(c *Config) ([]RunRow, error) {
+	at := map[cellKey]*OtherRun{}
+	for i := range r.Runs {
+		x := &r.Runs[i]
+		at[cellKey{x.Scenario, x.Window, x.Seed, x.Policy}] = x
+	}
+	var out []RunRow
+	for k := range c.Cases {
+		for _, seed := range c.Seeds {
+			for _, name := range c.Policies {
+				j := Job{Case: c.Cases[k], Seed: seed, Policy: name}
+				row, err := recordedRow(at[cellKey{j.Scenario, j.Window, seed, name}], j)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %s of %s with seed %d: %w", r.Name, name, j.Scenario, seed, err)
+				}
+				row.CaseIndex = k
+				out = append(out, row)
+			}
+		}
+	}
+	return out, nil
+}
+
+// recordedRow returns run x, nil where it is not recorded, as a row.
+func recordedRow(x *OtherRun, j Job) (RunRow, error) {
+	row := RunRow{Job: j}
+	switch {
+	case x == nil:
+		row.Err = errors.New("it is not in the report")
+		return row, nil
+	case x.Err != "":
+		row.Err = errors.New(x.Err)
+		return row, nil
+	}
+	row.Result = &sim.Result{Bill: x.Bill, OutageCost: x.OutageCost, Outages: sim.Outages{OutageMinutes: x.OutageMinutes}}
+	for _, d := range []struct {
+		name, text string
+		to         []byte
+	}{{"weather", x.Weather, row.Result.Weather[:]}, {"hash", x.Hash, row.Result.Hash[:]}} {
+		if n, err := hex.Decode(d.to, []byte(d.text)); err != nil || n != len(d.to) {
+			return row, fmt.Errorf("its %s %q is not %d digits in hexadecimal", d.name, d.text, 2*len(d.to))
+		}
+	}
+	return row, nil
+}

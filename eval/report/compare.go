@@ -1,0 +1,181 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/eval/stats"
+)
+
+// WriteComparison writes c, which compares newer with older, to w as one HTML file.
+// Nothing is written when it cannot be made.
+func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorded) error {
+	p := &page{
+		Title: "Two reports compared", Subject: fmt.Sprintf("%s against %s", recordedName(newer), recordedName(older)),
+		Style: style(), Script: trusted(pageJS), Policy: contentPolicy(), Version: newer.Version,
+		Summary: comparisonSummary(c), Builds: changes(c), Weeks: &weekList{},
+	}
+	for _, text := range c.Warnings {
+		p.Warnings = append(p.Warnings, warning{Text: sentence(text)})
+	}
+	for i := range newer.Cases {
+		name := newer.Cases[i].Scenario
+		if slices.ContainsFunc(p.Scenarios, func(x scenario) bool { return x.Name == name }) {
+			continue
+		}
+		x, err := beforeAndAfter(fmt.Sprintf("scenario-%d", i+1), name, older, newer)
+		if err != nil {
+			return fmt.Errorf("making the HTML report: %s: %w", name, err)
+		}
+		p.Scenarios = append(p.Scenarios, x)
+	}
+	m := &markup{}
+	p.head(m)
+	m.addf("<main>\n")
+	p.outcome(m)
+	section(m, "builds", "What changed", p.Builds)
+	p.scenarios(m)
+	p.warnings(m)
+	p.foot(m)
+	_, err := m.WriteTo(w)
+	return err
+}
+
+// recordedName is that of a report with the version that wrote it.
+func recordedName(r *eval.Recorded) string {
+	if r.Version == "" {
+		return r.Name
+	}
+	return r.Name + " (spotter " + r.Version + ")"
+}
+
+// comparisonSummary says what c came to.
+func comparisonSummary(c *eval.Comparison) summary {
+	v := summary{State: "none", Badge: string(c.Outcome)}
+	switch c.Outcome {
+	case eval.Worse:
+		v.State = "failed"
+	case eval.Equal, eval.NoWorse:
+		v.State = "passed"
+	}
+	v.Sentences = append(v.Sentences, buildSentence(c))
+	counts := map[eval.Outcome]int{}
+	for i := range c.Changes {
+		counts[c.Changes[i].Outcome]++
+	}
+	v.Sentences = append(v.Sentences, fmt.Sprintf("Of %s of a policy and a scenario %d did the same, %d are no worse, %d are worse and %d are open.",
+		plural(len(c.Changes), "pair"), counts[eval.Equal], counts[eval.NoWorse], counts[eval.Worse], counts[eval.Undecided]+counts[eval.NotComparable]), format.ComparisonTitle(c)+".")
+	return v
+}
+
+// A tally is what the runs of a policy in a scenario came to in one report.
+type tally struct {
+	runs int
+
+	// saved is in percent of the on-demand bill of each run, month in dollars.
+	saved, month []float64
+
+	// out is the outage minutes of the worst run.
+	out int64
+}
+
+// tallyOf sums up a policy in a scenario.
+func tallyOf(r *eval.Recorded, scenario, policy string) tally {
+	var t tally
+	for i := range r.Runs {
+		x := &r.Runs[i]
+		if x.Scenario != scenario || x.Policy != policy || x.Err != "" {
+			continue
+		}
+		at := slices.IndexFunc(r.Runs, func(o eval.OtherRun) bool {
+			return o.Scenario == scenario && o.Window == x.Window && o.Seed == x.Seed && o.Policy == eval.OnDemand && o.Err == "" && o.Bill > 0
+		})
+		window := slices.IndexFunc(r.Cases, func(k eval.RecordedCase) bool { return k.Scenario == scenario && k.Window == x.Window })
+		if at < 0 || window < 0 || r.Cases[window].Duration <= 0 {
+			continue
+		}
+		od := &r.Runs[at]
+		saved := (od.Bill + od.OutageCost - x.Bill - x.OutageCost).Float()
+		t.runs++
+		t.saved = append(t.saved, saved/od.Bill.Float()*100)
+		t.month = append(t.month, saved*(monthHours/r.Cases[window].Duration.Hours()))
+		t.out = max(t.out, x.OutageMinutes)
+	}
+	return t
+}
+
+// beforeAndAfter makes the part about one scenario: a table and a picture of both sides.
+func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, error) {
+	t := &table{
+		Caption: "Before and after in " + name, Sortable: true,
+		Note: "Savings are medians over the runs of each report, after what outages cost; outage minutes are those of the worst run. What changed, above, compares run by run.",
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "Saved before", Unit: "$ a month"}, {Text: "Saved after", Unit: "$ a month"}, {Text: "Change", Unit: "$ a month"},
+			{Text: "Saved before", Unit: "%"}, {Text: "Saved after", Unit: "%"}, {Text: "Worst outage before", Unit: "minutes"}, {Text: "Worst outage after", Unit: "minutes"}},
+	}
+	a := &artist{id: id}
+	pic := &chart.Boxes{Frame: a.frame("Net savings before and after", "net savings, % of the on-demand bill", "", 2*len(newer.Policies))}
+	var detail []string
+	for p, policy := range newer.Policies {
+		old, now := tallyOf(older, name, policy), tallyOf(newer, name, policy)
+		t.Rows = append(t.Rows, tallyRow(policy, &old, &now))
+		if policy == eval.OnDemand {
+			continue
+		}
+		for _, side := range []struct {
+			word string
+			of   *tally
+		}{{"before", &old}, {"after", &now}} {
+			if side.of.runs > 0 {
+				b := boxOf(short(policy)+", "+side.word, side.of.saved)
+				b.Colour = p + 1
+				pic.Rows = append(pic.Rows, b)
+				detail = append(detail, fmt.Sprintf("%s, %s: from %s to %s, median %s.", policy, side.word, percent(b.Least), percent(b.Greatest), percent(b.Median)))
+			}
+		}
+	}
+	if len(pic.Rows) > 0 {
+		pic.Height = max(200, 110+len(pic.Rows)*rowHeight)
+		h := &hover{Kind: "rows"}
+		h.rows(detail)
+		a.add(pic, &pic.Frame, h, "A dot is a run, the box holds the middle half of them, and the bar in it is the median.", detail)
+	}
+	return scenario{ID: id, Name: name, Span: "before and after", Compared: t, Figures: a.figures}, a.err
+}
+
+// tallyRow is the row of a policy.
+func tallyRow(policy string, old, now *tally) []cell {
+	row := []cell{{Text: policy}, unknown(), unknown(), unknown(), unknown(), unknown(), unknown(), unknown()}
+	for i, t := range []*tally{old, now} {
+		if t.runs == 0 {
+			continue
+		}
+		month, saved := stats.Median(t.month), stats.Median(t.saved)
+		row[1+i], row[4+i] = number(month, dollars(month)), number(saved, fixed(saved, 1))
+		row[6+i] = number(float64(t.out), fixed(float64(t.out), 0))
+	}
+	if old.runs > 0 && now.runs > 0 {
+		d := stats.Median(now.month) - stats.Median(old.month)
+		row[3] = number(d, dollars(d))
+		switch {
+		case d > 0:
+			row[3].Text = "+" + row[3].Text
+		case d < 0:
+			row[3].Class = "bad"
+		}
+		if now.out > old.out {
+			row[7].Class = "bad"
+		}
+	}
+	return row
+}
+
+// boxOf returns the distribution of values, which are some.
+func boxOf(name string, values []float64) chart.Box {
+	s := slices.Sorted(slices.Values(values))
+	at := func(q float64) float64 { return stats.Quantile(s, q) }
+	return chart.Box{Name: name, Least: s[0], Q1: at(0.25), Median: at(0.5), Q3: at(0.75), Greatest: s[len(s)-1], Dots: s}
+}
