@@ -78,3 +78,26 @@ func TestEvalReportRefused(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+// Two reports in JSON are compared without a run, and one that is none is refused.
+func TestEvalCompareFiles(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, quick("--out", "old.json")...); code != cli.ExitOK {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	code, table, stderr := call(t, "eval", "compare", "old.json", "old.json", "--out", "compared.html")
+	if code != cli.ExitOK || !strings.HasPrefix(table, "Compared with old.json, seeds 1-2\n  ✓ this change: none, every run is equal") || !strings.Contains(stderr, "compared.html") {
+		t.Errorf("exit %d\n%s%s", code, table, stderr)
+	}
+	if page, err := os.ReadFile("compared.html"); err != nil || !strings.Contains(string(page), "Before and after in zone-outage") {
+		t.Errorf("the page lacks its scenario, %v", err)
+	}
+	if err := os.WriteFile("none.json", []byte("{}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"old.json", "none.json"}, {"old.json", "missing.json"}, {"old.json"}, {"old.json", "old.json", "--out", "no/folder.html"}} {
+		if code, _, stderr := call(t, append([]string{"eval", "compare"}, args...)...); code != cli.ExitInvalid {
+			t.Errorf("%v: exit %d\n%s", args, code, stderr)
+		}
+	}
+}
