@@ -135,7 +135,7 @@ var pagesLeft = map[string]string{
 	"docs/recording.md":     "it is that of a pod, and takes a bucket: TestRecord… run it beside a server that plays one",
 	"docs/reference-cli.md": "TestReadmeCommands reads the examples of help",
 	"docs/reference-lab.md": "the tests of spotter-lab run them",
-	"docs/report.md":        "it is a comparison of minutes: TestEvalReport writes one",
+	"docs/report.md":        "it is a comparison of minutes: TestEvalReport writes one, TestEvalCompareFiles compares two",
 	"docs/tui.md":           isScreen,
 	"docs/verify.md":        isRelease,
 	"docs/scenarios.md":     "it takes recordings that are not in the repository",
