@@ -60,7 +60,7 @@ run: build ## compare the default policies over 20 seeds on the embedded week
 
 # results makes docs/results.md anew: every policy in every embedded world.
 results: build ## write docs/results.md
-	$(BIN) eval all --policies all,spotvortex:compat=true --baseline spotvortex --seeds 5 --format markdown --out docs/results.md
+	$(BIN) eval all --policies all,spotvortex:compat=true --baseline spotvortex --seeds 5 --yes --format markdown --out docs/results.md
 
 # acceptance holds the policy portfolio to what docs/acceptance.md asks of it,
 # on recorded weeks: make acceptance TRACE1=us-east-1 TRACE2=us-east-2.

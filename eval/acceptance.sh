@@ -34,7 +34,7 @@ check() {
 	shift
 	echo "== $name" >&2
 	code=0
-	"$spotter" eval "$@" --baseline spotvortex --every 168h --format markdown --out "$out/$name.md" || code=$?
+	"$spotter" eval "$@" --yes --baseline spotvortex --every 168h --format markdown --out "$out/$name.md" || code=$?
 	case $code in
 	0) ;;
 	1) failed=1 ;;
@@ -46,7 +46,7 @@ check() {
 # best prints the fixed mix that saves most in a world on the choosing half, at
 # an intensity.
 best() {
-	"$spotter" eval "$1" --trace "$trace1" --windows "$choose_weeks" --every 168h --seeds "$choose_seeds" \
+	"$spotter" eval "$1" --yes --trace "$trace1" --windows "$choose_weeks" --every 168h --seeds "$choose_seeds" \
 		--intensity "$2" --policies "$mixes" --baseline spotvortex --format json --out "$out/choose-$1-x$2.json"
 	sed -n 's/.*"best_static": "\(.*\)".*/\1/p' "$out/choose-$1-x$2.json" | head -n 1
 }

@@ -214,10 +214,12 @@ func (c *Config) validate() error {
 			}
 		}
 	}
-	for i, s := range c.Seeds {
-		if slices.Contains(c.Seeds[:i], s) {
+	seen := make(map[uint64]bool, len(c.Seeds))
+	for _, s := range c.Seeds {
+		if seen[s] {
 			return fmt.Errorf("%w: seed %d is named twice", ErrConfig, s)
 		}
+		seen[s] = true
 	}
 	for _, d := range []struct {
 		name  string

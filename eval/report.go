@@ -240,11 +240,12 @@ func (w *WindowMedians) Median(name string) Value { return w.Medians[mustMetric(
 func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out := PolicyReport{Policy: r.Config.Policies[p], Worst: -1}
 	all := r.RunsOf(g, p)
-	for _, k := range g.Cases {
-		runs := r.indices(k, p)
+	good := make([][]int, len(g.Cases)) // by window, the runs that have figures
+	for i, k := range g.Cases {
+		good[i] = slices.DeleteFunc(r.indices(k, p), func(run int) bool { return r.Runs[run].Err != nil })
 		window := WindowMedians{Case: k, Medians: make([]Value, len(metrics))}
 		for m := range metrics {
-			if values := r.known(runs, m); len(values) > 0 {
+			if values := r.known(good[i], m); len(values) > 0 {
 				window.Medians[m] = Value{stats.Median(values), true}
 			}
 		}
@@ -262,8 +263,8 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	}
 	for m := range metrics {
 		windows := make([][]float64, len(g.Cases))
-		for i, k := range g.Cases {
-			windows[i] = r.known(r.indices(k, p), m)
+		for i := range good {
+			windows[i] = r.known(good[i], m)
 		}
 		rate := 0.0
 		if metrics[m].Interval {

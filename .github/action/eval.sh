@@ -5,7 +5,7 @@
 set -euo pipefail
 
 out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-report.XXXXXX")
-args=(--seeds "$SEEDS")
+args=(--yes --seeds "$SEEDS") # the time limit of the job is the one that holds
 option() { # flag, value: nothing for an empty value
   if [ -n "$2" ]; then args+=("$1" "$2"); fi
 }

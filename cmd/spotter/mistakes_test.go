@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,15 +59,34 @@ func (s *stderrUntil) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A comparison of many seeds says first how long it takes.
-func TestManySeedsAreAnnounced(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+// A comparison of many seeds says first how long it takes, is not begun beyond an hour
+// without --yes where there is no terminal, and ends soon after it is told to.
+func TestManySeeds(t *testing.T) {
+	many := func(ctx context.Context, stderr io.Writer, more ...string) int {
+		args := append([]string{"eval", "web-week", "--policies", "static", "--seeds", "1000000"}, more...)
+		return spotter.Run(ctx, args, io.Discard, stderr)
+	}
+	var refused bytes.Buffer
+	if code := many(t.Context(), &refused); code != cli.ExitInvalid {
+		t.Errorf("it ends with %d", code)
+	}
+	for _, want := range []string{"3000000 runs, about ", "3 policies × 1000000 cells, seeds 1…1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
+		if !strings.Contains(refused.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, refused.String())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stderr := &stderrUntil{want: "3000000 runs, about ", stop: cancel}
-	var stdout bytes.Buffer
-	spotter.Run(ctx, []string{"eval", file(t, "tiny.yaml", tiny), "--policies", "static", "--seeds", "1000000"}, &stdout, stderr)
-	if got := stderr.text.String(); !strings.Contains(got, stderr.want) {
-		t.Errorf("it does not say %q:\n%s", stderr.want, got)
+	var told time.Time
+	stderr := &stderrUntil{want: "3000000 runs, about ", stop: func() {
+		if told.IsZero() {
+			told = time.Now()
+			cancel()
+		}
+	}}
+	code := many(ctx, stderr, "--yes")
+	if took := time.Since(told); told.IsZero() || code != cli.ExitError || took > 10*time.Second {
+		t.Errorf("it ends with %d, %v after it was told to:\n%s", code, took, stderr.text.String())
 	}
 }
 

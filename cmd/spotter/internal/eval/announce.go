@@ -21,7 +21,7 @@ import (
 
 // A comparison of so many cells (a scenario, window and seed each) says first how many
 // runs it has and how long they take, which costs the time of one cell. One that takes
-// longer than askBeyond asks, where somebody is there to answer.
+// longer than askBeyond is asked about, and refused where nobody is there to answer.
 const (
 	cellsAnnounced = 100
 	askBeyond      = time.Hour
@@ -40,25 +40,38 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	policies := cfg.Compared()
 	began := time.Now()
 	for _, name := range policies {
-		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil {
+		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil && ctx.Err() == nil {
 			return shown, nil //nolint:nilerr // the comparison reports it
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return shown, fmt.Errorf("comparing: stopped before the first run: %w", err)
+	}
 	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))
-	text := fmt.Sprintf("%d runs, about %s if all take as long as the first", cells*len(policies), progress.Rough(left))
-	in := os.Stdin
-	if left <= askBeyond || f.yes || shown == nil || !term.IsTerminal(int(in.Fd())) {
+	text := fmt.Sprintf("%d runs, about %s if all take as long as the first: %d policies × %d cells, %s",
+		cells*len(policies), progress.Rough(left), len(policies), cells, f.seedsText(cfg.Seeds))
+	if left <= askBeyond || f.yes {
 		fmt.Fprintln(p.Stderr, text)
-		if err := ctx.Err(); err != nil {
-			return shown, fmt.Errorf("comparing: stopped before the first run: %w", err)
-		}
 		return shown, nil
 	}
-	shown.Close(p)
-	if !confirm(in, p.Stderr, text) {
-		return nil, cli.Invalid(errors.New("--seeds: nothing was run"), "give fewer seeds, windows or policies; --yes does not ask")
+	const advice = "give fewer seeds, windows or policies, or --yes to run it all the same"
+	if in := os.Stdin; shown != nil && term.IsTerminal(int(in.Fd())) {
+		shown.Close(p)
+		if confirm(in, p.Stderr, text) {
+			return progress.Show(ctx, p, string(eval.StepRuns)), nil
+		}
+		return nil, cli.Invalid(errors.New("nothing was run"), advice)
 	}
-	return progress.Show(ctx, p, string(eval.StepRuns)), nil
+	return shown, cli.Invalid(fmt.Errorf("more than an hour is not begun without being asked for: %s", text), advice)
+}
+
+// seedsText says which seeds these are, since --seeds 1001 reads as one seed to some.
+func (f *evalFlags) seedsText(seeds []uint64) string {
+	text := fmt.Sprintf("seeds %d…%d", seeds[0], seeds[len(seeds)-1])
+	if len(seeds) > 1 && !strings.Contains(f.seeds, "-") {
+		text += fmt.Sprintf(" (--seeds %s-%[1]s is one seed)", f.seeds)
+	}
+	return text
 }
 
 // timeOf returns how long so many cells take of which one takes spent on one processor.
