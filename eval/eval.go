@@ -98,8 +98,7 @@ func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return
 		}
-		runs[i].Result, runs[i].Err = r, err
-		p.ran(runs, i)
+		p.ran(runs, i, r, err)
 	})
 	if err := ctx.Err(); err != nil {
 		keepWhole(c, runs)

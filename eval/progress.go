@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/spotter-dev/spotter/eval/oracle"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // A Step is a part of a comparison that takes time.
@@ -27,7 +28,8 @@ type Progress struct {
 
 	// Cells are all there are, and Finished those of which every policy is done.
 	// SoFar is what they come to, by scenario and policy as in Config: a policy
-	// has as many of them as every other. It is not to be written.
+	// has as many of them as every other. Of a scenario that has none finished it is
+	// what is done of the first. It is not to be written.
 	Finished, Cells int
 	SoFar           []SoFar
 }
@@ -74,31 +76,38 @@ func newProgress(c *Config) *progress {
 	return p
 }
 
-// ran takes note that run i is done.
-func (p *progress) ran(runs []RunRow, i int) {
+// ran takes note that run i is done, with result r or err.
+func (p *progress) ran(runs []RunRow, i int, r *sim.Result, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	runs[i].Result, runs[i].Err = r, err
 	p.state.Done++
 	if p.report == nil {
 		return
 	}
 	n := len(p.c.Policies)
-	if p.left[i/n]--; p.left[i/n] == 0 {
-		p.finish(slices.Clone(runs[i/n*n : i/n*n+n]))
-	}
+	p.left[i/n]--
+	p.sumUp(slices.Clone(runs[i/n*n:i/n*n+n]), p.left[i/n] == 0)
 	p.report(p.state)
 }
 
-// finish adds a cell of which all is done.
-func (p *progress) finish(cell []RunRow) {
-	p.state.Finished++
+// sumUp adds a cell of which all is done. Until a scenario has one, what is done of its
+// first stands for it, so that there are figures after the first runs.
+func (p *progress) sumUp(cell []RunRow, whole bool) {
+	first := p.first[cell[0].Scenario]
+	if whole {
+		p.state.Finished++
+	} else if len(p.lost[first]) > 0 {
+		return
+	}
 	measure(p.c, cell, []oracle.Bound{{Open: true}})
 	p.state.SoFar = slices.Clone(p.state.SoFar) // what was reported before is kept
 	for i := range cell {
-		at := p.first[cell[i].Scenario] + i
-		row := &p.state.SoFar[at]
-		row.Saved = insert(&p.saved[at], cell[i].Value("net_savings_pct"))
-		row.Outage = insert(&p.lost[at], cell[i].Value("outage_minutes"))
+		saved, lost := cell[i].Value("net_savings_pct"), cell[i].Value("outage_minutes")
+		if whole {
+			saved, lost = insert(&p.saved[first+i], saved), insert(&p.lost[first+i], lost)
+		}
+		p.state.SoFar[first+i].Saved, p.state.SoFar[first+i].Outage = saved, lost
 	}
 }
 

@@ -197,6 +197,37 @@ func TestProgress(t *testing.T) {
 	}
 }
 
+// There are figures after the first runs, before a cell is finished, and those are the
+// finished cell's in the end.
+func TestProgressOfTheFirstCell(t *testing.T) {
+	c := shown()
+	c.Parallel = 1
+	n := len(c.Policies)
+	var known []int
+	var rows []SoFar
+	c.Progress = func(p Progress) {
+		if p.Step != StepRuns || p.Done > n {
+			return
+		}
+		count := 0
+		for _, x := range p.SoFar {
+			if x.Saved.Known && x.Outage.Known {
+				count++
+			}
+		}
+		known, rows = append(known, count), p.SoFar
+	}
+	r, err := Run(t.Context(), c, fake{}.run)
+	if err != nil || len(known) != n || known[0] != 1 || known[1] != 2 || known[n-1] != n {
+		t.Fatalf("%v, or figures of %v policies after each run", err, known)
+	}
+	for i, x := range rows {
+		if x.Saved != r.Runs[i].Value("net_savings_pct") {
+			t.Errorf("%s saves %v, and its run %v", x.Policy, x.Saved, r.Runs[i].Value("net_savings_pct"))
+		}
+	}
+}
+
 // Every case has a run under the first seed before any has one under the second, and
 // policies of one cell are next to each other.
 func TestOrderOfRuns(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -183,7 +184,7 @@ func (m *progressView) View() string {
 		return ""
 	}
 	lines := []string{m.line()}
-	if m.last.Finished > 0 {
+	if slices.ContainsFunc(m.last.SoFar, func(x eval.SoFar) bool { return x.Outage.Known }) {
 		lines = append(lines, "")
 		lines = append(lines, m.table()...)
 	}
@@ -232,6 +233,9 @@ func Rough(d time.Duration) string {
 func (m *progressView) table() []string {
 	p := &m.last
 	of := fmt.Sprintf("medians of %d of %d cells (a scenario, window and seed each)", p.Finished, p.Cells)
+	if p.Finished == 0 {
+		of = fmt.Sprintf("the first of %d cells (a scenario, window and seed each), as far as it is done", p.Cells)
+	}
 	first := p.SoFar[0].Scenario
 	policies := 0
 	for policies < len(p.SoFar) && p.SoFar[policies].Scenario == first {

@@ -24,7 +24,8 @@ func TestProgressView(t *testing.T) {
 		return eval.SoFar{Scenario: scenario, Policy: policy, Saved: eval.Value{V: saved, Known: true}, Outage: eval.Value{V: outage, Known: true}}
 	}
 	runs := eval.Progress{Step: eval.StepRuns, Done: 30, Total: 120, Cells: 40}
-	one, two := runs, runs
+	begun, one, two := runs, runs, runs
+	begun.SoFar = []eval.SoFar{row("web-week", "on-demand", 0, 4.5), {Scenario: "web-week", Policy: "spot"}}
 	one.Finished, one.SoFar = 10, []eval.SoFar{row("web-week", "on-demand", 0, 4.5), row("web-week", "static:share=0.7", 42.13, 0)}
 	two.Finished, two.SoFar = 1, []eval.SoFar{row("web-week", "on-demand", 0, 4.5), row("web-week", "spot", -3.14, 120),
 		{Scenario: "batch-night", Policy: "on-demand"}, {Scenario: "batch-night", Policy: "spot"}}
@@ -37,6 +38,11 @@ func TestProgressView(t *testing.T) {
 		{[]tea.Msg{at(3)}, "loading scenarios and traces · 3s"},
 		{[]tea.Msg{enterStep{"preparing", day.Add(3 * time.Second)}, at(5)}, "preparing · 2s"},
 		{[]tea.Msg{runs}, "runs · 30 of 120 · 0s"},
+		{[]tea.Msg{begun}, "runs · 30 of 120 · 0s\n\n" +
+			"web-week   SAVED %  OUTAGE MIN\n" +
+			"on-demand      0.0         4.5\n" +
+			"spot             –           –\n" +
+			"the first of 40 cells (a scenario, window and seed each), as far as it is done"},
 		{[]tea.Msg{at(45), one}, "runs · 30 of 120 · 40s · about 2m0s left\n\n" +
 			"web-week          SAVED %  OUTAGE MIN\n" +
 			"on-demand             0.0         4.5\n" +
