@@ -69,6 +69,9 @@ func TestCompletion(t *testing.T) {
 		{"spot,portfolio\n", []string{"eval", "--policies", "spot,"}},
 		{"outage_delta\n", []string{"eval", "--gate", "outage"}},
 		{"spot:outage_delta.median\n", []string{"eval", "--gate", "spot:outage_delta."}},
+		{"spot,portfolio:holding=\n", []string{"eval", "--policies", "spot,portfolio:"}},
+		{"karpetrack:percentile=20:periodic=false\n", []string{"sim", "tiny", "--policy", "karpetrack:percentile=20:periodic="}},
+		{"static:share=0.5\n", []string{"eval", "--baseline", "static:share="}},
 		{"by-zone\n", []string{"sim", "tiny", "--truth", ""}},
 	} {
 		if _, stdout, _ := call(t, append([]string{"__complete"}, c.args...)...); !strings.Contains(stdout, c.want) {

@@ -23,6 +23,7 @@ func TestMistyped(t *testing.T) {
 	}{
 		{`did you mean "web-week"?`, []string{"eval", "web-wek"}},
 		{`did you mean "spot"?`, []string{"eval", "tiny", "--policies", "spto"}},
+		{`did you mean "holding"?`, []string{"eval", "tiny", "--policies", "portfolio:holdin=8h"}},
 		{"did you mean net_savings_pct?", []string{"eval", "tiny", "--gate", "spot:net_saving_pct.median > 1"}},
 		{"did you mean --policies?", []string{"eval", "tiny", "--polcies", "spot"}},
 		{`--days: "NaN" is not a whole number`, []string{"trace", "record", "--days", "NaN"}},

@@ -11,7 +11,38 @@ import (
 
 // CompletePolicies lets a shell complete the last of a list of policies.
 func CompletePolicies(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	return following(typed, ",", append(registry.Names(), All)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	at := strings.LastIndex(typed, ",") + 1
+	return after(typed[:at], completeSpec(typed[at:], All)), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// CompletePolicy lets a shell complete one policy.
+func CompletePolicy(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return completeSpec(typed), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
+
+// completeSpec returns what the policy that is typed may become: a name, or one of more;
+// behind a colon a parameter that is not there yet, behind an equals sign its value.
+func completeSpec(typed string, more ...string) (values []string) {
+	at := strings.LastIndex(typed, ":") + 1
+	if at == 0 {
+		return append(registry.Names(), more...)
+	}
+	name, _, _ := strings.Cut(typed, ":")
+	key, _, valued := strings.Cut(typed[at:], "=")
+	for _, d := range registry.Describe() {
+		if d.Name != name {
+			continue
+		}
+		for _, s := range d.Parameters {
+			switch {
+			case valued && s.Key == key:
+				values = append(values, after(s.Key+"=", s.Values)...)
+			case !valued && !strings.Contains(typed[:at], ":"+s.Key+"="):
+				values = append(values, s.Key+"=")
+			}
+		}
+	}
+	return after(typed[:at], values)
 }
 
 // CompleteGates lets a shell complete a gate, as far as METRIC.STAT.
@@ -30,7 +61,7 @@ func CompleteGates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.
 		values = eval.MetricNames()
 	}
 	if named {
-		return following(who+":", ":", values), directive
+		return after(who+":", values), directive
 	}
 	for _, p := range registry.Names() {
 		values = append(values, p+":")
@@ -38,12 +69,11 @@ func CompleteGates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.
 	return values, directive
 }
 
-// following returns values behind what is typed up to the last separator.
-func following(typed, separator string, values []string) []string {
-	before := typed[:strings.LastIndex(typed, separator)+1]
+// after returns values behind what is typed.
+func after(typed string, values []string) []string {
 	out := make([]string, len(values))
 	for i, v := range values {
-		out[i] = before + v
+		out[i] = typed + v
 	}
 	return out
 }

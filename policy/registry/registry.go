@@ -71,23 +71,34 @@ type Parameter struct{ Key, Value string }
 type maker struct {
 	name string
 	make func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
+
+	// about says in one sentence what the policy does. keys are its parameters, as
+	// "key=value|value …": the default first, nothing where there is none to name.
+	about, keys string
 }
 
 // makers returns the known policies by name.
 func makers() []maker {
+	const bundle = "bundle=builtin "
 	return []maker{
-		{"as-is", newAsIs},
-		{"karpenter", newKarpenter},
-		{"karpetrack", newKarpetrack},
-		{"leftover", newLeftover},
-		{Manifest, newManifest},
-		{trained, newModel},
-		{"on-demand", newOnDemand},
-		{"portfolio", newPortfolio},
-		{"rescheduler", newRescheduler},
-		{"spot", newSpot},
-		{"spotvortex", newSpotVortex},
-		{"static", newStatic},
+		{"as-is", newAsIs, "What runs in a captured cluster, with the capacity types that its own pools allow.", ""},
+		{"karpenter", newKarpenter, "Karpenter, or what scales the cluster, by itself with spot allowed.", ""},
+		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.",
+			"batch_window=10s bid_over=0.1 empty_grace=5m max_price=0 percentile=50|20|80 periodic=true|false periodic_interval=30m removal_delay=20m threshold=0.2 underutilized=0.3"},
+		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.",
+			"families= max_instance_types=5 max_zones=2 min_gpus=0 min_placement_score=5 price_margin=0.1 price_window=30m score_margin=1"},
+		{Manifest, newManifest, "What the manifest of each pool names.", ""},
+		{trained, newModel, "Follows the action values of a bundle of trained models.",
+			bundle + "calm=true|false cap=false|true cooldown=30m floor=0.3 interval=4h margin=0 spread=2"},
+		{"on-demand", newOnDemand, "On demand only: what savings are measured against.", ""},
+		{DefaultPolicy, newPortfolio, "Spreads over markets by what a loss would cost and what spot saves; the default.",
+			bundle + "choices=3 cores=16 disturbance=2h edge=0.15 holding=8h interval=30m lasting=12h margin=0.1 market_risk=0.1 return=2h share= type_risk=0.1 width=0.1 zone_risk=0.05"},
+		{"rescheduler", newRescheduler, "Empties on-demand nodes onto spot nodes, as the K8s Spot Rescheduler does.",
+			"delete_non_replicated=false|true drain_delay=10m drains=one|budget on_demand_label= scale_up=true|false spot_label="},
+		{"spot", newSpot, "Spot only, on demand where spot is refused and the pool allows it.", ""},
+		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, mended; compat=true follows it to the letter.",
+			bundle + "calm=30m compat=false|true cooldown=10m drain_share=0.1 max=1 min=0.167 risk_multiplier=1 runtime= step=10m target=0.5"},
+		{"static", newStatic, "A fixed share of spot in every pool.", "share=0.5"},
 	}
 }
 
@@ -161,8 +172,11 @@ type bundled struct {
 // Name returns the name of the policy with the bundle that it was given.
 func (b *bundled) Name() string { return b.Policy.Name() + ":bundle=" + b.dir }
 
-// withBundle makes the policy m of params, of which a bundle may be one.
-func withBundle(m maker, params []Parameter, o *Options) (policy.Policy, bool, error) {
+// with makes the policy of params, of which a bundle may be one.
+func (m *maker) with(params []Parameter, o *Options) (policy.Policy, bool, error) {
+	if err := m.checkKeys(params); err != nil {
+		return nil, false, err
+	}
 	if !slices.Contains(fed, m.name) {
 		return m.make(params, o)
 	}
@@ -214,9 +228,9 @@ func newGuarded(spec string, o Options) (policy.Policy, error) {
 	all := makers()
 	i := slices.IndexFunc(all, func(m maker) bool { return m.name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(known(), ", "), suggestion(name))
+		return nil, fmt.Errorf("%w %q: known are %s%s", ErrUnknown, name, strings.Join(known(), ", "), suggestion(name, known()))
 	}
-	p, bare, err := withBundle(all[i], params, &o)
+	p, bare, err := all[i].with(params, &o)
 	if err != nil {
 		return nil, fmt.Errorf("policy %q: %w", spec, err)
 	}
@@ -395,11 +409,11 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 	return spotvortex.New(cfg), cfg.Compat, nil
 }
 
-// suggestion names the known policy nearest to name, if one is near.
-func suggestion(name string) string {
+// suggestion names that of the known which is nearest to word, if one is near.
+func suggestion(word string, known []string) string {
 	best, least := "", 4
-	for _, other := range known() {
-		if d := distance(strings.ToLower(name), other); d < least {
+	for _, other := range known {
+		if d := distance(strings.ToLower(word), other); d < min(least, max(len(word), 2)) {
 			best, least = other, d
 		}
 	}

@@ -92,7 +92,7 @@ func Command(p *cli.Program) *cobra.Command {
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.CompleteBy(c, "gate", input.CompleteGates)
 	cli.Complete(c, "truth", input.TruthNames())
-	cli.Complete(c, "baseline", registry.Names())
+	cli.CompleteBy(c, "baseline", input.CompletePolicy)
 	cli.Complete(c, "format", strings.Split(formatList(), ", "))
 	c.AddCommand(initCommand(p), compareCommand(p))
 	return c

@@ -46,7 +46,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], given once for each to compare with (default: the recorded one)")
 	flags.IntVar(&f.show, "show", 20, "show at most `N` differences of each policy; 0 shows all")
-	cli.Complete(c, "policy", registry.Names())
+	cli.CompleteBy(c, "policy", input.CompletePolicy)
 	return c
 }
 

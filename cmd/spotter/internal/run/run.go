@@ -87,7 +87,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.register(f.flags)
 	c.SetFlagErrorFunc(movedFlag)
 	cli.Complete(c, "mode", config.Modes)
-	cli.Complete(c, "policies", registry.Names())
+	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "backends", config.Backends)
 	cli.Complete(c, "region", catalog.Regions(catalog.AWS))
 	cli.Complete(c, "log-level", config.Levels)

@@ -54,7 +54,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
 	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
 	flags.BoolVar(&f.check, "check", false, "hold the invariants after every event; slow")
-	cli.Complete(c, "policy", registry.Names())
+	cli.CompleteBy(c, "policy", input.CompletePolicy)
 	cli.Complete(c, "truth", input.TruthNames())
 	return c
 }

@@ -89,7 +89,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
 	flags.StringVar(&f.terminal.Color, "color", "auto", "colours `N`: "+strings.Join(screen.Colors, ", "))
 	flags.StringVar(&f.terminal.Background, "background", "auto", "what lies behind them, `B`: "+strings.Join(screen.Backgrounds, ", "))
-	cli.Complete(c, "policies", registry.Names())
+	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "color", screen.Colors)
 	cli.Complete(c, "background", screen.Backgrounds)
 	return c

@@ -1,0 +1,62 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Description is what a user may know of a policy.
+type Description struct {
+	Name       string         `json:"name"`
+	About      string         `json:"about"`
+	Parameters []KnownSetting `json:"parameters,omitempty"`
+}
+
+// A KnownSetting is a parameter that a policy takes.
+type KnownSetting struct {
+	Key string `json:"key"`
+
+	// Values are those to offer, the default first; none where there is no default.
+	Values []string `json:"values,omitempty"`
+}
+
+// Describe returns all policies, ascending.
+func Describe() []Description {
+	var out []Description
+	for _, m := range makers() {
+		out = append(out, Description{m.name, m.about, m.settings()})
+	}
+	return out
+}
+
+// settings returns the parameters of the policy, ascending.
+func (m *maker) settings() (out []KnownSetting) {
+	for _, text := range strings.Fields(m.keys) {
+		key, values, _ := strings.Cut(text, "=")
+		s := KnownSetting{Key: key}
+		if values != "" {
+			s.Values = strings.Split(values, "|")
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// checkKeys refuses the first parameter that the policy does not have.
+func (m *maker) checkKeys(params []Parameter) error {
+	var keys []string
+	for _, s := range m.settings() {
+		keys = append(keys, s.Key)
+	}
+	for _, p := range params {
+		switch {
+		case slices.Contains(keys, p.Key):
+		case len(keys) == 0:
+			return fmt.Errorf("%w: %s: unknown parameter %q: it has none", ErrParameter, m.name, p.Key)
+		default:
+			return fmt.Errorf("%w: %s: unknown parameter %q: it knows %s%s", ErrParameter, m.name, p.Key, strings.Join(keys, ", "), suggestion(p.Key, keys))
+		}
+	}
+	return nil
+}
