@@ -69,6 +69,20 @@ func (m *match) floored() bool {
 	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
 }
 
+// RowOf returns a run by itself with its figures, measured against the run of on-demand
+// in the same case and seed, nil where there is none.
+func RowOf(j Job, r, onDemand *sim.Result) RunRow {
+	row := RunRow{Job: j, Result: r, Values: match{run: r, onDemand: onDemand}.measure()}
+	forgetBounds(row.Values)
+	for _, name := range commitmentMetrics {
+		row.Values[mustMetric(name)] = Value{}
+	}
+	return row
+}
+
+// commitmentMetrics are those that say something of commitments that a comparison assumes.
+var commitmentMetrics = []string{"net_savings_vs_1y_usd", "net_savings_vs_1y_pct", "net_savings_vs_3y_usd", "net_savings_vs_3y_pct"}
+
 // measure fills the values of all runs.
 func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 	n := len(c.Policies)

@@ -109,7 +109,8 @@ func nets(b *models.Bundle) []namedNet {
 }
 
 func (p *program) modelsInfoCommand() *cobra.Command {
-	return &cobra.Command{
+	var form cli.Form
+	c := &cobra.Command{
 		Use:     "info DIR",
 		Short:   "Say what a bundle is for, what it is fed and how good it was",
 		Example: "  spotter models info bundle",
@@ -122,9 +123,14 @@ func (p *program) modelsInfoCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w: %w", cli.ErrCheck, err)
 			}
-			return p.Output("", func(w io.Writer) error { return describe(w, b) })
+			return p.Print(&form, struct {
+				Fingerprint string           `json:"fingerprint"`
+				Manifest    *models.Manifest `json:"manifest"`
+			}{b.Fingerprint, b.Manifest}, func(w io.Writer, _ bool) error { return describe(w, b) })
 		},
 	}
+	form.Register(c)
+	return c
 }
 
 // describe prints what b says of itself.

@@ -1,8 +1,11 @@
 package format
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -13,7 +16,9 @@ type Format string
 // The formats, as the user names them.
 const (
 	Table    Format = "table"
+	Wide     Format = "wide"
 	JSON     Format = "json"
+	YAML     Format = "yaml"
 	Markdown Format = "markdown"
 	CSV      Format = "csv"
 
@@ -25,7 +30,25 @@ const (
 )
 
 // Formats lists them.
-func Formats() []Format { return []Format{Table, JSON, Markdown, CSV, JUnit, GitHub, SARIF} }
+func Formats() []Format {
+	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, JUnit, GitHub, SARIF}
+}
+
+// allColumns is a width at which the table leaves nothing out.
+const allColumns = 200
+
+// asYAML writes what write writes as JSON.
+func asYAML(w io.Writer, write func(io.Writer) error) error {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
+		return err
+	}
+	out, err := yaml.JSONToYAML(text.Bytes())
+	if err == nil {
+		_, err = w.Write(out)
+	}
+	return err
+}
 
 // Write writes r in format f. Width is that of the terminal, in
 // columns, and is read by the table only; 0 means 120.
@@ -33,8 +56,12 @@ func Write(w io.Writer, r *eval.Report, f Format, width int) error {
 	switch f {
 	case Table:
 		return writeTable(w, r, width)
+	case Wide:
+		return writeTable(w, r, max(width, allColumns))
 	case JSON:
 		return writeJSON(w, r)
+	case YAML:
+		return asYAML(w, func(w io.Writer) error { return writeJSON(w, r) })
 	case Markdown:
 		return writeMarkdown(w, r)
 	case CSV:

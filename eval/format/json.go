@@ -416,20 +416,27 @@ func newRuns(r *eval.Report) []jsonRun {
 		if run.Unfinished() {
 			continue
 		}
-		j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: r.Command(i)}
-		if run.Err != nil {
-			j.Error = run.Err.Error()
-		} else {
-			j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
-			j.Warnings, j.Violations, j.Outage = run.Result.Warnings, run.Result.Violations, newRunOutage(run.Result)
-			for _, b := range run.Result.Budgets {
-				j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
-					b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
-			}
-		}
-		out = append(out, j)
+		out = append(out, newRun(run, r.Command(i)))
 	}
 	return out
+}
+
+// Run returns one run as the JSON output has those of a comparison. Command repeats it.
+func Run(run *eval.RunRow, command string) any { return newRun(run, command) }
+
+func newRun(run *eval.RunRow, command string) jsonRun {
+	j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: command}
+	if run.Err != nil {
+		j.Error = run.Err.Error()
+		return j
+	}
+	j.Weather, j.Hash = hex.EncodeToString(run.Result.Weather[:]), hex.EncodeToString(run.Result.Hash[:])
+	j.Warnings, j.Violations, j.Outage = run.Result.Warnings, run.Result.Violations, newRunOutage(run.Result)
+	for _, b := range run.Result.Budgets {
+		j.Budgets = append(j.Budgets, jsonBudget{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
+			b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
+	}
+	return j
 }
 
 // figures are the known figures of a run, truth values as such.

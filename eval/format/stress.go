@@ -17,7 +17,7 @@ import (
 type stress struct{ *eval.Stress }
 
 // StressFormats lists the formats that a [eval.Stress] has.
-func StressFormats() []Format { return []Format{Table, JSON, Markdown, CSV} }
+func StressFormats() []Format { return []Format{Table, Wide, JSON, YAML, Markdown, CSV} }
 
 // WriteStress writes a stress in format f. Width is that of the terminal, in columns, and
 // is read by the table only; 0 means 120.
@@ -26,8 +26,12 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, width int) error {
 	switch f {
 	case Table:
 		return s.writeTable(w, width)
+	case Wide:
+		return s.writeTable(w, max(width, allColumns))
 	case JSON:
 		return s.writeJSON(w)
+	case YAML:
+		return asYAML(w, s.writeJSON)
 	case Markdown:
 		return s.writeMarkdown(w)
 	case CSV:

@@ -28,6 +28,10 @@ type Program struct {
 	// program's or the input's and no longer the call's.
 	started bool
 
+	// quiet keeps everything but errors from standard error, which is then loud.
+	quiet bool
+	loud  io.Writer
+
 	cpuProfile, memProfile string
 	profile                *os.File
 }
@@ -38,7 +42,7 @@ type Program struct {
 func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Command) (code int) {
 	defer func() {
 		if bug := recover(); bug != nil {
-			code = Report(p.Stderr, fmt.Errorf("panic: %v\n%s", bug, debug.Stack()))
+			code = Report(p.Log(), fmt.Errorf("panic: %v\n%s", bug, debug.Stack()))
 		}
 	}()
 	root := p.Root(commands(p)...)
@@ -50,7 +54,16 @@ func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Comm
 	if err != nil && !p.started {
 		err = Invalid(err, "run `spotter --help`")
 	}
-	return Report(p.Stderr, err)
+	return Report(p.Log(), err)
+}
+
+// Log returns standard error for what --quiet does not keep back: errors, and the log of
+// what runs on.
+func (p *Program) Log() io.Writer {
+	if p.loud != nil {
+		return p.loud
+	}
+	return p.Stderr
 }
 
 // Main runs the commands with the arguments of the process, and ends it with their exit
@@ -80,6 +93,9 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 			if err := p.readProject(c); err != nil {
 				return err
 			}
+			if p.quiet {
+				p.loud, p.Stderr = p.Stderr, io.Discard
+			}
 			return p.startProfiles()
 		},
 	}
@@ -87,6 +103,7 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&p.cpuProfile, "cpuprofile", "", "write a CPU profile to `FILE`")
 	flags.StringVar(&p.memProfile, "memprofile", "", "write a memory profile to `FILE`")
+	flags.BoolVarP(&p.quiet, "quiet", "q", false, "print no progress, notes or warnings: only the result, and errors")
 	for _, name := range []string{"cpuprofile", "memprofile"} {
 		if err := flags.MarkHidden(name); err != nil {
 			panic(err)
@@ -140,13 +157,19 @@ func (p *Program) version() string {
 }
 
 func (p *Program) versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var form Form
+	c := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Args:  Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(p.Stdout, "spotter", p.version())
-			return err
+			v := map[string]string{"version": p.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			return p.Print(&form, v, func(w io.Writer, _ bool) error {
+				_, err := fmt.Fprintln(w, "spotter", p.version())
+				return err
+			})
 		},
 	}
+	form.Register(c)
+	return c
 }

@@ -3,7 +3,6 @@ package catalog
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -20,10 +19,13 @@ import (
 // allProviders is what --provider takes for every provider.
 const allProviders = "all"
 
+// formCSV has every column, for other programs.
+const formCSV = "csv"
+
 // Command returns the command catalog.
 func Command(p *cli.Program) *cobra.Command {
 	var f catalog.Filter
-	var format string
+	var form cli.Form
 	c := &cobra.Command{
 		Use:   "catalog",
 		Short: "List instance types with their size and on-demand price",
@@ -35,7 +37,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"  spotter catalog --provider gcp --region us-central1 --categories n\n" +
 			"  spotter catalog --provider all --min-gpus 1 --format csv",
 		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return run(p, &f, format) },
+		RunE: func(*cobra.Command, []string) error { return run(p, &f, &form) },
 	}
 	flags := c.Flags()
 	flags.StringSliceVar(&f.Providers, "provider", []string{catalog.AWS}, "of `PROVIDER,…`: aws, gcp, azure, rackspace; or all")
@@ -47,8 +49,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Int64Var(&f.MinVCPU, "min-vcpu", 0, "at least `N` vCPU")
 	flags.Int64Var(&f.MaxVCPU, "max-vcpu", 0, "at most `N` vCPU; 0 is no bound")
 	flags.Int64Var(&f.MinGPUs, "min-gpus", 0, "at least `N` GPUs")
-	flags.StringVar(&format, "format", "table", "output `F`: table, json or csv")
-	cli.Complete(c, "format", []string{"table", "json", "csv"})
+	form.Register(c, formCSV)
 	return c
 }
 
@@ -90,10 +91,7 @@ func (r *catalogRow) cells() []string {
 // decimal formats x with as many digits as a price has.
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-func run(p *cli.Program, f *catalog.Filter, format string) error {
-	if !slices.Contains([]string{"table", "json", "csv"}, format) {
-		return cli.Invalid(fmt.Errorf("--format: %q is unknown", format), "give one of table, json and csv")
-	}
+func run(p *cli.Program, f *catalog.Filter, form *cli.Form) error {
 	if err := checkCatalog(f); err != nil {
 		return err
 	}
@@ -113,7 +111,18 @@ func run(p *cli.Program, f *catalog.Filter, format string) error {
 			Region: r.Region, OnDemandHr: r.OnDemand.Float(), Basis: r.Basis,
 		})
 	}
-	return p.Output("", func(w io.Writer) error { return writeCatalog(w, f.Providers, rows, format) })
+	if form.String() == formCSV {
+		return p.Output("", func(w io.Writer) error { return writeCSV(w, rows) })
+	}
+	lists := make([]catalogList, 0, len(f.Providers))
+	for _, provider := range f.Providers {
+		lists = append(lists, catalogList{provider, catalog.Date(provider), catalog.Sources(provider)})
+	}
+	object := struct {
+		Lists []catalogList `json:"lists"`
+		Types []catalogRow  `json:"types"`
+	}{lists, rows}
+	return p.Print(form, object, func(w io.Writer, wide bool) error { return writeCatalogTable(w, f.Providers, rows, wide) })
 }
 
 // checkCatalog puts the providers that are meant in place of "all", and refuses
@@ -155,44 +164,33 @@ type catalogList struct {
 	Sources  string `json:"sources"`
 }
 
-func writeCatalog(w io.Writer, providers []string, rows []catalogRow, format string) error {
-	switch format {
-	case "json":
-		lists := make([]catalogList, 0, len(providers))
-		for _, provider := range providers {
-			lists = append(lists, catalogList{provider, catalog.Date(provider), catalog.Sources(provider)})
-		}
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(struct {
-			Lists []catalogList `json:"lists"`
-			Types []catalogRow  `json:"types"`
-		}{lists, rows})
-	case "csv":
-		c := csv.NewWriter(w)
-		if err := c.Write(catalogColumns); err != nil {
+func writeCSV(w io.Writer, rows []catalogRow) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(catalogColumns); err != nil {
+		return err
+	}
+	for i := range rows {
+		if err := c.Write(rows[i].cells()); err != nil {
 			return err
 		}
-		for i := range rows {
-			if err := c.Write(rows[i].cells()); err != nil {
-				return err
-			}
-		}
-		c.Flush()
-		return c.Error()
 	}
-	return writeCatalogTable(w, providers, rows)
+	c.Flush()
+	return c.Error()
 }
 
-// writeCatalogTable marks modelled prices with a tilde.
-func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow) error {
+// writeCatalogTable marks modelled prices with a tilde. Wide it has all columns.
+func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow, wide bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "%s\t\n", strings.Join([]string{
-		"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s", "region", "$/h",
-	}, "\t"))
+	heading := []string{"type", "arch", "vCPU", "GiB", "usable CPU", "usable GiB", "pods", "GPUs", "GPU", "Mbit/s", "region", "$/h", "provider", "family", "price derived from"}
+	const narrow = 12
+	columns := narrow
+	if wide {
+		columns = len(heading)
+	}
+	fmt.Fprintf(t, "%s\t\n", strings.Join(heading[:columns], "\t"))
 	for i := range rows {
 		r := &rows[i]
-		cells := r.cells()[:12]
+		cells := r.cells()[:columns]
 		if r.Basis != "" {
 			cells[11] = "~" + cells[11]
 		}
@@ -213,7 +211,7 @@ func writeCatalogTable(w io.Writer, providers []string, rows []catalogRow) error
 		}
 	}
 	if slices.ContainsFunc(rows, func(r catalogRow) bool { return r.Basis != "" }) {
-		_, err := fmt.Fprintln(w, "~ a modelled price; --format csv says what it was derived from")
+		_, err := fmt.Fprintln(w, "~ a modelled price; -o wide says what it was derived from")
 		return err
 	}
 	return nil

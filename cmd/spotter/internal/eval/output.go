@@ -18,7 +18,7 @@ const terminal = "-"
 // extensions are the formats of files that do not say theirs. The format table
 // is text.
 var extensions = map[string]format.Format{
-	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".csv": format.CSV, ".xml": format.JUnit,
+	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".yaml": format.YAML, ".yml": format.YAML, ".csv": format.CSV, ".xml": format.JUnit,
 	".sarif": format.SARIF, ".txt": format.Table,
 }
 
@@ -37,7 +37,7 @@ type target struct {
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
-		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown", f.format), "give one of "+formatList())
+		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown", f.format), "give one of "+formatList()+"; a file is named by --out")
 	}
 	if len(f.out) == 0 {
 		return []target{{format: format.Format(f.format)}}, nil

@@ -199,7 +199,7 @@ func run(ctx context.Context, p *cli.Program, f *liveCall) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	log := f.logger(p.Stderr)
+	log := f.logger(p.Log())
 	cfg, err := f.access.Config(f.version)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -22,12 +21,7 @@ import (
 func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
 	c := cli.Group("scenario", "List, show and check scenarios")
 	c.AddCommand(
-		&cobra.Command{
-			Use:   "list",
-			Short: "List the embedded scenarios",
-			Args:  cli.Arguments(cobra.NoArgs),
-			RunE:  func(*cobra.Command, []string) error { return p.Output("", listScenarios) },
-		},
+		listCommand(p),
 		&cobra.Command{
 			Use:               "show NAME|FILE",
 			Short:             "Print a scenario, to copy and change",
@@ -122,16 +116,64 @@ func manifestPolicies(file string, sc *scenarios.Scenario) error {
 	return nil
 }
 
-func listScenarios(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+// A listed is an embedded scenario as it is listed.
+type listed struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+
+	// Days are metered, after so many hours of warm-up.
+	Days        float64 `json:"days"`
+	WarmUpHours float64 `json:"warm_up_hours"`
+	Pools       int     `json:"pools"`
+}
+
+func listCommand(p *cli.Program) *cobra.Command {
+	var form cli.Form
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the embedded scenarios",
+		Args:  cli.Arguments(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			all, err := listScenarios(c.Context())
+			if err != nil {
+				return err
+			}
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeList(w, all, wide) })
+		},
+	}
+	form.Register(c)
+	return c
+}
+
+func listScenarios(ctx context.Context) (all []listed, err error) {
 	for _, name := range scenarios.Names() {
 		text, err := scenarios.Source(name)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		fmt.Fprintf(t, "%s\t%s\n", name, about(string(text)))
+		sc, err := input.LoadScenario(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, listed{name, about(string(text)), sc.Duration.Hours() / 24, sc.WarmUp.Hours(), len(sc.Pools())})
 	}
-	return t.Flush()
+	return all, nil
+}
+
+func writeList(w io.Writer, all []listed, wide bool) error {
+	var heading []string
+	var rows [][]string
+	if wide {
+		heading = []string{"NAME", "ABOUT", "DAYS", "WARM-UP", "POOLS"}
+	}
+	for _, x := range all {
+		row := []string{x.Name, x.About}
+		if wide {
+			row = append(row, fmt.Sprintf("%.3g", x.Days), fmt.Sprintf("%g h", x.WarmUpHours), fmt.Sprint(x.Pools))
+		}
+		rows = append(rows, row)
+	}
+	return cli.Columns(w, heading, rows)
 }
 
 // about returns the first sentence of the comment that a scenario begins with.

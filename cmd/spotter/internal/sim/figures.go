@@ -21,8 +21,8 @@ func (s sheet) line(name, format string, args ...any) {
 }
 
 // figures prints the figures of a run, and what it saves against onDemand, nil where
-// that was not run.
-func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result) error {
+// that was not run. Of the workloads it has those with incidents, and wide all.
+func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result, wide bool) error {
 	s := sheet{bufio.NewWriter(out)}
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
 	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), cli.Hours(w.WarmUp))
@@ -32,7 +32,7 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result)
 	}
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
-	if onDemand != nil {
+	if onDemand != nil && onDemand != r {
 		s.line("saved", "%s", saved(r, onDemand))
 	}
 	if len(w.Commitments) > 0 {
@@ -65,7 +65,7 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result)
 		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
 	}
 	s.line("decisions", "%d, over %d events", r.Decisions, r.Events)
-	workloads(s.w, r)
+	workloads(s.w, r, wide)
 	budgets(s.w, w, r)
 	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
 	return s.w.Flush()
@@ -91,12 +91,12 @@ func commitments(r *sim.Result) string {
 	return text
 }
 
-// workloads prints the workloads that had incidents.
-func workloads(w *bufio.Writer, r *sim.Result) {
+// workloads prints the workloads that had incidents, or all.
+func workloads(w *bufio.Writer, r *sim.Result, all bool) {
 	heading := false
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
-		if x.Incidents == 0 {
+		if x.Incidents == 0 && !all {
 			continue
 		}
 		if !heading {

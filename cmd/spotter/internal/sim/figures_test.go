@@ -27,7 +27,7 @@ func TestOutageFigures(t *testing.T) {
 		r.Add(&r.Workloads[i].Outages)
 	}
 	var out bytes.Buffer
-	if err := figures(&out, &scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}); err != nil {
+	if err := figures(&out, &scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}, false); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")

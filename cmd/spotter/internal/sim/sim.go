@@ -14,6 +14,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy/record"
@@ -28,6 +29,7 @@ type simFlags struct {
 	seed        uint64
 	log, record string
 	check       bool
+	form        cli.Form
 }
 
 // Command returns the command sim.
@@ -49,6 +51,7 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
+	f.form.Register(c)
 	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
@@ -80,15 +83,20 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	if err != nil {
 		return err
 	}
-	var onDemand *sim.Result
-	if f.policy != eval.OnDemand && !strings.HasPrefix(name, "bench-") { // those measure the speed of one run
-		job.Policy = eval.OnDemand
-		if onDemand, err = runs.Run(ctx, job); err != nil {
+	onDemand, against := r, job
+	switch against.Policy = eval.OnDemand; {
+	case strings.HasPrefix(name, "bench-"): // those measure the speed of one run
+		onDemand = nil
+	case f.policy != eval.OnDemand:
+		if onDemand, err = runs.Run(ctx, against); err != nil {
 			return fmt.Errorf("running %s, which savings are counted against: %w", eval.OnDemand, err)
 		}
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
-	return p.Output("", func(out io.Writer) error { return figures(out, w, r, onDemand) })
+	row := eval.RowOf(job, r, onDemand)
+	return p.Print(&f.form, format.Run(&row, f.Command(job)), func(out io.Writer, wide bool) error {
+		return figures(out, w, r, onDemand, wide)
+	})
 }
 
 // runWith runs cfg with the log and the recording that the flags ask for.

@@ -27,6 +27,7 @@ type statusCall struct {
 	cluster   access.Cluster
 	namespace string
 	wait      time.Duration
+	form      cli.Form
 }
 
 // Command returns the command status.
@@ -45,6 +46,7 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.cluster.Register(flags)
+	f.form.Register(c)
 	access.RegisterNamespace(flags, &f.namespace)
 	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
 	return c
@@ -74,7 +76,10 @@ func run(ctx context.Context, p *cli.Program, f *statusCall) error {
 			return err
 		}
 		if len(s.wrong) == 0 || !time.Now().Before(end) {
-			return s.write(p.Stdout)
+			if err := p.Print(&f.form, s.object(), func(w io.Writer, _ bool) error { return s.write(w) }); err != nil {
+				return err
+			}
+			return s.check()
 		}
 		select {
 		case <-ctx.Done():
@@ -176,6 +181,14 @@ func (s *installation) decides(ctx context.Context, c client.Reader, namespace s
 	return nil
 }
 
+// check fails where something is wrong.
+func (s *installation) check() error {
+	if len(s.wrong) > 0 {
+		return cli.ErrCheck
+	}
+	return nil
+}
+
 // write writes it for a person.
 func (s *installation) write(w io.Writer) error {
 	if s.leader != "" {
@@ -207,8 +220,25 @@ func (s *installation) write(w io.Writer) error {
 	for _, x := range s.wrong {
 		fmt.Fprintln(w, x)
 	}
-	if len(s.wrong) > 0 {
-		return cli.ErrCheck
-	}
 	return nil
+}
+
+// A poolStatus is a pool as programs read it.
+type poolStatus struct {
+	Name   string                      `json:"name"`
+	Status v1alpha1.CapacityPoolStatus `json:"status"`
+}
+
+// object returns the installation for programs.
+func (s *installation) object() any {
+	pools := []poolStatus{}
+	for i := range s.pools {
+		pools = append(pools, poolStatus{s.pools[i].Name, s.pools[i].Status})
+	}
+	return struct {
+		Leader   string       `json:"leader,omitempty"`
+		DecidedS float64      `json:"decided_s_ago,omitempty"`
+		Pools    []poolStatus `json:"pools"`
+		Wrong    []string     `json:"wrong"`
+	}{s.leader, s.alone.Seconds(), pools, append([]string{}, s.wrong...)}
 }

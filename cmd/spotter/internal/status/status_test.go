@@ -3,6 +3,7 @@ package status
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -59,7 +60,7 @@ func statusOf(t *testing.T, c client.Reader) (int, string) {
 	var out bytes.Buffer
 	s, err := look(t.Context(), c, "spotter")
 	if err == nil {
-		err = s.write(&out)
+		err = errors.Join(s.write(&out), s.check())
 	}
 	return cli.Report(&out, err), out.String()
 }
@@ -119,5 +120,16 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 	}
 	if code, out := statusOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {
 		t.Errorf("without an answer: exit %d\n%s", code, out)
+	}
+}
+
+// Programs read the same of a pool.
+func TestStatusObject(t *testing.T) {
+	s := &installation{leader: "a", pools: []v1alpha1.CapacityPool{*poolSeen("general", 1, 1, metav1.ConditionTrue)}, wrong: []string{"this"}}
+	text, err := json.Marshal(s.object())
+	for _, want := range []string{`"leader":"a"`, `"name":"general"`, `"spotShare":"0.40"`, `"wrong":["this"]`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s is missing in %s, %v", want, text, err)
+		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 // InfoCommand returns the command trace info.
 func InfoCommand(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	var form cli.Form
+	c := &cobra.Command{
 		Use:   "info [DIR|FILE]",
 		Short: "Say what a trace holds; without an argument, the embedded one",
 		Args:  cli.Arguments(cobra.MaximumNArgs(1)),
@@ -26,10 +27,13 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 				return err
 			}
 			p.Warn(map[string]bool{}, t.Warnings)
-			return p.Output("", func(w io.Writer) error {
-				_, err := io.WriteString(w, inventoryOf(t).text())
+			v := inventoryOf(t)
+			return p.Print(&form, v.object(), func(w io.Writer, wide bool) error {
+				_, err := io.WriteString(w, v.text(wide))
 				return err
 			})
 		},
 	}
+	form.Register(c)
+	return c
 }

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/hex"
 	"fmt"
 	"math"
 	"slices"
@@ -79,8 +80,80 @@ func names(all []string) []string {
 	return slices.Compact(all)
 }
 
-// text renders v for a terminal, one fact a line.
-func (v *inventory) text() string {
+// An object is an inventory for programs. A figure that is not known is left out.
+type object struct {
+	Name      string   `json:"name"`
+	About     string   `json:"about,omitempty"`
+	Prices    string   `json:"prices"`
+	From      string   `json:"from"`
+	To        string   `json:"to"`
+	Providers []string `json:"providers"`
+	Regions   []string `json:"regions"`
+	Zones     []string `json:"zones"`
+	Types     int      `json:"instance_types"`
+	Markets   int      `json:"markets"`
+	Rows      int      `json:"rows"`
+	Changes   int      `json:"price_changes"`
+	SampleS   float64  `json:"sampling_s,omitempty"`
+
+	// Shares of time, changes a day, hours and ratios of spot to on-demand; lists are
+	// their 5th, 50th and 95th percentiles.
+	Offered       *float64   `json:"offered_share,omitempty"`
+	ChangesPerDay *float64   `json:"changes_per_day_median,omitempty"`
+	GapHours      []float64  `json:"hours_between_changes,omitempty"`
+	Ratio         []float64  `json:"spot_to_on_demand,omitempty"`
+	Available     *float64   `json:"available_share,omitempty"`
+	OnDemand      onDemandOf `json:"on_demand_prices"`
+	Warnings      []string   `json:"warnings"`
+	Digest        string     `json:"digest"`
+}
+
+// An onDemandOf counts markets by where their on-demand price comes from.
+type onDemandOf struct {
+	Recorded int      `json:"recorded"`
+	Catalog  int      `json:"catalog"`
+	Modelled int      `json:"modelled"`
+	Unknown  []string `json:"unknown"`
+}
+
+// object returns v for programs.
+func (v *inventory) object() object {
+	p := &v.Prices
+	out := object{
+		Name: v.Name, About: v.About, Prices: v.origin(), From: v.From.String(), To: v.To.String(), Providers: v.Providers, Regions: v.Regions, Zones: v.Zones,
+		Types: v.Types, Markets: v.Markets, Rows: v.Rows, Changes: p.Changes, SampleS: p.Sampling.Interval.Seconds(),
+		Offered: known(p.Offered), ChangesPerDay: known(p.Rate[1]), GapHours: allKnown(p.GapHours[:3]), Ratio: allKnown([]float64{p.Ratio[1], p.Ratio[3], p.Ratio[5]}),
+		OnDemand: onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
+		Warnings: append([]string{}, v.Warnings...), Digest: hex.EncodeToString(v.Digest[:]),
+	}
+	if v.Availability != nil {
+		out.Available = known(v.Availability.Share)
+	}
+	return out
+}
+
+// known returns x, nil where it is no number.
+func known(x float64) *float64 {
+	if math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+// allKnown returns values, nil where one is no number.
+func allKnown(values []float64) []float64 {
+	if slices.ContainsFunc(values, math.IsNaN) {
+		return nil
+	}
+	return values
+}
+
+// text renders v for a terminal, one fact a line; wide names all zones and markets.
+func (v *inventory) text(wide bool) string {
+	few, fewer := 8, 5
+	if wide {
+		few, fewer = math.MaxInt, math.MaxInt
+	}
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-22s %s\n", name, fmt.Sprintf(format, args...))
@@ -92,7 +165,7 @@ func (v *inventory) text() string {
 	line("span", "%s to %s (%.1f days)", cli.Minute(v.From)+"Z", cli.Minute(v.To)+"Z", v.Days())
 	line("providers", "%s", strings.Join(v.Providers, ", "))
 	line("regions", "%s", strings.Join(v.Regions, ", "))
-	line("zones", "%d: %s", len(v.Zones), cli.FirstOf(v.Zones, 8))
+	line("zones", "%d: %s", len(v.Zones), cli.FirstOf(v.Zones, few))
 	line("markets", "%d of %d instance types", v.Markets, v.Types)
 	line("rows", "%d, %d of them changes of price", v.Rows, p.Changes)
 	if p.Sampling.Interval > 0 {
@@ -109,7 +182,7 @@ func (v *inventory) text() string {
 	line("zones of one type", "daily moves correlate by %s (median)", number3(p.ZoneCorrelation))
 	line("on-demand prices", "%s", v.onDemand())
 	if len(v.Unpriced) > 0 {
-		line("", "unknown: %s; runs leave these out", cli.FirstOf(v.Unpriced, 5))
+		line("", "unknown: %s; runs leave these out", cli.FirstOf(v.Unpriced, fewer))
 	}
 	line("availability", "%s", v.availability())
 	if d := v.Depth; d != nil {

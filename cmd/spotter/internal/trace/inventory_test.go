@@ -40,7 +40,7 @@ func TestInfoText(t *testing.T) {
 		{func(t *trace.Trace) { t.Synthetic = true }, "synthetic (generated, not recorded)"},
 	} {
 		c.change(tr)
-		text := inventoryOf(tr).text()
+		text := inventoryOf(tr).text(false)
 		for _, want := range []string{
 			c.want, "2026-01-01 00:00Z to 2026-01-06 00:00Z (5.0 days)",
 			"aws, gcp", "4 of 3 instance types", "for 1 markets", "2 unknown",
@@ -62,7 +62,7 @@ func TestModelledOnDemand(t *testing.T) {
 		Provider: "rackspace", Region: "us-east-iad-1", Zone: "us-east-iad-1", Type: "gp.vs1.medium-iad",
 		At: []policy.Time{at(1, 0)}, Spot: []policy.Money{policy.Dollars(0.005)},
 	}))
-	if v.Derived != 1 || len(v.Unpriced) != 0 || !strings.Contains(v.text(), "1 modelled") {
+	if v.Derived != 1 || len(v.Unpriced) != 0 || !strings.Contains(v.text(false), "1 modelled") {
 		t.Errorf("%d modelled, %v unknown", v.Derived, v.Unpriced)
 	}
 }

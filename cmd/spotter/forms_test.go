@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// Every command that prints a table or an object prints it as JSON, as the same YAML, and
+// with all columns, and with -q nothing else.
+func TestForms(t *testing.T) {
+	scenario := file(t, "tiny.yaml", tiny)
+	for _, c := range []struct {
+		want string // a key of what is printed
+		args []string
+	}{
+		{"net_savings_usd", []string{"sim", scenario}},
+		{"groups", []string{"eval", scenario, "--policies", "static", "--seeds", "2"}},
+		{"truths", []string{"eval", scenario, "--policies", "static", "--seeds", "1", "--stress"}},
+		{"warm_up_hours", []string{"scenario", "list"}},
+		{"parameters", []string{"policies"}},
+		{"interval", []string{"metrics"}},
+		{"digest", []string{"trace", "info"}},
+		{"types", []string{"catalog", "--families", "m5"}},
+		{"platform", []string{"version"}},
+	} {
+		outputs := map[string]string{}
+		for _, form := range []string{"table", "wide", "json", "yaml"} {
+			args := append(slices.Clone(c.args), "-o", form, "-q")
+			code, stdout, stderr := call(t, args...)
+			if code != cli.ExitOK || stdout == "" || stderr != "" {
+				t.Errorf("%v: exit code %d, %d bytes\n%s", args, code, len(stdout), stderr)
+			}
+			outputs[form] = strings.ReplaceAll(stdout, "-o "+form, "-o F") // reports say how they were called
+		}
+		var fromJSON, fromYAML any
+		if err := json.Unmarshal([]byte(outputs["json"]), &fromJSON); err != nil {
+			t.Errorf("%v: %v", c.args, err)
+		}
+		if err := yaml.Unmarshal([]byte(outputs["yaml"]), &fromYAML); err != nil || !reflect.DeepEqual(fromJSON, fromYAML) {
+			t.Errorf("%v: the YAML differs from the JSON, %v", c.args, err)
+		}
+		if !strings.Contains(outputs["json"], `"`+c.want+`"`) {
+			t.Errorf("%v: the JSON has no %s", c.args, c.want)
+		}
+		if width(outputs["wide"]) < width(outputs["table"]) {
+			t.Errorf("%v: the wide table is the narrower one", c.args)
+		}
+	}
+	wrongCallIs(t, "give one of table, wide, json, yaml", "scenario", "list", "-o", "xml")
+	wrongCallIs(t, "a file is named by --out", "eval", scenario, "-o", "report.json")
+	if code, stdout, _ := call(t, "metrics", "--output", "json"); code != cli.ExitOK || !strings.HasPrefix(stdout, "[") {
+		t.Errorf("--output ends with %d and prints %.20s", code, stdout)
+	}
+}
+
+// width returns the letters of the longest line.
+func width(text string) (n int) {
+	for line := range strings.Lines(text) {
+		n = max(n, utf8.RuneCountInString(line))
+	}
+	return n
+}
+
+// The parameters of a policy are those that the program takes.
+func TestPoliciesList(t *testing.T) {
+	if code, stdout, _ := call(t, "policies", "karpetrack"); code != cli.ExitOK || !strings.Contains(stdout, ":percentile=") || strings.Contains(stdout, "static") {
+		t.Errorf("exit code %d:\n%s", code, stdout)
+	}
+	wrongCallIs(t, `did you mean "portfolio"?`, "policies", "portfoli")
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+func (p *program) policiesCommand() *cobra.Command {
+	var form cli.Form
+	c := &cobra.Command{
+		Use:               "policies [NAME…]",
+		Short:             "List policies, and the parameters of those named",
+		Example:           "  spotter policies\n  spotter policies portfolio static\n  spotter policies -o json",
+		ValidArgsFunction: input.CompletePolicy,
+		RunE: func(_ *cobra.Command, names []string) error {
+			all := registry.Describe()
+			for _, name := range names {
+				if !slices.ContainsFunc(all, func(d registry.Description) bool { return d.Name == name }) {
+					_, err := registry.New(name, registry.Options{})
+					return cli.Invalid(err, "run `spotter policies` for all of them")
+				}
+			}
+			if len(names) > 0 {
+				all = slices.DeleteFunc(all, func(d registry.Description) bool { return !slices.Contains(names, d.Name) })
+			}
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writePolicies(w, all, wide || len(names) > 0) })
+		},
+	}
+	form.Register(c)
+	return c
+}
+
+// writePolicies writes a line for each policy, and with parameters one for each of these
+// below it.
+func writePolicies(w io.Writer, all []registry.Description, parameters bool) error {
+	var rows [][]string
+	for _, d := range all {
+		rows = append(rows, []string{d.Name, d.About})
+		for _, s := range d.Parameters {
+			if !parameters {
+				break
+			}
+			text := "no default"
+			if len(s.Values) > 0 {
+				text = strings.Join(s.Values, " or ") + "; the first is the default"
+			}
+			if len(s.Values) == 1 {
+				text = s.Values[0] + " by default"
+			}
+			if s.Key == "bundle" {
+				text = "a folder of trained models, or builtin; none by default"
+			}
+			rows = append(rows, []string{"  :" + s.Key + "=", text})
+		}
+	}
+	return cli.Columns(w, nil, rows)
+}
+
+// A listedMetric is a metric as it is listed.
+type listedMetric struct {
+	Name     string `json:"name"`
+	Unit     string `json:"unit"`
+	About    string `json:"about"`
+	Interval bool   `json:"interval"`
+}
+
+func (p *program) metricsCommand() *cobra.Command {
+	var form cli.Form
+	c := &cobra.Command{
+		Use:     "metrics",
+		Short:   "List the metrics of a comparison, which gates name, and their statistics",
+		Example: "  spotter metrics\n  spotter metrics -o json",
+		Args:    cli.Arguments(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			var all []listedMetric
+			for _, m := range eval.Metrics() {
+				all = append(all, listedMetric{m.Name, m.Unit, m.About, m.Interval})
+			}
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeMetrics(w, all, wide) })
+		},
+	}
+	form.Register(c)
+	return c
+}
+
+func writeMetrics(w io.Writer, all []listedMetric, wide bool) error {
+	heading := []string{"METRIC", "UNIT", "ABOUT"}
+	if wide {
+		heading = slices.Insert(heading, 2, "INTERVAL")
+	}
+	var rows [][]string
+	for _, m := range all {
+		row := []string{m.Name, m.Unit, m.About}
+		if wide {
+			row = slices.Insert(row, 2, map[bool]string{true: "yes", false: "no"}[m.Interval])
+		}
+		rows = append(rows, row)
+	}
+	if err := cli.Columns(w, heading, rows); err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range eval.Statistics() {
+		names = append(names, string(s))
+	}
+	_, err := fmt.Fprintf(w, "\nStatistics: %s.\n", strings.Join(names, ", "))
+	return err
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"sigs.k8s.io/yaml"
+)
+
+// The forms in which every command prints a table or an object.
+const (
+	FormTable = "table"
+	FormWide  = "wide"
+	FormJSON  = "json"
+	FormYAML  = "yaml"
+)
+
+// A Form is the form in which a command prints, one of those that its flag takes.
+type Form struct {
+	name  string
+	forms []string
+}
+
+// String returns the name of the form.
+func (f *Form) String() string { return f.name }
+
+// Set takes the name of a form.
+func (f *Form) Set(name string) error {
+	if !slices.Contains(f.forms, name) {
+		return errors.New("give one of " + strings.Join(f.forms, ", "))
+	}
+	f.name = name
+	return nil
+}
+
+// Type is what the flag is called where it is listed.
+func (f *Form) Type() string { return "string" }
+
+// Register gives c the flag --format, which is -o too, with the forms that all commands
+// have and more. It can be written --output, as elsewhere.
+func (f *Form) Register(c *cobra.Command, more ...string) {
+	f.name, f.forms = FormTable, append([]string{FormTable, FormWide, FormJSON, FormYAML}, more...)
+	c.Flags().VarP(f, "format", "o", "output `F`: "+strings.Join(f.forms, ", "))
+	OutputIsFormat(c.Flags())
+	Complete(c, "format", f.forms)
+}
+
+// OutputIsFormat takes --output for --format, which other programs call it.
+func OutputIsFormat(flags *pflag.FlagSet) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "output" {
+			name = "format"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
+// Print writes v to the terminal as JSON or YAML where f says so, and else calls text,
+// wide where all columns are asked for.
+func (p *Program) Print(f *Form, v any, text func(w io.Writer, wide bool) error) error {
+	return p.Output("", func(w io.Writer) error {
+		switch f.name {
+		case FormJSON:
+			return WriteJSON(w, v)
+		case FormYAML:
+			return WriteYAML(w, v)
+		}
+		return text(w, f.name == FormWide)
+	})
+}
+
+// WriteJSON writes v as JSON for programs and readers.
+func WriteJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// WriteYAML writes v as YAML with the keys that it has in JSON, ascending.
+func WriteYAML(w io.Writer, v any) error {
+	text, err := yaml.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// Columns writes rows with their columns side by side, under a heading.
+func Columns(w io.Writer, heading []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{heading}, rows...) {
+		if len(row) > 0 {
+			_, _ = io.WriteString(t, strings.Join(row, "\t")+"\n") // Flush has the error
+		}
+	}
+	return t.Flush()
+}
