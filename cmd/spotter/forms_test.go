@@ -16,7 +16,7 @@ import (
 // Every command that prints a table or an object prints it as JSON, as the same YAML, and
 // with all columns, and with -q nothing else.
 func TestForms(t *testing.T) {
-	scenario := file(t, "tiny.yaml", tiny)
+	scenario, recording := file(t, "tiny.yaml", tiny), recordedRun(t, "static")
 	for _, c := range []struct {
 		want string // a key of what is printed
 		args []string
@@ -28,6 +28,7 @@ func TestForms(t *testing.T) {
 		{"parameters", []string{"policies"}},
 		{"interval", []string{"metrics"}},
 		{"digest", []string{"trace", "info"}},
+		{"usd_per_hour_before", []string{"explain", "--run", recording, "--step", "1"}},
 		{"types", []string{"catalog", "--families", "m5"}},
 		{"platform", []string{"version"}},
 	} {

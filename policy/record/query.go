@@ -25,8 +25,8 @@ type Query struct {
 
 // Explain says why something was done, or why nothing was: what was known, what
 // the plan says with its reasons and dollars, and when the same node or pool
-// was last decided about. The Meta is that of the decision.
-func (r *Recording) Explain(q Query) (string, *Meta, error) {
+// was last decided about. The step is the one that is explained.
+func (r *Recording) Explain(q Query) (string, *Step, error) {
 	x := explanation{q: q}
 	var found, last *Step
 	for s, err := range r.Steps() {
@@ -58,7 +58,7 @@ func (r *Recording) Explain(q Query) (string, *Meta, error) {
 		return "", nil, fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, count, q.Number)
 	}
 	text, err := x.text(found)
-	return text, found.Meta, err
+	return text, found, err
 }
 
 // before reports whether what q asks for comes before s.

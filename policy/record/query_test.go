@@ -96,11 +96,11 @@ func TestQuery(t *testing.T) {
 		"the last step":  {Query{At: 1 << 40}, []string{"step 5 at", "the plan does nothing", "no node of it has a notice"}},
 		"the whole plan": {Query{Number: 2}, []string{"the plan\n", "launch web", "drain a"}},
 	} {
-		got, meta, err := r.Explain(c.q)
+		got, step, err := r.Explain(c.q)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
-		} else if *meta != r.Meta {
-			t.Errorf("%s: the decision is of %+v, want %+v", name, *meta, r.Meta)
+		} else if *step.Meta != r.Meta {
+			t.Errorf("%s: the decision is of %+v, want %+v", name, *step.Meta, r.Meta)
 		}
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {

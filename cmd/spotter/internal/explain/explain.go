@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ import (
 type explainFlags struct {
 	run, at string
 	query   record.Query
+	form    cli.Form
 }
 
 // Command returns the command explain.
@@ -41,6 +43,7 @@ func Command(p *cli.Program) *cobra.Command {
 			return run(p, &f)
 		},
 	}
+	f.form.Register(c)
 	flags := c.Flags()
 	flags.StringVar(&f.run, "run", "", "the recording: the folder `DIR` that --record wrote")
 	flags.StringVar(&f.at, "at", "", "the decision in force at `TIME`, as 2026-01-03 or RFC 3339")
@@ -71,7 +74,7 @@ func run(p *cli.Program, f *explainFlags) error {
 	if err != nil {
 		return err
 	}
-	text, meta, err := r.Explain(f.query)
+	text, step, err := r.Explain(f.query)
 	switch {
 	case errors.Is(err, record.ErrNoSuch):
 		return cli.Invalid(err, "the whole plan of a step, without --node and --pool, names what it is about")
@@ -80,11 +83,28 @@ func run(p *cli.Program, f *explainFlags) error {
 	case err != nil:
 		return input.RecordingError(err)
 	}
-	if text := bundles.Mismatch(meta, meta.Bundle); text != "" {
+	if text := bundles.Mismatch(step.Meta, step.Meta.Bundle); text != "" {
 		fmt.Fprintf(p.Stderr, "warning: %s\n", text)
 	}
-	return p.Output("", func(w io.Writer) error {
-		_, err := io.WriteString(w, text)
+	entries, err := f.query.Entries(step)
+	if err != nil {
 		return err
-	})
+	}
+	return p.Print(&f.form, decision{step.Number, step.Snapshot.Now.String(), step.Meta.Policy, step.Meta.Scenario, entries, strings.Split(strings.TrimSpace(text), "\n")},
+		func(w io.Writer, _ bool) error {
+			_, err := io.WriteString(w, text)
+			return err
+		})
+}
+
+// A decision is what is explained, for programs.
+type decision struct {
+	Step     int64              `json:"step"`
+	At       string             `json:"at"`
+	Policy   string             `json:"policy"`
+	Scenario string             `json:"scenario,omitempty"`
+	Entries  []record.PlanEntry `json:"entries"`
+
+	// Explanation is the same in words, line by line.
+	Explanation []string `json:"explanation"`
 }

@@ -1,0 +1,50 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A PlanEntry is one entry of a plan as programs read it. What it is not about is empty.
+type PlanEntry struct {
+	Kind     string  `json:"kind"`
+	Pool     string  `json:"pool,omitempty"`
+	Node     string  `json:"node,omitempty"`
+	Pod      string  `json:"pod,omitempty"`
+	Workload string  `json:"workload,omitempty"`
+	Budget   string  `json:"budget,omitempty"`
+	Market   string  `json:"market,omitempty"`
+	Share    float64 `json:"share,omitempty"`
+
+	// Reason is the word for why, Text the reason in words, RunnerUp what came second.
+	Reason   string `json:"reason"`
+	Text     string `json:"text,omitempty"`
+	RunnerUp string `json:"runner_up,omitempty"`
+
+	// Before and After are dollars per hour without the entry and with it.
+	Before float64 `json:"usd_per_hour_before,omitempty"`
+	After  float64 `json:"usd_per_hour_after,omitempty"`
+}
+
+// Entries returns what the plan of s says of the node or pool that q asks about, or all
+// of it where q names none, in the order in which it is carried out.
+func (q *Query) Entries(s *Step) ([]PlanEntry, error) {
+	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("step %d: %w", s.Number, err)
+	}
+	pool, node := q.subject(s.Snapshot)
+	out := []PlanEntry{}
+	for i := range rows {
+		r := &rows[i]
+		if (q.Node != "" || q.Pool != "") && !own(r, s.Snapshot, pool, node) {
+			continue
+		}
+		out = append(out, PlanEntry{
+			Kind: r.Kind, Pool: r.Pool, Node: r.Node, Pod: r.Pod, Workload: r.Workload, Budget: r.Budget, Market: r.Market, Share: r.Share,
+			Reason: r.Reason, Text: r.Text, RunnerUp: r.RunnerUp, Before: policy.Money(r.CostBefore).Float(), After: policy.Money(r.CostAfter).Float(),
+		})
+	}
+	return out, nil
+}
