@@ -23,11 +23,19 @@ func flagError(c *cobra.Command, err error) error {
 	next := "run `" + c.CommandPath() + " --help`"
 	var none *pflag.NotExistError
 	if errors.As(err, &none) && none.GetSpecifiedShortnames() == "" {
-		if best, ok := scenarios.Nearest(none.GetSpecifiedName(), flagNames(c)); ok {
-			err = fmt.Errorf("%w; did you mean --%s?", err, best)
-		}
+		err = fmt.Errorf("%w%s", err, meant("--", none.GetSpecifiedName(), flagNames(c)))
 	}
 	return Invalid(plainError(err), next)
+}
+
+// Meant says which of names word may have been meant for; nothing where none is near.
+func Meant(word string, names []string) string { return meant("", word, names) }
+
+func meant(prefix, word string, names []string) string {
+	if best, ok := scenarios.Nearest(word, names); ok {
+		return "; did you mean " + prefix + best + "?"
+	}
+	return ""
 }
 
 // plainError says of a value that cannot be parsed what the flag takes.

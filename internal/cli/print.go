@@ -33,7 +33,7 @@ func (f *Form) String() string { return f.name }
 // Set takes the name of a form.
 func (f *Form) Set(name string) error {
 	if !slices.Contains(f.forms, name) {
-		return errors.New("give one of " + strings.Join(f.forms, ", "))
+		return errors.New("give one of " + strings.Join(f.forms, ", ") + Meant(name, f.forms))
 	}
 	f.name = name
 	return nil

@@ -12,8 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
-
-	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // ProjectFile is read in the folder of a call. It has a key for each command that reads
@@ -43,11 +41,7 @@ func (p *Program) readProject(c *cobra.Command) error {
 	c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	for _, flag := range slices.Sorted(maps.Keys(file[name])) {
 		if f := c.Flags().Lookup(flag); f == nil || f.Hidden {
-			meant := ""
-			if best, ok := scenarios.Nearest(flag, flagNames(c)); ok {
-				meant = fmt.Sprintf("; did you mean %s?", best)
-			}
-			return Invalid(fmt.Errorf("%s: %s.%s: there is no flag --%s%s", ProjectFile, name, flag, flag, meant), projectAdvice)
+			return Invalid(fmt.Errorf("%s: %s.%s: there is no flag --%s%s", ProjectFile, name, flag, flag, Meant(flag, flagNames(c))), projectAdvice)
 		}
 		if given[flag] {
 			continue

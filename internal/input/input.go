@@ -216,7 +216,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	}
 	truth, err := weather.TruthNamed(m.truth)
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--truth: %w", err), "give one of those; `spotter eval --stress` compares under all of them")
+		return nil, cli.Invalid(fmt.Errorf("--truth: %w%s", err, cli.Meant(m.truth, TruthNames())), "give one of those; `spotter eval --stress` compares under all of them")
 	}
 	o.From = cmp.Or(r.begin(o.From, sc.Start, tr.From), sc.Start, tr.From).Add(after)
 	w, err := scenarios.Bind(sc, tr, o)

@@ -142,7 +142,7 @@ func checkCatalog(f *catalog.Filter) error {
 	var regions []string
 	for i, provider := range f.Providers {
 		if !slices.Contains(catalog.Providers(), provider) {
-			return cli.Invalid(fmt.Errorf("--provider: %q is unknown", provider), "give some of "+strings.Join(catalog.Providers(), ", ")+", or all")
+			return cli.Invalid(fmt.Errorf("--provider: %q is unknown%s", provider, cli.Meant(provider, catalog.Providers())), "give some of "+strings.Join(catalog.Providers(), ", ")+", or all")
 		}
 		if slices.Contains(f.Providers[:i], provider) {
 			return cli.Invalid(fmt.Errorf("--provider: %s is given twice", provider), "give each provider once")
@@ -150,7 +150,7 @@ func checkCatalog(f *catalog.Filter) error {
 		regions = append(regions, catalog.Regions(provider)...)
 	}
 	if f.Region != "" && !slices.Contains(regions, f.Region) {
-		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q", f.Region), "give one of "+strings.Join(regions, ", "))
+		return cli.Invalid(fmt.Errorf("--region: there are no prices for %q%s", f.Region, cli.Meant(f.Region, regions)), "give one of "+strings.Join(regions, ", "))
 	}
 	return nil
 }

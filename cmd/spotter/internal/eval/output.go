@@ -37,7 +37,7 @@ type target struct {
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
-		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown", f.format), "give one of "+formatList()+"; a file is named by --out")
+		return nil, cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.format, cli.Meant(f.format, strings.Split(formatList(), ", "))), "give one of "+formatList()+"; a file is named by --out")
 	}
 	if len(f.out) == 0 {
 		return []target{{format: format.Format(f.format)}}, nil
