@@ -67,12 +67,12 @@ func (s *stderrUntil) Write(b []byte) (int, error) {
 // A comparison of many seeds says first how long it takes, is not begun beyond an hour
 // without --yes where there is no terminal, and ends soon after it is told to.
 func TestManySeeds(t *testing.T) {
-	many := func(ctx context.Context, stderr io.Writer, more ...string) int {
+	aMillion := func(ctx context.Context, stderr io.Writer, more ...string) int {
 		args := append([]string{"eval", "web-week", "--policies", "static", "--seeds", "1000000"}, more...)
 		return spotter.Run(ctx, args, io.Discard, stderr)
 	}
 	var refused bytes.Buffer
-	if code := many(t.Context(), &refused); code != cli.ExitInvalid {
+	if code := aMillion(t.Context(), &refused); code != cli.ExitInvalid {
 		t.Errorf("it ends with %d", code)
 	}
 	for _, want := range []string{"3000000 runs, about ", "3 policies × 1000000 cells, seeds 1…1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
@@ -89,7 +89,7 @@ func TestManySeeds(t *testing.T) {
 			cancel()
 		}
 	}}
-	code := many(ctx, stderr, "--yes")
+	code := aMillion(ctx, stderr, "--yes")
 	if took := time.Since(told); told.IsZero() || code != cli.ExitError || took > 10*time.Second {
 		t.Errorf("it ends with %d, %v after it was told to:\n%s", code, took, stderr.text.String())
 	}
