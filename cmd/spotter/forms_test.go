@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -59,6 +60,21 @@ func TestForms(t *testing.T) {
 	wrongCallIs(t, "a file is named by --out", "eval", scenario, "-o", "report.json")
 	if code, stdout, _ := call(t, "metrics", "--output", "json"); code != cli.ExitOK || !strings.HasPrefix(stdout, "[") {
 		t.Errorf("--output ends with %d and prints %.20s", code, stdout)
+	}
+}
+
+// With -q a command says nothing but what is wrong.
+func TestQuiet(t *testing.T) {
+	args := []string{"eval", file(t, "tiny.yaml", tiny), "--policies", "static", "--seeds", "1", "--out", filepath.Join(t.TempDir(), "r.json")}
+	if _, _, stderr := call(t, args...); !strings.Contains(stderr, "report written to") {
+		t.Errorf("it says %q", stderr)
+	}
+	if code, _, stderr := call(t, append(args, "-q")...); code != cli.ExitOK || stderr != "" {
+		t.Errorf("with -q it ends with %d and says %q", code, stderr)
+	}
+	code, _, stderr := call(t, append(args, "-q", "--gate", "net_savings_pct.median >= 200")...)
+	if code != cli.ExitFailed || !strings.HasPrefix(stderr, "spotter: a gate was not met") {
+		t.Errorf("a failed gate ends with %d and says %q", code, stderr)
 	}
 }
 
