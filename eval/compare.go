@@ -74,6 +74,13 @@ type OtherRun struct {
 	Bill, OutageCost policy.Money
 	OutageMinutes    int64
 
+	// SpotBill is a part of Bill, JobCost one of OutageCost. CapacityHours and
+	// SpotShare are as in [sim.Result]. Rough says that the program that did the
+	// run reports none of these four.
+	SpotBill, JobCost        policy.Money
+	CapacityHours, SpotShare float64
+	Rough                    bool
+
 	Evidence
 
 	// Err is why the run is missing; the figures are then not to be read.
@@ -155,6 +162,10 @@ type Change struct {
 	// outage minutes, OnDemandWeek that of the on-demand bill in dollars, all for
 	// a week.
 	SavingsWeek, OutageWeek, OnDemandWeek float64
+
+	// Before is what the other side spends in the pairs and After what this one
+	// does, both without runs where there are no pairs.
+	Before, After Spending
 
 	Outcome Outcome
 }

@@ -45,6 +45,7 @@ type cellPair struct {
 	savingsWeek     float64 // dollars
 	outageWeek      float64 // minutes
 	onDemandWeek    float64 // dollars
+	before, after   Spending
 }
 
 type cellKey struct {
@@ -231,6 +232,7 @@ func differ(r, ownOD *RunRow, o, od *OtherRun, own *Evidence) cellPair {
 	x.savingsWeek = weekly(saved.Float(), window)
 	x.outageWeek = weekly(float64(mine.OutageMinutes-o.OutageMinutes), window)
 	x.onDemandWeek = weekly((base.Bill - od.Bill).Float(), window)
+	x.before, x.after = o.spending(od, window), spendingOf(mine, base)
 	return x
 }
 
@@ -301,6 +303,8 @@ func (p *pairing) change(x *Change, policy int, rate float64) {
 	if x.Pairs > 0 {
 		n := float64(x.Pairs)
 		x.SavingsWeek, x.OutageWeek, x.OnDemandWeek = x.SavingsWeek/n, x.OutageWeek/n, x.OnDemandWeek/n
+		x.Before.average()
+		x.After.average()
 	}
 	var lost, cost []float64
 	for i := range units {
@@ -337,6 +341,8 @@ func (x *Change) count(cell *cellPair) {
 	x.SavingsWeek += cell.savingsWeek
 	x.OutageWeek += cell.outageWeek
 	x.OnDemandWeek += cell.onDemandWeek
+	x.Before.add(&cell.before)
+	x.After.add(&cell.after)
 }
 
 // A unit has the sums of its pairs, in points.

@@ -49,7 +49,8 @@ func (o *fakeOther) Runs(ctx context.Context, scenario string, policies []string
 				}
 				x := OtherRun{Scenario: k.Scenario, Window: k.Window, Seed: s, Policy: p,
 					Weather: hex.EncodeToString(r.Weather[:]), Hash: hex.EncodeToString(r.Hash[:]),
-					Bill: r.Bill, OutageCost: r.OutageCost, OutageMinutes: r.OutageMinutes}
+					Bill: r.Bill, OutageCost: r.OutageCost, OutageMinutes: r.OutageMinutes,
+					SpotBill: r.SpotBill, JobCost: r.JobCost, CapacityHours: r.CapacityHours, SpotShare: r.SpotShare}
 				if o.change != nil {
 					o.change(&x)
 				}

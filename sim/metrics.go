@@ -192,6 +192,7 @@ func (r *run) fillFigures() {
 	h := &r.nodes.held
 	h.advance(r.window.To, r.window)
 	res.NodeHours, res.SpotHours = float64(h.nodeMS)/hour, float64(h.spotMS)/hour
+	res.CapacityHours = float64(h.sizeMS) / hour
 	res.PodDays = float64(h.podsMS) / day
 	if h.sizeMS > 0 {
 		res.SpotShare = float64(h.spotSzMS) / float64(h.sizeMS)

@@ -52,9 +52,10 @@ type Result struct {
 	Launches, Refusals, Reclaims, Outbid, Notices, Recommendations, Drains int64
 
 	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
-	// the spot part of the vCPU-hours (GPU-hours in GPU worlds) held.
-	NodeHours, SpotHours float64
-	SpotShare            float64
+	// the spot part of the CapacityHours held: vCPU-hours, in scenarios with GPUs
+	// only GPU-hours.
+	NodeHours, SpotHours     float64
+	CapacityHours, SpotShare float64
 
 	// JobsDone and JobsMissed count instances; WorkLost is work done twice.
 	JobsDone, JobsMissed int64

@@ -89,7 +89,9 @@ func Result(r Run) *sim.Result {
 		share, outage = 1, luck.At1(1).IntN(40)
 	}
 	out.Bill = policy.Dollars(4.8 - 2.2*share - 0.4*weather.At1(2).Float() - 0.3*luck.At1(3).Float())
-	out.SpotShare = share
+	out.CapacityHours, out.SpotShare = 4*out.NodeHours, share
+	out.SpotBill = out.Bill.Times(2.6 * share / (4.8 - 2.2*share))
+	out.OnDemandBill = out.Bill - out.SpotBill
 	if outage > 0 {
 		out.Outages = Outages(r.Bound, int64(outage))
 	}

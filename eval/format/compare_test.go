@@ -31,9 +31,11 @@ func (o *other) Runs(ctx context.Context, scenario string, policies []string, se
 				}
 				x := eval.OtherRun{Scenario: k.Scenario, Window: k.Window, Seed: s, Policy: p,
 					Weather: hex.EncodeToString(r.Weather[:]), Hash: hex.EncodeToString(r.Hash[:]),
-					Bill: r.Bill, OutageCost: r.OutageCost, OutageMinutes: r.OutageMinutes}
+					Bill: r.Bill, OutageCost: r.OutageCost, OutageMinutes: r.OutageMinutes,
+					SpotBill: r.SpotBill, JobCost: r.JobCost, CapacityHours: r.CapacityHours, SpotShare: r.SpotShare}
 				if n := o.points(&x); n != 0 && p == "spot" {
 					x.Bill -= policy.Dollars(4.5 * n / 100)
+					x.SpotBill -= policy.Dollars(4.5 * n / 100)
 					x.Hash = "00" + x.Hash[2:]
 				}
 				if k.Scenario == scenario {

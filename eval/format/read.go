@@ -69,6 +69,12 @@ type recordedRun struct {
 		Bill    *float64 `json:"bill_usd"`
 		Outage  *float64 `json:"outage_cost_usd"`
 		Minutes *float64 `json:"outage_minutes"`
+
+		// An older program may lack these.
+		SpotBill *float64 `json:"spot_bill_usd"`
+		JobCost  *float64 `json:"job_cost_usd"`
+		Capacity *float64 `json:"capacity_hours"`
+		Share    *float64 `json:"spot_share"`
 	} `json:"metrics"`
 }
 
@@ -120,6 +126,9 @@ func (x *recordedRun) run(i int) (eval.OtherRun, error) {
 			return o, fmt.Errorf("reading a report: runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
 		}
 		o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(*m.Bill), policy.Dollars(*m.Outage), int64(*m.Minutes)
+		if o.Rough = m.SpotBill == nil || m.JobCost == nil || m.Capacity == nil || m.Share == nil; !o.Rough {
+			o.SpotBill, o.JobCost, o.CapacityHours, o.SpotShare = policy.Dollars(*m.SpotBill), policy.Dollars(*m.JobCost), *m.Capacity, *m.Share
+		}
 	}
 	return o, nil
 }
