@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs spotter eval and writes what came of it to $GITHUB_OUTPUT and to the
-# summary of the job. It ends well even where a gate failed: the code to end the
-# job with is the output "code", so that the comment is written before.
+# Runs spotter eval and writes what came of it to $GITHUB_OUTPUT and the comment to
+# the summary of the job, which needs no token. It ends well even where a gate
+# failed: the code to end the job with is the output "code", so that the comment is
+# posted before.
 set -euo pipefail
 
 out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-report.XXXXXX")
@@ -20,7 +21,8 @@ while IFS= read -r gate; do
   if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
 done <<<"${GATES:-}"
 args+=(--out "table=$out/spotter.txt" --out "json=$out/spotter.json" --out "markdown=$out/spotter.md"
-  --out "junit=$out/spotter.xml" --out "sarif=$out/spotter.sarif" --out github=-)
+  --out "comment=$out/comment.md" --out "junit=$out/spotter.xml" --out "sarif=$out/spotter.sarif" --out github=-
+  --report "$out/report.html")
 # shellcheck disable=SC2153 # SCENARIOS is given by the step
 read -r -d '' -a scenarios <<<"$SCENARIOS" || true
 
@@ -35,7 +37,7 @@ if [ ! -s "$out/spotter.json" ]; then
   exit 0
 fi
 cat "$out/spotter.txt"
-cat "$out/spotter.md" >>"$GITHUB_STEP_SUMMARY"
+cat "$out/comment.md" >>"$GITHUB_STEP_SUMMARY"
 
 from() { jq -r "$1" "$out/spotter.json"; }
 case $code in
@@ -47,6 +49,9 @@ put verdict "$verdict"
 put headline "$(from '.comparison.headline // ""')"
 put net-savings "$(from '.comparison.net_savings_usd_per_week // ""')"
 put outages "$(from '.comparison.outage_minutes_per_week // ""')"
+put folder "$out"
+put html "$out/report.html"
+put comment "$out/comment.md"
 put json "$out/spotter.json"
 put markdown "$out/spotter.md"
 put junit "$out/spotter.xml"

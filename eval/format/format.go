@@ -27,11 +27,14 @@ const (
 	JUnit  Format = "junit"
 	GitHub Format = "github"
 	SARIF  Format = "sarif"
+
+	// Comment is Markdown for who reviews a change.
+	Comment Format = "comment"
 )
 
 // Formats lists them.
 func Formats() []Format {
-	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, JUnit, GitHub, SARIF}
+	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, JUnit, GitHub, SARIF, Comment}
 }
 
 // allColumns is a width at which the table leaves nothing out.
@@ -72,6 +75,8 @@ func Write(w io.Writer, r *eval.Report, f Format, width int) error {
 		return writeGitHub(w, r)
 	case SARIF:
 		return writeSARIF(w, r)
+	case Comment:
+		return writeComment(w, r)
 	}
 	return fmt.Errorf("%w: format %q is none of %v", eval.ErrConfig, f, Formats())
 }

@@ -86,8 +86,19 @@ func gateReason(r *eval.Report, g *eval.GateResult) string {
 	return NeedWords(g.Need, g.Over) + " for " + levelWords(r.Level)
 }
 
-// gateLine puts the result of a gate into words.
+// gateLine puts the result of a gate into words. One that failed has what its run
+// suffered, and the command that repeats it.
 func gateLine(r *eval.Report, g *eval.GateResult) string {
+	line := gateWords(r, g)
+	if !g.Pass && g.Run >= 0 {
+		line += gateOutage(r, g)
+		line += "\n    " + r.Command(g.Run)
+	}
+	return line
+}
+
+// gateWords say whether a gate holds, and what was found.
+func gateWords(r *eval.Report, g *eval.GateResult) string {
 	mark, actual := "✗", "no value"
 	if g.Pass {
 		mark = "✓"
@@ -108,10 +119,6 @@ func gateLine(r *eval.Report, g *eval.GateResult) string {
 	}
 	if g.Stopped {
 		line += "; the comparison was stopped"
-	}
-	if !g.Pass && g.Run >= 0 {
-		line += gateOutage(r, g)
-		line += "\n    " + r.Command(g.Run)
 	}
 	return line
 }

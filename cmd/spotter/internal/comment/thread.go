@@ -1,0 +1,173 @@
+package comment
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+const (
+	pageSize = 100 // the most that GitHub and GitLab give at once
+	pagesMax = 100
+
+	// answerMax bounds an answer, in bytes: a page of the longest comments of
+	// GitHub is a quarter of it.
+	answerMax = 32 << 20
+)
+
+// A thread is the comments of one pull or merge request.
+type thread struct {
+	github         bool
+	token, version string
+
+	// list is the address of all comments, empty where the job is not one of a
+	// pull or merge request. One is edited by the method edit at one + its ID.
+	list, one, edit string
+}
+
+// findThread reads from the environment which one this job is about.
+func findThread(version string) (*thread, error) {
+	env := os.Getenv
+	switch {
+	case env("GITHUB_ACTIONS") == "true":
+		t := &thread{github: true, token: env("GITHUB_TOKEN"), version: version, edit: http.MethodPatch}
+		number, err := pullRequest(env("GITHUB_EVENT_PATH"))
+		if err != nil {
+			return nil, err
+		}
+		if number > 0 {
+			issues := cmp.Or(env("GITHUB_API_URL"), "https://api.github.com") + "/repos/" + env("GITHUB_REPOSITORY") + "/issues/"
+			t.list, t.one = issues+strconv.Itoa(number)+"/comments", issues+"comments/"
+		}
+		return t, nil
+	case env("GITLAB_CI") == "true":
+		t := &thread{token: env("GITLAB_TOKEN"), version: version, edit: http.MethodPut}
+		if number := env("CI_MERGE_REQUEST_IID"); number != "" {
+			// The project of the request, where the job may be one of a fork.
+			t.list = env("CI_API_V4_URL") + "/projects/" + url.PathEscape(env("CI_MERGE_REQUEST_PROJECT_ID")) + "/merge_requests/" + url.PathEscape(number) + "/notes"
+			t.one = t.list + "/"
+		}
+		return t, nil
+	}
+	return nil, cli.Invalid(errors.New("comment: neither GITHUB_ACTIONS nor GITLAB_CI is true, so there is no job whose request could be commented on"), "call it in a job of GitHub or GitLab")
+}
+
+// pullRequest returns the number of the pull request that an event is about, 0
+// where it is about none.
+func pullRequest(path string) (int, error) {
+	if path == "" {
+		return 0, nil
+	}
+	data, err := os.ReadFile(path)
+	var event struct {
+		PullRequest struct{ Number int } `json:"pull_request"`
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &event)
+	}
+	if err != nil {
+		return 0, cli.Invalid(fmt.Errorf("GITHUB_EVENT_PATH: %w", err), "leave GITHUB_EVENT_PATH as GitHub sets it")
+	}
+	return event.PullRequest.Number, nil
+}
+
+// A statusError is a status that is not the one that was asked for.
+type statusError struct{ status int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", e.status, http.StatusText(e.status))
+}
+
+// rights reports whether the token has no right to do it. GitHub and GitLab say
+// 404 of what a token must not see.
+func (e *statusError) rights() bool {
+	return e.status == http.StatusUnauthorized || e.status == http.StatusForbidden || e.status == http.StatusNotFound
+}
+
+// A posted is a comment as both servers write it.
+type posted struct {
+	ID   int64
+	Body string
+}
+
+// post edits the comment that begins with mark, or begins one where that may be,
+// and says what it did.
+func (t *thread) post(ctx context.Context, mark, body string, begin bool) (string, error) {
+	old, err := t.find(ctx, mark)
+	switch {
+	case err != nil:
+		return "", err
+	case old == nil && !begin:
+		return "nothing new: no comment", nil
+	case old == nil:
+		return "comment written", t.call(ctx, http.MethodPost, t.list, body, nil)
+	case strings.TrimSpace(old.Body) == strings.TrimSpace(body):
+		return "the comment is up to date", nil
+	}
+	return "comment brought up to date", t.call(ctx, t.edit, t.one+strconv.FormatInt(old.ID, 10), body, nil)
+}
+
+// find returns the first comment that begins with mark, nil without one.
+func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
+	for page := 1; page <= pagesMax; page++ {
+		var all []posted
+		if err := t.call(ctx, http.MethodGet, fmt.Sprintf("%s?per_page=%d&page=%d", t.list, pageSize, page), "", &all); err != nil {
+			return nil, err
+		}
+		for i := range all {
+			if strings.HasPrefix(all[i].Body, mark) {
+				return &all[i], nil
+			}
+		}
+		if len(all) < pageSize {
+			break
+		}
+	}
+	return nil, nil
+}
+
+// call asks the server, with a body as that of a comment unless it is empty, and
+// reads its answer into out unless that is nil. No error has the token.
+func (t *thread) call(ctx context.Context, method, address, body string, out any) error {
+	var in io.Reader
+	if body != "" {
+		text, err := json.Marshal(map[string]string{"body": body})
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(text)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, in)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+t.token)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "spotter/"+t.version)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode/100 != 2 {
+		return &statusError{answer.StatusCode}
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.NewDecoder(io.LimitReader(answer.Body, answerMax)).Decode(out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, address, err)
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package format
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+func commentOf(t *testing.T, r *eval.Report) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, r, Comment, 0); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// TestCommentOutputs compares comments with files that were looked at: a change that
+// fails, and a report that has nothing to compare with.
+func TestCommentOutputs(t *testing.T) {
+	golden(t, "ci.comment.md", []byte(commentOf(t, ciReport(t))))
+	r, err := eval.Run(t.Context(), shown(), fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.comment.md", []byte(commentOf(t, r)))
+}
+
+// A change within chance is no reason to begin a comment; one beyond it, a gate that
+// fails, and a side that has nothing to compare with are.
+func TestCommentQuiet(t *testing.T) {
+	c := shown()
+	c.Cases, c.Seeds, c.Gates = cases(1, "a"), eval.DefaultSeeds(10), nil
+	report := func(gates ...eval.Gate) *eval.Report {
+		t.Helper()
+		c.Gates = gates
+		r, err := eval.Run(t.Context(), c, fake{}.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	with := func(r *eval.Report, points float64) *eval.Report {
+		setAgainst(t, r, func(*eval.OtherRun) float64 { return points })
+		return r
+	}
+	first := report()
+	if err := first.Compare(t.Context(), eval.Against{Other: refusing{}}, fake{}.run); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		name  string
+		r     *eval.Report
+		quiet bool
+		title string
+	}{
+		{"no change", with(report(), 0), true, "### ✓ Spotter: no change, $"},
+		{"dearer", with(report(), 3), false, "### ✗ Spotter: +$"},
+		{"cheaper", with(report(), -3), false, "### ✓ Spotter: −$"},
+		{"a gate fails", with(report(mustGate(t, "spot:bill_usd.max <= 0")), 0), false, "### ✗ Spotter: no change, $"},
+		{"first run", first, false, "### ⚠ Spotter: $"},
+		{"nothing to compare with", report(), false, "### ✓ Spotter: $"},
+	} {
+		text := commentOf(t, x.r)
+		rest, quiet := strings.CutPrefix(text, CommentQuiet+"\n")
+		if quiet != x.quiet || !strings.HasPrefix(rest, x.title) {
+			t.Errorf("%s: quiet is %v, want %v and %q:\n%.200s", x.name, quiet, x.quiet, x.title, text)
+		}
+		if says := "There is nothing to compare with"; strings.Contains(text, says) != (x.r.Comparison == nil || x.r == first) {
+			t.Errorf("%s: wrong about what it is compared with:\n%.400s", x.name, text)
+		}
+	}
+	if text := commentOf(t, first); !strings.Contains(text, "other side cannot run a") || !strings.Contains(text, "| a, spot |") || !strings.Contains(text, "on demand `") {
+		t.Errorf("the first run does not show the state, and why:\n%s", text)
+	}
+}
+
+// A refusing side knows no scenario.
+type refusing struct{}
+
+func (refusing) Runs(context.Context, string, []string, []uint64) ([]eval.OtherRun, error) {
+	return nil, fmt.Errorf("%w: no such file", eval.ErrRefused)
+}
+
+// TestCommentFits: however much is compared, a comment fits, with the end of what is
+// collapsed.
+func TestCommentFits(t *testing.T) {
+	c := shown()
+	c.Seeds, c.Cases = eval.DefaultSeeds(2), nil
+	for i := range 60 {
+		c.Cases = append(c.Cases, cases(1, fmt.Sprintf("worlds/team-%02d/%s.yaml", i, strings.Repeat("x", 80)))...)
+	}
+	r, err := eval.Run(t.Context(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := commentOf(t, r)
+	if len(text) > MarkdownMax || !strings.HasSuffix(text, "\n</details>\n") || strings.Count(text, "<details>") != 1 {
+		t.Errorf("%d bytes, which end with %q", len(text), text[len(text)-40:])
+	}
+	head, _, _ := strings.Cut(text, "<details>")
+	if strings.Count(head, "\n| worlds") != commentRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
+		t.Errorf("what is not collapsed:\n%s", head)
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	many := make([]float64, 101)
+	for i := range many {
+		many[i] = float64(100 - i)
+	}
+	for _, c := range []struct {
+		values    []float64
+		low, high float64
+		want      string
+	}{
+		{[]float64{3, 1, 2}, 1, 3, "▁▅█"},
+		{[]float64{5, 5}, 5, 5, "▁▁"},
+		{[]float64{7}, 0, 7, "█"},
+		{many, 0, 100, "▁▁▂▂▂▃▃▄▄▄▅▅▅▆▆▆▇▇██"},
+	} {
+		if got := sparkline(c.values, c.low, c.high); got != c.want {
+			t.Errorf("%v: %s, want %s", c.values, got, c.want)
+		}
+	}
+}
+
+func TestMoneyWords(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{amount(1234567.8), "$1,234,568"}, {amount(99.994), "$99.99"}, {amount(-1234), "−$1,234"}, {amount(-0.001), "$0.00"},
+		{amountChange(12), "+$12.00"}, {amountChange(0.001), "$0.00"}, {amountChange(-100), "−$100"},
+		{changeWords(100, 150), "+$50.00 (+50 %)"}, {changeWords(100, 98), "−$2.00 (−2.0 %)"}, {changeWords(0, 5), "+$5.00"}, {changeWords(5, 5), "$0.00"},
+		{arrow("1", "1"), "1"}, {arrow("1", "2"), "1 → 2"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+}
