@@ -237,9 +237,13 @@ func writeCommentGates(b *bytes.Buffer, r *eval.Report) {
 	if c := r.Comparison; c != nil {
 		words := map[eval.Outcome]string{
 			eval.Equal: "every run is equal", eval.NoWorse: "not worse", eval.Worse: "worse, beyond what chance explains",
-			eval.Undecided: "undecided after " + plural(len(c.Seeds), "seed"), eval.NotComparable: "not comparable",
+			eval.Undecided: "undecided", eval.NotComparable: "not comparable",
 		}
-		markdownItem(b, outcomeMark(c.Outcome)+" compared with "+c.Other+": "+words[c.Outcome])
+		line := outcomeMark(c.Outcome) + " compared with " + c.Other + ": " + words[c.Outcome]
+		if len(c.Seeds) > len(r.Config.Seeds) && len(r.Gates) > 0 {
+			line += fmt.Sprintf(", by %s where the gates have %d", plural(len(c.Seeds), "seed"), len(r.Config.Seeds))
+		}
+		markdownItem(b, line)
 	}
 	gates := slices.Clone(r.Gates)
 	slices.SortStableFunc(gates, func(x, y eval.GateResult) int {
