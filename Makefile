@@ -188,8 +188,8 @@ mutations: ## break lines one at a time and see a test fail: MUTATION=
 same: build ## equal hashes over builds for several machines
 	.ci/same
 
-# pictures makes those of the README, by tmux and Chromium.
-pictures: build ## the pictures of the README
+# pictures makes those of README.md and docs/ci.md, by tmux and Chromium.
+pictures: build ## the pictures of README.md and docs/ci.md
 	.ci/pictures
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside

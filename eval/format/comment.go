@@ -206,7 +206,7 @@ func writeCommentTable(b *bytes.Buffer, rows []commentRow) {
 	compared := slices.ContainsFunc(rows, func(x commentRow) bool { return x.before != nil })
 	heading := []string{"A month", "All on demand", "Bill", "Saved", "Outage minutes"}
 	if compared {
-		heading = []string{"A month", "Before", "After", "Change", "Saved against on-demand", "Outage minutes"}
+		heading = []string{"A month", "Bill before", "Bill after", "Change", "Saved against on-demand", "Outage minutes"}
 	}
 	var cells [][]string
 	for i := range rows[:min(len(rows), commentRowsMax)] {
