@@ -79,6 +79,33 @@ func TestCommentQuiet(t *testing.T) {
 	}
 }
 
+// What stands in a comment where the workloads ask for something else, where one of
+// two scenarios is new, and where the other program reports no more than the bill.
+func TestCommentSays(t *testing.T) {
+	c := shown()
+	c.Cases, c.Seeds, c.Gates = cases(1, "a", "b"), eval.DefaultSeeds(10), nil
+	r, err := eval.Run(t.Context(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setAgainst(t, r, func(*eval.OtherRun) float64 { return 3 })
+	main := comparison{r.Comparison}.main()
+	main.Demand, main.Before.Rough, main.Before.OnDemandBill, main.After.OnDemandBill = 10, true, 1000, 2000
+	for i := range r.Comparison.Changes {
+		if x := &r.Comparison.Changes[i]; x.Scenario != main.Scenario {
+			x.Pairs, x.Changed = 0, 0
+		}
+	}
+	r.Comparison.Warnings = []string{"the other side cannot run it"}
+	text := commentOf(t, r)
+	for _, want := range []string{"All on demand they would cost $1,000 → $2,000 a month.", "a month: nodes cost more\n",
+		"Where “before” is empty there is nothing to compare with: the other side cannot run it", "| – | $"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%.1500s", want, text)
+		}
+	}
+}
+
 // A refusing side knows no scenario.
 type refusing struct{}
 

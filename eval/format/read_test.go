@@ -45,6 +45,13 @@ func TestReadRuns(t *testing.T) {
 			a.Hash != hex.EncodeToString(b.Result.Hash[:]) || a.Weather != hex.EncodeToString(b.Result.Weather[:])) {
 			t.Errorf("run %d is %+v, want bill %v", i, a, b.Result.Bill)
 		}
+		if b.Err == nil && (a.Rough || a.SpotBill != b.Result.SpotBill || a.JobCost != b.Result.JobCost || a.CapacityHours != b.Result.CapacityHours || a.SpotShare != b.Result.SpotShare) {
+			t.Errorf("run %d is %+v, want %v of it for Spot and %v hours", i, a, b.Result.SpotBill, b.Result.CapacityHours)
+		}
+	}
+	older, err := ReadRuns(strings.NewReader(strings.ReplaceAll(text, `"capacity_hours"`, `"other_hours"`)))
+	if err != nil || !older[0].Rough || older[0].Bill != runs[0].Bill {
+		t.Errorf("a program that does not report capacity: %+v, %v", older[0], err)
 	}
 	for _, bad := range []struct{ text, want string }{
 		{"usage: spotter", "invalid character"},
