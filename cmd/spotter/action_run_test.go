@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -228,7 +229,7 @@ func runAction(t *testing.T, repo fixtureRepo, api, base, token string) actionRe
 		known["inputs."+name] = value
 	}
 	summary := filepath.Join(t.TempDir(), "summary")
-	env := append(forges(t, api)["github"], "GITHUB_STEP_SUMMARY="+summary, "RUNNER_TEMP="+t.TempDir())
+	env := slices.Concat(forges(t, api)["github"], []string{"GITHUB_STEP_SUMMARY=" + summary, "RUNNER_TEMP=" + t.TempDir()})
 	a := &actionRun{t: t, known: known, env: env, repo: repo.dir}
 	code := a.run(action.Runs.Steps)
 	if token != "" && strings.Contains(a.said, token) {
