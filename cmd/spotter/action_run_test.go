@@ -52,8 +52,8 @@ func (a *actionRun) holds(condition string) bool {
 	return true
 }
 
-// run does all steps and returns the exit code of the first that ends the job.
-func (a *actionRun) run(steps []actionStep) int {
+// doAll does all steps and returns the exit code of the first that ends the job.
+func (a *actionRun) doAll(steps []actionStep) int {
 	for _, s := range steps {
 		if s.If != "" && !a.holds(s.If) {
 			continue
@@ -231,7 +231,7 @@ func runAction(t *testing.T, repo fixtureRepo, api, base, token string) actionRe
 	summary := filepath.Join(t.TempDir(), "summary")
 	env := slices.Concat(forges(t, api)["github"], []string{"GITHUB_STEP_SUMMARY=" + summary, "RUNNER_TEMP=" + t.TempDir()})
 	a := &actionRun{t: t, known: known, env: env, repo: repo.dir}
-	code := a.run(action.Runs.Steps)
+	code := a.doAll(action.Runs.Steps)
 	if token != "" && strings.Contains(a.said, token) {
 		t.Errorf("the log has the token:\n%s", a.said)
 	}
