@@ -23,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/lab"
+	"github.com/spotter-dev/spotter/models/onnx"
 )
 
 // version is set by the linker.
@@ -41,4 +42,10 @@ func commands(p *cli.Program) []*cobra.Command {
 // A program is a call of one of the commands that lie here.
 type program struct{ *cli.Program }
 
-func main() { cli.Main(version, commands) }
+func main() {
+	p := cli.Program{Version: version}
+	if !onnx.Linked {
+		p.Lacks = "ONNX Runtime"
+	}
+	cli.Main(&p, commands)
+}

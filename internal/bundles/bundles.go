@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/models/onnx"
 )
 
-// ONNXAdvice is the one command that lets trained models run.
-const ONNXAdvice = "run `make onnxruntime`, or let SPOTTER_ONNXRUNTIME name a library of ONNX Runtime 1.24"
+// ONNXAdvice says how to let trained models run.
+const ONNXAdvice = onnx.Advice
 
 // Advice says what to do about a bundle that cannot be used.
 const Advice = "run `spotter models verify DIR` on the folder of the bundle"
@@ -29,7 +29,7 @@ const Cloud = "aws"
 // where that is set; else what lies in the folder of this program, or in the system.
 func StartONNX() (library, version string, err error) {
 	candidates := []string{os.Getenv("SPOTTER_ONNXRUNTIME")}
-	if candidates[0] == "" {
+	if candidates[0] == "" && onnx.Linked {
 		candidates = libraries()
 	}
 	for _, path := range candidates {

@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -20,6 +22,13 @@ import (
 type Program struct {
 	// Version is what the linker set, "unknown" without it.
 	Version string
+
+	// Lacks names what this build cannot do, empty for nothing.
+	Lacks string
+
+	// Name is what the program was called as. kubectl-spotter calls itself kubectl spotter,
+	// as it is called from kubectl.
+	Name string
 
 	Args           []string
 	Stdout, Stderr io.Writer
@@ -66,14 +75,19 @@ func (p *Program) Log() io.Writer {
 	return p.Stderr
 }
 
-// Main runs the commands with the arguments of the process, and ends it with their exit
-// code. The first signal to end it cancels their context.
-func Main(version string, commands func(*Program) []*cobra.Command) {
+// Main runs the commands of p with the arguments of the process, and ends it with their
+// exit code. The first signal to end it cancels their context. A version that the linker
+// did not set is that of the module, as of `go install`.
+func Main(p *Program, commands func(*Program) []*cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// Only the first signal asks for an orderly end: the second one kills, even
 	// where nothing looks at ctx.
 	context.AfterFunc(ctx, stop)
-	code := (&Program{Version: version, Args: os.Args[1:], Stdout: os.Stdout, Stderr: os.Stderr}).Run(ctx, commands)
+	p.Name, p.Args, p.Stdout, p.Stderr = os.Args[0], os.Args[1:], os.Stdout, os.Stderr
+	if info, ok := debug.ReadBuildInfo(); ok && p.Version == "unknown" && strings.HasPrefix(info.Main.Version, "v") {
+		p.Version = info.Main.Version
+	}
+	code := p.Run(ctx, commands)
 	stop()
 	os.Exit(code)
 }
@@ -98,6 +112,9 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 			}
 			return p.startProfiles()
 		},
+	}
+	if plugin, ok := strings.CutPrefix(filepath.Base(p.Name), "kubectl-"); ok {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + plugin}
 	}
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
@@ -153,7 +170,11 @@ func (p *Program) stopProfiles() error {
 
 // version says which build this is.
 func (p *Program) version() string {
-	return fmt.Sprintf("%s (%s, %s/%s)", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	lacks := ""
+	if p.Lacks != "" {
+		lacks = ", without " + p.Lacks
+	}
+	return fmt.Sprintf("%s (%s, %s/%s%s)", p.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, lacks)
 }
 
 func (p *Program) versionCommand() *cobra.Command {

@@ -8,6 +8,12 @@ import (
 	"github.com/spotter-dev/spotter/models"
 )
 
+// Linked says that this program can load ONNX Runtime.
+const Linked = false
+
+// Advice says how to get a program that can.
+const Advice = "use the container image, or build spotter with a C compiler (CGO_ENABLED=1)"
+
 // Start reports that the program was built without cgo.
 func Start(string) (version string, err error) {
 	return "", fmt.Errorf("%w: this program was built without cgo", ErrUnavailable)

@@ -10,6 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
+// Linked says that this program can load ONNX Runtime.
+const Linked = true
+
+// Advice says how to let it find the library.
+const Advice = "run `make onnxruntime`, or let SPOTTER_ONNXRUNTIME name a library of ONNX Runtime 1.24"
+
 // started is the one environment of ONNX Runtime that a process has.
 var started struct {
 	sync.Mutex

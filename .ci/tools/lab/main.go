@@ -30,4 +30,4 @@ func commands(p *cli.Program) []*cobra.Command {
 // A program is a call of one of the commands that lie here.
 type program struct{ *cli.Program }
 
-func main() { cli.Main(version, commands) }
+func main() { cli.Main(&cli.Program{Version: version}, commands) }

@@ -56,7 +56,7 @@ func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Clie
 
 // RegisterNamespace adds the flag that says where a controller keeps its lease.
 func RegisterNamespace(flags *pflag.FlagSet, namespace *string) {
-	flags.StringVar(namespace, "namespace", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
+	flags.StringVarP(namespace, "namespace", "n", "", "the controller keeps its lease in namespace `NAME` (default: the pod's own, else spotter)")
 }
 
 // ownNamespaceFile is where a pod finds the namespace that it runs in.
