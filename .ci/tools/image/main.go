@@ -34,6 +34,10 @@ const usage = `usage: imagetool COMMAND …
   push ARCHIVE REPOSITORY:TAG
         sends image and bills to a registry and prints the reference by digest, and
         those of each architecture
+  bill [--version V] --out FILE PROGRAM
+        writes the bill of materials of a program that is released by itself
+  notices --out FILE PROGRAM
+        writes the licences of all that is linked into it
   lock  [--onnxruntime-notices FILE]
         pins the newest packages of Debian 12, and the file
 `
@@ -99,7 +103,7 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 		}
 		return wrong(err)
 	}
-	want := map[string]int{"build": 0, "stage": 0, "lock": 0, "unpack": 2, "push": 2}
+	want := map[string]int{"build": 0, "stage": 0, "lock": 0, "unpack": 2, "push": 2, "bill": 1, "notices": 1}
 	if n, ok := want[args[0]]; !ok {
 		return wrong(fmt.Errorf("command %q is not known\n%s", args[0], usage))
 	} else if f.NArg() != n {
@@ -119,6 +123,10 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 		return b.stage(archs[0], o)
 	case "lock":
 		return b.lock(o)
+	case "bill":
+		return b.programBill(f.Arg(0), o)
+	case "notices":
+		return b.notices(f.Arg(0), o)
 	case "unpack":
 		return unpack(f.Arg(0), archs[0], f.Arg(1), b.work)
 	default:

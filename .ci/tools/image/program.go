@@ -54,7 +54,7 @@ func (b *builder) programTree(arch, file string) (tree, error) {
 		return nil, err
 	}
 	t.file("usr/share/doc/spotter/LICENSE", own)
-	return t, b.addLicences(t, arch, file)
+	return t, b.addLicences(t, file)
 }
 
 // licenceName is what files with licences and notices are called.
@@ -63,7 +63,7 @@ var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notices?|copyri
 // addLicences adds the licences of the modules that a program is made of: the files
 // beside each linked package and above it, up to its module. A module without any
 // is an error: it may not be passed on.
-func (b *builder) addLicences(t tree, arch, file string) error {
+func (b *builder) addLicences(t tree, file string) error {
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
 		return err
@@ -72,12 +72,18 @@ func (b *builder) addLicences(t tree, arch, file string) error {
 	for _, m := range info.Deps {
 		missing[m.Path] = true
 	}
-	env, err := goEnv(arch)
-	if err != nil {
-		return err
+	env := os.Environ()
+	tags := ""
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "GOOS", "GOARCH", "CGO_ENABLED":
+			env = append(env, s.Key+"="+s.Value)
+		case "-tags":
+			tags = s.Value
+		}
 	}
-	cmd := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}", "./cmd/spotter")
-	cmd.Dir, cmd.Env, cmd.Stderr = b.root, append(os.Environ(), env...), b.said
+	cmd := exec.Command("go", "list", "-deps", "-tags="+tags, "-f", "{{with .Module}}{{.Path}}\t{{.Version}}\t{{.Dir}}\t{{$.Dir}}{{end}}", "./cmd/spotter")
+	cmd.Dir, cmd.Env, cmd.Stderr = b.root, env, b.said
 	out, err := cmd.Output()
 	if err != nil {
 		return fmt.Errorf("go list: %w", err)

@@ -5,7 +5,10 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,28 +56,15 @@ func (b *builder) bill(m materials) ([]byte, error) {
 		PackageURL: "pkg:oci/spotter?arch=" + arch + "&repository_url=ghcr.io%2Fspotter-dev%2Fspotter",
 		Licenses:   licences("Apache-2.0"),
 	}
-	main := component(cdx.ComponentTypeApplication, info.Main.Path, b.version, "pkg:golang/"+info.Main.Path+"@"+escape(b.version))
-	main.Licenses, main.Hashes = licences("Apache-2.0"), hash(sumOf(m.file))
-	std := component(cdx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
-	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", m.runtime.version, "pkg:github/microsoft/onnxruntime@v"+m.runtime.version)
-	onnx.Licenses, onnx.Hashes = licences("MIT"), hash(m.runtime.sum)
-	if std.Licenses, err = m.module("go"); err != nil {
+	main := b.main(info, m.file)
+	modules, err := m.modules(info)
+	if err != nil {
 		return nil, err
 	}
-	all := []cdx.Component{main, std, onnx}
-	linked := []string{std.BOMRef, onnx.BOMRef}
-	for _, d := range info.Deps {
-		found, err := m.module(d.Path + "@" + d.Version)
-		if err != nil {
-			return nil, err
-		}
-		if d.Replace != nil {
-			d = d.Replace
-		}
-		c := component(cdx.ComponentTypeLibrary, d.Path, d.Version, "pkg:golang/"+d.Path+"@"+escape(d.Version))
-		c.Licenses = found
-		all, linked = append(all, c), append(linked, c.BOMRef)
-	}
+	onnx := component(cdx.ComponentTypeLibrary, "onnxruntime", m.runtime.version, "pkg:github/microsoft/onnxruntime@v"+m.runtime.version)
+	onnx.Licenses, onnx.Hashes = licences("MIT"), hash(m.runtime.sum)
+	modules = slices.Insert(modules, 1, onnx)
+	all := append([]cdx.Component{main}, modules...)
 	parts := []string{main.BOMRef}
 	for _, p := range m.packages {
 		c := component(cdx.ComponentTypeLibrary, p.name, p.version, "pkg:deb/debian/"+escape(p.name)+"@"+escape(p.version)+"?arch="+arch+"&distro=debian-12")
@@ -91,8 +81,103 @@ func (b *builder) bill(m materials) ([]byte, error) {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{Component: &image, Timestamp: b.at.UTC().Format(time.RFC3339)}
 	bom.Components = &all
-	bom.Dependencies = &[]cdx.Dependency{{Ref: image.BOMRef, Dependencies: &parts}, {Ref: main.BOMRef, Dependencies: &linked}}
+	bom.Dependencies = &[]cdx.Dependency{{Ref: image.BOMRef, Dependencies: &parts}, {Ref: main.BOMRef, Dependencies: refs(modules)}}
 	return encode(bom)
+}
+
+// main returns the program as a component.
+func (b *builder) main(info *buildinfo.BuildInfo, file string) cdx.Component {
+	c := component(cdx.ComponentTypeApplication, info.Main.Path, b.version, "pkg:golang/"+info.Main.Path+"@"+escape(b.version))
+	c.Licenses, c.Hashes = licences("Apache-2.0"), hash(sumOf(file))
+	return c
+}
+
+// modules returns Go's own library and the modules that are linked into a program.
+func (m *materials) modules(info *buildinfo.BuildInfo) ([]cdx.Component, error) {
+	std := component(cdx.ComponentTypeLibrary, "stdlib", strings.TrimPrefix(info.GoVersion, "go"), "pkg:golang/stdlib@"+strings.TrimPrefix(info.GoVersion, "go"))
+	var err error
+	if std.Licenses, err = m.module("go"); err != nil {
+		return nil, err
+	}
+	all := []cdx.Component{std}
+	for _, d := range info.Deps {
+		found, err := m.module(d.Path + "@" + d.Version)
+		if err != nil {
+			return nil, err
+		}
+		if d.Replace != nil {
+			d = d.Replace
+		}
+		c := component(cdx.ComponentTypeLibrary, d.Path, d.Version, "pkg:golang/"+d.Path+"@"+escape(d.Version))
+		c.Licenses = found
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// refs returns the references of components.
+func refs(all []cdx.Component) *[]string {
+	var out []string
+	for _, c := range all {
+		out = append(out, c.BOMRef)
+	}
+	return &out
+}
+
+// programBill writes the bill of materials of a program that is released by itself:
+// itself, Go's own library, and the modules that are linked into it.
+func (b *builder) programBill(file string, o options) error {
+	if o.out == "" {
+		return wrong(errors.New("--out: name the file"))
+	}
+	info, err := buildinfo.ReadFile(file)
+	if err != nil {
+		return wrong(err)
+	}
+	m := materials{file: file, own: tree{}}
+	if err := b.addLicences(m.own, file); err != nil {
+		return err
+	}
+	main := b.main(info, file)
+	modules, err := m.modules(info)
+	if err != nil {
+		return err
+	}
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: &main, Timestamp: b.at.UTC().Format(time.RFC3339)}
+	bom.Components = &modules
+	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: refs(modules)}}
+	data, err := encode(bom)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.out, data, 0o644)
+}
+
+// notices writes the licences of all modules of a program, and of Go, one text after the
+// other: equal texts stand there once, below the names of all that they hold for.
+func (b *builder) notices(file string, o options) error {
+	if o.out == "" {
+		return wrong(errors.New("--out: name the file"))
+	}
+	t := tree{}
+	if err := b.addLicences(t, file); err != nil {
+		return err
+	}
+	names := map[string][]string{} // by text
+	var texts []string             // in the order of the first name
+	for _, name := range sortedKeys(t) {
+		text := string(t[name].data)
+		if names[text] == nil {
+			texts = append(texts, text)
+		}
+		names[text] = append(names[text], strings.TrimPrefix(name, licencesOf))
+	}
+	var out bytes.Buffer
+	for _, text := range texts {
+		fmt.Fprintf(&out, "==== %s\n\n%s\n\n", strings.Join(names[text], "\n==== "), strings.TrimSpace(text))
+	}
+	return os.WriteFile(o.out, out.Bytes(), 0o644)
 }
 
 // encode writes a bill, numbered by what it says.
