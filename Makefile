@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -375,6 +375,29 @@ e2e: build testenv bin/helm $(RIGHTS)/begun ## two compressed days on the real s
 fidelity: testenv ## scripted days on the real stack and in the simulator: DAYS=
 	SPOTTER_FIDELITY=1 SPOTTER_TESTENV=required SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1) \
 	  SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel 16 -timeout 60m -run TestReal ./test/fidelity
+
+# snapshot makes what a release has besides image and charts, in dist/release and by
+# .goreleaser.yaml: archives, packages, bills of materials, sums, and the manifests of
+# Homebrew and krew; unsigned, and published nowhere. SNAPSHOT_OS and SNAPSHOT_ARCH narrow
+# it, since each platform takes some CPU-minutes the first time. install-test makes it for
+# this machine alone, runs what is in it, and follows the README from nothing.
+GORELEASER     := bin/goreleaser
+SNAPSHOT_OS    ?= linux, darwin
+SNAPSHOT_ARCH  ?= amd64, arm64
+SNAPSHOT_FLAGS ?= --snapshot
+
+$(GORELEASER): .ci/tools/goreleaser/go.mod .ci/tools/goreleaser/go.sum
+	cd .ci/tools/goreleaser && CGO_ENABLED=0 $(COMPILE) build -ldflags '-s -w' -o ../../../$@ github.com/goreleaser/goreleaser/v2
+
+snapshot: $(GORELEASER) bin/imagetool ## archives and packages of a release, unsigned: SNAPSHOT_OS= SNAPSHOT_ARCH=
+	@mkdir -p dist
+	sed -E 's/^(    goos: \[).*\]/\1$(SNAPSHOT_OS)]/; s/^(    goarch: \[).*\]/\1$(SNAPSHOT_ARCH)]/' .goreleaser.yaml >dist/goreleaser.yaml
+	GOGC=400 $(GORELEASER) release --clean --parallelism 1 --skip publish,announce --config dist/goreleaser.yaml $(SNAPSHOT_FLAGS)
+
+install-test: ## what the README says of installing, with a release made here
+	$(MAKE) snapshot SNAPSHOT_OS=$(shell $(GO) env GOOS) SNAPSHOT_ARCH=$(shell $(GO) env GOARCH)
+	CGO_ENABLED=0 $(GO) test -count 1 ./models/onnx
+	SPOTTER_RELEASE=$(CURDIR)/dist/release $(GO) test -count 1 -v ./test/install
 
 # install-yaml renders the chart for those without Helm. DIGEST=sha256:… pins the image.
 CHART ?= charts/spotter

@@ -45,13 +45,15 @@ type page struct {
 const (
 	isScreen  = "it takes a terminal: the tests of tui play it"
 	isRelease = "it takes what a release has published"
+	isInstall = "test/install runs it with a release that is made here"
 )
 
 // pagesRun are the documents whose commands are run.
 var pagesRun = []page{
 	{"README.md", map[string]treatment{
-		"make run":        {leave: "it has made the program that runs these, and compares for minutes"},
-		"make test":       {leave: "it is what runs this"},
+		"make run":  {leave: "it has made the program that runs these, and compares for minutes"},
+		"make test": {leave: "it is what runs this"},
+		"curl…":     {leave: isInstall}, "./spotter eval…": {leave: isInstall},
 		"bin/spotter tui": {leave: isScreen},
 		"bin/spotter eval my-scenario.yaml --gate…":    {before: "bin/spotter scenario show web-week > my-scenario.yaml", exits: []int{cli.ExitFailed}},
 		"bin/spotter eval my-scenario.yaml --compare…": {leave: "it is a comparison of minutes: TestCompare… run it"},

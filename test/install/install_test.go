@@ -1,0 +1,318 @@
+package install
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sizeMax is how large an archive may be, in bytes.
+const sizeMax = 30e6
+
+// firstTableMax is how long it may take from nothing to a first table, on two processors
+// that do nothing else.
+const firstTableMax = 15 * time.Second
+
+// release returns the folder that a release was made in, or skips.
+func release(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("SPOTTER_RELEASE")
+	if dir == "" {
+		t.Skip("SPOTTER_RELEASE names no release: run `make install-test`")
+	}
+	return dir
+}
+
+// host is the name of the archive for this machine.
+func host(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "sh", "-c", "printf spotter_$(uname -s)_$(uname -m).tar.gz").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// unpacked returns the program of the archive for this machine, in a folder of its own.
+func unpacked(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "tar", "-xzf", filepath.Join(release(t), host(t)), "-C", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(dir, "spotter")
+}
+
+// TestReadme runs the lines of the README below "## Install" as they stand, in an empty
+// folder, with nothing but a shell, curl and tar. curl is told where github.com is; what
+// answers there sends it on, as GitHub does, to what belongs to the tag.
+func TestReadme(t *testing.T) {
+	dir := release(t)
+	const latest, tagged = "/spotter-dev/spotter/releases/latest/download/", "/spotter-dev/spotter/releases/download/v0.0.1/"
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if name, ok := strings.CutPrefix(r.URL.Path, latest); ok && r.Host == "github.com" {
+			http.Redirect(w, r, tagged+name, http.StatusFound)
+		} else if name, ok := strings.CutPrefix(r.URL.Path, tagged); ok && name == filepath.Base(name) {
+			http.ServeFile(w, r, filepath.Join(dir, name))
+		} else {
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	home := t.TempDir()
+	rc := fmt.Sprintf("connect-to = \"github.com:443:%s\"\ninsecure\n", server.Listener.Addr())
+	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(rc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	c := exec.CommandContext(t.Context(), "sh", "-e") //nolint:gosec // the README of this repository
+	c.Dir, c.Env = t.TempDir(), []string{"HOME=" + home, "PATH=" + only(t, "sh", "curl", "tar", "gzip", "uname")}
+	c.Stdin = strings.NewReader(installLines(t))
+	out, err := c.CombinedOutput()
+	if err != nil || !regexp.MustCompile(`(?m)^portfolio +\d`).Match(out) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	used := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	t.Logf("from nothing to a first table: %v, %v of processors", time.Since(start).Round(time.Millisecond), used.Round(time.Millisecond))
+	if used > 2*firstTableMax {
+		t.Errorf("it takes %v of two processors, want at most %v", used/2, firstTableMax)
+	}
+}
+
+// installLines returns the commands of the README below "## Install".
+func installLines(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)\n## Install\n.*?```sh\n(.*?)```").FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the README has no commands below ## Install")
+	}
+	return string(m[1])
+}
+
+// only returns a folder with links to some programs of this machine.
+func only(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Skipf("the README needs %s: %v", name, err)
+		}
+		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestLacks: the program of an archive says that it cannot run trained models, and what
+// can; everything else works.
+func TestLacks(t *testing.T) {
+	spotter := unpacked(t)
+	builtin, err := filepath.Abs(filepath.Join("..", "..", "models", "builtin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args, says string
+		code       int
+	}{
+		{"version", ", without ONNX Runtime)", 0},
+		{"models verify " + builtin, "use the container image, or build spotter with a C compiler", 0},
+		{"sim tiny --policy portfolio:bundle=" + builtin, "ONNX Runtime is not available: this program was built without cgo", 2},
+		{"sim tiny --policy portfolio", "hash ", 0},
+	} {
+		out, code := call(t, spotter, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out, c.says) {
+			t.Errorf("spotter %s: exit %d, want %d with %q\n%s", c.args, code, c.code, c.says, out)
+		}
+		if strings.Count(out, "built without cgo") > 1 {
+			t.Errorf("spotter %s says it more than once:\n%s", c.args, out)
+		}
+	}
+}
+
+// TestKubectl: kubectl finds the program below the name that krew and the packages give
+// it, which takes the flags of kubectl.
+func TestKubectl(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink(unpacked(t), filepath.Join(dir, "kubectl-spotter")); err != nil {
+		t.Fatal(err)
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		if kubectl, err = filepath.Abs(filepath.Join("..", "..", "bin", "testenv", "kubectl")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(kubectl); err != nil {
+		t.Skipf("no kubectl: %v", err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if out, code := call(t, kubectl, "spotter", "status", "--help"); code != 0 || !strings.Contains(out, "kubectl spotter status [flags]") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+	config := filepath.Join(dir, "config")
+	if err := os.WriteFile(config, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+	if out, code := call(t, kubectl, "spotter", "status", "--context", "other", "-n", "there"); code != 2 || !strings.Contains(out, `context "other" does not exist`) {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestArchives: each archive holds the program with the licences of all that is in it,
+// is small enough, and has its sum in checksums.txt and in the manifests.
+func TestArchives(t *testing.T) {
+	dir := release(t)
+	sums := checksums(t, dir)
+	archives, err := filepath.Glob(filepath.Join(dir, "spotter_*_*.tar.gz"))
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no archives in %s: %v", dir, err)
+	}
+	manifests := read(t, filepath.Join(dir, "krew", "spotter.yaml")) + read(t, filepath.Join(dir, "homebrew", "Casks", "spotter.rb"))
+	for _, path := range archives {
+		name := filepath.Base(path)
+		data := read(t, path)
+		sum := sha256.Sum256([]byte(data))
+		if hex.EncodeToString(sum[:]) != sums[name] {
+			t.Errorf("%s: checksums.txt says %q", name, sums[name])
+		}
+		t.Logf("%s: %.1f MB", name, float64(len(data))/1e6)
+		if len(data) > sizeMax {
+			t.Errorf("%s has %.1f MB, want at most %.0f", name, float64(len(data))/1e6, sizeMax/1e6)
+		}
+		if got, want := entries(t, path), []string{"LICENSE", "THIRD_PARTY_LICENSES", "spotter"}; !slices.Equal(got, want) {
+			t.Errorf("%s holds %v, want %v", name, got, want)
+		}
+		// The cask and the plugin name the address and the sum.
+		for _, part := range []string{"/releases/download/v", "/" + name, sums[name]} {
+			if strings.Count(manifests, part) < 2 {
+				t.Errorf("%s: krew and Homebrew do not both have %s:\n%s", name, part, manifests)
+			}
+		}
+	}
+	bills, err := filepath.Glob(filepath.Join(dir, "*.cdx.json"))
+	if err != nil || len(bills) != len(archives) {
+		t.Errorf("%d bills of materials of %d archives: %v", len(bills), len(archives), err)
+	}
+	for _, bill := range bills {
+		if text := read(t, bill); !strings.Contains(text, "pkg:golang/k8s.io/client-go@") || strings.Contains(text, "onnxruntime@") || sums[filepath.Base(bill)] == "" {
+			t.Errorf("%s is not the bill of a program without ONNX Runtime, or has no sum", filepath.Base(bill))
+		}
+	}
+}
+
+// TestPackages unpacks what is for Debian on this machine and runs it.
+func TestPackages(t *testing.T) {
+	dir := release(t)
+	sums := checksums(t, dir)
+	for _, kind := range []string{"deb", "rpm"} {
+		found, err := filepath.Glob(filepath.Join(dir, "*."+kind))
+		if err != nil || len(found) == 0 && runtime.GOOS == "linux" {
+			t.Errorf("no %s: %v", kind, err)
+		}
+		for _, path := range found {
+			if sums[filepath.Base(path)] == "" {
+				t.Errorf("%s has no sum", path)
+			}
+		}
+	}
+	deb, err := filepath.Glob(filepath.Join(dir, "*_"+runtime.GOARCH+".deb"))
+	if _, missing := exec.LookPath("dpkg-deb"); err != nil || missing != nil || len(deb) != 1 {
+		t.Skipf("no dpkg-deb, or no package for %s: %v, %v, %v", runtime.GOARCH, missing, deb, err)
+	}
+	into := t.TempDir()
+	if out, code := call(t, "dpkg-deb", "-x", deb[0], into); code != 0 {
+		t.Fatal(out)
+	}
+	for _, name := range []string{"usr/bin/spotter", "usr/share/doc/spotter/copyright", "usr/share/doc/spotter/THIRD_PARTY_LICENSES"} {
+		if _, err := os.Stat(filepath.Join(into, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(into, "usr/bin/kubectl-spotter")); err != nil || to != "spotter" {
+		t.Errorf("kubectl-spotter is %q, %v", to, err)
+	}
+	if out, code := call(t, filepath.Join(into, "usr/bin/spotter"), "version"); code != 0 {
+		t.Error(out)
+	}
+}
+
+// checksums reads checksums.txt as sha256sum does.
+func checksums(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	lines := bufio.NewScanner(strings.NewReader(read(t, filepath.Join(dir, "checksums.txt"))))
+	for lines.Scan() {
+		sum, name, ok := strings.Cut(lines.Text(), "  ")
+		if !ok || len(sum) != 64 {
+			t.Fatalf("checksums.txt: %q", lines.Text())
+		}
+		sums[name] = sum
+	}
+	return sums
+}
+
+// entries lists the files of an archive in order.
+func entries(t *testing.T, path string) []string {
+	t.Helper()
+	z, err := gzip.NewReader(strings.NewReader(read(t, path)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			slices.Sort(names)
+			return names
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, h.Name)
+	}
+}
+
+// call runs a program and returns what it printed and its exit code.
+func call(t *testing.T, name string, args ...string) (string, int) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), name, args...)
+	c.Dir = t.TempDir()
+	out, err := c.CombinedOutput()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(out), c.ProcessState.ExitCode()
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
