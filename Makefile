@@ -394,8 +394,12 @@ snapshot: $(GORELEASER) bin/imagetool ## archives and packages of a release, uns
 	sed -E 's/^(    goos: \[).*\]/\1$(SNAPSHOT_OS)]/; s/^(    goarch: \[).*\]/\1$(SNAPSHOT_ARCH)]/' .goreleaser.yaml >dist/goreleaser.yaml
 	GOGC=400 $(GORELEASER) release --clean --parallelism 1 --skip publish,announce --config dist/goreleaser.yaml $(SNAPSHOT_FLAGS)
 
-install-test: ## what the README says of installing, with a release made here
-	$(MAKE) snapshot SNAPSHOT_OS=$(shell $(GO) env GOOS) SNAPSHOT_ARCH=$(shell $(GO) env GOARCH)
+bin/krew: .ci/tools/krew/go.mod .ci/tools/krew/go.sum
+	cd .ci/tools/krew && CGO_ENABLED=0 $(COMPILE) build -ldflags '-s -w' -o ../../../$@ sigs.k8s.io/krew/cmd/krew
+
+install-test: SNAPSHOT_OS = $(shell $(GO) env GOOS)
+install-test: SNAPSHOT_ARCH = $(shell $(GO) env GOARCH)
+install-test: snapshot bin/krew ## what the README says of installing, with a release made here
 	CGO_ENABLED=0 $(GO) test -count 1 ./models/onnx
 	SPOTTER_RELEASE=$(CURDIR)/dist/release $(GO) test -count 1 -v ./test/install
 

@@ -53,7 +53,7 @@ var pagesRun = []page{
 	{"README.md", map[string]treatment{
 		"make run":  {leave: "it has made the program that runs these, and compares for minutes"},
 		"make test": {leave: "it is what runs this"},
-		"curl…":     {leave: isInstall}, "./spotter eval…": {leave: isInstall},
+		"curl…":     {leave: isInstall}, "./spotter eval…": {leave: isInstall}, "./spotter tui": {leave: isInstall},
 		"bin/spotter tui": {leave: isScreen},
 		"bin/spotter eval my-scenario.yaml --gate…":    {before: "bin/spotter scenario show web-week > my-scenario.yaml", exits: []int{cli.ExitFailed}},
 		"bin/spotter eval my-scenario.yaml --compare…": {leave: "it is a comparison of minutes: TestCompare… run it"},

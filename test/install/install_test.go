@@ -25,9 +25,18 @@ import (
 // sizeMax is how large an archive may be, in bytes.
 const sizeMax = 30e6
 
-// firstTableMax is how long it may take from nothing to a first table, on two processors
-// that do nothing else.
-const firstTableMax = 15 * time.Second
+// steps are the lines that the README begins with: how each begins, what it shows as a
+// regular expression, the keys that end it where it takes a terminal, and how long it may
+// take from nothing, on two processors that do nothing else.
+var steps = []struct {
+	begins, shows, keys string
+	max                 time.Duration
+}{
+	{"curl ", "^$", "", 10 * time.Second},
+	{"./spotter eval --seeds 2", `(?m)^portfolio +\d`, "", 15 * time.Second},
+	{"./spotter eval --seeds 2 --report report.html", `(?m)^portfolio +\d`, "", time.Minute},
+	{"./spotter tui", `net savings \+\$\d`, "q", 20 * time.Second},
+}
 
 // release returns the folder that a release was made in, or skips.
 func release(t *testing.T) string {
@@ -80,23 +89,38 @@ func TestReadme(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(rc), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now()
-	c := exec.CommandContext(t.Context(), "sh", "-e") //nolint:gosec // the README of this repository
-	c.Dir, c.Env = t.TempDir(), []string{"HOME=" + home, "PATH=" + only(t, "sh", "curl", "tar", "gzip", "uname")}
-	c.Stdin = strings.NewReader(installLines(t))
-	out, err := c.CombinedOutput()
-	if err != nil || !regexp.MustCompile(`(?m)^portfolio +\d`).Match(out) {
-		t.Fatalf("%v\n%s", err, out)
+	work, path := t.TempDir(), only(t, "sh", "curl", "tar", "gzip", "uname")
+	var installed time.Duration
+	for i, line := range installLines(t) {
+		c := exec.CommandContext(t.Context(), "sh", "-c", line) //nolint:gosec // the README of this repository
+		c.Dir, c.Env = work, []string{"HOME=" + home, "PATH=" + path, "TERM=xterm-256color"}
+		start, at := time.Now(), steps[i]
+		if !strings.HasPrefix(line, at.begins) {
+			t.Fatalf("line %d of the README is %q, want %q", i+1, line, at.begins)
+		}
+		if at.keys != "" {
+			if err := onTerminal(t, c, at.shows, at.keys); err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+		} else if out, err := c.CombinedOutput(); err != nil || !regexp.MustCompile(at.shows).Match(out) {
+			t.Fatalf("%s: %v\n%s", line, err, out)
+		}
+		used := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+		if i == 0 {
+			installed = used
+		}
+		t.Logf("%s: %v, %v of processors", line, time.Since(start).Round(time.Millisecond), used.Round(time.Millisecond))
+		if sum := installed + used; sum > 2*at.max {
+			t.Errorf("%s: from nothing it takes %v of two processors, want at most %v", line, sum/2, at.max)
+		}
 	}
-	used := c.ProcessState.UserTime() + c.ProcessState.SystemTime()
-	t.Logf("from nothing to a first table: %v, %v of processors", time.Since(start).Round(time.Millisecond), used.Round(time.Millisecond))
-	if used > 2*firstTableMax {
-		t.Errorf("it takes %v of two processors, want at most %v", used/2, firstTableMax)
+	if text := read(t, filepath.Join(work, "report.html")); !strings.Contains(text, "</html>") {
+		t.Errorf("report.html is no report: %.300s", text)
 	}
 }
 
 // installLines returns the commands of the README below "## Install".
-func installLines(t *testing.T) string {
+func installLines(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
 	if err != nil {
@@ -106,7 +130,11 @@ func installLines(t *testing.T) string {
 	if m == nil {
 		t.Fatal("the README has no commands below ## Install")
 	}
-	return string(m[1])
+	lines := strings.Split(strings.TrimSpace(string(m[1])), "\n")
+	if len(lines) != len(steps) {
+		t.Fatalf("the README has %d commands below ## Install, want %d", len(lines), len(steps))
+	}
+	return lines
 }
 
 // only returns a folder with links to some programs of this machine.
@@ -179,6 +207,46 @@ func TestKubectl(t *testing.T) {
 	t.Setenv("KUBECONFIG", config)
 	if out, code := call(t, kubectl, "spotter", "status", "--context", "other", "-n", "there"); code != 2 || !strings.Contains(out, `context "other" does not exist`) {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestKrew has krew install the plugin from its manifest, as far as it does without the
+// address that this names.
+func TestKrew(t *testing.T) {
+	dir := release(t)
+	krew, err := filepath.Abs(filepath.Join("..", "..", "bin", "krew"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(krew); err != nil {
+		t.Skipf("no krew: %v", err)
+	}
+	root := t.TempDir()
+	t.Setenv("KREW_ROOT", root)
+	t.Setenv("PATH", filepath.Join(root, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	if out, code := call(t, krew, "install", "--manifest", filepath.Join(dir, "krew", "spotter.yaml"), "--archive", filepath.Join(dir, host(t))); code != 0 {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	if out, code := call(t, filepath.Join(root, "bin", "kubectl-spotter"), "--help"); code != 0 || !strings.Contains(out, "kubectl spotter [command]") {
+		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// TestOtherMachine runs the program for arm64 by qemu, where both are here.
+func TestOtherMachine(t *testing.T) {
+	archive := filepath.Join(release(t), "spotter_Linux_aarch64.tar.gz")
+	qemu, err := exec.LookPath("qemu-aarch64-static")
+	if _, missing := os.Stat(archive); err != nil || missing != nil {
+		t.Skipf("no qemu, or no archive for arm64: %v, %v", err, missing)
+	}
+	dir := t.TempDir()
+	if out, code := call(t, "tar", "-xzf", archive, "-C", dir); code != 0 {
+		t.Fatal(out)
+	}
+	own, _ := call(t, unpacked(t), "sim", "tiny", "--policy", "portfolio")
+	out, code := call(t, qemu, filepath.Join(dir, "spotter"), "sim", "tiny", "--policy", "portfolio")
+	if hash := regexp.MustCompile(`(?m)^hash .*$`).FindString(own); code != 0 || hash == "" || !strings.Contains(out, hash) {
+		t.Errorf("exit %d, want the %s of this machine\n%s", code, hash, out)
 	}
 }
 

@@ -1,3 +1,4 @@
+// The goreleaser that makes releases.
 module github.com/spotter-dev/spotter/.ci/tools/goreleaser
 
 go 1.26.8
