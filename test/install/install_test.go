@@ -153,6 +153,33 @@ func only(t *testing.T, names ...string) string {
 	return dir
 }
 
+// TestGoInstall: go install takes the module as it is, and what it builds knows which
+// commit it is of.
+func TestGoInstall(t *testing.T) {
+	release(t)
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Go reads the commit of a clone, and not that of a further worktree.
+	if info, err := os.Stat(filepath.Join(root, ".git")); err != nil || !info.IsDir() {
+		t.Skip("this is no clone")
+	}
+	// go install …@VERSION refuses a module that has any of these.
+	if text := read(t, filepath.Join(root, "go.mod")); regexp.MustCompile(`(?m)^\s*(replace|exclude)\b`).MatchString(text) {
+		t.Error("go.mod replaces or excludes modules")
+	}
+	dir := t.TempDir()
+	c := exec.CommandContext(t.Context(), "go", "install", "-buildvcs=true", "./cmd/spotter")
+	c.Dir, c.Env = root, append(os.Environ(), "GOBIN="+dir)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, code := call(t, filepath.Join(dir, "spotter"), "version"); code != 0 || !regexp.MustCompile(`^spotter v\d+\.\d+\.\d+\S* \(go[^,]+, [a-z0-9/]+\)\n$`).MatchString(out) {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}
+
 // TestLacks: the program of an archive says that it cannot run trained models, and what
 // can; everything else works.
 func TestLacks(t *testing.T) {
