@@ -185,6 +185,9 @@ func (p *Program) versionCommand() *cobra.Command {
 		Args:  Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			v := map[string]string{"version": p.Version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+			if p.Lacks != "" {
+				v["lacks"] = p.Lacks
+			}
 			return p.Print(&form, v, func(w io.Writer, _ bool) error {
 				_, err := fmt.Fprintln(w, "spotter", p.version())
 				return err

@@ -193,6 +193,7 @@ func TestLacks(t *testing.T) {
 		code       int
 	}{
 		{"version", ", without ONNX Runtime)", 0},
+		{"version -o json", `"lacks": "ONNX Runtime"`, 0},
 		{"models verify " + builtin, "use the container image, or build spotter with a C compiler", 0},
 		{"sim tiny --policy portfolio:bundle=" + builtin, "ONNX Runtime is not available: this program was built without cgo", 2},
 		{"sim tiny --policy portfolio", "hash ", 0},
