@@ -29,13 +29,13 @@ func readResults(path string) (*format.Results, error) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, nil // it is said when it is read as a scenario
+		return nil, nil //nolint:nilerr // it is said when it is read as a scenario
 	}
 	var head struct {
 		Version *json.RawMessage `json:"schema_version"`
 	}
 	if json.Unmarshal(text, &head) != nil || head.Version == nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // it is something else
 	}
 	out, err := format.ReadResults(bytes.NewReader(text))
 	if err != nil {

@@ -41,15 +41,15 @@ func newRun(r Run) *run {
 }
 
 // synthetic reports whether the prices of the run are.
-func (r *run) synthetic() bool { return r.Synthetic || r.about.Trace.Synthetic }
+func (p *run) synthetic() bool { return p.Synthetic || p.about.Trace.Synthetic }
 
 // at brings the frame to an instant.
-func (r *run) at(at policy.Time) {
-	r.Timeline.At(at, &r.frame)
-	clear(r.inUse)
-	for i := range r.frame.Nodes {
-		if m := r.frame.Nodes[i].Market; m >= 0 {
-			r.inUse[m]++
+func (p *run) at(at policy.Time) {
+	p.Timeline.At(at, &p.frame)
+	clear(p.inUse)
+	for i := range p.frame.Nodes {
+		if m := p.frame.Nodes[i].Market; m >= 0 {
+			p.inUse[m]++
 		}
 	}
 }
