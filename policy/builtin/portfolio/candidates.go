@@ -37,34 +37,39 @@ type marketCost struct {
 // readPinned finds which nodes must keep their pods.
 func (c *candidates) readPinned() {
 	s := c.s
-	stays := make([]bool, len(s.Templates))
+	stays, alone := make([]bool, len(s.Templates)), make([]bool, len(s.Templates))
 	for i := range s.Templates {
-		stays[i] = c.stays(&s.Templates[i])
+		stays[i], alone[i] = c.stays(&s.Templates[i])
 	}
 	c.pinned = make([]bool, len(s.Nodes))
 	for i := range c.e.pods.all {
 		p := &c.e.pods.all[i]
-		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template]) {
+		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template] || alone[p.template] && !c.brief(&s.Pods[i])) {
 			c.pinned[p.at] = true
 		}
 	}
 }
 
-// stays reports whether pods of t may not be moved by choice.
-func (c *candidates) stays(t *policy.Template) bool {
+// stays reports whether pods of t may not be moved by choice, and else whether one of them is
+// the only one of a service.
+func (c *candidates) stays(t *policy.Template) (stays, alone bool) {
 	s := c.s
 	if t.Workload < 0 || t.NotSafeToEvict || len(t.PDBs) > 1 || len(t.PDBs) == 1 && s.PDBs[t.PDBs[0]].Allowed == 0 {
-		return true
+		return true, false
 	}
 	w := &s.Workloads[t.Workload]
-	return w.Kind == policy.KindBare || w.Kind != policy.KindJob && w.Replicas <= 1 && !c.brief(t)
+	return w.Kind == policy.KindBare, w.Kind != policy.KindJob && w.Replicas <= 1
 }
 
-// brief reports whether the only pod of a service is back within a minute when it
-// is moved: outages are counted in minutes, and so short a one is weighed like any
-// other cost of a move.
-func (c *candidates) brief(t *policy.Template) bool {
-	return t.Startup > 0 && t.Startup+restartDelay < time.Minute
+// brief reports whether p, the only pod of a service, is back within a minute when it is
+// moved: outages are counted in minutes, and so short a one is weighed like any other cost of
+// a move. Where nobody says how long it starts, it does so as long as it did.
+func (c *candidates) brief(p *policy.Pod) bool {
+	startup := c.s.Templates[p.Template].Startup
+	if startup == 0 {
+		startup = p.ReadySince.Sub(p.Bound)
+	}
+	return startup+restartDelay < time.Minute
 }
 
 // find reads which of targets may be emptied.

@@ -14,6 +14,10 @@ type demand struct {
 	// pods counts those of the pool by template.
 	pods []int32
 
+	// asked tells the templates of pods of the pool, and of those that wait for a node of
+	// any pool.
+	asked []bool
+
 	// lossAll is what the sudden loss of every one of them would cost, in dollars.
 	lossAll float64
 }
@@ -51,8 +55,13 @@ func (d *demand) read() {
 			}
 		}
 	}
+	d.asked = make([]bool, len(s.Templates))
+	for _, id := range d.e.pods.pending {
+		d.asked[s.Pods[id].Template] = true
+	}
 	for i := range s.Templates {
 		r := &s.Templates[i].Requests
+		d.asked[i] = d.asked[i] || d.pods[i] > 0
 		d.total = d.total.Plus(r.Scale(int64(d.pods[i])))
 		d.daemons = d.daemons.Plus(r.Scale(int64(daemons[i])))
 	}
@@ -74,6 +83,11 @@ func (d *demand) lossPerCore() float64 {
 // freeCapacity returns what a node of type t leaves to pods besides those of DaemonSets.
 func (d *demand) freeCapacity(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
+}
+
+// holds reports whether a node of type t has the size for a pod that asks for need.
+func (d *demand) holds(t policy.TypeID, need *policy.Resources) bool {
+	return need.LargestShare(d.freeCapacity(t)) <= 1
 }
 
 // orIdle returns the demand, or what stands for it in a pool without pods.

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -121,9 +122,39 @@ const (
 	smallCores = 8
 )
 
-// largest returns the largest node that is bought, in vCPUs.
+// largest returns the largest node that is bought, in vCPUs: no pod of the pool, and none
+// that waits, is left without a node that holds it.
 func (p *prices) largest() int64 {
-	return min(int64(p.e.cfg.Cores), max(p.demand.total.CPU/1000/nodesLeast, smallCores))
+	most := min(int64(p.e.cfg.Cores), max(p.demand.total.CPU/1000/nodesLeast, smallCores))
+	if !slices.Contains(p.demand.asked, true) {
+		return p.largerFor(&idleDemand, most)
+	}
+	for i, asked := range p.demand.asked {
+		if asked {
+			most = p.largerFor(&p.s.Templates[i].Requests, most)
+		}
+	}
+	return most
+}
+
+// largerFor returns the vCPUs of the smallest node that is offered to the pool and holds need
+// where none of at most so many does, else these.
+func (p *prices) largerFor(need *policy.Resources, most int64) int64 {
+	least := int64(math.MaxInt64)
+	for _, id := range p.pool.Markets {
+		m := &p.s.Markets[id]
+		t := &p.s.Types[m.Type]
+		if !m.Offered || t.VCPU >= least || !p.demand.holds(m.Type, need) {
+			continue
+		}
+		if least = t.VCPU; least <= most {
+			return most
+		}
+	}
+	if least == math.MaxInt64 {
+		return most // nothing holds it
+	}
+	return least
 }
 
 // costOf returns what the pool's demand costs an hour on spot, or on demand, at

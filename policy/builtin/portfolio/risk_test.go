@@ -171,9 +171,12 @@ func TestGangLoss(t *testing.T) {
 }
 
 // TestSingleMoves: the only pod of a service leaves a dear node if it is back within
-// a minute, and stays where it would not be.
+// a minute, as is stated or as it was last, and stays where it would not be.
 func TestSingleMoves(t *testing.T) {
-	for startup, want := range map[time.Duration]int{30 * time.Second: 1, time.Minute: 0, 0: 0} {
+	for _, x := range []struct {
+		startup, took time.Duration
+		want          int
+	}{{startup: 30 * time.Second, took: time.Hour, want: 1}, {startup: time.Minute}, {took: 30 * time.Second, want: 1}, {took: time.Minute}} {
 		s, m, err := policytest.Parse(`
 type a.4 4
 market y a.4 spot 0.03
@@ -186,14 +189,15 @@ pod queue n1`)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Templates[0].Startup = startup
+		s.Templates[0].Startup = x.startup
+		s.Pods[0].ReadySince = s.Pods[0].Bound.Add(x.took)
 		p, err := New(DefaultConfig())
 		if err != nil {
 			t.Fatal(err)
 		}
 		plan, _ := p.Decide(s, m)
-		if len(plan.Drains) != want {
-			t.Errorf("with a start-up of %v there are %d moves:\n%s", startup, len(plan.Drains), plan.Format(s))
+		if len(plan.Drains) != x.want {
+			t.Errorf("with a start-up of %v that took %v there are %d moves:\n%s", x.startup, x.took, len(plan.Drains), plan.Format(s))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -117,7 +118,42 @@ func (g *steering) selected() []policy.MarketID {
 			}
 		}
 	}
+	markets = g.withRoom(markets)
 	slices.Sort(markets)
+	return markets
+}
+
+// withRoom adds to markets, for the pods that no spot market among them has the size for, the
+// one of each zone that holds them at the least cost, where that is less than on demand.
+func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
+	s := g.s
+	least := make([]ranked, len(s.Zones))
+	for i, asked := range g.demand.asked {
+		need := &s.Templates[i].Requests
+		holds := func(id policy.MarketID) bool {
+			return s.Markets[id].Capacity == policy.Spot && g.demand.holds(s.Markets[id].Type, need)
+		}
+		if !asked || slices.ContainsFunc(markets, holds) {
+			continue
+		}
+		clear(least)
+		fixed := math.Inf(1)
+		for _, r := range g.prices.ranked {
+			m := &s.Markets[r.market]
+			switch cost := g.e.costs[r.market]; {
+			case !g.demand.holds(m.Type, need):
+			case m.Capacity != policy.Spot:
+				fixed = min(fixed, cost)
+			case least[m.Zone].unit == 0 || cost < least[m.Zone].unit:
+				least[m.Zone] = ranked{market: r.market, unit: cost}
+			}
+		}
+		for _, x := range least {
+			if x.unit > 0 && x.unit < fixed {
+				markets = append(markets, x.market)
+			}
+		}
+	}
 	return markets
 }
 
