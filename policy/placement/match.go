@@ -140,6 +140,12 @@ func (v *nodeView) meets(term *policy.NodeTerm) bool {
 	return true
 }
 
+// Selected reports whether node selector and required affinity of t match a node with labels.
+func Selected(t *policy.Template, labels []policy.Label) bool {
+	v := nodeView{labels: labels}
+	return v.wantedBy(t)
+}
+
 // wantedBy reports whether node selector and required affinity of t match.
 func (v *nodeView) wantedBy(t *policy.Template) bool {
 	for i := range t.NodeSelector {

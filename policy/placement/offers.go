@@ -94,22 +94,22 @@ type tagged struct {
 
 // OffersIn returns what the function of this name does.
 func (x *Tags) OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []Offer {
-	if len(x.made) != len(s.Markets) {
-		x.made = make([]tagged, len(s.Markets))
-	}
 	cover := billing.CoverageOf(s)
 	offers := make([]Offer, 0, len(markets))
 	for _, m := range markets {
 		o := saleOf(s, cover, pool, m)
-		o.Labels, o.Taints = x.labels(s, &s.Pools[pool], m), s.Pools[pool].Taints
+		o.Labels, o.Taints = x.Labels(s, &s.Pools[pool], m), s.Pools[pool].Taints
 		offers = append(offers, o)
 	}
 	return offers
 }
 
-// labels returns what NodeLabels does. Lists are never written, and those that labels
+// Labels returns what NodeLabels does. Lists are never written, and those that labels
 // were made of are held here, so that another list never lies where one of them did.
-func (x *Tags) labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
+func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
+	if len(x.made) != len(s.Markets) {
+		x.made = make([]tagged, len(s.Markets))
+	}
 	k, m := &x.made[id], &s.Markets[id]
 	t := &s.Types[m.Type]
 	if k.labels == nil || k.capacity != m.Capacity || k.pool != pool.Name || k.name != t.Name || k.arch != t.Arch ||

@@ -1,6 +1,9 @@
 package portfolio
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
 
 // A demand is what the pods of a pool ask for, DaemonSets' left out. total is the sum of
 // what the pods counted in pods ask for.
@@ -57,7 +60,8 @@ func (d *demand) read() {
 	}
 	d.asked = make([]bool, len(s.Templates))
 	for _, id := range d.e.pods.pending {
-		d.asked[s.Pods[id].Template] = true
+		t := s.Pods[id].Template
+		d.asked[t] = !s.Templates[t].DaemonSet
 	}
 	for i := range s.Templates {
 		r := &s.Templates[i].Requests
@@ -85,9 +89,13 @@ func (d *demand) freeCapacity(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }
 
-// holds reports whether a node of type t has the size for a pod that asks for need.
-func (d *demand) holds(t policy.TypeID, need *policy.Resources) bool {
-	return need.LargestShare(d.freeCapacity(t)) <= 1
+// holds reports whether a node of market id has the size for a pod of t, and the labels that
+// it selects.
+func (d *demand) holds(id policy.MarketID, t *policy.Template) bool {
+	if t.Requests.LargestShare(d.freeCapacity(d.s.Markets[id].Type)) > 1 {
+		return false
+	}
+	return len(t.NodeSelector)+len(t.Affinity) == 0 || placement.Selected(t, d.e.labelsOf(d.s, d.pool, id))
 }
 
 // orIdle returns the demand, or what stands for it in a pool without pods.
@@ -98,5 +106,8 @@ func (d *demand) orIdle() policy.Resources {
 	return d.total
 }
 
-// idleDemand stands for the demand of a pool without pods.
-var idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}
+// idleDemand stands for the demand of a pool without pods, idlePod for one of them.
+var (
+	idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}
+	idlePod    = policy.Template{Requests: idleDemand}
+)

@@ -105,8 +105,17 @@ func (e *Policy) readMoves(s *policy.Snapshot) {
 
 // offersIn returns the offers of pool in markets.
 func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []placement.Offer {
+	return e.tagsOf(s, pool).OffersIn(s, pool, markets)
+}
+
+// labelsOf returns the labels of a node of pool in market id.
+func (e *Policy) labelsOf(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
+	return e.tagsOf(s, pool.ID).Labels(s, pool, id)
+}
+
+func (e *Policy) tagsOf(s *policy.Snapshot, pool policy.PoolID) *placement.Tags {
 	if len(e.tags) != len(s.Pools) {
 		e.tags = make([]placement.Tags, len(s.Pools))
 	}
-	return e.tags[pool].OffersIn(s, pool, markets)
+	return &e.tags[pool]
 }

@@ -127,24 +127,24 @@ const (
 func (p *prices) largest() int64 {
 	most := min(int64(p.e.cfg.Cores), max(p.demand.total.CPU/1000/nodesLeast, smallCores))
 	if !slices.Contains(p.demand.asked, true) {
-		return p.largerFor(&idleDemand, most)
+		return p.largerFor(&idlePod, most)
 	}
 	for i, asked := range p.demand.asked {
 		if asked {
-			most = p.largerFor(&p.s.Templates[i].Requests, most)
+			most = p.largerFor(&p.s.Templates[i], most)
 		}
 	}
 	return most
 }
 
-// largerFor returns the vCPUs of the smallest node that is offered to the pool and holds need
-// where none of at most so many does, else these.
-func (p *prices) largerFor(need *policy.Resources, most int64) int64 {
+// largerFor returns the vCPUs of the smallest node that is offered to the pool and holds a pod
+// of like where none of at most so many does, else these.
+func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, id := range p.pool.Markets {
 		m := &p.s.Markets[id]
 		t := &p.s.Types[m.Type]
-		if !m.Offered || t.VCPU >= least || !p.demand.holds(m.Type, need) {
+		if !m.Offered || t.VCPU >= least || !p.demand.holds(id, like) {
 			continue
 		}
 		if least = t.VCPU; least <= most {

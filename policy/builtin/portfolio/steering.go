@@ -123,29 +123,30 @@ func (g *steering) selected() []policy.MarketID {
 	return markets
 }
 
-// withRoom adds to markets, for the pods that no spot market among them has the size for, the
-// one of each zone that holds them at the least cost, where that is less than on demand.
+// withRoom adds to markets, for the pods that no spot market among them holds, by their size
+// or by what they select, the one of each zone that does at the least cost, where that is less
+// than on demand.
 func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	s := g.s
 	least := make([]ranked, len(s.Zones))
 	for i, asked := range g.demand.asked {
-		need := &s.Templates[i].Requests
-		holds := func(id policy.MarketID) bool {
-			return s.Markets[id].Capacity == policy.Spot && g.demand.holds(s.Markets[id].Type, need)
-		}
-		if !asked || slices.ContainsFunc(markets, holds) {
+		t := &s.Templates[i]
+		if !asked || slices.ContainsFunc(markets, func(id policy.MarketID) bool { return s.Markets[id].Capacity == policy.Spot && g.demand.holds(id, t) }) {
 			continue
 		}
 		clear(least)
 		fixed := math.Inf(1)
 		for _, r := range g.prices.ranked {
 			m := &s.Markets[r.market]
-			switch cost := g.e.costs[r.market]; {
-			case !g.demand.holds(m.Type, need):
+			if !g.demand.holds(r.market, t) {
+				continue
+			}
+			cost := g.e.costs[r.market] * t.Requests.LargestShare(g.demand.freeCapacity(m.Type))
+			switch best := &least[m.Zone]; {
 			case m.Capacity != policy.Spot:
 				fixed = min(fixed, cost)
-			case least[m.Zone].unit == 0 || cost < least[m.Zone].unit:
-				least[m.Zone] = ranked{market: r.market, unit: cost}
+			case best.unit == 0 || cost < best.unit:
+				*best = ranked{market: r.market, unit: cost}
 			}
 		}
 		for _, x := range least {
