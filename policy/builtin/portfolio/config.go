@@ -59,7 +59,7 @@ type Config struct {
 	MarketRisk, TypeRisk, ZoneRisk float64
 
 	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
-	// more than a third of what the pool's pods ask for. A pod that no such node holds
+	// more than half of what the pool's pods ask for. A pod that no such node holds
 	// has the smallest that does. Raising it buys larger nodes, which waste less on
 	// DaemonSets and take more with them.
 	Cores int

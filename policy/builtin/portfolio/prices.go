@@ -118,7 +118,7 @@ func (p *prices) rank() {
 // What one node may take with it: a pool is bought no node of more than
 // smallCores vCPUs that is a larger part of its demand than one in nodesLeast.
 const (
-	nodesLeast = 3
+	nodesLeast = 2
 	smallCores = 8
 )
 

@@ -112,7 +112,7 @@ func TestResourceValue(t *testing.T) {
 	}
 }
 
-// TestLargest: a node is at most a third of what the pool's pods ask for, or 8
+// TestLargest: a node is at most half of what the pool's pods ask for, or 8
 // vCPUs where that is more, and never more than is configured.
 func TestLargest(t *testing.T) {
 	big := strings.ReplaceAll(twoMarkets, "app api 1", "app api 33")
@@ -120,7 +120,7 @@ func TestLargest(t *testing.T) {
 		world string
 		cores int
 		want  int64
-	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 16}, {big, 96, 66}, {big, 8, 8}} {
+	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 16}, {big, 128, 99}, {big, 8, 8}} {
 		d := planStateOf(t, c.world)
 		d.e.cfg.Cores = c.cores
 		if got := d.prices.largest(); got != c.want {
