@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
 // ErrGate is wrapped by every error of [ParseGate].
@@ -81,7 +81,7 @@ func ParseGate(text string) (Gate, error) {
 	m := metricIndex(g.Metric)
 	if m < 0 {
 		meant := slices.DeleteFunc(MetricNames(), func(name string) bool { return !strings.HasPrefix(name, g.Metric) })
-		if best, ok := scenarios.Nearest(g.Metric, MetricNames()); ok && len(meant) == 0 {
+		if best, ok := nearest.Of(g.Metric, MetricNames()); ok && len(meant) == 0 {
 			meant = []string{best}
 		}
 		if len(meant) > 0 {

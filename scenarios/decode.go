@@ -18,6 +18,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
 // A FieldError is one thing wrong with a scenario file. Several are joined, in
@@ -369,43 +371,11 @@ func suggestion[T any](key string, known map[string]T) string {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if best, ok := Nearest(key, names); ok {
+	if best, ok := nearest.Of(key, names); ok {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
 	if len(names) > 12 || len(names) == 0 {
 		return ""
 	}
 	return "; known are " + strings.Join(names, ", ")
-}
-
-// Nearest returns the name with the fewest changes from key, the first of
-// equals, if these are at most half of its letters: what who mistyped key meant.
-func Nearest(key string, names []string) (string, bool) {
-	best, least := "", math.MaxInt
-	for _, name := range names {
-		if n := distance(strings.ToLower(key), strings.ToLower(name)); n < least {
-			best, least = name, n
-		}
-	}
-	return best, 2*least <= max(len(best), 3)
-}
-
-// distance is the Levenshtein distance of a and b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

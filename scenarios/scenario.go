@@ -21,6 +21,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -111,7 +112,7 @@ func Source(nameOrPath string) ([]byte, error) {
 	data, err := os.ReadFile(nameOrPath)
 	if errors.Is(err, os.ErrNotExist) {
 		meant := ""
-		if best, ok := Nearest(nameOrPath, Names()); ok {
+		if best, ok := nearest.Of(nameOrPath, Names()); ok {
 			meant = fmt.Sprintf("; did you mean %q?", best)
 		}
 		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)%s", ErrNotFound, nameOrPath, strings.Join(Names(), ", "), meant)

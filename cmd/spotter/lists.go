@@ -49,15 +49,12 @@ func writePolicies(w io.Writer, all []registry.Description, parameters bool) err
 			if !parameters {
 				break
 			}
-			text := "no default"
-			if len(s.Values) > 0 {
-				text = strings.Join(s.Values, " or ") + "; the first is the default"
+			text, more := "none by default", "; for example "
+			if s.Default != "" {
+				text, more = s.Default+" by default", "; or "
 			}
-			if len(s.Values) == 1 {
-				text = s.Values[0] + " by default"
-			}
-			if s.Key == "bundle" {
-				text = "a folder of trained models, or builtin; none by default"
+			if others := slices.DeleteFunc(slices.Clone(s.Values), func(v string) bool { return v == s.Default }); len(others) > 0 {
+				text += more + strings.Join(others, ", ")
 			}
 			rows = append(rows, []string{"  :" + s.Key + "=", text})
 		}

@@ -65,7 +65,7 @@ func (s *stderrUntil) Write(b []byte) (int, error) {
 }
 
 // A comparison of many seeds says first how long it takes, is not begun beyond an hour
-// without --yes where there is no terminal, and ends soon after it is told to.
+// without --yes where there is no terminal, and ends soon after a signal.
 func TestManySeeds(t *testing.T) {
 	aMillion := func(ctx context.Context, stderr io.Writer, more ...string) int {
 		args := append([]string{"eval", "web-week", "--policies", "static", "--seeds", "1000000"}, more...)
@@ -82,16 +82,16 @@ func TestManySeeds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var told time.Time
+	var asked time.Time
 	stderr := &stderrUntil{want: "3000000 runs, about ", stop: func() {
-		if told.IsZero() {
-			told = time.Now()
+		if asked.IsZero() {
+			asked = time.Now()
 			cancel()
 		}
 	}}
 	code := aMillion(ctx, stderr, "--yes")
-	if took := time.Since(told); told.IsZero() || code != cli.ExitError || took > 10*time.Second {
-		t.Errorf("it ends with %d, %v after it was told to:\n%s", code, took, stderr.text.String())
+	if took := time.Since(asked); asked.IsZero() || code != cli.ExitError || took > 10*time.Second {
+		t.Errorf("it ends with %d, %v after the signal:\n%s", code, took, stderr.text.String())
 	}
 }
 

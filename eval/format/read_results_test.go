@@ -1,28 +1,16 @@
 package format
 
 import (
-	"bytes"
 	"encoding/hex"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/spotter-dev/spotter/eval"
 )
 
 // TestReadResults: what is written can be done again from what is read, and what cannot
 // is refused.
 func TestReadResults(t *testing.T) {
-	c := shown()
-	r, err := eval.Run(t.Context(), c, fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := writeJSON(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	text := out.String()
+	c, r, text := written(t)
 	got, err := ReadResults(strings.NewReader(text))
 	if err != nil || got.Baseline != c.Baseline || len(got.Runs) != len(r.Runs) {
 		t.Fatalf("%+v, %v", got, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// TestReadRuns: what one build writes another reads, to the micro-dollar, and
-// what is no report is refused.
-func TestReadRuns(t *testing.T) {
+// written returns a report, in which a run failed, with what it is of and its JSON.
+func written(t *testing.T) (eval.Config, *eval.Report, string) {
+	t.Helper()
 	c := shown()
 	r, err := eval.Run(t.Context(), c, fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run)
 	if err != nil {
@@ -22,7 +22,13 @@ func TestReadRuns(t *testing.T) {
 	if err := writeJSON(&out, r); err != nil {
 		t.Fatal(err)
 	}
-	text := out.String()
+	return c, r, out.String()
+}
+
+// TestReadRuns: what one build writes another reads, to the micro-dollar, and
+// what is no report is refused.
+func TestReadRuns(t *testing.T) {
+	_, r, text := written(t)
 	runs, err := ReadRuns(strings.NewReader(text))
 	if err != nil || len(runs) != len(r.Runs) {
 		t.Fatalf("%d of %d runs: %v", len(runs), len(r.Runs), err)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
 // expected says by the type of a flag what its values are.
@@ -32,7 +32,7 @@ func flagError(c *cobra.Command, err error) error {
 func Meant(word string, names []string) string { return meant("", word, names) }
 
 func meant(prefix, word string, names []string) string {
-	if best, ok := scenarios.Nearest(word, names); ok {
+	if best, ok := nearest.Of(word, names); ok {
 		return "; did you mean " + prefix + best + "?"
 	}
 	return ""

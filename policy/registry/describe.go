@@ -17,7 +17,10 @@ type Description struct {
 type KnownSetting struct {
 	Key string `json:"key"`
 
-	// Values are those to offer, the default first; none where there is no default.
+	// Default is the value without it, empty where there is none.
+	Default string `json:"default,omitempty"`
+
+	// Values are those to offer, the default among them.
 	Values []string `json:"values,omitempty"`
 }
 
@@ -37,6 +40,9 @@ func (m *maker) settings() (out []KnownSetting) {
 		s := KnownSetting{Key: key}
 		if values != "" {
 			s.Values = strings.Split(values, "|")
+			if s.Default = s.Values[0]; s.Default == "" {
+				s.Values = s.Values[1:]
+			}
 		}
 		out = append(out, s)
 	}

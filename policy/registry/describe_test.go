@@ -45,8 +45,8 @@ func TestDescribe(t *testing.T) {
 				continue
 			}
 			keys = append(keys, s.Key)
-			for i, v := range s.Values {
-				if got := name(plain + ":" + s.Key + "=" + v); i == 0 && got != name(plain) {
+			for _, v := range s.Values {
+				if got := name(plain + ":" + s.Key + "=" + v); v == s.Default && got != name(plain) {
 					t.Errorf("%s is not the default of %s of %s: the policy is then %s", v, s.Key, d.Name, got)
 				}
 			}

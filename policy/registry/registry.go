@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/budget"
 	"github.com/spotter-dev/spotter/policy/builtin/asis"
@@ -79,7 +80,7 @@ type maker struct {
 
 // makers returns the known policies by name.
 func makers() []maker {
-	const bundle = "bundle=builtin "
+	const bundle = "bundle=|builtin "
 	return []maker{
 		{"as-is", newAsIs, "What runs in a captured cluster, with the capacity types that its own pools allow.", ""},
 		{"karpenter", newKarpenter, "Karpenter, or what scales the cluster, by itself with spot allowed.", ""},
@@ -411,36 +412,8 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 
 // suggestion names that of the known which is nearest to word, if one is near.
 func suggestion(word string, known []string) string {
-	best, least := "", 4
-	for _, other := range known {
-		if d := distance(strings.ToLower(word), other); d < min(least, max(len(word), 2)) {
-			best, least = other, d
-		}
+	if best, ok := nearest.Of(word, known); ok {
+		return fmt.Sprintf("; did you mean %q?", best)
 	}
-	if best == "" {
-		return ""
-	}
-	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// distance is the least number of letters put in, taken out or exchanged that
-// turns a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return ""
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // TestUnscheduledAlike: what a disruptor that remembers which pods found no place does is
-// what one does that simulates each node. That one is told to draw among places, of which
+// what one does that simulates each node. That one draws among places, of which
 // there are none here.
 func TestUnscheduledAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -69,7 +69,7 @@ func unpacked(t *testing.T) string {
 }
 
 // TestReadme runs the lines of the README below "## Install" as they stand, in an empty
-// folder, with nothing but a shell, curl and tar. curl is told where github.com is; what
+// folder, with nothing but a shell, curl and tar. curl is given the address of github.com; what
 // answers there sends it on, as GitHub does, to what belongs to the tag.
 func TestReadme(t *testing.T) {
 	dir := release(t)

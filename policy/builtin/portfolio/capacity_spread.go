@@ -24,13 +24,14 @@ type capacitySpread struct {
 func (c *capacitySpread) read(s *policy.Snapshot, pods *podIndex) {
 	c.s = s
 	c.skew, c.pods = scratch.Zeroed(c.skew, len(s.Workloads)), scratch.Zeroed(c.pods, len(s.Workloads))
+	wished := false
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		if x := capacityWish(t); x > 0 && t.Workload >= 0 {
-			c.skew[t.Workload] = x
+			c.skew[t.Workload], wished = x, true
 		}
 	}
-	for i := range s.Nodes {
+	for i := 0; wished && i < len(s.Nodes); i++ {
 		n := &s.Nodes[i]
 		for _, p := range pods.on(n.ID) {
 			if p.phase != policy.PodTerminating {

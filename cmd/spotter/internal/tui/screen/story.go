@@ -29,7 +29,7 @@ const (
 	// storyAround is how far around an outage that of another policy counts as the same.
 	storyAround = time.Hour
 
-	// storyLeast is the least difference between two policies that is told, and
+	// storyLeast is the least difference between two policies that is shown, and
 	// storyReclaims the fewest reclaims where there is none.
 	storyLeast    = 30 * time.Second
 	storyReclaims = 3

@@ -69,7 +69,7 @@ func madeShow(name string, outages [][2]float64, reclaims ...float64) *show {
 	return &show{run: r}
 }
 
-// TestStoryOf says what is told of runs whose outages can be read off.
+// TestStoryOf holds what is said of runs whose outages can be read off.
 func TestStoryOf(t *testing.T) {
 	for _, one := range []struct {
 		name  string
