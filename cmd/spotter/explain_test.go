@@ -70,13 +70,22 @@ func TestExplainCommand(t *testing.T) {
 	if _, pool, _ := call(t, "explain", "--run", dir, "--step", "1", "--pool", "general"); !strings.Contains(pool, "share allowed") {
 		t.Errorf("the pool reads\n%s", pool)
 	}
+	if _, list, _ := call(t, "explain", "--run", dir); !strings.HasPrefix(list, "STEP") || !strings.Contains(list, "steer general to ") ||
+		strings.Contains(list, "hold: ") || !strings.Contains(list, "--step 1\n") {
+		t.Errorf("what was done reads\n%s", list)
+	}
+	if _, list, _ := call(t, "explain", "--run", dir, "--to", at); list != "nothing was done\n" {
+		t.Errorf("what was done before the first step reads\n%s", list)
+	}
 	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--node", "z")
 	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--pool", "z")
 	wrongCallIs(t, "no such step", "explain", "--run", dir, "--step", "100000")
 	wrongCallIs(t, "begins at", "explain", "--run", dir, "--at", "2020-01-01")
 	wrongCallIs(t, "--run is missing", "explain", "--step", "1")
-	wrongCallIs(t, "exactly one of --at and --step", "explain", "--run", dir)
-	wrongCallIs(t, "exactly one of --at and --step", "explain", "--run", dir, "--step", "1", "--at", "2026-01-01")
+	wrongCallIs(t, "--at and --step exclude", "explain", "--run", dir, "--step", "1", "--at", "2026-01-01")
+	wrongCallIs(t, "--from and --to", "explain", "--run", dir, "--step", "1", "--from", "2026-01-01")
+	wrongCallIs(t, "--to", "explain", "--run", dir, "--to", "noon")
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--node", "z")
 	wrongCallIs(t, "exclude each other", "explain", "--run", dir, "--step", "1", "--node", "a", "--pool", "b")
 	wrongCallIs(t, "--at", "explain", "--run", dir, "--at", "noon")
 	wrongCallIs(t, "--step", "explain", "--run", dir, "--step", "0")

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoSuch means that a step knows neither a node nor a pool of a name.
-var ErrNoSuch = errors.New("neither a node nor a pool of this step")
+var ErrNoSuch = errors.New("neither a node nor a pool that is known")
 
 // String returns the entry on one line: what is done to what, why, and the
 // dollars on both sides.
@@ -52,17 +52,22 @@ func (r *planRow) String() string {
 	if r.Deadline != 0 {
 		fmt.Fprintf(&b, " by %v", policy.Time(r.Deadline))
 	}
-	fmt.Fprintf(&b, ": %s", r.Reason)
+	return b.String() + r.why()
+}
+
+// why returns the reason, the dollars on both sides and what came second.
+func (r *planRow) why() string {
+	text := ": " + r.Reason
 	if r.Text != "" {
-		fmt.Fprintf(&b, ", %s", r.Text)
+		text += ", " + r.Text
 	}
 	if r.CostBefore != 0 || r.CostAfter != 0 {
-		fmt.Fprintf(&b, " (%s/h → %s/h)", policy.Money(r.CostBefore).Short(), policy.Money(r.CostAfter).Short())
+		text += fmt.Sprintf(" (%s/h → %s/h)", policy.Money(r.CostBefore).Short(), policy.Money(r.CostAfter).Short())
 	}
 	if r.RunnerUp != "" {
-		fmt.Fprintf(&b, "; second: %s", r.RunnerUp)
+		text += "; second: " + r.RunnerUp
 	}
-	return b.String()
+	return text
 }
 
 // Explain says what was known of the node or pool called name at s, and what

@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -30,21 +31,37 @@ type PlanEntry struct {
 // Entries returns what the plan of s says of the node or pool that q asks about, or all
 // of it where q names none, in the order in which it is carried out.
 func (q *Query) Entries(s *Step) ([]PlanEntry, error) {
+	rows, err := q.rows(s)
+	if err != nil {
+		return nil, err
+	}
+	out := []PlanEntry{}
+	for i := range rows {
+		out = append(out, rows[i].entry())
+	}
+	return out, nil
+}
+
+// rows are those of the plan of s that q asks about.
+func (q *Query) rows(s *Step) ([]planRow, error) {
 	rows, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("step %d: %w", s.Number, err)
 	}
-	pool, node := q.subject(s.Snapshot)
-	out := []PlanEntry{}
-	for i := range rows {
-		r := &rows[i]
-		if (q.Node != "" || q.Pool != "") && !own(r, s.Snapshot, pool, node) {
-			continue
-		}
-		out = append(out, PlanEntry{
-			Kind: r.Kind, Pool: r.Pool, Node: r.Node, Pod: r.Pod, Workload: r.Workload, Budget: r.Budget, Market: r.Market, Share: r.Share,
-			Reason: r.Reason, Text: r.Text, RunnerUp: r.RunnerUp, Before: policy.Money(r.CostBefore).Float(), After: policy.Money(r.CostAfter).Float(),
-		})
+	if q.Node == "" && q.Pool == "" {
+		return rows, nil
 	}
-	return out, nil
+	pool, node := q.subject(s.Snapshot)
+	if pool == policy.None && node == policy.None {
+		return nil, nil
+	}
+	return slices.DeleteFunc(rows, func(r planRow) bool { return !own(&r, s.Snapshot, pool, node) }), nil
+}
+
+// entry returns the row as programs read it.
+func (r *planRow) entry() PlanEntry {
+	return PlanEntry{
+		Kind: r.Kind, Pool: r.Pool, Node: r.Node, Pod: r.Pod, Workload: r.Workload, Budget: r.Budget, Market: r.Market, Share: r.Share,
+		Reason: r.Reason, Text: r.Text, RunnerUp: r.RunnerUp, Before: policy.Money(r.CostBefore).Float(), After: policy.Money(r.CostAfter).Float(),
+	}
 }

@@ -158,10 +158,7 @@ func (x *explanation) text(s *Step) (string, error) {
 
 // unknown says that the subject is not there, and when it was.
 func (x *explanation) unknown(s *Step) error {
-	what := "node " + x.q.Node
-	if x.q.Pool != "" {
-		what = "pool " + x.q.Pool
-	}
+	what := x.q.name()
 	if x.seen > 0 {
 		last := "nothing was decided about it"
 		if x.before != "" {

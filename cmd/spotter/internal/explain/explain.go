@@ -5,34 +5,41 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/internal/bundles"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
 // explainFlags are the flags of explain.
 type explainFlags struct {
-	run, at string
-	query   record.Query
-	form    cli.Form
+	run, at, from, to string
+	query             record.Query
+	form              cli.Form
 }
 
 // Command returns the command explain.
 func Command(p *cli.Program) *cobra.Command {
 	var f explainFlags
 	c := &cobra.Command{
-		Use:   "explain --run DIR (--at TIME|--step N)",
+		Use:   "explain --run DIR [--at TIME|--step N]",
 		Short: "Say why something was done at a time, or why nothing was",
 		Long: "explain reads a recording, of sim --record or of a cluster, and says of one\n" +
 			"decision what was known, what was decided, the reason in words, the dollars on\n" +
 			"both sides and what came second; and where nothing was done, what speaks for it.\n" +
-			"With --node or --pool it is about that one, else about the whole plan.",
-		Example: "  spotter explain --run steps --step 200\n" +
+			"With --node or --pool it is about that one, else about the whole plan.\n" +
+			"\n" +
+			"Without --at and --step it lists what was done when, with the steps to ask about.",
+		Example: "  spotter explain --run steps --node general-17\n" +
+			"  spotter explain --run steps --from 2026-01-03 --to 2026-01-04\n" +
+			"  spotter explain --run steps --step 200\n" +
 			"  spotter explain --run steps --at 2026-01-03T14:00:00Z --pool general\n" +
 			"  spotter explain --run steps --at 2026-01-03 --node general-17",
 		Args: cli.Arguments(cobra.NoArgs),
@@ -48,6 +55,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.run, "run", "", "the recording: the folder `DIR` that --record wrote")
 	flags.StringVar(&f.at, "at", "", "the decision in force at `TIME`, as 2026-01-03 or RFC 3339")
 	flags.Int64Var(&f.query.Number, "step", 0, "the decision of number `N`, from 1")
+	flags.StringVar(&f.from, "from", "", "list what was done at `TIME` and after it")
+	flags.StringVar(&f.to, "to", "", "list what was done before `TIME`")
 	flags.StringVar(&f.query.Node, "node", "", "about the node called `NAME`")
 	flags.StringVar(&f.query.Pool, "pool", "", "about the pool called `NAME`")
 	return c
@@ -55,25 +64,43 @@ func Command(p *cli.Program) *cobra.Command {
 
 func run(p *cli.Program, f *explainFlags) error {
 	const next = "run `spotter explain --help`"
+	one := f.at != "" || f.query.Number != 0
 	switch {
 	case f.run == "":
 		return cli.Invalid(errors.New("--run is missing"), next)
-	case (f.at == "") == (f.query.Number == 0):
-		return cli.Invalid(errors.New("exactly one of --at and --step is needed"), next)
+	case f.at != "" && f.query.Number != 0:
+		return cli.Invalid(errors.New("--at and --step exclude each other"), next)
+	case one && (f.from != "" || f.to != ""):
+		return cli.Invalid(errors.New("--from and --to list what was done, and --at and --step ask about one decision"), next)
 	case f.query.Node != "" && f.query.Pool != "":
 		return cli.Invalid(errors.New("--node and --pool exclude each other"), next)
 	}
-	if f.at != "" {
-		at, err := input.ParseTime(f.at)
-		if err != nil {
-			return cli.Invalid(fmt.Errorf("--at: %w", err), "give a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
+	var from, to policy.Time
+	for _, x := range []struct {
+		flag, text string
+		to         *policy.Time
+	}{{"--at", f.at, &f.query.At}, {"--from", f.from, &from}, {"--to", f.to, &to}} {
+		if x.text == "" {
+			continue
 		}
-		f.query.At = at
+		at, err := input.ParseTime(x.text)
+		if err != nil {
+			return cli.Invalid(fmt.Errorf("%s: %w", x.flag, err), "give a date as 2026-01-03 or a time as 2026-01-03T14:00:00Z")
+		}
+		*x.to = at
 	}
 	r, err := input.OpenRecording(p, f.run)
 	if err != nil {
 		return err
 	}
+	if !one {
+		return list(p, f, r, from, to)
+	}
+	return explain(p, f, r)
+}
+
+// explain says of one decision why it was taken.
+func explain(p *cli.Program, f *explainFlags, r *record.Recording) error {
 	text, step, err := r.Explain(f.query)
 	switch {
 	case errors.Is(err, record.ErrNoSuch):
@@ -95,6 +122,47 @@ func run(p *cli.Program, f *explainFlags) error {
 			_, err := io.WriteString(w, text)
 			return err
 		})
+}
+
+// list says what was done between two times; with -o wide also what was held back, and in
+// which order nodes should go.
+func list(p *cli.Program, f *explainFlags, r *record.Recording, from, to policy.Time) error {
+	entries, err := r.History(f.query, from, to)
+	switch {
+	case errors.Is(err, record.ErrNoSuch):
+		return cli.Invalid(err, "without --node and --pool the list names what was touched")
+	case err != nil:
+		return input.RecordingError(err)
+	}
+	return p.Print(&f.form, entries, func(w io.Writer, wide bool) error {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		minor, first := 0, ""
+		for i := range entries {
+			x := &entries[i]
+			if x.Minor && !wide {
+				minor++
+				continue
+			}
+			if first == "" {
+				first = strconv.FormatInt(x.Step, 10)
+				fmt.Fprintln(t, "STEP\tAT\tWHAT AND WHY")
+			}
+			fmt.Fprintf(t, "%d\t%s\t%s\n", x.Step, strings.Replace(x.At[:19], "T", " ", 1), x.Line)
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		if first == "" {
+			fmt.Fprintln(w, "nothing was done")
+		}
+		if minor > 0 {
+			fmt.Fprintf(w, "Left out, and shown by -o wide: %d entries that hold something back or say which node should go first.\n", minor)
+		}
+		if first != "" {
+			fmt.Fprintf(w, "A decision with what was known then: spotter explain --run %s --step %s\n", f.run, first)
+		}
+		return nil
+	})
 }
 
 // A decision is what is explained, for programs.

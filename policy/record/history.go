@@ -1,0 +1,92 @@
+package record
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A PastEntry is an entry of a plan with the step that it is of.
+type PastEntry struct {
+	Step int64  `json:"step"`
+	At   string `json:"at"`
+	PlanEntry
+
+	// Line is the entry in words.
+	Line string `json:"line"`
+
+	// Minor says that it changes nothing by itself: it holds something back, or says in
+	// which order nodes should go.
+	Minor bool `json:"minor,omitempty"`
+}
+
+// History returns what was decided from one time until before another about what q asks
+// for, whatever its step and time; all of it where q names nothing. Zero is no bound. It
+// is [ErrNoSuch] where no step of that time knows the node or pool.
+func (r *Recording) History(q Query, from, until policy.Time) ([]PastEntry, error) {
+	out, known := []PastEntry{}, q.Node == "" && q.Pool == ""
+	var last *policy.Snapshot
+	for s, err := range r.Steps() {
+		if err != nil {
+			return nil, err
+		}
+		if s.Snapshot.Now < from {
+			continue
+		}
+		if until != 0 && s.Snapshot.Now >= until {
+			break
+		}
+		last = s.Snapshot
+		if pool, node := q.subject(s.Snapshot); pool != policy.None || node != policy.None {
+			known = true
+		}
+		rows, err := q.rows(s)
+		if err != nil {
+			return nil, err
+		}
+		for i := range rows {
+			x := &rows[i]
+			minor := x.Kind == kindHold || x.Kind == kindDeletionCost
+			out = append(out, PastEntry{s.Number, s.Snapshot.Now.String(), x.entry(), x.brief(s.Snapshot), minor})
+		}
+	}
+	if !known && last != nil {
+		x := explanation{q: q}
+		return nil, fmt.Errorf("%s: %w; at the end there are %s", q.name(), ErrNoSuch, x.known(last))
+	}
+	return out, nil
+}
+
+// name returns what q asks about.
+func (q *Query) name() string {
+	if q.Pool != "" {
+		return "pool " + q.Pool
+	}
+	return "node " + q.Node
+}
+
+// brief returns the entry on one line without what only the program needs.
+func (r *planRow) brief(s *policy.Snapshot) string {
+	x := *r
+	x.Token, x.RunnerUp = "", ""
+	switch r.Kind {
+	case kindLaunch:
+		var b strings.Builder
+		fmt.Fprintf(&b, "launch for %s in %s", r.Pool, r.Market)
+		if r.Node != "" {
+			fmt.Fprintf(&b, " to replace %s", r.Node)
+		}
+		return b.String() + x.why()
+	case kindDrain:
+		text := "drain " + r.Node
+		if r.After != "" && r.After != "null" {
+			text += " once its replacement is there"
+		}
+		return text + x.why()
+	case kindSteer:
+		text := fmt.Sprintf("steer %s to %.0f %% spot", r.Pool, 100*r.Share)
+		return text + x.why()
+	}
+	return line(&x, s)
+}
