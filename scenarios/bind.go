@@ -30,6 +30,9 @@ type BindOptions struct {
 
 	// Intensity, when set, replaces that of the scenario.
 	Intensity *float64
+
+	// Karpenter, when above 0, replaces the version that the scenario states.
+	Karpenter KarpenterVersion
 }
 
 // Bind binds a scenario to the prices of a trace. The result shares the memory
@@ -57,6 +60,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 		Budgets:     sc.Budgets,
 		Intensity:   sc.Intensity,
 		Slots:       sc.Slots,
+		Karpenter:   cmp.Or(o.Karpenter, sc.Karpenter),
 		Groups:      sc.Groups,
 		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
 	}

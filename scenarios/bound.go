@@ -78,6 +78,9 @@ type BoundScenario struct {
 	// which is modelled.
 	OnDemandShortages bool
 
+	// Karpenter is the version that serves pools of Karpenter.
+	Karpenter KarpenterVersion
+
 	// Truth is how what is drawn departs from the model that policies know; see
 	// [BoundScenario.Under].
 	Truth weather.Truth

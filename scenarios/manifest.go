@@ -166,6 +166,13 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		}
 		sc.Captured = true
 	}
+	if text, stated := m.Annotations[AnnotationKarpenterVersion]; stated {
+		v, err := ParseKarpenterVersion(text)
+		if err != nil {
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationKarpenterVersion}, "%v", err))
+		}
+		sc.Karpenter = v
+	}
 	if s.Duration == nil {
 		fail("must be set%s", "", "duration")
 	} else if sc.Duration = s.Duration.Duration; sc.Duration <= 0 {

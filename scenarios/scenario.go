@@ -55,6 +55,9 @@ type Scenario struct {
 	Intensity float64
 	Slots     int
 
+	// Karpenter is the version that serves pools of Karpenter.
+	Karpenter KarpenterVersion
+
 	// OnDemandShortages lets launches on demand of scarce types be refused.
 	OnDemandShortages bool
 

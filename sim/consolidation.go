@@ -143,7 +143,7 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 		}
 		k.modes = append(k.modes, mode)
 	}
-	return &karpenter.Cluster{Now: k.q.Now, Nodes: k.nodes.all, Pods: k.pods.all, Pools: k.pools.all, Templates: k.scenario.Templates,
+	return &karpenter.Cluster{Now: k.q.Now, Version: karpenter.Version(k.scenario.Karpenter), Nodes: k.nodes.all, Pods: k.pods.all, Pools: k.pools.all, Templates: k.scenario.Templates,
 		Kinds: k.prepared.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.tracker.order, Pending: k.queue.pending, Changed: k.tracker.changed, Tracked: true,
 		Consolidation: k.modes, View: karpenterView{k}}
 }

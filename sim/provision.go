@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim/fleet"
+	"github.com/spotter-dev/spotter/sim/karpenter"
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
@@ -106,7 +107,7 @@ func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again
 	for _, h := range kp.listHalves() {
 		b.Offers, b.Pools = kp.addHalf(b.Offers, h), append(b.Pools, kp.rules(h))
 	}
-	b.Draw = kp.drawDomain
+	b.Draw, b.SharedPorts = kp.drawDomain, karpenter.Version(kp.scenario.Karpenter).Before(13)
 	sol := kp.space.Solver().Solve(b)
 	for i := range leaving {
 		kp.space.Bind(&leaving[i], leaving[i].Node)

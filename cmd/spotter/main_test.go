@@ -151,6 +151,7 @@ func TestWrongCalls(t *testing.T) {
 		{"--intensity", "eval --intensity -1"},
 		{"--intensity", "eval --intensity NaN"},
 		{"--intensity", "sim web-week --intensity Inf"},
+		{"--karpenter-version", "eval --karpenter-version 1.2"},
 		{"--discount-1y: 1.5", "eval --discount-1y 1.5 --seeds 1"},
 		{"--discount-3y: NaN", "eval --discount-3y NaN --seeds 1"},
 		{`unknown command "fsh"`, "completion fsh"},

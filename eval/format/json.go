@@ -66,6 +66,7 @@ type jsonCase struct {
 	ReadyGraceS    float64  `json:"ready_grace_s"`
 	Intensity      float64  `json:"intensity"`
 	Slots          int      `json:"slots"`
+	Karpenter      string   `json:"karpenter_version,omitempty"`
 	Truth          string   `json:"truth"`
 	ScenarioDigest string   `json:"scenario_digest"`
 	Conditions     string   `json:"conditions_digest"`
@@ -318,6 +319,9 @@ func newCases(r *eval.Report) []jsonCase {
 			OracleSlotsUSD: usd(bound, bound.Slots), OracleCutShort: bound.Short > 0,
 			Warnings: append([]string{}, w.Warnings...),
 		})
+		if w.Karpenter != 0 {
+			out[i].Karpenter = w.Karpenter.String()
+		}
 	}
 	return out
 }

@@ -18,6 +18,7 @@ type ResultRun struct {
 	// prices, empty for the embedded ones; Truth and Intensity are those of its weather.
 	From, Trace, Truth string
 	Intensity          float64
+	Karpenter          string // the version that was asked for, empty for none
 
 	// Hash is that of all that happened, in hexadecimal; Err why the run failed.
 	Hash, Err string
@@ -45,6 +46,7 @@ type resultCase struct {
 	Trace     string  `json:"trace"`
 	Truth     string  `json:"truth"`
 	Intensity float64 `json:"intensity"`
+	Karpenter string  `json:"karpenter_version"`
 }
 
 // ReadResults reads a report that was written as JSON, by this build or another one.
@@ -85,7 +87,7 @@ func ReadResults(r io.Reader) (*Results, error) {
 		if c == nil {
 			return nil, fmt.Errorf("reading a report: runs[%d]: cases has no window %d of %s", i, x.Window, x.Scenario)
 		}
-		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Hash: x.Hash, Err: x.Error,
+		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Karpenter: c.Karpenter, Hash: x.Hash, Err: x.Error,
 			Savings: policy.Dollars(x.Metrics.Savings), Share: x.Metrics.Percent / 100, OutageMinutes: int64(x.Metrics.Minutes), Incidents: int64(x.Metrics.Incidents),
 			Longest: time.Duration(x.Metrics.Longest * float64(time.Second))}
 		if run.Trace == "embedded" {

@@ -52,6 +52,9 @@ func Settings(r *eval.Report) []string {
 		if w.Slots > 0 {
 			line += fmt.Sprintf(", slots %d", w.Slots)
 		}
+		if w.Karpenter != 0 {
+			line += fmt.Sprintf(", Karpenter %v", w.Karpenter)
+		}
 		if !w.Truth.Modelled() {
 			line += ", truth " + w.Truth.String()
 		}

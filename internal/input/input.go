@@ -31,6 +31,7 @@ type MarketFlags struct {
 	from      string
 	intensity float64
 	truth     string
+	karpenter string
 
 	// Flags are those of the command that they were registered with.
 	Flags *pflag.FlagSet
@@ -42,6 +43,8 @@ func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+	flags.StringVar(&m.karpenter, "karpenter-version", "", fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
+		scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 }
 
@@ -60,6 +63,13 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for a world without reclaims, 1 for the world as it is")
 		}
 		o.Intensity = &m.intensity
+	}
+	if m.karpenter != "" {
+		v, err := scenarios.ParseKarpenterVersion(m.karpenter)
+		if err != nil {
+			return o, cli.Invalid(fmt.Errorf("--karpenter-version: %w", err), "give one as 1.14")
+		}
+		o.Karpenter = v
 	}
 	return o, nil
 }
@@ -248,6 +258,9 @@ func (m *MarketFlags) Command(j eval.Job) string {
 	}
 	if m.Flags.Changed("intensity") {
 		words = append(words, "--intensity", fmt.Sprint(m.intensity))
+	}
+	if m.karpenter != "" {
+		words = append(words, "--karpenter-version", m.karpenter)
 	}
 	if t := j.Bound.Truth; !t.Modelled() {
 		words = append(words, "--truth", t.String())

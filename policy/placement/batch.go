@@ -30,6 +30,10 @@ type Batch struct {
 	// nothing.
 	Pools []Pool
 
+	// SharedPorts says that the new nodes of a pool share their host ports, as Karpenter
+	// before 1.13 has it.
+	SharedPorts bool
+
 	// Abort, where it is not nil, is asked after each pod that found a place: by position
 	// in Pods, on an existing node or, with None, in one of the claims opened so far.
 	// True ends the run: the solution says no more than that.

@@ -150,8 +150,7 @@ func (cs *claimSet) fitOf(s int32) bitset {
 func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	ot, st, pod := cs.sv.offerTable, &cs.groups.relaxations[s], &cs.sv.b.Pods[p]
 	k := &cs.table.kinds[pod.Template]
-	taken := k.ports != nil && slices.ContainsFunc(k.ports, func(t policy.TemplateID) bool { return slices.Contains(c.templates, t) })
-	if taken || !within(&k.requests, &c.used, &c.most) || c.gpu != 0 && k.gpu != 0 && c.gpu != k.gpu {
+	if cs.portTaken(c, k) || !within(&k.requests, &c.used, &c.most) || c.gpu != 0 && k.gpu != 0 && c.gpu != k.gpu {
 		c.never.set(s)
 		return false
 	}
@@ -192,6 +191,18 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	}
 	cs.recordOnClaim(c, k)
 	return true
+}
+
+// portTaken reports whether a pod that c has, or one that shares ports with it has, has a
+// port that k wants.
+func (cs *claimSet) portTaken(c *nodeClaim, k *kind) bool {
+	if k.ports == nil {
+		return false
+	}
+	wanted := func(t policy.TemplateID) bool { return slices.Contains(k.ports, t) }
+	return slices.ContainsFunc(c.templates, wanted) || cs.sv.b.SharedPorts && slices.ContainsFunc(cs.opened, func(o *nodeClaim) bool {
+		return o.pool == c.pool && slices.ContainsFunc(o.templates, wanted)
+	})
 }
 
 // keepSuited leaves the candidates whose labels and taints suit a relaxation.

@@ -94,6 +94,17 @@ func TestSolve(t *testing.T) {
 	}
 }
 
+// New nodes of a pool share their host ports where Karpenter is told to have them so.
+func TestSolveSharedPorts(t *testing.T) {
+	for shared, bins := range map[bool]int{false: 3, true: 1} {
+		sp, b := solveCase(policy.Template{HostPorts: []policy.HostPort{{Port: 80}}}, 3)
+		b.Nodes, b.SharedPorts = nil, shared
+		if sol := sp.Solver().Solve(b); len(sol.Bins) != bins || len(sol.Unplaced) != 3-bins {
+			t.Errorf("shared %v: %d claims, %d left, want %d claims", shared, len(sol.Bins), len(sol.Unplaced), bins)
+		}
+	}
+}
+
 // A node within consolidateAfter takes pods that are pending and none that move.
 func TestSolveResting(t *testing.T) {
 	for _, phase := range []policy.PodPhase{policy.PodPending, policy.PodReady} {

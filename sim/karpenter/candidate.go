@@ -23,19 +23,20 @@ type Candidate struct {
 	// computeRescheduleDisruptionCost).
 	Cost float64
 
-	// ratio is the price, in dollars, per unit of disruption (types.go,
-	// SavingsRatio).
-	ratio  float64
+	// rank orders candidates, the greatest first: the price, in dollars, per unit of
+	// disruption (types.go, SavingsRatio); before 1.14 what the disruption costs, below 0
+	// (consolidation.go, sortCandidates).
+	rank   float64
+	empty  bool
 	market policy.MarketID
 }
 
-// Ratio is the price, in dollars, per unit of disruption, by which candidates are
-// ordered.
-func (x *Candidate) Ratio() float64 { return x.ratio }
+// Rank is that by which candidates are ordered, the greatest first.
+func (x *Candidate) Rank() float64 { return x.rank }
 
-// Empty reports whether no pod of the node costs anything to move (types.go,
-// IsEmpty).
-func (x *Candidate) Empty() bool { return x.Cost <= nodeCost }
+// Empty reports whether no pod of the node costs anything to move (types.go, IsEmpty), or,
+// before 1.14, whether none must find another place.
+func (x *Candidate) Empty() bool { return x.empty }
 
 // dollars is m as Karpenter reckons prices, so that quotients round as its do.
 func dollars(m policy.Money) float64 { return float64(m) / 1e6 }
@@ -67,6 +68,21 @@ func (c *Cluster) cost(n policy.NodeID) float64 {
 		if p := &c.Pods[id]; c.reschedulable(p) {
 			cost += max(0, evictionCost(p, &c.Templates[p.Template]))
 		}
+	}
+	return cost
+}
+
+// costLeft is what disrupting n costs before 1.14: of all its pods, less as its life goes on
+// (types.go, NewCandidate; pkg/utils/disruption/disruption.go, LifetimeRemaining).
+func (c *Cluster) costLeft(n *policy.Node) float64 {
+	cost := 0.0
+	for _, id := range c.Space.Pods(n.ID) {
+		p := &c.Pods[id]
+		cost += evictionCost(p, &c.Templates[p.Template])
+	}
+	if life := c.Pools[n.Pool].ExpireAfter; life > 0 {
+		left := life.Seconds() - c.Now.Sub(n.Launched).Seconds()
+		cost *= min(max(left/life.Seconds(), 0), 1)
 	}
 	return cost
 }
@@ -156,6 +172,14 @@ func (cl *candidateList) about(c *Cluster, n policy.NodeID) *nodeCache {
 	}
 	slices.SortFunc(x.queue, queuedPod.compare)
 	return x
+}
+
+// empty reports whether the node counts as empty.
+func (x *nodeCache) empty(c *Cluster) bool {
+	if c.Version.Before(14) {
+		return len(x.displaced) == 0
+	}
+	return x.cost <= nodeCost
 }
 
 func (x *nodeCache) count(t policy.TemplateID) {
@@ -253,7 +277,7 @@ type wait struct {
 // remembers reports whether what d knows of the nodes that did not change still stands,
 // but for prices, PodDisruptionBudgets and time.
 func (cl *candidateList) remembers(c *Cluster) bool {
-	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools)
+	same := c.Tracked && c.Tie == nil && len(cl.modes) == len(c.Pools) && !c.Version.Before(14) // ranks change with time there
 	for p := range c.Pools {
 		m := mode{c.managed(policy.PoolID(p)), c.Consolidation[p], c.Pools[p].ConsolidateAfter}
 		same = same && cl.modes[p] == m
@@ -360,7 +384,7 @@ func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 // wait notes that node n is a candidate at t.
 func (cl *candidateList) wait(c *Cluster, n policy.NodeID, t policy.Time) {
 	w := wait{n, t, 1}
-	if cl.about(c, n).cost <= nodeCost {
+	if cl.about(c, n).empty(c) {
 		w.method = 0
 	}
 	cl.waiting = append(cl.waiting, w)
@@ -372,17 +396,20 @@ func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool)
 	if !about.disruptable(c) {
 		return Candidate{}, false
 	}
-	x := Candidate{Node: n.ID, Pool: n.Pool, Price: c.View.Price(n.Market), Cost: about.cost, market: n.Market}
-	x.ratio = dollars(x.Price) / x.Cost
+	x := Candidate{Node: n.ID, Pool: n.Pool, Price: c.View.Price(n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
+	x.rank = dollars(x.Price) / x.Cost
+	if c.Version.Before(14) {
+		x.rank = -c.costLeft(n)
+	}
 	return x, true
 }
 
 // merge puts candidates in order, of which the first ones are.
 func (cl *candidateList) merge(c *Cluster, list []Candidate, ordered int) {
 	cl.added = append(cl.added[:0], list[ordered:]...)
-	slices.SortFunc(cl.added, c.byRatio)
+	slices.SortFunc(cl.added, c.byRank)
 	for at, i, j := len(list)-1, ordered-1, len(cl.added)-1; j >= 0; at-- {
-		if i >= 0 && c.byRatio(list[i], cl.added[j]) > 0 {
+		if i >= 0 && c.byRank(list[i], cl.added[j]) > 0 {
 			list[at], i = list[i], i-1
 		} else {
 			list[at], j = cl.added[j], j-1
@@ -390,12 +417,12 @@ func (cl *candidateList) merge(c *Cluster, list []Candidate, ordered int) {
 	}
 }
 
-// byRatio orders candidates.
-func (c *Cluster) byRatio(a, b Candidate) int {
+// byRank orders candidates.
+func (c *Cluster) byRank(a, b Candidate) int {
 	switch {
-	case a.ratio > b.ratio:
+	case a.rank > b.rank:
 		return -1
-	case a.ratio < b.ratio:
+	case a.rank < b.rank:
 		return 1
 	case c.Tie != nil:
 		return c.Tie(a.Node, b.Node)

@@ -10,7 +10,8 @@ import (
 // A Cluster is the state that a decision is taken on. Its slices are read only;
 // Space is used as scratch and left as it was.
 type Cluster struct {
-	Now policy.Time
+	Now     policy.Time
+	Version Version
 
 	// Nodes, Pods, Pools, Templates, Workloads, PDBs and Markets are indexed by
 	// their ids. Workloads are looked up by Template.Workload.

@@ -44,11 +44,14 @@ const minSpotTypes = 15
 // compute returns the command that removes or replaces the candidates, nil if that
 // cannot be done for less money (consolidation.go, computeConsolidation).
 func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Command {
-	allSpot := true
+	allSpot, priced := true, true
 	var price policy.Money
 	for i := range candidates {
-		price += candidates[i].Price
+		price, priced = price+candidates[i].Price, priced && candidates[i].Price > 0
 		allSpot = allSpot && c.spot(candidates[i].Node)
+	}
+	if !priced && c.Version.Before(14) {
+		price = 0
 	}
 	claimsMax := 0
 	if d.outlook.cheaper(price, allSpot && !c.SpotToSpot) {

@@ -127,7 +127,7 @@ func (o *nodeOrder) readPools(c *Cluster) {
 	o.after = o.after[:0]
 	for p := range c.Pools {
 		after := time.Duration(0)
-		if c.managed(policy.PoolID(p)) && c.Consolidation[p] != policy.ConsolidateNever {
+		if !c.Version.Before(14) && c.managed(policy.PoolID(p)) && c.Consolidation[p] != policy.ConsolidateNever {
 			after = c.Pools[p].ConsolidateAfter
 		}
 		o.after = append(o.after, after)

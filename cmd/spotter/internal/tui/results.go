@@ -146,7 +146,7 @@ func (p replayer) flagsOf(x *format.ResultRun) (*tuiFlags, error) {
 	f := &tuiFlags{seed: x.Seed, atStory: true}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	f.Register(flags)
-	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}} {
+	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}} {
 		if err := flags.Set(one[0], one[1]); err != nil {
 			return nil, cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
 		}
