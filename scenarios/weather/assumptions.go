@@ -39,13 +39,13 @@ type Assumption struct {
 
 // The recordings and publications that are named more than once.
 const (
-	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, probed every 195 s for 45 days from 2023-02-15"
-	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, probed every 34 s for 6 days from 2023-04-19"
+	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, every 195 s for 45 days from 2023-02-15"
+	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, every 34 s for 6 days from 2023-04-19"
 	sourceH100     = "launches of 16 a3-highgpu-1g at once in 13 zones of Google Cloud, every 10 minutes for 10 days from 2025-10-04"
 	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, none of the whole fleet"
 	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
-	sourceAWSDocs  = "AWS documentation of Spot interruption notices and of rebalance recommendations"
-	sourceNoFigure = "no measurement is known"
+	sourceAWSDocs  = "AWS documentation of Spot interruption notices and rebalance recommendations"
+	sourceNoFigure = "no measurement known"
 )
 
 // Assumptions lists what the constants in p rest on. The bases hold for the
@@ -65,10 +65,10 @@ func (p *Params) rateAssumptions() []Assumption {
 		{"SlotsCPU", fmt.Sprintf("%g nodes (median of a market)", p.SlotsCPU), Modelled, sourceNoFigure},
 		{"SlotsGPU", fmt.Sprintf("%g nodes (median of a market), where no depth is drawn", p.SlotsGPU), Modelled, sourceNoFigure},
 		{"SlotsSigma", fmt.Sprintf("%g (deviation of the logarithm)", p.SlotsSigma), Modelled, sourceNoFigure},
-		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between the logarithms of the rates of zones: .88 in nine zones of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
-		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023; its swing is that of the nine recorded zones"},
-		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by weekday, February 2023; its swing is that of the nine recorded zones"},
-		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours, p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; their length and strength were not measured"},
+		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between zones: .88 in nine of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
+		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023, with the swing of the nine recorded zones"},
+		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by weekday, February 2023, with the swing of the nine recorded zones"},
+		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours, p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; " + sourceNoFigure},
 	}
 }
 
@@ -77,15 +77,15 @@ func (p *Params) shortageAssumptions() []Assumption {
 	return []Assumption{
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
 		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of outages, " + sourceR5},
-		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "sets how finely squeezes are shared among markets, not how often a market meets one"},
-		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "that squeezes take about as many nodes as the calendars is assumed; zones of a type fail together more often than types of a zone"},
+		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
+		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
 			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the laws of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
-		{"DepthWhole", fmt.Sprintf("%g of squeezes take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
+		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
 		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
-		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: a launch on demand may find no capacity; " + sourceNoFigure + " of how often"},
-		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of interruptions that come together hit the same type and zone within 3 minutes"},
+		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; " + sourceNoFigure + " of how often"},
+		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of joint interruptions hit the same type and zone within 3 minutes"},
 	}
 }
 
@@ -101,8 +101,8 @@ func noticeLeads() []Assumption {
 
 func (p *Params) noticeAssumptions() []Assumption {
 	return []Assumption{
-		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + " promise them on a best effort basis; " + sourceNoFigure},
-		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Modelled, sourceAWSDocs + ": a recommendation may come sooner than the notice or along with it; " + sourceNoFigure},
+		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + ": on a best effort basis; " + sourceNoFigure},
+		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Modelled, sourceAWSDocs + ": sooner than the notice or with it; " + sourceNoFigure},
 		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, sourceNoFigure},
 		{"RecommendedPrecision", fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour", p.RecommendedPrecision), Modelled, "users report many more recommendations than interruptions; " + sourceNoFigure},
 	}

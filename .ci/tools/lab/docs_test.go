@@ -34,8 +34,6 @@ type treatment struct {
 	onnx bool
 }
 
-const fitsAvailability = "it fits the availability of a recording for minutes: the tests of fit do it on a small one"
-
 // treatments are those of the commands of spotter-lab in docs, by their beginning.
 var treatments = map[string]treatment{
 	"models dataset --recorded":                {more: []string{"--generated", "2", "--scarce", "0", "--days", "2", "--copies", "2", "--recorded-share", "0.02", "--generated-share", "0.02"}},
@@ -48,8 +46,6 @@ var treatments = map[string]treatment{
 	"trace forecast prices --bundle":           {more: []string{"--every", "3h"}, onnx: true},
 	"trace forecast prices --from":             {onnx: true},
 	"trace generate --preset":                  {more: []string{"--markets", "9", "--days", "3"}},
-	"trace generate --like recorded --avail":   {leave: fitsAvailability},
-	"trace generate --like h100 --avail":       {leave: fitsAvailability},
 	"models evaluate data --bundle bundle --a": {leave: "it takes a bundle of the SpotVortex agent: TestModelsDataset gives it one"},
 }
 
@@ -178,7 +174,7 @@ func TestCommandsOfPages(t *testing.T) {
 			t.Errorf("no page has a command %q any more", begin)
 		}
 	}
-	if len(commands) < 18 {
+	if len(commands) < 15 {
 		t.Errorf("the pages have only %d commands of spotter-lab", len(commands))
 	}
 }
