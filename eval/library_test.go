@@ -113,7 +113,7 @@ func TestLibraryUnderEveryPolicy(t *testing.T) {
 // Of the policies that only choose how much to put on spot each is best in some
 // scenarios of the library and far behind in others: a library in which one of them
 // always won would teach nothing. The scenarios here suffice for it and take little
-// time; docs/scenarios.md has the table of all.
+// time; docs/results.md has all of them.
 func TestLibrarySeparatesPolicies(t *testing.T) {
 	winner := map[string]string{
 		"black-friday": OnDemand, "long-jobs": OnDemand, "stateful-zonal": OnDemand,
