@@ -19,41 +19,29 @@ var titles = map[Part]string{
 
 const preface = `# Rights
 
-What ` + "`spotter run`" + ` must be let do, and nothing besides. It is written from the package ` + "`live/rights`" + `, which the
-chart is tested against. [How it is held](#how-this-is-held) against what is done stands at the end.
+Every right that ` + "`spotter run`" + ` needs in Kubernetes and at AWS, by mode and by what is used. The [chart](install.md) grants exactly these.
 
-*Shadow* rights are needed in every mode. *Active* ones only where the controller is started with ` + "`--mode active`" + `; grant
-none of them to one that is to look and touch nothing. Rows that say what happens without them may be left out.
+*Shadow* rights are needed in every mode, *active* ones only with ` + "`--mode active`" + `. A right may be left out where the last column
+says what happens without it.
 
 `
 
 const between = `
 ## AWS
 
-` + "`spotter run --print-iam-policy`" + ` with the flags of the controller prints the policy of the role that it takes on, for its mode
-and for what it uses, and does nothing else. ` + "`--cluster-name`" + ` is then needed with ` + "`--backends asg`" + `: groups are written to only if they carry
-the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets and which the nodes of other clusters need in order to join. What is allowed on "*"
-knows no narrower resource and is limited to the regions. In shadow nothing is allowed that changes anything but the queue.
-A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key besides.
+` + "`spotter run --print-iam-policy`" + ` with the controller's flags prints the policy of its role. ` + "`--backends asg`" + ` needs ` + "`--cluster-name`" + `:
+groups are written to only with the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets. What is allowed on "*" knows no narrower resource
+and is limited to the regions. A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key besides.
 
 `
 
 const afterword = `
-Rackspace Spot knows no rights: a refresh token may do what its account may. In shadow Spotter only reads with it.
+At Rackspace Spot a refresh token may do what its account may. In shadow Spotter only reads with it.
 
 ## How this is held
 
-Of AWS, what is asked of the servers that play it is held against the list by tests of each backend.
-
-Of Kubernetes, tests run Spotter against a real API server with role-based access control, as users named ` + "`spotter…`" + ` and as
-the service accounts of the chart. Where ` + "`SPOTTER_RIGHTS_USED`" + ` names a folder, each such test leaves there, from the
-audit log, what these users were let do, under which rules. After all suites ` + "`make test`" + ` goes through what is in ` + "`bin/rights`" + `,
-where ` + "`make testenv charttools`" + ` have made what a cluster needs.
-
-It compares, for each mode and the backends of the chart's values, verb by verb, and fails for what is granted and used by no
-suite, but for a short list with a reason each, and for what a controller asked for that stands nowhere above. The rights of the
-chart's Jobs are held likewise. A test leaves one file, which it writes anew when it runs. Go keeps the results of tests and
-does not run them again; each looks at the file ` + "`begun`" + `, so that in a folder that is new all run.
+` + "`make test`" + ` runs Spotter as its users against a real API server, and fails where what the audit log shows and what is granted differ,
+verb by verb, but for a short list with reasons. What is asked of AWS is held against the list by tests of each backend.
 `
 
 // Document returns the documentation of all rights, in Markdown.

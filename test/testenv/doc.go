@@ -24,5 +24,5 @@
 // if SPOTTER_TESTENV is "required".
 //
 // What users named spotter, or spotter- and more, were let do is collected where
-// [UseVariable] says so, and held against what they are granted: docs/rights.md.
+// [UseVariable] says so, and held against what they are granted: live/rights.
 package testenv
