@@ -91,6 +91,7 @@ var pagesRun = []page{
 		"kubectl patch cpool web…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "patched"},
 	}},
 	{"docs/migration.md", map[string]treatment{
+		"spotter convert…":         {leave: "it takes manifests of other systems: the tests of convert have them"},
 		"kubectl get cpool…":       {cluster: true, before: "sed s/general/web/ pool.yaml | kubectl apply -f -", says: "portfolio"},
 		"kubectl patch cpool web…": {cluster: true, says: "patched"},
 	}},
@@ -109,12 +110,11 @@ var pagesRun = []page{
 		"kubectl -n spotter-system create secret…": {cluster: true, before: "kubectl create namespace spotter-system; echo token > token.txt", says: "created"},
 	}},
 	{"docs/budgets.md", nil},
-	{"docs/explain.md", nil},
-	{"docs/plot.md", nil},
-	{"docs/scenarios.md", nil},
-	{"docs/replay.md", map[string]treatment{
+	{"docs/explain.md", map[string]treatment{
 		"spotter replay steps --policy…": {exits: []int{cli.ExitFailed}},
 	}},
+	{"docs/plot.md", nil},
+	{"docs/scenarios.md", nil},
 	{"docs/capture.md", map[string]treatment{
 		"spotter capture -o cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},
 		"spotter capture -o cluster.yaml --anon…":  {cluster: true, says: "cluster.yaml"},
@@ -129,7 +129,6 @@ var pagesLeft = map[string]string{
 	"docs/acceptance.md":    "it takes recordings that are not in the repository: make acceptance",
 	"docs/ci.md":            "the tests of the action run them",
 	"docs/commitments.md":   "it is a comparison of minutes: eval has the scenario among its own",
-	"docs/convert.md":       "it takes manifests of other systems: the tests of convert have them",
 	"docs/e2e.md":           "it takes minutes by itself: make e2e",
 	"docs/fidelity.md":      "they take minutes by themselves, and CI runs them",
 	"docs/eval-schema.md":   "it takes a recording of your own",
