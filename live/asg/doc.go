@@ -47,7 +47,7 @@ var ReadActions = []string{
 
 // WriteActions are the actions of IAM that active pools need besides.
 // UpdateAutoScalingGroup is called only for pools that allow it by
-// [AnnotationBounds] or [AnnotationReplacement].
+// [AnnotationBounds] or allowGroupReplacement.
 var WriteActions = []string{
 	"autoscaling:CreateOrUpdateTags",
 	"autoscaling:DeleteTags",

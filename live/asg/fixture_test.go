@@ -167,6 +167,16 @@ func (w *fixture) allow(annotations ...string) {
 	w.poll()
 }
 
+// allowReplacement has the pool allow that its groups replace instances by themselves.
+func (w *fixture) allowReplacement() {
+	w.t.Helper()
+	var p v1alpha1.CapacityPool
+	w.must(w.kube.Get(w.ctx(), client.ObjectKey{Name: "web"}, &p))
+	p.Spec.Backend.AutoScalingGroups.AllowGroupReplacement = true
+	w.must(w.kube.Update(w.ctx(), &p))
+	w.poll()
+}
+
 // spotGroup and fixedGroup are twins in three zones.
 func spotGroup(n int) fake.Group {
 	return fake.Group{Name: "web-spot", Min: 1, Max: 20, Desired: n, Zones: zones, Types: []string{"m5.large", "m5a.large"},

@@ -131,7 +131,7 @@ func (k *kubeAPI) readPools(ctx context.Context) ([]poolOf, error) {
 		p := &list.Items[i]
 		if x := p.Spec.Backend.AutoScalingGroups; x != nil && len(x.DiscoveryTags) > 0 {
 			pools = append(pools, poolOf{p.Name, x.DiscoveryTags,
-				p.Annotations[AnnotationBounds] == "max", p.Annotations[AnnotationReplacement] == "true",
+				p.Annotations[AnnotationBounds] == "max", x.AllowGroupReplacement,
 				p.Spec.Mode == v1alpha1.ModeActive, false})
 		}
 	}

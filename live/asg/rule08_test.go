@@ -35,7 +35,7 @@ func TestRule08PurchaseOptionsAreLeftAlone(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "2 of its 4 instances") {
 		t.Errorf("the reason does not say how many: %v", err)
 	}
-	w.allow(AnnotationReplacement + "=true")
+	w.allowReplacement()
 	wantHeld(t, w.steer(1), ReasonReplaces) // there is no hook
 	w.pass(5 * time.Minute)
 	if ended := w.cloud.Ended(); len(ended) > 0 || slices.Contains(w.writes(), "autoscaling:UpdateAutoScalingGroup") {
@@ -49,7 +49,7 @@ func TestRule08PurchaseOptionsAsDrains(t *testing.T) {
 	g := mixedGroup()
 	g.TerminationHook = true
 	w := newFixture(t, g)
-	w.allow(AnnotationReplacement + "=true")
+	w.allowReplacement()
 	w.must(w.steer(1))
 	if ended := w.cloud.Ended(); len(ended) != 1 {
 		t.Errorf("ended %v, and one node may be disrupted", ended)
@@ -227,7 +227,7 @@ func TestActions(t *testing.T) {
 	g := mixedGroup()
 	g.TerminationHook = true
 	w := newFixture(t, g)
-	w.allow(AnnotationReplacement + "=true")
+	w.allowReplacement()
 	w.must(w.steer(1))
 	collect(w)
 	for _, a := range slices.Concat(ReadActions, WriteActions) {

@@ -13,19 +13,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Annotations of a CapacityPool by which its owner allows more than launches and
-// terminations of single instances.
-const (
-	// AnnotationBounds, "max", allows the greatest size of groups that buy only
-	// spot to be written, so that the Cluster Autoscaler cannot grow them beyond
-	// the wanted share. The size that the user chose is kept in TagMax.
-	AnnotationBounds = "spotter.dev/group-bounds"
-
-	// AnnotationReplacement, "true", allows the purchase options of a live group to
-	// be written that mixes spot and on demand, for which the group replaces
-	// instances without asking a disruption budget.
-	AnnotationReplacement = "spotter.dev/allow-group-replacement"
-)
+// AnnotationBounds on a CapacityPool, "max", allows the greatest size of groups that buy
+// only spot to be written, so that the Cluster Autoscaler cannot grow them beyond the wanted
+// share. The size that the user chose is kept in TagMax.
+const AnnotationBounds = "spotter.dev/group-bounds"
 
 // A steerer writes to groups what their pools are to buy.
 type steerer struct {
@@ -213,7 +204,7 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 	replaced := (abs(want-g.buys.onDemandPercent)*g.desired + 99) / 100
 	if !w.groups.allowances(g.pool).replaces {
 		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances without asking a disruption budget; "+
-			"use a group for each capacity type, or allow it by the annotation %s", want, g.buys.onDemandPercent, g.name, replaced, g.desired, AnnotationReplacement)
+			"use a group for each capacity type, or allow it by spec.backend.autoScalingGroups.allowGroupReplacement", want, g.buys.onDemandPercent, g.name, replaced, g.desired)
 	}
 	if g.managed.name != "" {
 		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.managed.name)

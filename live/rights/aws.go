@@ -36,7 +36,7 @@ func AWS() []Permission {
 		{Part: Groups, Active: true, Action: "autoscaling:SetInstanceProtection", On: theGroups, Why: "Keeping a replacement while pods move to it."},
 		{Part: Groups, Active: true, Action: "autoscaling:TerminateInstanceInAutoScalingGroup", On: theGroups, Why: "Giving one certain instance back."},
 		{Part: Groups, Active: true, Action: "autoscaling:UpdateAutoScalingGroup", On: theGroups, Why: "Bounds and purchase options, where annotations of the pool allow them.",
-			Without: "Pools with `spotter.dev/group-bounds` or `spotter.dev/allow-group-replacement` say so; others never ask for it."},
+			Without: "Pools with `spotter.dev/group-bounds` or `allowGroupReplacement` say so; others never ask for it."},
 		{Part: Groups, Active: true, Action: "eks:TagResource", On: managedTags, Why: "Writing a launch of a managed node group down.", Without: managed},
 		{Part: Groups, Active: true, Action: "eks:UntagResource", On: managedTags, Why: "Striking it out.", Without: managed},
 		{Part: Groups, Active: true, Action: "eks:UpdateNodegroupConfig", On: theManaged, Why: "Raising a managed node group by one.", Without: managed},
