@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,17 +74,19 @@ func blocks(r *eval.Report) []block {
 	out = append(out, listBlock("Warnings", Warnings(r), rankWhy))
 	out = append(out, acrossBlocks(r)...)
 	out = append(out, listBlock("Manifests not kept", Violations(r), rankNote))
-	found, worst := rankFound, rankWhy
-	if len(r.Groups) > 1 {
-		found, worst = rankDetail, rankDetail
-	}
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		out = append(out, groupBlocks(r, g, found)...)
-		out = append(out, listBlock("Runs with outages"+inScenario(r, g.Scenario), outageLines(r, g), found), listBlock("Worst runs"+inScenario(r, g.Scenario), worstLines(r, g), worst))
+	notes := Notes(r)
+	if len(r.Groups) == 1 {
+		g := &r.Groups[0]
+		out = append(out, groupBlocks(r, g)...)
+		out = append(out, listBlock("Runs with outages", outageLines(r, g), rankFound), listBlock("Worst runs", worstLines(r, g), rankWhy))
+	} else {
+		for i := range r.Groups {
+			out = append(out, shortBlocks(r, &r.Groups[i])...)
+		}
+		notes = slices.DeleteFunc(notes, func(note string) bool { return note == movedNote || note == commitmentNote(&r.Config) })
 	}
 	return append(out,
-		listBlock("Missing runs", missingLines(r), rankWhy), listBlock("Notes", Notes(r), rankNote), listBlock("Configuration", Settings(r), rankNote))
+		listBlock("Missing runs", missingLines(r), rankWhy), listBlock("Notes", notes, rankNote), listBlock("Configuration", Settings(r), rankNote))
 }
 
 // acrossBlocks are what is said over several scenarios, none with one.
@@ -92,10 +95,11 @@ func acrossBlocks(r *eval.Report) []block {
 	if rows == nil {
 		return nil
 	}
+	heading[0] = "POLICY"
 	out := []block{tableBlock("\n## "+AcrossTitle(r)+"\n", heading, rows, rankFound, "policies")}
-	heading, rows = savedTable(r)
-	const about = "\nNet savings in percent of the on-demand bill, after what outages cost: medians over runs, in brackets the distance from the best of the row in points, and the outage minutes of the worst run.\n"
-	return append(out, tableBlock(about, heading, rows, rankFound, "scenarios"), listBlock("Worst outages", worstOutageLines(r), rankWhy))
+	heading, rows = scenarioTable(r)
+	about := "\nSaved is the median of net savings in percent of the on-demand bill, after what outages cost; at most is what the " + eval.OracleName + " saves.\n"
+	return append(out, tableBlock(about, heading, rows, rankFound, "scenarios"), listBlock("Worst outages", worstOutageCommands(r), rankWhy))
 }
 
 // gatesByResult splits the lines of the gates.
@@ -110,24 +114,31 @@ func gatesByResult(r *eval.Report) (failed, passed []string) {
 	return failed, passed
 }
 
-// groupBlocks are the tables of g.
-func groupBlocks(r *eval.Report, g *eval.Group, rank int) []block {
-	title := ""
-	if t := groupTitle(r, g); t != "" {
-		title = "\n## " + escape(t) + "\n"
-	}
+// groupBlocks are the tables of g where it is the only scenario.
+func groupBlocks(r *eval.Report, g *eval.Group) []block {
 	var heading []string
 	for _, c := range columns {
 		heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
 	}
-	out := []block{tableBlock(title, heading, cells(r, g, columns), rank, "policies")}
+	out := append([]block{tableBlock("", heading, cells(r, g, columns), rankFound, "policies")}, otherTables(r, g, rankFound)...)
+	if line := OracleLine(r, g); line != "" {
+		out = append(out, block{rows: []string{"\n" + escape(line) + "\n"}, rank: rankFound, what: "sentences"})
+	}
+	return out
+}
+
+// shortBlocks are the tables of g where it is one of several scenarios.
+func shortBlocks(r *eval.Report, g *eval.Group) []block {
+	heading, rows := rankedTable(r, g)
+	return append([]block{tableBlock("\n## "+escape(g.Scenario)+"\n", heading, rows, rankDetail, "policies")}, otherTables(r, g, rankDetail)...)
+}
+
+// otherTables are those of [groupTables] that have something to say of g.
+func otherTables(r *eval.Report, g *eval.Group, rank int) (out []block) {
 	for _, table := range groupTables {
 		if heading, rows := table(r, g); rows != nil {
 			out = append(out, tableBlock("", heading, rows, rank, "rows"))
 		}
-	}
-	if line := OracleLine(r, g); line != "" {
-		out = append(out, block{rows: []string{"\n" + escape(line) + "\n"}, rank: rank, what: "sentences"})
 	}
 	return out
 }

@@ -9,6 +9,14 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
+// movedNote is about columns that only a table with all columns has.
+const movedNote = "Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes."
+
+// commitmentNote is about metrics that no table has.
+func commitmentNote(c *eval.Config) string {
+	return fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", c.Discount1y*100, c.Discount3y*100)
+}
+
 // Notes are the sentences below the tables, in plain words.
 func Notes(r *eval.Report) []string {
 	notes := append(traceNotes(r), truthNotes(&r.Config)...)
@@ -16,7 +24,7 @@ func Notes(r *eval.Report) []string {
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
 		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
 		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
-		"Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
+		movedNote)
 	if len(r.Groups) > 1 {
 		notes = append(notes, AcrossNote)
 	}
@@ -24,7 +32,7 @@ func Notes(r *eval.Report) []string {
 		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
 	}
 	notes = append(notes, intervalNotes(r)...)
-	notes = append(notes, fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", r.Config.Discount1y*100, r.Config.Discount3y*100))
+	notes = append(notes, commitmentNote(&r.Config))
 	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}

@@ -1,0 +1,109 @@
+package format
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// shortColumns are what Markdown says of each of several scenarios. The other formats
+// have the rest.
+var shortColumns = []column{
+	{"SAVED", "% [interval]", 0, figureOf("net_savings_pct", savedWithInterval)},
+	{"OUTAGE MIN", "med / max", 0, medianAndMax("outage_minutes")},
+	{"INCIDENTS", "med / max", 0, medianAndMax("outage_incidents")},
+}
+
+func savedWithInterval(s *eval.Summary) string {
+	text := percent(s.Median)
+	if i := s.MedianInterval; i != nil {
+		text += " [" + percent(i.Low) + ", " + percent(i.High) + "]"
+	}
+	return text
+}
+
+// scenarioTable returns for each of several scenarios which policy is first, what it
+// saves and what the oracle does; none with one scenario.
+func scenarioTable(r *eval.Report) (heading []string, rows [][]string) {
+	if len(r.Groups) < 2 {
+		return nil, nil
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		row := []string{g.Scenario, unknown, unknown, unknown}
+		if best := r.Best(g); best >= 0 {
+			row[1] = strings.Join(firstIn(r, g), ", ")
+			row[2] = percent(g.Policies[best].Summary("net_savings_pct").Median)
+		}
+		if _, _, saved, ok := boundOf(r, g); ok {
+			row[3] = percent(saved)
+		}
+		rows = append(rows, row)
+	}
+	return []string{"SCENARIO", "FIRST", "SAVED %", "AT MOST %"}, rows
+}
+
+// firstIn names the policies that are first in g, which save the same.
+func firstIn(r *eval.Report, g *eval.Group) (names []string) {
+	for p := range g.Policies {
+		if points, ok := r.Shortfall(g, p); ok && points == 0 && !g.Policies[p].Marked() {
+			names = append(names, g.Policies[p].Policy)
+		}
+	}
+	return names
+}
+
+// worstOutageCommands are what repeats the worst outage of each policy, which the table
+// across scenarios has.
+func worstOutageCommands(r *eval.Report) (lines []string) {
+	for _, x := range r.Across() {
+		if x.WorstOutage >= 0 && outageOf(r, x.WorstOutage) > 0 {
+			lines = append(lines, x.Policy+"\n"+r.Command(x.WorstOutage))
+		}
+	}
+	return lines
+}
+
+// rankedTable returns the short table of g: what saves most first, what does not keep
+// the manifests last. Policies with equal figures share a row.
+func rankedTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+	heading = []string{"POLICY"}
+	for _, c := range shortColumns {
+		heading = append(heading, c.top+" "+c.under)
+	}
+	for _, p := range ranked(g) {
+		row := []string{label(r, p)}
+		for _, c := range shortColumns {
+			row = append(row, c.cell(r, p))
+		}
+		if last := len(rows) - 1; last >= 0 && slices.Equal(rows[last][1:], row[1:]) {
+			rows[last][0] += ", " + row[0]
+		} else {
+			rows = append(rows, row)
+		}
+	}
+	return heading, rows
+}
+
+// ranked returns the policies of g in the order of their rows.
+func ranked(g *eval.Group) []*eval.PolicyReport {
+	var out []*eval.PolicyReport
+	for i := range g.Policies {
+		out = append(out, &g.Policies[i])
+	}
+	behind := func(p *eval.PolicyReport) int {
+		switch {
+		case p.Summary("net_savings_pct").N == 0:
+			return 2
+		case p.Marked():
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(out, func(a, b *eval.PolicyReport) int {
+		return cmp.Or(cmp.Compare(behind(a), behind(b)), cmp.Compare(b.Summary("net_savings_pct").Median, a.Summary("net_savings_pct").Median))
+	})
+	return out
+}
