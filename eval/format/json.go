@@ -12,234 +12,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// SchemaVersion is that of the JSON output, described in docs/eval-schema.md.
+// SchemaVersion is that of the JSON output, described in docs/reference-eval.md.
 // It rises when a key goes away or changes its meaning; new keys may come
 // without.
 const SchemaVersion = 2
-
-type jsonReport struct {
-	SchemaVersion int         `json:"schema_version"`
-	Version       string      `json:"version"`
-	Invocation    string      `json:"invocation"`
-	Config        jsonConfig  `json:"config"`
-	Traces        []jsonTrace `json:"traces"`
-	Cases         []jsonCase  `json:"cases"`
-	RunCount      int         `json:"run_count"`
-	MissingCount  int         `json:"missing_count"`
-	RunsDone      int         `json:"runs_done"`
-	Incomplete    bool        `json:"incomplete"`
-	Passed        bool        `json:"passed"`
-	Gates         []jsonGate  `json:"gates"`
-	Comparison    *jsonOther  `json:"comparison,omitempty"`
-	Warnings      []string    `json:"warnings"`
-	Groups        []jsonGroup `json:"groups"`
-	Across        *jsonAcross `json:"across,omitempty"`
-	Runs          []jsonRun   `json:"runs"`
-	Notes         []string    `json:"notes"`
-}
-
-type jsonConfig struct {
-	Policies   []string `json:"policies"`
-	Baseline   string   `json:"baseline"`
-	Seeds      []uint64 `json:"seeds"`
-	Gates      []string `json:"gates"`
-	Discount1y float64  `json:"discount_1y"`
-	Discount3y float64  `json:"discount_3y"`
-	Confidence float64  `json:"confidence"`
-}
-
-type jsonTrace struct {
-	Name     string `json:"name"`
-	From     string `json:"from"`
-	To       string `json:"to"`
-	Prices   string `json:"prices"`
-	Reclaims string `json:"reclaims"`
-	About    string `json:"about"`
-}
-
-type jsonCase struct {
-	Scenario       string   `json:"scenario"`
-	Window         int      `json:"window"`
-	From           string   `json:"from"`
-	To             string   `json:"to"`
-	WarmUpS        float64  `json:"warm_up_s"`
-	ReadyGraceS    float64  `json:"ready_grace_s"`
-	Intensity      float64  `json:"intensity"`
-	Slots          int      `json:"slots"`
-	Karpenter      string   `json:"karpenter_version,omitempty"`
-	Truth          string   `json:"truth"`
-	ScenarioDigest string   `json:"scenario_digest"`
-	Conditions     string   `json:"conditions_digest"`
-	Demand         string   `json:"demand_digest"`
-	Trace          string   `json:"trace"`
-	TraceDigest    string   `json:"trace_digest"`
-	OracleUSD      *float64 `json:"oracle_usd,omitempty"`
-	OracleODUSD    *float64 `json:"oracle_on_demand_usd,omitempty"`
-	OracleSlotsUSD *float64 `json:"oracle_slots_usd,omitempty"`
-	OracleCutShort bool     `json:"oracle_cut_short"`
-	Warnings       []string `json:"warnings"`
-}
-
-type jsonGate struct {
-	Gate      string   `json:"gate"`
-	Policy    string   `json:"policy"`
-	Versus    string   `json:"versus,omitempty"`
-	Scenario  string   `json:"scenario"`
-	Metric    string   `json:"metric"`
-	Statistic string   `json:"statistic"`
-	Op        string   `json:"op"`
-	Value     float64  `json:"value"`
-	Actual    *float64 `json:"actual"`
-	Missing   int      `json:"missing"`
-	Reason    string   `json:"reason,omitempty"`
-	Pass      bool     `json:"pass"`
-	Command   string   `json:"command,omitempty"`
-}
-
-type jsonGroup struct {
-	Scenario      string       `json:"scenario"`
-	Windows       int          `json:"windows"`
-	IntervalsOver string       `json:"intervals_over"`
-	BestStatic    string       `json:"best_static,omitempty"`
-	Policies      []jsonPolicy `json:"policies"`
-}
-
-type jsonPolicy struct {
-	Policy     string         `json:"policy"`
-	Role       string         `json:"role"`
-	Runs       int            `json:"runs"`
-	Missing    int            `json:"missing"`
-	Unfinished int            `json:"unfinished"`
-	Metrics    ordered        `json:"metrics"`
-	Windows    []jsonWindow   `json:"windows"`
-	WorseRuns  jsonOccurrence `json:"worse_runs"`
-	OutageRuns jsonOccurrence `json:"outage_runs"`
-	Outage     jsonOutage     `json:"outage"`
-	WorstRun   *jsonWorst     `json:"worst_run,omitempty"`
-	Workloads  []jsonWorkload `json:"workloads"`
-
-	Violations    []jsonViolation `json:"violations"`
-	ViolatingRuns int             `json:"violating_runs"`
-}
-
-type jsonViolation struct {
-	Text string `json:"text"`
-	Runs int    `json:"runs"`
-}
-
-type jsonAcross struct {
-	Scenarios int                `json:"scenarios"`
-	Policies  []jsonAcrossPolicy `json:"policies"`
-}
-
-type jsonAcrossPolicy struct {
-	Policy      string           `json:"policy"`
-	First       int              `json:"first"`
-	Of          int              `json:"of"`
-	Marked      int              `json:"violating_scenarios"`
-	Shortfall   *jsonShortfall   `json:"worst_shortfall,omitempty"`
-	WorstOutage *jsonWorstOutage `json:"worst_outage,omitempty"`
-}
-
-type jsonShortfall struct {
-	Points   float64 `json:"points"`
-	Scenario string  `json:"scenario"`
-	Best     string  `json:"best"`
-}
-
-type jsonWorstOutage struct {
-	Minutes  float64 `json:"minutes"`
-	Scenario string  `json:"scenario"`
-	Window   int     `json:"window"`
-	Seed     uint64  `json:"seed"`
-	Command  string  `json:"command"`
-}
-
-type jsonSummary struct {
-	N              int         `json:"n"`
-	Mean           *float64    `json:"mean,omitempty"`
-	Median         *float64    `json:"median,omitempty"`
-	P5             *float64    `json:"p5,omitempty"`
-	P25            *float64    `json:"p25,omitempty"`
-	P75            *float64    `json:"p75,omitempty"`
-	P95            *float64    `json:"p95,omitempty"`
-	Min            *float64    `json:"min,omitempty"`
-	Max            *float64    `json:"max,omitempty"`
-	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
-	Need           int         `json:"need,omitempty"`
-
-	WindowMin       *float64 `json:"window_min,omitempty"`
-	WindowMedian    *float64 `json:"window_median,omitempty"`
-	WindowMax       *float64 `json:"window_max,omitempty"`
-	WindowsPositive *float64 `json:"windows_positive,omitempty"`
-}
-
-type jsonWindow struct {
-	Scenario string  `json:"scenario"`
-	Window   int     `json:"window"`
-	Medians  ordered `json:"medians"`
-}
-
-type jsonOccurrence struct {
-	Count int      `json:"count"`
-	Of    int      `json:"of"`
-	Bound *float64 `json:"bound_95,omitempty"`
-}
-
-type jsonWorst struct {
-	Scenario string  `json:"scenario"`
-	Window   int     `json:"window"`
-	Seed     uint64  `json:"seed"`
-	Metrics  ordered `json:"metrics"`
-	Command  string  `json:"command"`
-}
-
-type jsonWorkload struct {
-	Scenario      string  `json:"scenario"`
-	Name          string  `json:"name"`
-	Kind          string  `json:"kind"`
-	Runs          int     `json:"runs"`
-	PodValueUSD   float64 `json:"pod_value_usd"`
-	OutageMinutes float64 `json:"outage_minutes"`
-	OutageMax     int64   `json:"outage_minutes_max"`
-	Incidents     float64 `json:"incidents"`
-	OutageCostUSD float64 `json:"outage_cost_usd"`
-	Availability  float64 `json:"availability"`
-	SpotShare     float64 `json:"spot_share"`
-
-	Outage jsonOutage `json:"outage"`
-}
-
-type jsonRun struct {
-	Scenario string   `json:"scenario"`
-	Window   int      `json:"window"`
-	Seed     uint64   `json:"seed"`
-	Policy   string   `json:"policy"`
-	Error    string   `json:"error,omitempty"`
-	Metrics  ordered  `json:"metrics"`
-	Weather  string   `json:"weather,omitempty"`
-	Hash     string   `json:"hash,omitempty"`
-	Warnings []string `json:"warnings,omitempty"`
-	Command  string   `json:"command"`
-
-	Violations []string `json:"violations,omitempty"`
-
-	Outage  *jsonRunOutage `json:"outage,omitempty"`
-	Budgets []jsonBudget   `json:"budgets,omitempty"`
-}
-
-type jsonBudget struct {
-	Name         string  `json:"name"`
-	Action       string  `json:"action"`
-	DeviceHours  float64 `json:"device_hours"`
-	WindowHours  float64 `json:"window_device_hours"`
-	WindowUSD    float64 `json:"window_usd"`
-	Peak         float64 `json:"peak"`
-	SpentMinutes int64   `json:"spent_min"`
-	GateMinutes  int64   `json:"gate_closed_min"`
-	Evictions    int64   `json:"evictions"`
-	Pauses       int64   `json:"pauses"`
-}
 
 // An ordered is an object whose keys stand in the order in which they were
 // added, which a map would lose.
@@ -269,7 +45,7 @@ func (o ordered) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writeJSON writes the report as docs/eval-schema.md describes it.
+// writeJSON writes the report as docs/reference-eval.md describes it.
 func writeJSON(w io.Writer, r *eval.Report) error {
 	c := &r.Config
 	out := jsonReport{
@@ -368,8 +144,7 @@ func newAcross(r *eval.Report) *jsonAcross {
 			j.Shortfall = &jsonShortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
 		}
 		if i := x.WorstOutage; i >= 0 {
-			run := &r.Runs[i]
-			j.WorstOutage = &jsonWorstOutage{outageOf(r, i), run.Scenario, run.Window, run.Seed, r.Command(i)}
+			j.WorstOutage = &jsonWorstOutage{outageOf(r, i), placeOf(r, i)}
 		}
 		out.Policies = append(out.Policies, j)
 	}
@@ -391,8 +166,7 @@ func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
 		out.Windows = append(out.Windows, jsonWindow{k.Scenario, k.Window, medians(&w)})
 	}
 	if p.Worst >= 0 {
-		run := &r.Runs[p.Worst]
-		out.WorstRun = &jsonWorst{run.Scenario, run.Window, run.Seed, figures(run), r.Command(p.Worst)}
+		out.WorstRun = &jsonWorst{placeOf(r, p.Worst), figures(&r.Runs[p.Worst])}
 	}
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -402,6 +176,12 @@ func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
 		})
 	}
 	return out
+}
+
+// placeOf names run i.
+func placeOf(r *eval.Report, i int) jsonPlace {
+	run := &r.Runs[i]
+	return jsonPlace{run.Scenario, run.Window, run.Seed, r.Command(i)}
 }
 
 // usd returns one of the bounds in dollars, nil where it is open.

@@ -2,54 +2,85 @@ package format
 
 import "github.com/spotter-dev/spotter/eval"
 
-type jsonOther struct {
-	Other       string       `json:"other"`
-	Program     string       `json:"program,omitempty"`
-	Version     string       `json:"version,omitempty"`
-	Files       string       `json:"files,omitempty"`
-	Seeds       []uint64     `json:"seeds"`
-	Verdict     eval.Outcome `json:"verdict"`
-	Headline    string       `json:"headline"`
-	BeyondNoise bool         `json:"beyond_noise"`
-	SavingsWeek *float64     `json:"net_savings_usd_per_week,omitempty"`
-	OutageWeek  *float64     `json:"outage_minutes_per_week,omitempty"`
-	Changes     []jsonChange `json:"changes"`
-	Warnings    []string     `json:"warnings"`
+// A jsonComparison is the difference to another side.
+type jsonComparison struct {
+	// What was compared with, in words.
+	Other string `json:"other"`
+	// The other program as named.
+	Program string `json:"program,omitempty"`
+	// What it calls its version.
+	Version string `json:"version,omitempty"`
+	// Folder of the other side's files.
+	Files string `json:"files,omitempty"`
+	// Seeds that were run in the end: those of config.seeds, and more where these did not tell.
+	Seeds []uint64 `json:"seeds"`
+	// The worst of all changes: no change, pass, undecided, not comparable or fail, which alone ends with exit code 1.
+	Verdict eval.Outcome `json:"verdict"`
+	// What the change does to one policy in one scenario: the one that loses most of those with the worst verdict, else the one that changes most.
+	Headline string `json:"headline"`
+	// An interval of a median leaves out 0, or the verdict is fail.
+	BeyondNoise bool `json:"beyond_noise"`
+	// Change of the headline in dollars; more is better.
+	SavingsWeek *float64 `json:"net_savings_usd_per_week,omitempty"`
+	// The same in outage minutes; more is worse.
+	OutageWeek *float64 `json:"outage_minutes_per_week,omitempty"`
+	// A change for each scenario and policy.
+	Changes []jsonChange `json:"changes"`
+	// What could not be estimated.
+	Warnings []string `json:"warnings"`
 }
 
+// A jsonChange is what becomes of one policy in one scenario. Changes a week are means.
 type jsonChange struct {
-	Scenario    string         `json:"scenario"`
-	Policy      string         `json:"policy"`
-	Verdict     eval.Outcome   `json:"verdict"`
-	Units       int            `json:"units"`
-	Over        string         `json:"over"`
-	Pairs       int            `json:"pairs"`
-	Changed     int            `json:"changed"`
-	Missing     int            `json:"missing"`
-	Savings     jsonDifference `json:"net_savings_points"`
-	Outage      jsonDifference `json:"outage_cost_points"`
-	SavingsWeek *float64       `json:"net_savings_usd_per_week,omitempty"`
-	OutageWeek  *float64       `json:"outage_minutes_per_week,omitempty"`
-	Demand      int            `json:"other_demand,omitempty"`
-	OnDemand    *float64       `json:"on_demand_usd_per_week,omitempty"`
+	Scenario string       `json:"scenario"`
+	Policy   string       `json:"policy"`
+	Verdict  eval.Outcome `json:"verdict"`
+	// Independent units that the verdict rests on; the value of one is the mean over its cells.
+	Units int `json:"units"`
+	// What they are: windows where there are enough, else seeds, and then the result holds for these windows only.
+	Over string `json:"over"`
+	// Cells that both sides ran.
+	Pairs int `json:"pairs"`
+	// Of them, those in which something else happened.
+	Changed int `json:"changed"`
+	// Cells that one of the sides lacks.
+	Missing int `json:"missing"`
+	// Net savings in points of the other side's on-demand bill, or under another demand of each side's own; more is better.
+	Savings jsonDifference `json:"net_savings_points"`
+	// Outage cost in such points; more is worse.
+	Outage jsonDifference `json:"outage_cost_points"`
+	// Net savings.
+	SavingsWeek *float64 `json:"net_savings_usd_per_week,omitempty"`
+	OutageWeek  *float64 `json:"outage_minutes_per_week,omitempty"`
+	// In how many cells another demand was met.
+	Demand int `json:"other_demand,omitempty"`
+	// The on-demand bill.
+	OnDemand *float64 `json:"on_demand_usd_per_week,omitempty"`
 }
 
+// A jsonDifference is a difference over units. It is empty without pairs.
 type jsonDifference struct {
-	Mean     *float64    `json:"mean,omitempty"`
-	Median   *float64    `json:"median,omitempty"`
+	// Over units.
+	Mean *float64 `json:"mean,omitempty"`
+	// Over units.
+	Median *float64 `json:"median,omitempty"`
+	// Both ends of the exact interval of the median, at the error rate of the last look.
 	Interval *[2]float64 `json:"interval,omitempty"`
-	Need     int         `json:"need,omitempty"`
-	Worse    *int        `json:"worse,omitempty"`
-	Better   *int        `json:"better,omitempty"`
+	// How many units an interval needs, where there are fewer.
+	Need int `json:"need,omitempty"`
+	// In how many units it is worse by more than the tolerance.
+	Worse *int `json:"worse,omitempty"`
+	// In how many it is better by more than that.
+	Better *int `json:"better,omitempty"`
 }
 
 // newOther returns what the JSON output has of x, nil without one.
-func newOther(x *eval.Comparison) *jsonOther {
+func newOther(x *eval.Comparison) *jsonComparison {
 	if x == nil {
 		return nil
 	}
 	c := comparison{x}
-	out := &jsonOther{Other: c.Other, Program: c.Program, Version: c.Version, Files: c.Files, Seeds: c.Seeds, Verdict: c.Outcome, Headline: c.headline(),
+	out := &jsonComparison{Other: c.Other, Program: c.Program, Version: c.Version, Files: c.Files, Seeds: c.Seeds, Verdict: c.Outcome, Headline: c.headline(),
 		BeyondNoise: c.BeyondNoise(), Changes: []jsonChange{}, Warnings: append([]string{}, c.warnings()...)}
 	if main := c.main(); main != nil {
 		out.SavingsWeek, out.OutageWeek = &main.SavingsWeek, &main.OutageWeek

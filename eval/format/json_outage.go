@@ -5,62 +5,91 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A jsonOutage is a sum over runs.
+// A jsonOutage is the sum of incidents over runs.
 type jsonOutage struct {
-	Seconds   float64       `json:"outage_s"`
-	Incidents int64         `json:"incidents"`
-	Pods      int64         `json:"pods"`
-	Causes    []jsonCause   `json:"causes"`
-	Longest   *jsonIncident `json:"longest,omitempty"`
-	Run       *jsonWhere    `json:"longest_run,omitempty"`
+	// Seconds with fewer ready pods than required, to the millisecond.
+	Seconds float64 `json:"outage_s"`
+	// How many incidents.
+	Incidents int64 `json:"incidents"`
+	// The most pods missing at once in each incident, summed.
+	Pods int64 `json:"pods"`
+	// What the outage comes of; their seconds add up to outage_s.
+	Causes []jsonCause `json:"causes"`
+	// The incident with most of it.
+	Longest *jsonIncident `json:"longest,omitempty"`
+	// The run that this one is in.
+	Run *jsonPlace `json:"longest_run,omitempty"`
 }
 
-// A jsonWhere names a run.
-type jsonWhere struct {
+// A jsonPlace is which run it is.
+type jsonPlace struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
 	Seed     uint64 `json:"seed"`
-	Command  string `json:"command"`
+	// Repeats it.
+	Command string `json:"command"`
 }
 
+// A jsonCause is what a part of an outage comes of.
 type jsonCause struct {
-	Cause     string  `json:"cause"`
-	Spot      bool    `json:"spot"`
-	Seconds   float64 `json:"outage_s"`
-	Incidents int64   `json:"incidents"`
+	// See [What outages come of](#what-outages-come-of).
+	Cause string `json:"cause"`
+	// Whether this part would not be without Spot.
+	Spot bool `json:"spot"`
+	// Its seconds.
+	Seconds float64 `json:"outage_s"`
+	// Incidents most of whose time it is.
+	Incidents int64 `json:"incidents"`
 }
 
+// A jsonIncident is one incident.
 type jsonIncident struct {
-	Workload string  `json:"workload"`
-	Began    string  `json:"began"`
-	Seconds  float64 `json:"outage_s"`
-	Pods     int32   `json:"pods"`
-	Cause    string  `json:"cause"`
+	// Namespace and name.
+	Workload string `json:"workload"`
+	// When it began.
+	Began string `json:"began"`
+	// Its seconds below required, gaps left out.
+	Seconds float64 `json:"outage_s"`
+	// The most pods missing at once.
+	Pods int32 `json:"pods"`
+	// The cause of most of its time.
+	Cause string `json:"cause"`
 }
 
-// A jsonRunOutage is that of one run.
+// A jsonRunOutage is the incidents of one run.
 type jsonRunOutage struct {
-	Seconds   float64              `json:"outage_s"`
-	Causes    []jsonCause          `json:"causes"`
-	Longest   *jsonIncident        `json:"longest,omitempty"`
+	// Seconds with fewer ready pods than required, summed over workloads.
+	Seconds float64 `json:"outage_s"`
+	// What they come of.
+	Causes []jsonCause `json:"causes"`
+	// The incident with most of them.
+	Longest *jsonIncident `json:"longest,omitempty"`
+	// The workloads that have one.
 	Workloads []jsonWorkloadOutage `json:"workloads"`
 }
 
+// A jsonWorkloadOutage is the incidents of one workload in one run.
 type jsonWorkloadOutage struct {
-	Name      string        `json:"name"`
-	Seconds   float64       `json:"outage_s"`
-	Minutes   int64         `json:"outage_minutes"`
-	Incidents int64         `json:"incidents"`
-	Pods      int64         `json:"pods"`
-	Causes    []jsonCause   `json:"causes"`
-	Longest   *jsonIncident `json:"longest,omitempty"`
+	// Namespace and name.
+	Name string `json:"name"`
+	// Its seconds.
+	Seconds float64 `json:"outage_s"`
+	// These in minutes, rounded half up: they need not add up to those of the run.
+	Minutes   int64 `json:"outage_minutes"`
+	Incidents int64 `json:"incidents"`
+	// The most pods missing at once in each, summed.
+	Pods int64 `json:"pods"`
+	// What they come of.
+	Causes []jsonCause `json:"causes"`
+	// The one with most of it.
+	Longest *jsonIncident `json:"longest,omitempty"`
 }
 
 func newOutage(r *eval.Report, o *eval.OutageReport) jsonOutage {
 	out := jsonOutage{Seconds: o.Outage.Seconds(), Incidents: o.Incidents, Pods: o.PodsAffected, Causes: causes(&o.Outages), Longest: longest(&o.Outages)}
 	if o.Incidents > 0 {
-		run := &r.Runs[o.LongestRun]
-		out.Run = &jsonWhere{run.Scenario, run.Window, run.Seed, r.Command(o.LongestRun)}
+		where := placeOf(r, o.LongestRun)
+		out.Run = &where
 	}
 	return out
 }

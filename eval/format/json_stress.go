@@ -6,70 +6,107 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
+// A jsonStress is the whole with --stress: what every policy comes to under every truth.
 type jsonStress struct {
-	SchemaVersion int                  `json:"schema_version"`
-	Version       string               `json:"version"`
-	Invocation    string               `json:"invocation"`
-	Policies      []string             `json:"policies"`
-	Baseline      string               `json:"baseline"`
-	Seeds         []uint64             `json:"seeds"`
-	Traces        []jsonTrace          `json:"traces"`
-	RunCount      int                  `json:"run_count"`
-	MissingCount  int                  `json:"missing_count"`
-	RunsDone      int                  `json:"runs_done"`
-	Incomplete    bool                 `json:"incomplete"`
-	Passed        bool                 `json:"passed"`
-	Truths        []jsonTruth          `json:"truths"`
-	Gates         []jsonStressGate     `json:"gates"`
-	Scenarios     []jsonStressScenario `json:"scenarios"`
-	Notes         []string             `json:"notes"`
+	// Version of this schema.
+	SchemaVersion int `json:"schema_version"`
+	// The program that made it.
+	Version string `json:"version"`
+	// Command that repeats the whole.
+	Invocation string `json:"invocation"`
+	// In the order of the comparison, on-demand and the baseline among them.
+	Policies []string `json:"policies"`
+	// The policy that gates compare with.
+	Baseline string `json:"baseline"`
+	// Seeds of the weather, the same under every truth.
+	Seeds []uint64 `json:"seeds"`
+	// Traces used.
+	Traces []jsonTrace `json:"traces"`
+	// Runs under all truths, missing ones included.
+	RunCount int `json:"run_count"`
+	// Runs that failed.
+	MissingCount int `json:"missing_count"`
+	// Runs that ended, failed ones included.
+	RunsDone int `json:"runs_done"`
+	// It was stopped: truths are those that it came to, and the last may lack runs.
+	Incomplete bool `json:"incomplete"`
+	// No run is missing, no gate failed under any truth, and it was not stopped.
+	Passed bool `json:"passed"`
+	// The truths, the model as it is first.
+	Truths []jsonTruth `json:"truths"`
+	// A result for each truth, gate and policy.
+	Gates []jsonStressGate `json:"gates"`
+	// A table of each scenario.
+	Scenarios []jsonStressScenario `json:"scenarios"`
+	// What a reader must know, in sentences.
+	Notes []string `json:"notes"`
 }
 
+// A jsonTruth is what the weather is drawn under.
 type jsonTruth struct {
+	// Its name, as --truth takes it.
 	Truth string `json:"truth"`
+	// What it changes; empty for the model as it is.
 	About string `json:"about"`
 }
 
+// A jsonStressGate is the result of one gate under one truth.
 type jsonStressGate struct {
 	Truth string `json:"truth"`
 	jsonGate
 }
 
+// A jsonStressScenario is the table of one scenario.
 type jsonStressScenario struct {
-	Scenario string             `json:"scenario"`
+	// Name or path as given.
+	Scenario string `json:"scenario"`
+	// Best first: what saves most under the truth that is worst for it. One that does not keep the manifests is behind those that do.
 	Policies []jsonStressPolicy `json:"policies"`
 }
 
+// A jsonStressPolicy is one policy in one scenario.
 type jsonStressPolicy struct {
-	Policy string           `json:"policy"`
-	Role   string           `json:"role"`
+	// Name as written.
+	Policy string `json:"policy"`
+	// on-demand, baseline or compared.
+	Role string `json:"role"`
+	// What it comes to under each truth.
 	Truths []jsonStressCell `json:"truths"`
-	Worst  jsonStressWorst  `json:"worst"`
-
+	// The worst of it under any truth.
+	Worst jsonStressWorst `json:"worst"`
+	// Runs under all truths that did not keep the manifests.
 	ViolatingRuns int `json:"violating_runs"`
 }
 
+// A jsonStressCell is one policy under one truth.
 type jsonStressCell struct {
-	Truth   string   `json:"truth"`
-	Saved   *float64 `json:"net_savings_pct,omitempty"`
+	Truth string `json:"truth"`
+	// The median over runs.
+	Saved *float64 `json:"net_savings_pct,omitempty"`
+	// That of the run that has the most.
 	Outage  *float64 `json:"outage_minutes,omitempty"`
 	Missing int      `json:"missing"`
 }
 
+// A jsonStressWorst is the worst of a policy under any truth.
 type jsonStressWorst struct {
-	Saved  *jsonStressRun `json:"net_savings_pct,omitempty"`
+	// The least of the medians, and the run that saves least under that truth.
+	Saved *jsonStressRun `json:"net_savings_pct,omitempty"`
+	// The most of a run, and that run.
 	Outage *jsonStressRun `json:"outage_minutes,omitempty"`
 }
 
+// A jsonStressRun is a figure and the run that shows it.
 type jsonStressRun struct {
-	Value   float64 `json:"value"`
-	Truth   string  `json:"truth"`
-	Window  int     `json:"window"`
-	Seed    uint64  `json:"seed"`
-	Command string  `json:"command"`
+	Value  float64 `json:"value"`
+	Truth  string  `json:"truth"`
+	Window int     `json:"window"`
+	Seed   uint64  `json:"seed"`
+	// Repeats it.
+	Command string `json:"command"`
 }
 
-// writeJSON writes the stress as docs/eval-schema.md describes it.
+// writeJSON writes the stress as docs/reference-eval.md describes it.
 func (s stress) writeJSON(w io.Writer) error {
 	r := s.Reports[0]
 	c := &r.Config

@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,39 +14,9 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-const schemaDoc = "../../docs/eval-schema.md"
-
-// schemaMetrics is the table of metrics as the schema document has it.
-func schemaMetrics() string {
-	var b strings.Builder
-	b.WriteString("| metric | unit | interval | meaning |\n|---|---|---|---|\n")
-	for _, m := range eval.Metrics() {
-		interval := ""
-		if m.Interval {
-			interval = "yes"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", m.Name, m.Unit, interval, m.About)
-	}
-	return b.String()
-}
-
-// TestSchema walks the keys of a report that has all of them and compares with
-// the document, both ways.
-func TestSchema(t *testing.T) {
-	doc, err := os.ReadFile(schemaDoc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *rewrite {
-		head, _, _ := strings.Cut(string(doc), "| metric | unit |")
-		doc = []byte(head + schemaMetrics())
-		if err := os.WriteFile(schemaDoc, doc, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !strings.HasSuffix(string(doc), schemaMetrics()) {
-		t.Errorf("%s has not the metrics of this package; write them with -rewrite-golden", filepath.Base(schemaDoc))
-	}
+// TestJSONKeys: a report that has everything has every key of the types, so that the
+// page on them names no key that is never written.
+func TestJSONKeys(t *testing.T) {
 	c := shown()
 	c.Policies = append(c.Policies, "static:share=0.2", "static:share=0.4")
 	c.Cases = slices.Concat(cases(1, "batch-night"), cases(8, "web-week"))
@@ -81,17 +48,49 @@ func TestSchema(t *testing.T) {
 	}
 	found := map[string]bool{}
 	walk(value, "", found)
-	var documented []string
-	keys, _, _ := strings.Cut(string(doc), "## Gates")
-	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(keys, -1) {
-		documented = append(documented, m[1])
-		if !found[m[1]] {
-			t.Errorf("the document has key %s, the output has not", m[1])
+	if n := sameKeys(t, reflect.TypeFor[jsonReport](), found); n < 180 {
+		t.Errorf("%d keys are found", n)
+	}
+}
+
+// sameKeys compares the keys of a type with those of an output, both ways, and returns
+// how many the type has.
+func sameKeys(t *testing.T, of reflect.Type, found map[string]bool) int {
+	t.Helper()
+	keys := map[string]bool{}
+	typed(of, "", keys)
+	for key := range keys {
+		if !found[key] {
+			t.Errorf("the types have key %s, the output has not", key)
 		}
 	}
 	for key := range found {
-		if !slices.Contains(documented, key) {
-			t.Errorf("the output has key %s, the document has not", key)
+		if !keys[key] && !strings.Contains(key, "<metric>") {
+			t.Errorf("the output has key %s, the types have not", key)
+		}
+	}
+	return len(keys)
+}
+
+// typed adds the paths of all keys of a type.
+func typed(of reflect.Type, path string, keys map[string]bool) {
+	switch {
+	case of.Kind() == reflect.Pointer:
+		typed(of.Elem(), path, keys)
+	case of.Kind() == reflect.Slice && of != reflect.TypeFor[ordered]():
+		typed(of.Elem(), path+"[]", keys)
+	case of.Kind() == reflect.Struct:
+		for f := range of.Fields() {
+			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if f.Anonymous {
+				typed(f.Type, path, keys)
+				continue
+			}
+			if path != "" {
+				key = path + "." + key
+			}
+			keys[key] = true
+			typed(f.Type, key, keys)
 		}
 	}
 }

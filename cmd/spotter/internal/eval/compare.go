@@ -44,7 +44,7 @@ const filesAdvice = "give --compare-scenarios a folder with the files to compare
 // An otherBuild is another build of this program, or this one in another
 // folder, run as a process. All that is
 // asked of it is `spotter version` and `spotter eval --format json`, whose
-// schema docs/eval-schema.md describes.
+// schema docs/reference-eval.md describes.
 type otherBuild struct {
 	path, version string
 
