@@ -6,7 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// A jsonStress is the whole with --stress: what every policy comes to under every truth.
+// A jsonStress is the whole of a comparison with --stress: what every policy comes to under every truth.
 type jsonStress struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`

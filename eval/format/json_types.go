@@ -3,7 +3,7 @@ package format
 // The types of the JSON output. docs/reference-eval.md is made of them and of their
 // comments: go test ./cmd/spotter -run TestReference -rewrite.
 
-// A jsonReport is the whole.
+// A jsonReport is the whole of a comparison.
 type jsonReport struct {
 	// Version of this schema.
 	SchemaVersion int `json:"schema_version"`
