@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,41 @@ func document(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// pagesMade are the pages of docs that programs write.
+var pagesMade = []string{"reference-cli.md", "reference-configuration.md", "reference-crds.md", "reference-eval.md", "reference-lab.md",
+	"reference-metrics.md", "reference-values.md", "results.md", "rights.md"}
+
+// wordsMax is how many words the pages have that people write, together. Who adds a page
+// shortens another.
+const wordsMax = 35_000
+
+// TestDocsWords: the pages that people write stay short enough to be read.
+func TestDocsWords(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, made := 0, 0
+	var lines []string
+	for _, path := range pages {
+		name := filepath.Base(path)
+		if slices.Contains(pagesMade, name) {
+			made++
+			continue
+		}
+		n := len(strings.Fields(document(t, name)))
+		total += n
+		lines = append(lines, fmt.Sprintf("%6d %s", n, name))
+	}
+	if made != len(pagesMade) {
+		t.Errorf("%d of the %d pages that programs write are there", made, len(pagesMade))
+	}
+	if total > wordsMax {
+		slices.Sort(lines)
+		t.Errorf("the pages of docs have %d words, %d are the most:\n%s", total, wordsMax, strings.Join(lines, "\n"))
+	}
 }
 
 // The page on the market model lists every constant that runs use, as it is
