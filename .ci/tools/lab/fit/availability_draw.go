@@ -3,7 +3,10 @@ package fit
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -27,8 +30,9 @@ type AvailabilityOptions struct {
 	// and keeps the draw whose figures are nearest to those recorded. A few
 	// weeks of one draw of a law differ from a few weeks of another by about as
 	// much as those of two recordings would; with it a short trace has the
-	// figures of the recording that it is like. What is kept depends on the
-	// span and on which zones were recorded.
+	// figures of the recording that it is like. Fewer are compared of a span of
+	// more than two months, which is near its law by itself. What is kept depends
+	// on the span and on which zones were recorded.
 	Alike int
 
 	// Gap is the time between two probes, which see a change only at the first
@@ -79,32 +83,59 @@ func Availability(law AvailabilityLaw, series []trace.Series, o AvailabilityOpti
 
 // mostAlike returns which draw of a region comes nearest to its recording.
 func (o *AvailabilityOptions) mostAlike(r *RegionLaw) uint64 {
-	best, least := uint64(0), math.Inf(1)
-	if o.Alike >= 2 && r.depth != nil {
-		return o.deepestAlike(r)
+	switch {
+	case o.Alike < 2:
+		return 0
+	case r.depth != nil:
+		return o.nearest(deepDraws*o.Alike, func(draw uint64) float64 { return o.depthAway(r, draw) })
+	case r.recorded != nil:
+		return o.nearest(o.Alike, func(draw uint64) float64 { return o.away(r, draw) })
 	}
-	if o.Alike < 2 || r.recorded == nil {
-		return best
-	}
-	gap := r.gap
-	end := o.From + policy.Time(o.Days)*day
-	for draw := range uint64(o.Alike) {
-		p := probing{begin: o.From, gap: gap, probes: int32((end - o.From) / gap)}
-		for _, z := range r.Zones {
-			place := o.place(r, &trace.Series{Provider: r.Provider, Region: r.Region, Zone: z.Zone, Type: r.Type}, draw)
-			runs := []run{{0, 1}}
-			for _, outage := range r.Law.Outages(nil, place, o.From, end) {
-				runs = appendRun(runs, probeAfter(outage.From-o.From, gap), 0)
-				runs = appendRun(runs, probeAfter(outage.Until-o.From, gap), 1)
+	return 0
+}
+
+// alikeDays is the span in days up to which all draws are compared. A draw that is
+// longer by some factor departs from its law the less, so that as much fewer are.
+const alikeDays = 60
+
+// nearest returns which of draws is the least away, the first of equals.
+func (o *AvailabilityOptions) nearest(draws int, away func(draw uint64) float64) uint64 {
+	draws = max(2, draws*alikeDays/max(alikeDays, o.Days))
+	all := make([]float64, draws)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(draws, runtime.GOMAXPROCS(0)) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(draws); i = next.Add(1) - 1 {
+				all[i] = away(uint64(i))
 			}
-			p.zones = append(p.zones, runs)
-		}
-		got := p.behaviour()
-		if d := distance(r.recorded, &got) + sharesDistance(r.recorded, &got); d < least {
-			best, least = draw, d
+		})
+	}
+	workers.Wait()
+	best, least := 0, math.Inf(1)
+	for i, d := range all {
+		if d < least {
+			best, least = i, d
 		}
 	}
-	return best
+	return uint64(best)
+}
+
+// away returns how far a draw of a region's availability is from its recording.
+func (o *AvailabilityOptions) away(r *RegionLaw, draw uint64) float64 {
+	end := o.From + policy.Time(o.Days)*day
+	p := probing{begin: o.From, gap: r.gap, probes: int32((end - o.From) / r.gap)}
+	for _, z := range r.Zones {
+		place := o.place(r, &trace.Series{Provider: r.Provider, Region: r.Region, Zone: z.Zone, Type: r.Type}, draw)
+		runs := []run{{0, 1}}
+		for _, outage := range r.Law.Outages(nil, place, o.From, end) {
+			runs = appendRun(runs, probeAfter(outage.From-o.From, r.gap), 0)
+			runs = appendRun(runs, probeAfter(outage.Until-o.From, r.gap), 1)
+		}
+		p.zones = append(p.zones, runs)
+	}
+	got := p.behaviour()
+	return distance(r.recorded, &got) + sharesDistance(r.recorded, &got)
 }
 
 // probeAfter returns the first probe that sees what happens so long after the

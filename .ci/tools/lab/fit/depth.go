@@ -46,29 +46,23 @@ func (o *AvailabilityOptions) drawDepth(r *RegionLaw, p weather.Place) *seen {
 	return out
 }
 
-// deepestAlike returns which draw of a region whose depth was recorded comes
-// nearest to the recording.
-func (o *AvailabilityOptions) deepestAlike(r *RegionLaw) uint64 {
-	best, least := uint64(0), math.Inf(1)
+// depthAway returns how far a draw of a region's depth is from its recording.
+func (o *AvailabilityOptions) depthAway(r *RegionLaw, draw uint64) float64 {
 	end := o.From + policy.Time(o.Days)*day
-	for draw := range uint64(deepDraws * o.Alike) {
-		d := depthSeen{begin: o.From, gap: r.gap}
-		for _, z := range r.Zones {
-			s := trace.Series{Provider: r.Provider, Region: r.Region, Zone: z.Zone, Type: r.Type}
-			steps := r.Law.Depths(nil, o.place(r, &s, draw), o.From, end)
-			d.zones = append(d.zones, sharesOf(steps, o.From, end, r.gap))
-		}
-		got := d.behaviour()
-		if away := got.from(r.depth); away < least {
-			best, least = draw, away
-		}
+	d := depthSeen{begin: o.From, gap: r.gap}
+	var steps []weather.Step
+	for _, z := range r.Zones {
+		s := trace.Series{Provider: r.Provider, Region: r.Region, Zone: z.Zone, Type: r.Type}
+		steps = r.Law.Depths(steps[:0], o.place(r, &s, draw), o.From, end)
+		d.zones = append(d.zones, sharesOf(steps, o.From, end, r.gap))
 	}
-	return best
+	got := d.behaviour()
+	return got.from(r.depth)
 }
 
 // sharesOf returns what probes see of the depth of a place, as a share.
 func sharesOf(steps []weather.Step, from, end, gap policy.Time) []float64 {
-	var out []float64
+	out := make([]float64, 0, (end-from)/gap+1)
 	i := 0
 	for t := from; t < end; t += gap {
 		for i+1 < len(steps) && steps[i+1].From <= t {

@@ -3,6 +3,7 @@ package fit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -269,13 +270,7 @@ func (f *fitter) clock() {
 	// A gap of one tick is at most about 1.7 times the shortest; longer ones
 	// hold a rest.
 	least := max(1.0/60, middle(gaps, 0.01))
-	n := 0
-	for _, g := range gaps {
-		if g < 1.7*least {
-			n++
-		}
-	}
-	ticks := gaps[:n] // middle sorted them
+	ticks := slices.DeleteFunc(gaps, func(g float64) bool { return g >= 1.7*least })
 	f.Law.Walk.TickLeast = least
 	f.Law.Walk.TickMost = max(1.01*least, 2*middle(ticks, 0.5)-least)
 }

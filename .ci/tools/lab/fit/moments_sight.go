@@ -52,12 +52,48 @@ func sum(values []float64) float64 {
 	return total
 }
 
+// middle returns the quantile p of values, which it puts in another order: what lies
+// below the quantile stands before what lies above.
 func middle(values []float64, p float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()
 	}
-	slices.Sort(values)
+	// interpolate looks at one place and the next.
+	at := max(0, int(math.Floor(p*float64(len(values))-0.5)))
+	choose(values, at)
+	if rest := values[at+1:]; len(rest) > 0 {
+		i := slices.Index(rest, slices.Min(rest))
+		rest[0], rest[i] = rest[i], rest[0]
+	}
 	return interpolate(values, p)
+}
+
+// choose puts at place k what stood there if values were sorted, nothing greater before
+// it and nothing less behind it (Hoare's selection).
+func choose(values []float64, k int) {
+	for first, last := 0, len(values)-1; first < last; {
+		pivot, i, j := values[(first+last)/2], first, last
+		for i <= j {
+			for values[i] < pivot {
+				i++
+			}
+			for values[j] > pivot {
+				j--
+			}
+			if i <= j {
+				values[i], values[j] = values[j], values[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			last = j
+		case k >= i:
+			first = i
+		default:
+			return
+		}
+	}
 }
 
 // coarse reports whether the steps of a market are so small against the unit of
