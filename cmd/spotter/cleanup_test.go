@@ -104,6 +104,9 @@ func TestCleanup(t *testing.T) {
 	if said := clean(cli.ExitOK, "--dry-run"); !strings.Contains(said, "node marked has: a cordon, the taint spotter.dev/draining") {
 		t.Errorf("asked what it would do it says %s", said)
 	}
+	if said := clean(cli.ExitOK, "--dry-run", "-o", "json", "-q"); !strings.Contains(said, `"marks": [`) || !strings.HasPrefix(said, "{") {
+		t.Errorf("asked for JSON it says %s", said)
+	}
 	if got := node("marked"); got != before {
 		t.Errorf("something was done: %s, before %s", got, before)
 	}

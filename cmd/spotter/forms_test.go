@@ -32,34 +32,43 @@ func TestForms(t *testing.T) {
 		{"usd_per_hour_before", []string{"explain", "--run", recording, "--step", "1"}},
 		{"types", []string{"catalog", "--families", "m5"}},
 		{"platform", []string{"version"}},
+		{"steps_differing", []string{"replay", recording}},
+		{"commitments", []string{"scenario", "validate", scenario, "web-week"}},
 	} {
-		outputs := map[string]string{}
-		for _, form := range []string{"table", "wide", "json", "yaml"} {
-			args := append(slices.Clone(c.args), "-o", form, "-q")
-			code, stdout, stderr := call(t, args...)
-			if code != cli.ExitOK || stdout == "" || stderr != "" {
-				t.Errorf("%v: exit code %d, %d bytes\n%s", args, code, len(stdout), stderr)
-			}
-			outputs[form] = strings.ReplaceAll(stdout, "-o "+form, "-o F") // reports say how they were called
-		}
-		var fromJSON, fromYAML any
-		if err := json.Unmarshal([]byte(outputs["json"]), &fromJSON); err != nil {
-			t.Errorf("%v: %v", c.args, err)
-		}
-		if err := yaml.Unmarshal([]byte(outputs["yaml"]), &fromYAML); err != nil || !reflect.DeepEqual(fromJSON, fromYAML) {
-			t.Errorf("%v: the YAML differs from the JSON, %v", c.args, err)
-		}
-		if !strings.Contains(outputs["json"], `"`+c.want+`"`) {
-			t.Errorf("%v: the JSON has no %s", c.args, c.want)
-		}
-		if width(outputs["wide"]) < width(outputs["table"]) {
-			t.Errorf("%v: the wide table is the narrower one", c.args)
-		}
+		formsOf(t, c.want, c.args...)
 	}
 	wrongCallIs(t, "give one of table, wide, json, yaml", "scenario", "list", "-o", "xml")
 	wrongCallIs(t, "a file is named by --out", "eval", scenario, "-o", "report.json")
 	if code, stdout, _ := call(t, "metrics", "--output", "json"); code != cli.ExitOK || !strings.HasPrefix(stdout, "[") {
 		t.Errorf("--output ends with %d and prints %.20s", code, stdout)
+	}
+}
+
+// formsOf holds that a call prints the same as JSON, with the key want, and as YAML, and with
+// -q nothing else.
+func formsOf(t *testing.T, want string, words ...string) {
+	t.Helper()
+	outputs := map[string]string{}
+	for _, form := range []string{"table", "wide", "json", "yaml"} {
+		args := append(slices.Clone(words), "-o", form, "-q")
+		code, stdout, stderr := call(t, args...)
+		if code != cli.ExitOK || stdout == "" || stderr != "" {
+			t.Errorf("%v: exit code %d, %d bytes\n%s", args, code, len(stdout), stderr)
+		}
+		outputs[form] = strings.ReplaceAll(stdout, "-o "+form, "-o F") // reports say how they were called
+	}
+	var fromJSON, fromYAML any
+	if err := json.Unmarshal([]byte(outputs["json"]), &fromJSON); err != nil {
+		t.Errorf("%v: %v", words, err)
+	}
+	if err := yaml.Unmarshal([]byte(outputs["yaml"]), &fromYAML); err != nil || !reflect.DeepEqual(fromJSON, fromYAML) {
+		t.Errorf("%v: the YAML differs from the JSON, %v", words, err)
+	}
+	if !strings.Contains(outputs["json"], `"`+want+`"`) {
+		t.Errorf("%v: the JSON has no %s", words, want)
+	}
+	if width(outputs["wide"]) < width(outputs["table"]) {
+		t.Errorf("%v: the wide table is the narrower one", words)
 	}
 }
 

@@ -34,6 +34,7 @@ func (p *program) modelsCommand() *cobra.Command {
 
 func (p *program) modelsVerifyCommand() *cobra.Command {
 	var cloud string
+	var form cli.Form
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check every file of a bundle, its graphs and that they answer",
@@ -43,13 +44,39 @@ func (p *program) modelsVerifyCommand() *cobra.Command {
 			"Exit code: 0 good, 1 a check failed, 2 the call is wrong.",
 		Example: "  spotter models verify bundle\n  spotter models verify bundle --cloud gcp",
 		Args:    cli.Arguments(cobra.ExactArgs(1)),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsVerify(args[0], cloud) },
+		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsVerify(args[0], cloud, &form) },
 	}
 	c.Flags().StringVar(&cloud, "cloud", bundles.Cloud, "the cloud `NAME` that the bundle must be for; empty takes any")
+	form.Register(c)
 	return c
 }
 
-func (p *program) modelsVerify(dir, cloud string) error {
+// A verifiedBundle is one whose files are as its manifest says.
+type verifiedBundle struct {
+	Bundle string `json:"bundle"`
+	Files  int    `json:"files"`
+	Graphs int    `json:"graphs"`
+
+	// ONNXRuntime, under which the graphs answer, is nil where it is not here.
+	ONNXRuntime *onnxRuntime `json:"onnx_runtime,omitempty"`
+}
+
+type onnxRuntime struct {
+	Version string `json:"version"`
+	Library string `json:"library"`
+}
+
+func (v *verifiedBundle) write(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", v.Bundle, v.Files, v.Graphs)
+	if v.ONNXRuntime == nil {
+		_, err := fmt.Fprintf(w, "skipped: whether the graphs answer; ONNX Runtime is not here: %s\n", bundles.ONNXAdvice)
+		return err
+	}
+	_, err := fmt.Fprintf(w, "they answer under ONNX Runtime %s (%s)\n", v.ONNXRuntime.Version, v.ONNXRuntime.Library)
+	return err
+}
+
+func (p *program) modelsVerify(dir, cloud string, form *cli.Form) error {
 	if err := checkFolder(dir); err != nil {
 		return err
 	}
@@ -57,16 +84,13 @@ func (p *program) modelsVerify(dir, cloud string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", cli.ErrCheck, err)
 	}
+	v := verifiedBundle{Bundle: dir, Files: len(b.Files), Graphs: len(nets(b))}
 	library, version, err := bundles.StartONNX()
 	if errors.Is(err, onnx.ErrUnavailable) && os.Getenv("SPOTTER_ONNXRUNTIME") != "" {
 		return cli.Invalid(err, bundles.ONNXAdvice)
 	}
 	if errors.Is(err, onnx.ErrUnavailable) {
-		return p.Output("", func(w io.Writer) error {
-			fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
-			_, err := fmt.Fprintf(w, "skipped: whether the graphs answer; ONNX Runtime is not here: %s\n", bundles.ONNXAdvice)
-			return err
-		})
+		return p.Print(form, v, func(w io.Writer, _ bool) error { return v.write(w) })
 	}
 	if err != nil {
 		return err
@@ -75,11 +99,8 @@ func (p *program) modelsVerify(dir, cloud string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s: %w", cli.ErrCheck, dir, err)
 	}
-	return errors.Join(p.Output("", func(w io.Writer) error {
-		fmt.Fprintf(w, "%s: %d files and %d graphs are as the manifest says\n", dir, len(b.Files), len(nets(b)))
-		_, err := fmt.Fprintf(w, "they answer under ONNX Runtime %s (%s)\n", version, library)
-		return err
-	}), o.Close())
+	v.ONNXRuntime = &onnxRuntime{version, library}
+	return errors.Join(p.Print(form, v, func(w io.Writer, _ bool) error { return v.write(w) }), o.Close())
 }
 
 // checkFolder makes a folder that cannot be read a wrong call.
@@ -177,6 +198,28 @@ func describe(out io.Writer, b *models.Bundle) error {
 // benchFlags are the flags of models bench.
 type benchFlags struct {
 	markets, ticks int
+	form           cli.Form
+}
+
+// A benched is what forecasts cost, in milliseconds a tick.
+type benched struct {
+	Markets int     `json:"markets"`
+	Ticks   int     `json:"ticks"`
+	Median  float64 `json:"tick_ms_median"`
+	P99     float64 `json:"tick_ms_p99"`
+	Most    float64 `json:"tick_ms_most"`
+
+	// Processor is the mean processor time; nil where the system does not tell.
+	Processor *float64 `json:"tick_processor_ms_mean,omitempty"`
+}
+
+func (b *benched) write(w io.Writer) error {
+	fmt.Fprintf(w, "%d markets, %d ticks\n", b.Markets, b.Ticks)
+	_, err := fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n", b.Median, b.P99, b.Most)
+	if b.Processor != nil {
+		_, err = fmt.Fprintf(w, "and %.2f ms of processor time in the mean\n", *b.Processor)
+	}
+	return err
 }
 
 func (p *program) modelsBenchCommand() *cobra.Command {
@@ -189,14 +232,15 @@ func (p *program) modelsBenchCommand() *cobra.Command {
 			"processor time of all of them, which other load on the machine changes least.",
 		Example: "  spotter models bench bundle\n  spotter models bench bundle --markets 2000 --ticks 50",
 		Args:    cli.Arguments(cobra.ExactArgs(1)),
-		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsBench(args[0], f) },
+		RunE:    func(_ *cobra.Command, args []string) error { return p.modelsBench(args[0], &f) },
 	}
 	c.Flags().IntVar(&f.markets, "markets", 300, "forecast `N` markets at a time")
 	c.Flags().IntVar(&f.ticks, "ticks", 200, "forecast them `N` times")
+	f.form.Register(c)
 	return c
 }
 
-func (p *program) modelsBench(dir string, f benchFlags) error {
+func (p *program) modelsBench(dir string, f *benchFlags) error {
 	for _, x := range []struct {
 		flag string
 		n    int
@@ -216,16 +260,25 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 	if o.Forecaster == nil {
 		return cli.Invalid(fmt.Errorf("%s: the bundle has no forecaster", dir), bundles.Advice)
 	}
+	b, err := bench(o, f.markets, f.ticks)
+	if err == nil {
+		err = p.Print(&f.form, b, func(w io.Writer, _ bool) error { return b.write(w) })
+	}
+	return errors.Join(err, o.Close())
+}
+
+// bench forecasts so many markets so many times.
+func bench(o *bundles.Loaded, markets, ticks int) (*benched, error) {
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, err := models.NewTrained(o.Bundle, closed, o.ForecasterSession, o.ActionsSession, models.TrainedConfig{})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s := benchSnapshot(o.Scope, f.markets)
-	times := make([]time.Duration, f.ticks)
+	s := benchSnapshot(o.Scope, markets)
+	times := make([]time.Duration, ticks)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	before, _ := processorTime()
@@ -233,24 +286,24 @@ func (p *program) modelsBench(dir string, f benchFlags) error {
 		move(s, i)
 		start := time.Now()
 		if err := t.Forecast(s, &policy.Memory{}); err != nil {
-			return errors.Join(err, o.Close())
+			return nil, err
 		}
 		times[i] = time.Since(start)
 	}
 	after, known := processorTime()
-	if n := t.Counts().Scored; n != f.markets*f.ticks {
-		return fmt.Errorf("%d of %d forecasts were the bundle's: %s", n, f.markets*f.ticks, t.Counts())
+	if n := t.Counts().Scored; n != markets*ticks {
+		return nil, fmt.Errorf("%d of %d forecasts were the bundle's: %s", n, markets*ticks, t.Counts())
 	}
 	slices.Sort(times)
-	return errors.Join(p.Output("", func(w io.Writer) error {
-		fmt.Fprintf(w, "%d markets, %d ticks\n", f.markets, f.ticks)
-		fmt.Fprintf(w, "a tick takes %.2f ms in the median, %.2f in 99 of 100, %.2f at most\n",
-			milliseconds(times[len(times)/2]), milliseconds(times[(len(times)*99-1)/100]), milliseconds(times[len(times)-1]))
-		if known {
-			fmt.Fprintf(w, "and %.2f ms of processor time in the mean\n", milliseconds(after-before)/float64(f.ticks))
-		}
-		return nil
-	}), o.Close())
+	b := &benched{
+		Markets: markets, Ticks: ticks, Median: milliseconds(times[len(times)/2]),
+		P99: milliseconds(times[(len(times)*99-1)/100]), Most: milliseconds(times[len(times)-1]),
+	}
+	if known {
+		mean := milliseconds(after-before) / float64(ticks)
+		b.Processor = &mean
+	}
+	return b, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

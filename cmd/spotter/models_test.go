@@ -27,6 +27,7 @@ func TestModelsVerify(t *testing.T) {
 	if code != cli.ExitOK || !strings.Contains(out, "5 files and 2 graphs are as the manifest says") || !strings.Contains(out, "they answer under ONNX Runtime 1.") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
+	formsOf(t, "onnx_runtime", "models", "verify", dir)
 	for file, spoil := range map[string]func(path string) error{
 		"rl_policy.onnx.data": os.Remove,
 		"tft.onnx": func(path string) error {
@@ -71,6 +72,9 @@ func TestModelsInfoAndBench(t *testing.T) {
 	code, out, stderr = call(t, "models", "bench", dir, "--markets", "20", "--ticks", "3")
 	if code != cli.ExitOK || !strings.HasPrefix(out, "20 markets, 3 ticks\n") || !strings.Contains(out, " ms in the median") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+	if code, out, _ := call(t, "models", "bench", dir, "--markets", "20", "--ticks", "3", "-o", "yaml", "-q"); code != cli.ExitOK || !strings.Contains(out, "tick_ms_p99: ") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 }
 

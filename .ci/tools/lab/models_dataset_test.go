@@ -38,6 +38,9 @@ func TestModelsDataset(t *testing.T) {
 	if _, out, _ := call(t, "models", "evaluate", dir, "--judge", "constant"); strings.Count(out, "AUC 0.500")+strings.Count(out, "AUC –") != strings.Count(out, "AUC ") {
 		t.Errorf("a constant that tells rows apart: %s", out)
 	}
+	if code, out, stderr := call(t, "models", "evaluate", dir, "--judge", "closed-form", "-o", "yaml", "-q"); code != cli.ExitOK || stderr != "" || !strings.Contains(out, "  label: runtime_6h\n") {
+		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
 	wrongCallIs(t, `"luck" is none of constant, band`, "models", "evaluate", dir, "--judge", "luck")
 	wrongCallIs(t, "has no manifest", "models", "evaluate", dir, "--judge", "constant", "--write")
 

@@ -26,6 +26,7 @@ import (
 type evaluateFlags struct {
 	bundle, against, judge string
 	write                  bool
+	form                   cli.Form
 }
 
 func (p *program) modelsEvaluateCommand() *cobra.Command {
@@ -46,18 +47,19 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 		Example: "  spotter models evaluate data --bundle bundle\n  spotter models evaluate data --bundle bundle --against agent/models\n" +
 			"  spotter models evaluate data --judge closed-form",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
-		RunE: func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], f) },
+		RunE: func(_ *cobra.Command, args []string) error { return p.modelsEvaluate(args[0], &f) },
 	}
 	c.Flags().StringVar(&f.bundle, "bundle", bundles.Builtin, "judge the bundle in `DIR`")
 	c.Flags().StringVar(&f.against, "against", "", "compare it with the bundle in `DIR`, of the features of the SpotVortex agent")
 	c.Flags().StringVar(&f.judge, "judge", "", "judge the baseline `NAME` in the place of the bundle, without ONNX Runtime")
 	c.Flags().BoolVar(&f.write, "write", false, "write figures and reliability of recorded markets into the manifest of --bundle")
+	f.form.Register(c)
 	return c
 }
 
 const evaluateAdvice = "give the folder that `spotter models dataset` wrote, and bundles that `spotter models verify` takes"
 
-func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
+func (p *program) modelsEvaluate(data string, f *evaluateFlags) error {
 	switch {
 	case f.judge != "" && !slices.Contains(forecaster.BaselineNames, f.judge):
 		return cli.Invalid(fmt.Errorf("--judge: %q is none of %s", f.judge, strings.Join(forecaster.BaselineNames, ", ")), evaluateAdvice)
@@ -80,7 +82,7 @@ func (p *program) modelsEvaluate(data string, f evaluateFlags) error {
 			return err
 		}
 	}
-	return p.Output("", func(w io.Writer) error { return writeJudged(w, judged) })
+	return p.Print(&f.form, judgedObjects(judged), func(w io.Writer, _ bool) error { return writeJudged(w, judged) })
 }
 
 // forecasters returns the answers to judge, and those to compare them with.

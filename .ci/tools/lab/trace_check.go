@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,13 +21,16 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
+// formMarkdown is a form of trace check besides those of all commands.
+const formMarkdown = "markdown"
+
 // A checking is what the flags of trace check say.
 type checking struct {
 	against    string
 	tolerances []string
-	output     string
+	form       cli.Form
 	plot       string
-	format     string
+	pictures   string
 	dark       bool
 }
 
@@ -47,17 +49,17 @@ func (p *program) traceCheckCommand() *cobra.Command {
 		Example: "  spotter trace check embedded\n" +
 			"  spotter trace check generated --against prices.csv.gz\n" +
 			"  spotter trace check generated --against prices --tolerance ratio=0.1 --tolerance step-ks=0.2\n" +
-			"  spotter trace check generated --against prices --plot pictures --format png",
+			"  spotter trace check generated --against prices --plot pictures --pictures png",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.traceCheck(args[0], &k) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&k.against, "against", "", "compare with `B`, what the trace should be like")
 	flags.StringArrayVar(&k.tolerances, "tolerance", nil, "let the figure or tolerance be off by `NAME=VALUE`; may be repeated")
-	flags.StringVar(&k.output, "output", "table", "print as `FORMAT`: table, json or markdown")
 	flags.StringVar(&k.plot, "plot", "", "write pictures into the folder `DIR`")
-	flags.StringVar(&k.format, "format", "svg", "draw pictures as `FORMAT`: svg or png")
+	flags.StringVar(&k.pictures, "pictures", "svg", "draw pictures as `FORMAT`: svg or png")
 	flags.BoolVar(&k.dark, "dark", false, "draw pictures on dark paper")
+	k.form.Register(c, formMarkdown)
 	return c
 }
 
@@ -95,7 +97,7 @@ func (p *program) traceCheck(path string, k *checking) error {
 			return err
 		}
 	}
-	if err := p.Output("", func(w io.Writer) error { return r.write(w, k.output) }); err != nil {
+	if err := p.Print(&k.form, r.object(), func(w io.Writer, _ bool) error { return r.write(w, k.form.String() == formMarkdown) }); err != nil {
 		return err
 	}
 	return r.result()
@@ -103,13 +105,8 @@ func (p *program) traceCheck(path string, k *checking) error {
 
 // parse reads the flags.
 func (k *checking) parse() (o check.Options, format chart.Format, err error) {
-	switch k.output {
-	case "table", "json", "markdown":
-	default:
-		return o, format, cli.Invalid(fmt.Errorf("--output: %q is none of table, json and markdown", k.output), "leave it out for a table")
-	}
-	if format, err = chart.ParseFormat(k.format); err != nil {
-		return o, format, cli.Invalid(fmt.Errorf("--format: %w", err), "leave it out for svg")
+	if format, err = chart.ParseFormat(k.pictures); err != nil {
+		return o, format, cli.Invalid(fmt.Errorf("--pictures: %w", err), "leave it out for svg")
 	}
 	if len(k.tolerances) > 0 && k.against == "" {
 		return o, format, cli.Invalid(errors.New("--tolerance without --against: there is nothing to compare with"), "name a trace with --against")
@@ -137,11 +134,8 @@ func (r *checked) result() error {
 	return nil
 }
 
-// write prints r in one of the formats.
-func (r *checked) write(w io.Writer, format string) error {
-	if format == "json" {
-		return r.writeJSON(w)
-	}
+// write prints r as tables.
+func (r *checked) write(w io.Writer, markdown bool) error {
 	var body interface {
 		WriteTable(io.Writer) error
 		WriteMarkdown(io.Writer) error
@@ -150,7 +144,7 @@ func (r *checked) write(w io.Writer, format string) error {
 		body = r.Comparison
 	}
 	write := body.WriteTable
-	if format == "markdown" {
+	if markdown {
 		write = body.WriteMarkdown
 	}
 	if err := write(w); err != nil {
@@ -160,30 +154,29 @@ func (r *checked) write(w io.Writer, format string) error {
 		return nil
 	}
 	heading := "\n%s"
-	if format == "markdown" {
+	if markdown {
 		heading = "\n```\n%s```\n"
 	}
 	_, err := fmt.Fprintf(w, heading, check.FindingsText(r.Findings))
 	return err
 }
 
-func (r *checked) writeJSON(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
+// object returns r as programs read it.
+func (r *checked) object() any {
 	findings := r.Findings
 	if findings == nil {
 		findings = []check.Finding{}
 	}
 	if r.Comparison != nil {
-		return e.Encode(struct {
+		return struct {
 			Comparison *check.Comparison `json:"comparison"`
 			Findings   []check.Finding   `json:"findings"`
-		}{r.Comparison, findings})
+		}{r.Comparison, findings}
 	}
-	return e.Encode(struct {
+	return struct {
 		Statistics check.Report    `json:"statistics"`
 		Findings   []check.Finding `json:"findings"`
-	}{check.Report{Statistics: r.Statistics}, findings})
+	}{check.Report{Statistics: r.Statistics}, findings}
 }
 
 // openRecording reads a trace or, where path is none, what can be imported as

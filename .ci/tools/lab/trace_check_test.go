@@ -41,6 +41,7 @@ func TestTraceCheck(t *testing.T) {
 		{[]string{dear, "--against", a}, cli.ExitFailed, []string{"MISSED", "ratio-p50"}, "a check failed: missed: 3 of"},
 		{[]string{dear, "--against", a, "--tolerance", "ratio=0.5"}, cli.ExitOK, []string{"passed"}, ""},
 		{[]string{a, "--against", a, "--output", "markdown"}, cli.ExitOK, []string{"| `ratio-p50` |"}, ""},
+		{[]string{a, "-o", "yaml"}, cli.ExitOK, []string{"findings: []"}, ""},
 		{[]string{a, "--output", "json"}, cli.ExitOK, []string{`"change-rate-p50"`, `"findings": []`}, ""},
 		{[]string{dear, "--against", a, "--output", "json"}, cli.ExitFailed, []string{`"passed": false`}, "ratio-p95"},
 		{[]string{file(t, "cents.csv", strings.Replace(prices(3, 5, 1), ",0.0440,", ",44,", 1))}, cli.ExitFailed, []string{"FAILURE  price-impossible: 1 of 21"}, "price-impossible"},
@@ -65,18 +66,18 @@ func TestTraceCheck(t *testing.T) {
 func TestTraceCheckWrongCalls(t *testing.T) {
 	a := file(t, "a.csv", prices(3, 5, 1))
 	for want, args := range map[string][]string{
-		"accepts 1 arg":              {},
-		"nosuch":                     {"nosuch"},
-		"nosuch: no such file":       {a, "--against", "nosuch: no such file"},
-		"there are change-rate":      {a, "--against", a, "--tolerance", "ratios=1"},
-		"is not NAME=VALUE":          {a, "--against", a, "--tolerance", "ratio"},
-		"from 0 up":                  {a, "--against", a, "--tolerance", "ratio=-1"},
-		"without --against":          {a, "--tolerance", "ratio=1"},
-		"table, json and markdown":   {a, "--output", "yaml"},
-		"there are svg and png":      {a, "--plot", t.TempDir(), "--format", "gif"},
-		"format not understood":      {file(t, "prose.txt", "Dear all,\n")},
-		"a.csv: not a directory":     {a, "--plot", filepath.Join(a, "below")},
-		"the folder holds no .parqu": {t.TempDir()},
+		"accepts 1 arg":         {},
+		"nosuch":                {"nosuch"},
+		"nosuch: no such file":  {a, "--against", "nosuch: no such file"},
+		"there are change-rate": {a, "--against", a, "--tolerance", "ratios=1"},
+		"is not NAME=VALUE":     {a, "--against", a, "--tolerance", "ratio"},
+		"from 0 up":             {a, "--against", a, "--tolerance", "ratio=-1"},
+		"without --against":     {a, "--tolerance", "ratio=1"},
+		"give one of table, wide, json, yaml, markdown": {a, "--output", "xml"},
+		"there are svg and png":                         {a, "--plot", t.TempDir(), "--pictures", "gif"},
+		"format not understood":                         {file(t, "prose.txt", "Dear all,\n")},
+		"a.csv: not a directory":                        {a, "--plot", filepath.Join(a, "below")},
+		"the folder holds no .parqu":                    {t.TempDir()},
 	} {
 		wrongCallIs(t, want, append([]string{"trace", "check"}, args...)...)
 	}
@@ -104,7 +105,7 @@ func TestTraceCheckPlots(t *testing.T) {
 	}{
 		{[]string{a, "--plot", out}, "gaps.svg prices.svg ratio.svg steps.svg"},
 		{[]string{a, "--against", a, "--plot", out, "--dark"}, "gaps.svg prices-a.svg prices-b.svg ratio.svg steps.svg"},
-		{[]string{availability, "--plot", out, "--format", "png"}, "availability.png down.png hazard.png up.png"},
+		{[]string{availability, "--plot", out, "--pictures", "png"}, "availability.png down.png hazard.png up.png"},
 		{[]string{availability, "--against", availability, "--plot", out}, "availability-a.svg availability-b.svg down.svg hazard.svg up.svg"},
 	} {
 		if code, _, stderr := call(t, append([]string{"trace", "check"}, c.args...)...); code != cli.ExitOK {

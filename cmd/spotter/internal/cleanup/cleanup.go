@@ -3,6 +3,7 @@ package cleanup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -34,6 +35,7 @@ type cleanupCall struct {
 	deployment string
 	timeout    time.Duration
 	dryRun     bool
+	form       cli.Form
 }
 
 // Command returns the command cleanup.
@@ -59,6 +61,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.deployment, "deployment", "", "scale the Deployment `NAME` in the namespace to none first")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
+	f.form.Register(c)
 	return c
 }
 
@@ -73,13 +76,22 @@ func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
 	if err != nil {
 		return err
 	}
-	c, err := newCleaner(cfg, p.Stdout, f)
+	c, err := newCleaner(cfg, p.Stderr, f)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
-	if f.dryRun {
+	err = c.clean(ctx)
+	if c.looked { // what was done counts, even where something could not be
+		err = errors.Join(p.Print(&f.form, &c.done, func(w io.Writer, _ bool) error { return c.done.write(w) }), err)
+	}
+	return err
+}
+
+// clean undoes what a controller left, unless it is only asked what that would be.
+func (c *cleaner) clean(ctx context.Context) error {
+	if c.call.dryRun {
 		return c.undo(ctx)
 	}
 	if err := c.stop(ctx); err != nil {
@@ -91,12 +103,16 @@ func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
 // A cleaner takes away what a controller left.
 type cleaner struct {
 	call   *cleanupCall
-	out    io.Writer
+	notes  io.Writer
 	client client.Client
 	rest   *rest.Config
+
+	// looked says that objects were read, and done what was found.
+	looked bool
+	done   cleaned
 }
 
-func newCleaner(cfg *rest.Config, out io.Writer, f *cleanupCall) (*cleaner, error) {
+func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, error) {
 	limiter, err := limit.New(limit.DefaultConfig())
 	if err != nil {
 		return nil, err
@@ -105,7 +121,7 @@ func newCleaner(cfg *rest.Config, out io.Writer, f *cleanupCall) (*cleaner, erro
 	if err != nil {
 		return nil, err
 	}
-	return &cleaner{call: f, out: out, client: w, rest: cfg}, nil
+	return &cleaner{call: f, notes: notes, client: w, rest: cfg, done: cleaned{DryRun: f.dryRun, Objects: []unmarked{}, Stopped: []string{}}}, nil
 }
 
 // stop scales the Deployment to none. One that is gone is as good.
@@ -120,7 +136,7 @@ func (c *cleaner) stop(ctx context.Context) error {
 	all := clients.AppsV1().Deployments(c.call.namespace)
 	scale, err := all.GetScale(ctx, c.call.deployment, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(c.out, "there is no Deployment %s/%s\n", c.call.namespace, c.call.deployment)
+		fmt.Fprintf(c.notes, "there is no Deployment %s/%s\n", c.call.namespace, c.call.deployment)
 		return nil
 	}
 	if err != nil {
@@ -133,7 +149,7 @@ func (c *cleaner) stop(ctx context.Context) error {
 	if _, err := all.UpdateScale(ctx, c.call.deployment, next, metav1.UpdateOptions{FieldManager: cleanupOwner}); err != nil {
 		return fmt.Errorf("scaling Deployment %s/%s to none: %w", c.call.namespace, c.call.deployment, err)
 	}
-	fmt.Fprintf(c.out, "Deployment %s/%s is scaled to none\n", c.call.namespace, c.call.deployment)
+	fmt.Fprintf(c.notes, "Deployment %s/%s is scaled to none\n", c.call.namespace, c.call.deployment)
 	return nil
 }
 
@@ -142,7 +158,7 @@ func (c *cleaner) undoAlone(ctx context.Context) error {
 	var lease coordinationv1.Lease
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: c.call.namespace, Name: live.LeaseName}, &lease)
 	if apierrors.IsNotFound(err) {
-		fmt.Fprintf(c.out, "there is no lease %s/%s: no controller has led there\n", c.call.namespace, live.LeaseName)
+		fmt.Fprintf(c.notes, "there is no lease %s/%s: no controller has led there\n", c.call.namespace, live.LeaseName)
 		return c.undo(ctx)
 	}
 	if err != nil {

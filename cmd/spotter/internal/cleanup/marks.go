@@ -27,7 +27,7 @@ const cleanupOwner = drain.FieldOwner
 // cannot be done is reported in the end, after the rest.
 func (c *cleaner) undo(ctx context.Context) error {
 	var errs []error
-	marked := 0
+	c.looked = true
 	for _, k := range []struct {
 		kind string
 		list client.ObjectList
@@ -38,34 +38,28 @@ func (c *cleaner) undo(ctx context.Context) error {
 		{"pod", &corev1.PodList{}, takeCost},
 		{"job", &batchv1.JobList{}, takePause},
 	} {
-		n, err := c.undoAll(ctx, k.kind, k.list, k.take)
-		marked += n
-		errs = append(errs, err)
+		errs = append(errs, c.undoAll(ctx, k.kind, k.list, k.take))
 	}
-	errs = append(errs, c.reportNarrowing(ctx))
+	errs = append(errs, c.findNarrowing(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("not all marks could be taken away; run it again: %w", err)
-	}
-	if marked == 0 {
-		fmt.Fprintln(c.out, "no object carries a mark of Spotter")
 	}
 	return nil
 }
 
-// undoAll takes the marks off all objects of a kind, and returns how many had any.
-// A kind that the cluster does not know has no objects.
-func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList, take func(client.Object) []string) (int, error) {
+// undoAll takes the marks off all objects of a kind. A kind that the cluster does not
+// know has no objects.
+func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectList, take func(client.Object) []string) error {
 	if err := c.client.List(ctx, list); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			return 0, nil
+			return nil
 		}
-		return 0, fmt.Errorf("listing each %s: %w", kind, err)
+		return fmt.Errorf("listing each %s: %w", kind, err)
 	}
 	all, err := meta.ExtractList(list)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	n := 0
 	var errs []error
 	for _, o := range all {
 		o := o.(client.Object)
@@ -74,15 +68,10 @@ func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectLi
 			errs = append(errs, fmt.Errorf("%s %s: %w", kind, nameOf(o), err))
 		}
 		if len(what) > 0 {
-			n++
-			verb := "had"
-			if c.call.dryRun {
-				verb = "has"
-			}
-			fmt.Fprintf(c.out, "%s %s %s: %s\n", kind, nameOf(o), verb, strings.Join(what, ", "))
+			c.done.Objects = append(c.done.Objects, unmarked{kind, nameOf(o), what})
 		}
 	}
-	return n, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 func nameOf(o client.Object) string {
@@ -196,9 +185,9 @@ func takeAnnotation(o client.Object, key string) []string {
 	return []string{key}
 }
 
-// reportNarrowing names the NodePools that were left buying nothing while their markets
+// findNarrowing finds the NodePools that were left buying nothing while their markets
 // were being narrowed: what they bought before is not known any more.
-func (c *cleaner) reportNarrowing(ctx context.Context) error {
+func (c *cleaner) findNarrowing(ctx context.Context) error {
 	var pools karpv1.NodePoolList
 	if err := c.client.List(ctx, &pools); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -208,7 +197,7 @@ func (c *cleaner) reportNarrowing(ctx context.Context) error {
 	}
 	for i := range pools.Items {
 		if p := &pools.Items[i]; p.Annotations[karpenter.NarrowingAnnotation] != "" {
-			fmt.Fprintf(c.out, "NodePool %s buys nothing, since it was being changed: set its spec.limits as you want them\n", p.Name)
+			c.done.Stopped = append(c.done.Stopped, p.Name)
 		}
 	}
 	return nil

@@ -2,13 +2,11 @@
 package replay
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +22,7 @@ import (
 type replayFlags struct {
 	policies []string
 	show     int
+	form     cli.Form
 }
 
 // Command returns the command replay.
@@ -47,6 +46,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], given once for each to compare with (default: the recorded one)")
 	flags.IntVar(&f.show, "show", 20, "show at most `N` differences of each policy; 0 shows all")
 	cli.CompleteBy(c, "policy", input.CompletePolicy)
+	f.form.Register(c)
 	return c
 }
 
@@ -68,17 +68,19 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 		}
 	}
 	total := 0
-	for i, spec := range specs {
+	var all []compared
+	for _, spec := range specs {
 		again := newReplay(spec)
 		c, err := again.compare(r, f.show)
 		if err != nil {
 			return err
 		}
 		p.Warn(map[string]bool{}, again.warnings(p.Version))
-		if err := p.Output("", func(w io.Writer) error { return again.report(w, i, r, &c) }); err != nil {
-			return err
-		}
+		all = append(all, again.compared(r, &c))
 		total += c.Total
+	}
+	if err := p.Print(&f.form, all, func(w io.Writer, _ bool) error { return writeAll(w, all) }); err != nil {
+		return err
 	}
 	if len(r.Missing) > 0 {
 		return cli.Invalid(fmt.Errorf("%s is not whole: nothing is known of the decisions that are missing", dir), "copy the recording again, with every segment that the warnings name")
@@ -216,76 +218,4 @@ func (m *policies) of(spec string, s *policy.Snapshot) (policy.Policy, error) {
 		m.made[key] = p
 	}
 	return p, err
-}
-
-// report writes what a comparison found, after an empty line where it is not the first.
-func (a *replay) report(out io.Writer, place int, r *record.Recording, c *record.Comparison) error {
-	w := bufio.NewWriter(out)
-	if place > 0 {
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "%d steps of %s", c.Steps, r.Meta.Scenario)
-	if r.Meta.Seed != 0 {
-		fmt.Fprintf(w, ", seed %d", r.Meta.Seed)
-	}
-	recorded := strings.Join(a.recorded, ", then ")
-	fmt.Fprintf(w, ", recorded under %s, taken again by %s: ", recorded, cmp.Or(a.spec, recorded))
-	switch {
-	case c.Total > 0:
-		fmt.Fprintf(w, "%d differ\n", c.Differing)
-	case len(r.Missing) > 0:
-		fmt.Fprintln(w, "the plans that are there are the same, bit for bit")
-	default:
-		fmt.Fprintln(w, "every plan is the same, bit for bit")
-	}
-	leftOut(w, c.Gaps)
-	if c.Total == 0 {
-		return w.Flush()
-	}
-	if err := tallies(w, &c.Recorded, &c.Again); err != nil {
-		return err
-	}
-	for i := range c.Differences {
-		fmt.Fprint(w, c.Differences[i].String())
-	}
-	if rest := c.Total - len(c.Differences); rest > 0 {
-		fmt.Fprintf(w, "and %d differences more; --show 0 shows all\n", rest)
-	}
-	return w.Flush()
-}
-
-// leftOut writes which steps are not in a recording.
-func leftOut(w io.Writer, gaps []record.Span) {
-	const most = 5
-	for _, g := range gaps[:min(most, len(gaps))] {
-		fmt.Fprintf(w, "%s not in the recording\n", g.Are("step"))
-	}
-	if rest := len(gaps) - most; rest > 0 {
-		fmt.Fprintf(w, "and %d gaps more\n", rest)
-	}
-}
-
-// tallies writes what the plans of both sides ask for, side by side.
-func tallies(out io.Writer, recorded, again *record.Tally) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "\trecorded\tagain\t")
-	for _, row := range []struct {
-		name string
-		a, b int
-	}{
-		{"steers", recorded.Steers, again.Steers}, {"launches", recorded.Launches, again.Launches},
-		{"drains", recorded.Drains, again.Drains}, {"deletion costs", recorded.DeletionCosts, again.DeletionCosts},
-		{"gates", recorded.Gates, again.Gates}, {"pauses", recorded.Pauses, again.Pauses},
-		{"evictions", recorded.Evicts, again.Evicts}, {"holds", recorded.Holds, again.Holds},
-		{"entries with dollars", recorded.Priced, again.Priced},
-	} {
-		if row.a != 0 || row.b != 0 {
-			fmt.Fprintf(w, "%s\t%d\t%d\t\n", row.name, row.a, row.b)
-		}
-	}
-	if recorded.Priced+again.Priced > 0 {
-		fmt.Fprintf(w, "$/h without them\t%s\t%s\t\n", recorded.Before.Short(), again.Before.Short())
-		fmt.Fprintf(w, "$/h with them\t%s\t%s\t\n", recorded.After.Short(), again.After.Short())
-	}
-	return w.Flush()
 }

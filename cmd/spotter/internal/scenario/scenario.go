@@ -2,6 +2,7 @@
 package scenario
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -46,22 +47,40 @@ func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
 
 func validateCommand(p *cli.Program) *cobra.Command {
 	var m input.MarketFlags
+	var form cli.Form
 	c := &cobra.Command{
 		Use:   "validate SCENARIO…",
 		Short: "Check scenarios, and with --trace that they can run on its prices",
 		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
 
 		ValidArgsFunction: input.CompleteScenarios,
-		RunE:              func(c *cobra.Command, args []string) error { return validateScenarios(c.Context(), p, &m, args) },
+		RunE:              func(c *cobra.Command, args []string) error { return validateScenarios(c.Context(), p, &m, &form, args) },
 	}
 	m.Register(c.Flags())
+	form.Register(c)
 	return c
+}
+
+// A validated is a scenario in which nothing is wrong.
+type validated struct {
+	Scenario    string  `json:"scenario"`
+	Hours       float64 `json:"hours"`
+	WarmUpHours float64 `json:"warm_up_hours"`
+
+	Commitments []covered `json:"commitments"`
+}
+
+// A covered is what a commitment is for.
+type covered struct {
+	Name  string `json:"name"`
+	Scope string `json:"scope"`
 }
 
 // validateScenarios checks all of them before it reports, so that one look
 // shows everything that is wrong.
-func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, names []string) error {
+func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags, form *cli.Form, names []string) error {
 	var errs []error
+	good := []validated{}
 	opened := input.Traces{}
 	warned := map[string]bool{}
 	for _, name := range names {
@@ -71,7 +90,6 @@ func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags
 			continue
 		}
 		p.Warn(warned, sc.Warnings)
-		owned := sc.Commitments()
 		if err := manifestPolicies(name, sc); err != nil {
 			errs = append(errs, err)
 			continue
@@ -84,21 +102,27 @@ func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags
 			}
 			p.Warn(warned, w.Warnings)
 		}
-		if err := p.Output("", func(w io.Writer) error {
-			if _, err := fmt.Fprintf(w, "%s: good, runs %s after %s of warm-up\n", name, cli.Hours(sc.Duration), cli.Hours(sc.WarmUp)); err != nil {
-				return err
-			}
-			for i := range owned {
-				if _, err := fmt.Fprintf(w, "  commitment %s covers %s\n", owned[i].Name, owned[i].Scope()); err != nil {
-					return err
-				}
-			}
-			return nil
-		}); err != nil {
-			return err
+		v := validated{name, sc.Duration.Hours(), sc.WarmUp.Hours(), []covered{}}
+		owned := sc.Commitments()
+		for i := range owned {
+			v.Commitments = append(v.Commitments, covered{owned[i].Name, owned[i].Scope()})
+		}
+		good = append(good, v)
+	}
+	err := p.Print(form, good, func(w io.Writer, _ bool) error { return writeValidated(w, good) })
+	return errors.Join(append(errs, err)...)
+}
+
+func writeValidated(w io.Writer, good []validated) error {
+	b := bufio.NewWriter(w)
+	for i := range good {
+		v := &good[i]
+		fmt.Fprintf(b, "%s: good, runs %.4g h after %.4g h of warm-up\n", v.Scenario, v.Hours, v.WarmUpHours)
+		for _, c := range v.Commitments {
+			fmt.Fprintf(b, "  commitment %s covers %s\n", c.Name, c.Scope)
 		}
 	}
-	return errors.Join(errs...)
+	return b.Flush()
 }
 
 // manifestPolicies checks that the policies which the pools of sc name can be

@@ -1,0 +1,43 @@
+package cleanup
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A cleaned is what a controller had left.
+type cleaned struct {
+	// DryRun says that it is still there.
+	DryRun  bool       `json:"dry_run"`
+	Objects []unmarked `json:"objects"`
+
+	// Stopped are NodePools that buy nothing until somebody sets their limits.
+	Stopped []string `json:"node_pools_that_buy_nothing"`
+}
+
+// An unmarked is an object that carried marks.
+type unmarked struct {
+	Kind  string   `json:"kind"`
+	Name  string   `json:"name"` // namespace/name where it has a namespace
+	Marks []string `json:"marks"`
+}
+
+func (c *cleaned) write(out io.Writer) error {
+	w := bufio.NewWriter(out)
+	verb := "had"
+	if c.DryRun {
+		verb = "has"
+	}
+	for _, o := range c.Objects {
+		fmt.Fprintf(w, "%s %s %s: %s\n", o.Kind, o.Name, verb, strings.Join(o.Marks, ", "))
+	}
+	for _, name := range c.Stopped {
+		fmt.Fprintf(w, "NodePool %s buys nothing, since it was being changed: set its spec.limits as you want them\n", name)
+	}
+	if len(c.Objects) == 0 {
+		fmt.Fprintln(w, "no object carries a mark of Spotter")
+	}
+	return w.Flush()
+}
