@@ -56,21 +56,17 @@ type Model struct {
 	prompt    prompt
 	help      helpPage
 	list      listPage
+	jumps     jumps
 
 	// failed is why there is nothing to show.
 	failed error
-
-	// prefix is the key that the next one completes, 0 without.
-	prefix rune
-
-	// last is the jump that was last asked for.
-	last tea.KeyMsg
 }
 
 // New returns the screen of what is called title while it is being opened.
 func New(title string, theme *draw.Theme) *Model {
-	m := &Model{title: title, theme: theme, prompt: newPrompt(), last: tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'o'}}}
+	m := &Model{title: title, theme: theme, prompt: newPrompt()}
 	m.play = playback{clock: clock{playing: true, speed: usualSpeed}, port: &m.port}
+	m.jumps = jumps{play: &m.play, selection: &m.selection, last: tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'o'}}}
 	return m
 }
 
@@ -177,8 +173,8 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 		return nil
 	}
 	m.prompt.note = ""
-	if m.prefix != 0 {
-		m.jump(k)
+	if m.jumps.prefix != 0 {
+		m.prompt.note = m.jumps.complete(k)
 		return nil
 	}
 	switch {

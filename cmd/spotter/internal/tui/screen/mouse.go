@@ -11,7 +11,7 @@ import (
 // the wheel moves what is under it.
 func (m *Model) point(e tea.MouseMsg) {
 	if m.list.open && !m.help.open && !m.port.small() {
-		m.pointList(e)
+		m.prompt.note = m.list.point(e, m.port.page())
 		return
 	}
 	if e.Action == tea.MouseActionRelease || m.play.shown() == nil || m.help.open || m.port.small() {
@@ -28,7 +28,7 @@ func (m *Model) point(e tea.MouseMsg) {
 		m.play.seek(m.play.scrubBar().TimeAt(l.scrub.w, e.X-l.scrub.x))
 	case e.Action != tea.MouseActionPress:
 	case l.story.holds(e.X, e.Y):
-		m.toStory()
+		m.prompt.note = m.jumps.toStory()
 	case l.tabs.holds(e.X, e.Y):
 		if p, ok := tabAt(e.X); ok {
 			m.port.pane = p
@@ -38,16 +38,18 @@ func (m *Model) point(e tea.MouseMsg) {
 	}
 }
 
-// pointList does what the mouse says while runs are listed.
-func (m *Model) pointList(e tea.MouseMsg) {
+// point does what the mouse says while runs are listed on page. It returns what there is
+// to say.
+func (l *listPage) point(e tea.MouseMsg, page rect) string {
 	switch {
 	case e.Button == tea.MouseButtonWheelUp:
-		m.list.move(-1)
+		l.move(-1)
 	case e.Button == tea.MouseButtonWheelDown:
-		m.list.move(1)
+		l.move(1)
 	case e.Button == tea.MouseButtonLeft && e.Action == tea.MouseActionPress:
-		m.prompt.note = m.list.pick(m.port.page(), e.X, e.Y)
+		return l.pick(page, e.X, e.Y)
 	}
+	return ""
 }
 
 func (m *Model) wheel(l *layout, x, y, by int) {
@@ -72,7 +74,7 @@ func (m *Model) click(l *layout, x, y int) {
 	decisions := &m.play.shown().decisionPane
 	before, entry := m.selection.chosen[a.pane], decisions.entry
 	in := inside(a.rect)
-	h := m.pane(a.pane, a.run).pick(rect{0, 0, in.w, in.h}, x-in.x, y-in.y, &m.selection)
+	h := m.play.pane(a.pane, a.run).pick(rect{0, 0, in.w, in.h}, x-in.x, y-in.y, &m.selection)
 	switch {
 	case h.timed:
 		m.play.seek(h.at)

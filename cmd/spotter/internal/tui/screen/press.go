@@ -23,9 +23,9 @@ func (m *Model) pressTime(k tea.KeyMsg) bool {
 	case key.Matches(k, keys.slower):
 		p.clock.faster(-1)
 	case key.Matches(k, keys.nextEvent):
-		m.stepEvent(1, "event")
+		m.prompt.note = m.jumps.step(1, "event")
 	case key.Matches(k, keys.lastEvent):
-		m.stepEvent(-1, "event")
+		m.prompt.note = m.jumps.step(-1, "event")
 	case key.Matches(k, keys.nextDecision):
 		m.prompt.note = p.stepDecision(1, "decision", m.selection.stepped()...)
 	case key.Matches(k, keys.lastDecide):
@@ -45,69 +45,13 @@ func (m *Model) pressTime(k tea.KeyMsg) bool {
 	case key.Matches(k, keys.goTo):
 		m.prompt.ask(forMoment, "")
 	case key.Matches(k, keys.jump), key.Matches(k, keys.jumpBack):
-		m.prefix = k.Runes[0]
-		m.prompt.note = "o outage · r reclaim · n notice · d decision that moves something · s the story"
+		m.prompt.note = m.jumps.begin(k)
 	case key.Matches(k, keys.again), key.Matches(k, keys.againBack):
-		m.prefix = 'g'
-		if key.Matches(k, keys.againBack) {
-			m.prefix = 'G'
-		}
-		m.jump(m.last)
+		m.prompt.note = m.jumps.again(key.Matches(k, keys.againBack))
 	default:
 		return false
 	}
 	return true
-}
-
-// jump completes g or G.
-func (m *Model) jump(k tea.KeyMsg) {
-	by := 1
-	if m.prefix == 'G' {
-		by = -1
-	}
-	m.prefix = 0
-	if key.Matches(k, keys.outage, keys.reclaim, keys.notice, keys.decision) {
-		m.last = k
-	}
-	switch {
-	case key.Matches(k, keys.outage):
-		m.stepEvent(by, "outage", timeline.OutageBegan)
-	case key.Matches(k, keys.notice):
-		m.stepEvent(by, "notice", timeline.Noticed)
-	case key.Matches(k, keys.story):
-		m.toStory()
-	case key.Matches(k, keys.reclaim):
-		m.stepEvent(by, "reclaim", timeline.Reclaimed)
-	case key.Matches(k, keys.decision):
-		m.prompt.note = m.play.stepDecision(by, "decision that moves something", moving...)
-	case key.Matches(k, keys.jump):
-		m.play.seek(m.play.shown().from)
-	case key.Matches(k, keys.jumpBack):
-		m.play.seek(m.play.shown().to)
-	case key.Matches(k, keys.back):
-	default:
-		m.prompt.note = "after g or G comes o, r, n, d or s"
-	}
-}
-
-// toStory goes to the story and selects what it is about.
-func (m *Model) toStory() {
-	if m.prompt.note = m.play.toStory(); m.prompt.note != "" {
-		return
-	}
-	line := m.play.shown().Timeline
-	if i, ok := line.NextEvent(m.play.story.at-1, timeline.OutageBegan, timeline.Reclaimed); ok {
-		e := line.Event(i)
-		m.selection.follow(&m.play.shown().inventory, &e)
-	}
-}
-
-// stepEvent goes to an event and selects what it is about.
-func (m *Model) stepEvent(by int, what string, kinds ...timeline.Kind) {
-	var e *timeline.Event
-	if e, m.prompt.note = m.play.stepEvent(by, what, kinds...); e != nil {
-		m.selection.follow(&m.play.shown().inventory, e)
-	}
 }
 
 // tally says what a decision does, as "2 drains, 3 holds".
@@ -171,7 +115,7 @@ func (m *Model) scrollOrMove(lines int) {
 // choose moves the selection of the focused pane and has an open inspector follow.
 func (m *Model) choose(dx, dy int) {
 	l := m.layout()
-	m.pane(m.port.pane, m.port.focus).move(l.size(m.port.pane, m.port.focus), dx, dy, &m.selection)
+	m.play.pane(m.port.pane, m.port.focus).move(l.size(m.port.pane, m.port.focus), dx, dy, &m.selection)
 	if x := m.port.subject(); x != nil && x.pane == m.port.pane {
 		m.port.back()
 		m.inspect()

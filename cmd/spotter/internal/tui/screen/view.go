@@ -100,10 +100,10 @@ func tabAt(x int) (Pane, bool) {
 }
 
 // pane is a pane of one of the runs.
-func (m *Model) pane(p Pane, run int) pane {
-	s := m.play.shows[run]
-	return [...]pane{&s.nodePane, &s.marketPane, &savingsPane{&m.play.comparison, m.play.shown()},
-		&s.workloadPane, &s.decisionPane, &s.budgetPane}[p]
+func (p *playback) pane(of Pane, run int) pane {
+	s := p.shows[run]
+	return [...]pane{&s.nodePane, &s.marketPane, &savingsPane{&p.comparison, p.shown()},
+		&s.workloadPane, &s.decisionPane, &s.budgetPane}[of]
 }
 
 // drawPane draws a pane in its box: with the policy where two stand side by side.
@@ -115,5 +115,5 @@ func (m *Model) drawPane(c draw.Canvas, a *area) {
 	case a.pane == Savings && m.play.baseline == nil:
 		b.Title = "Costs"
 	}
-	m.pane(a.pane, a.run).draw(on(c, a.rect), b, &m.selection)
+	m.play.pane(a.pane, a.run).draw(on(c, a.rect), b, &m.selection)
 }

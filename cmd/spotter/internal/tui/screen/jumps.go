@@ -1,0 +1,90 @@
+package screen
+
+import (
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+)
+
+// Jumps are the keys by which the viewer goes to what happens: g or G and a letter.
+// Every method returns what there is to say, empty for nothing.
+type jumps struct {
+	play      *playback
+	selection *selection
+
+	// prefix is the key that the next one completes, 0 without.
+	prefix rune
+
+	// last is the jump that was last asked for.
+	last tea.KeyMsg
+}
+
+// begin takes g or G.
+func (j *jumps) begin(k tea.KeyMsg) string {
+	j.prefix = k.Runes[0]
+	return "o outage · r reclaim · n notice · d decision that moves something · s the story"
+}
+
+// again jumps as before, forward or back.
+func (j *jumps) again(back bool) string {
+	j.prefix = 'g'
+	if back {
+		j.prefix = 'G'
+	}
+	return j.complete(j.last)
+}
+
+// complete takes the key after g or G.
+func (j *jumps) complete(k tea.KeyMsg) string {
+	by := 1
+	if j.prefix == 'G' {
+		by = -1
+	}
+	j.prefix = 0
+	if key.Matches(k, keys.outage, keys.reclaim, keys.notice, keys.decision) {
+		j.last = k
+	}
+	switch {
+	case key.Matches(k, keys.outage):
+		return j.step(by, "outage", timeline.OutageBegan)
+	case key.Matches(k, keys.notice):
+		return j.step(by, "notice", timeline.Noticed)
+	case key.Matches(k, keys.story):
+		return j.toStory()
+	case key.Matches(k, keys.reclaim):
+		return j.step(by, "reclaim", timeline.Reclaimed)
+	case key.Matches(k, keys.decision):
+		return j.play.stepDecision(by, "decision that moves something", moving...)
+	case key.Matches(k, keys.jump):
+		j.play.seek(j.play.shown().from)
+	case key.Matches(k, keys.jumpBack):
+		j.play.seek(j.play.shown().to)
+	case key.Matches(k, keys.back):
+	default:
+		return "after g or G comes o, r, n, d or s"
+	}
+	return ""
+}
+
+// toStory goes to the story and selects what it is about.
+func (j *jumps) toStory() string {
+	if note := j.play.toStory(); note != "" {
+		return note
+	}
+	line := j.play.shown().Timeline
+	if i, ok := line.NextEvent(j.play.story.at-1, timeline.OutageBegan, timeline.Reclaimed); ok {
+		e := line.Event(i)
+		j.selection.follow(&j.play.shown().inventory, &e)
+	}
+	return ""
+}
+
+// step goes to an event and selects what it is about.
+func (j *jumps) step(by int, what string, kinds ...timeline.Kind) string {
+	e, note := j.play.stepEvent(by, what, kinds...)
+	if e != nil {
+		j.selection.follow(&j.play.shown().inventory, e)
+	}
+	return note
+}
