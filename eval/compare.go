@@ -264,8 +264,16 @@ func (c *Comparison) BeyondNoise() bool {
 	return c.Outcome == Worse || slices.ContainsFunc(c.Changes, func(x Change) bool { return apart(x.Savings) || apart(x.Outage) })
 }
 
+// Month returns what x is in a month: the change of net savings in dollars, of outage
+// minutes, and of the on-demand bill in dollars.
+func (x *Change) Month() (savings, outage, onDemand float64) {
+	const weeks = float64(month) / float64(week)
+	return x.SavingsWeek * weeks, x.OutageWeek * weeks, x.OnDemandWeek * weeks
+}
+
+const week = 7 * 24 * time.Hour
+
 // weekly scales what happens in a window to a week.
 func weekly(x float64, window time.Duration) float64 {
-	const week = 7 * 24 * time.Hour
 	return x * (float64(week) / float64(window))
 }

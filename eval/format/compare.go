@@ -89,7 +89,7 @@ func (c comparison) unchanged() int {
 // table returns heading and rows of the changes, of several scenarios those that
 // are any.
 func (c comparison) table() (heading []string, rows [][]string) {
-	heading = []string{"CHANGE", "NET SAVINGS, POINTS", "A WEEK", "OUTAGE COST, POINTS", "MIN/WEEK", "RUNS CHANGED", "VERDICT"}
+	heading = []string{"CHANGE", "NET SAVINGS, POINTS", "A MONTH", "OUTAGE COST, POINTS", "MIN/MONTH", "RUNS CHANGED", "VERDICT"}
 	for i := range c.Changes {
 		x := &c.Changes[i]
 		if x.Outcome == eval.Equal && c.several() {
@@ -99,7 +99,8 @@ func (c comparison) table() (heading []string, rows [][]string) {
 		if x.Pairs == 0 {
 			row = append(row, unknown, unknown, unknown, unknown)
 		} else {
-			row = append(row, differenceWords(x, x.Savings), dollars(x.SavingsWeek), differenceWords(x, x.Outage), signed(x.OutageWeek, 1))
+			savings, outage, _ := x.Month()
+			row = append(row, differenceWords(x, x.Savings), dollars(savings), differenceWords(x, x.Outage), signed(outage, 1))
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Outcome)))
 	}
@@ -130,8 +131,9 @@ func (c comparison) sentence(x *eval.Change) string {
 	if x.Pairs == 0 {
 		return c.name(x) + ": nothing to compare with"
 	}
-	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/week), outage cost %s points (%s), in %s of which %d changed: %s; %s",
-		c.name(x), differenceWords(x, x.Savings), dollars(x.SavingsWeek), differenceWords(x, x.Outage), minutes(x.OutageWeek), plural(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
+	savings, outage, _ := x.Month()
+	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/month), outage cost %s points (%s), in %s of which %d changed: %s; %s",
+		c.name(x), differenceWords(x, x.Savings), dollars(savings), differenceWords(x, x.Outage), minutes(outage), plural(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
 }
 
 // unknowns name the undecided policies.
@@ -159,7 +161,8 @@ func (c comparison) headline() string {
 	case c.Outcome == eval.Equal:
 		return "this change: none, every run is equal"
 	}
-	line := "this change: net savings " + dollars(x.SavingsWeek) + "/week, outages " + minutes(x.OutageWeek)
+	savings, outage, onDemand := x.Month()
+	line := "this change: net savings " + dollars(savings) + "/month, outages " + minutes(outage)
 	changed := 0
 	for i := range c.Changes {
 		if c.Changes[i].Changed > 0 {
@@ -175,7 +178,7 @@ func (c comparison) headline() string {
 	}
 	line += ")"
 	if x.Demand > 0 {
-		line += ", at another demand: on-demand bill " + dollars(x.OnDemandWeek) + "/week"
+		line += ", at another demand: on-demand bill " + dollars(onDemand) + "/month"
 	}
 	return line
 }

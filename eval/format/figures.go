@@ -75,7 +75,7 @@ func dollars(x float64) string {
 	return "+$" + text
 }
 
-// minutes formats outage minutes of a week with their sign, as +0.
+// minutes formats outage minutes of a month with their sign, as +0.
 func minutes(x float64) string {
 	text := plain(math.Abs(x), 1)
 	text = strings.TrimSuffix(text, ".0")
@@ -83,9 +83,9 @@ func minutes(x float64) string {
 	case text == "0":
 		return "+0"
 	case x < 0:
-		return "−" + text + " min/week"
+		return "−" + text + " min/month"
 	}
-	return "+" + text + " min/week"
+	return "+" + text + " min/month"
 }
 
 // duration formats seconds as 1h2m3s.

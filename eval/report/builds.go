@@ -23,7 +23,7 @@ func changes(c *eval.Comparison) *table {
 		Caption:  "Compared with " + c.Other,
 		Note:     "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
 		Head: []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
-			{Text: "Net savings", Unit: "$ a week"}, {Text: "Outage minutes", Unit: "a week"}, {Text: "Cells", Unit: "that differ"}},
+			{Text: "Net savings", Unit: "$ a month"}, {Text: "Outage minutes", Unit: "a month"}, {Text: "Cells", Unit: "that differ"}},
 	}
 	for i := range c.Changes {
 		t.Rows = append(t.Rows, buildRow(&c.Changes[i]))
@@ -46,8 +46,9 @@ func buildRow(c *eval.Change) []cell {
 	if c.Pairs == 0 {
 		return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, unknown(), unknown(), unknown(), unknown(), differ}
 	}
+	savings, outage, _ := c.Month()
 	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
-		number(c.SavingsWeek, dollars(c.SavingsWeek)), number(c.OutageWeek, signed(c.OutageWeek, 1)), differ}
+		number(savings, dollars(savings)), number(outage, signed(outage, 1)), differ}
 }
 
 func difference(c *eval.Change, d eval.Difference) cell {

@@ -54,6 +54,9 @@ func TestComparisonPage(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	if strings.Contains(b.String(), "/week") || strings.Contains(b.String(), "a week<") || !strings.Contains(b.String(), "/month, outages") {
+		t.Error("the page has another unit than a month")
+	}
 	old, now := tallyOf(older, "web-week", "portfolio"), tallyOf(newer, "web-week", "portfolio")
 	other, same := tallyOf(older, "batch-night", "portfolio"), tallyOf(newer, "batch-night", "portfolio")
 	if old.runs != 10 || now.month[0] >= old.month[0] || same.month[0] != other.month[0] {
