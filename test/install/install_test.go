@@ -343,7 +343,10 @@ func TestPackages(t *testing.T) {
 	if out, code := call(t, "dpkg-deb", "-x", deb[0], into); code != 0 {
 		t.Fatal(out)
 	}
-	for _, name := range []string{"usr/bin/spotter", "usr/share/doc/spotter/copyright", "usr/share/doc/spotter/THIRD_PARTY_LICENSES"} {
+	for _, name := range []string{
+		"usr/bin/spotter", "usr/share/doc/spotter/copyright", "usr/share/doc/spotter/THIRD_PARTY_LICENSES", "usr/share/man/man1/spotter-eval.1.gz",
+		"usr/share/bash-completion/completions/spotter", "usr/share/zsh/vendor-completions/_spotter", "usr/share/fish/vendor_completions.d/spotter.fish",
+	} {
 		if _, err := os.Stat(filepath.Join(into, name)); err != nil {
 			t.Error(err)
 		}
