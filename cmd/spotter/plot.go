@@ -152,6 +152,8 @@ func parseWhat(list string) ([]string, error) {
 	return what, nil
 }
 
+const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 // target returns the format, and whether --out names a file and not a folder.
 func (f *plotFlags) target(what []string) (format chart.Format, single bool, err error) {
 	name := f.format
@@ -175,7 +177,11 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 	if format, err = chart.ParseFormat(name); err != nil {
 		return 0, false, cli.Invalid(fmt.Errorf("--format: %w", err), "choose svg or png")
 	}
-	if info, statErr := os.Stat(f.out); statErr == nil && !single && !info.IsDir() {
+	info, statErr := os.Stat(f.out)
+	if ext := filepath.Ext(f.out); statErr != nil && !single && len(ext) > 1 && strings.Trim(ext[1:], letters) == "" {
+		return 0, false, cli.Invalid(fmt.Errorf("--out: %s: %s is the ending of no picture", f.out, ext), "give --out a file that ends in .png or .svg, or a folder, which may be written "+f.out+"/")
+	}
+	if statErr == nil && !single && !info.IsDir() {
 		return 0, false, cli.Invalid(fmt.Errorf("--out: %s is a file", f.out), "give --out a folder, or a file that ends in .png or .svg")
 	}
 	return format, single, nil

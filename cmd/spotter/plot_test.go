@@ -149,6 +149,7 @@ func TestPlotRefuses(t *testing.T) {
 		{"--out", []string{scenario, "-o", filepath.Join(out, "x.png")}},
 		{"--out", []string{scenario, "--what", "fleet", "-o", filepath.Join(out, "none", "x.png")}},
 		{"--out", []string{scenario, "-o", plain}},
+		{"x.xyz: .xyz is the ending of no picture", []string{scenario, "-o", filepath.Join(out, "x.xyz")}},
 		{"pixels", []string{scenario, "--width", "3", "-o", out}},
 		{"--seed", []string{dir, "--seed", "2"}},
 		{"--policies", []string{dir, "--policies", "spot"}},
