@@ -96,7 +96,7 @@ func (f *Frame) svg(w io.Writer, drawing []byte, scale string, width, height vg.
 		detail = f.Title + ". " + f.Note
 	}
 	if f.Theme == Page {
-		body = restyle(body)
+		body = compact(restyle(body), float64(height))
 	} else {
 		body = bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
 	}
@@ -106,9 +106,13 @@ func (f *Frame) svg(w io.Writer, drawing []byte, scale string, width, height vg.
 		title, desc = `<title id="`+id+`-t">`, `<desc id="`+id+`-d">`
 		labels = scale + ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
 	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
+	namespace := ` xmlns="http://www.w3.org/2000/svg"`
+	if f.Theme == Page { // a page knows it
+		namespace = ""
+	}
+	_, err := fmt.Fprintf(w, `<svg%s width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
 %s%s</title>
 %s%s</desc>
-%s`, float64(width), float64(height), float64(width), float64(height), labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
+%s`, namespace, float64(width), float64(height), float64(width), float64(height), labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
 	return err
 }

@@ -33,14 +33,13 @@ func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorde
 		}
 		p.Scenarios = append(p.Scenarios, x)
 	}
-	m := &markup{}
-	p.head(m)
-	m.addf("<main>\n")
-	p.outcome(m)
-	section(m, "builds", "What changed", p.Builds)
-	p.scenarios(m)
-	p.warnings(m)
-	p.foot(m)
+	m := p.whole(func(m *markup) {
+		m.addf("<main>\n")
+		p.outcome(m)
+		section(m, "builds", "What changed", p.Builds)
+		p.scenarios(m)
+		p.warnings(m)
+	})
 	_, err := m.WriteTo(w)
 	return err
 }

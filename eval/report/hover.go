@@ -2,7 +2,10 @@ package report
 
 import (
 	"bytes"
+	"compress/flate"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"math"
 )
 
@@ -54,8 +57,8 @@ func (h *hover) rows(texts []string) {
 	}
 }
 
-// data adds what only the script of the page reads. It is no script itself, and holds no
-// character that could end it.
+// data adds what only the script of the page reads: JSON, compressed, since it is as large
+// as the rest. It holds no character that could end it.
 func (p *page) data(m *markup) {
 	pictures := map[string]*hover{}
 	for i := range p.Scenarios {
@@ -71,5 +74,13 @@ func (p *page) data(m *markup) {
 	if err != nil {
 		panic("report: " + err.Error()) // numbers are finite: charts refuse others
 	}
-	m.addf("<script type=\"application/json\" id=\"data\">%s</script>\n", trusted(bytes.TrimSpace(b.Bytes())))
+	var packed bytes.Buffer
+	w, err := flate.NewWriter(&packed, flate.BestCompression)
+	if err == nil {
+		_, err = w.Write(b.Bytes())
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		panic("report: " + err.Error()) // a buffer takes all
+	}
+	m.addf("<script type=\"text/plain\" id=\"data\">%s</script>\n", trusted(base64.StdEncoding.EncodeToString(packed.Bytes())))
 }

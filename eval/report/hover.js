@@ -1,7 +1,8 @@
 // What stands under the pointer in a picture. window.report is for week.js.
-(() => {
+window.report.loaded = (async () => {
+  const unpack = text => new Response(new Blob([Uint8Array.from(atob(text), c => c.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream('deflate-raw'))).json();
   const source = document.getElementById('data');
-  const data = source ? JSON.parse(source.textContent) : {};
+  const data = source ? await unpack(source.textContent) : {};
   const tip = document.createElement('div');
   tip.className = 'tip';
   tip.setAttribute('aria-hidden', 'true'); // the tables and the description of the picture have it too
@@ -85,21 +86,41 @@
     return !best || d < best[1] ? [item, d] : best;
   }, null);
 
+  // pointsOf returns the points of a line, of which each but the first is relative to the one before.
+  const pointsOf = d => {
+    const points = [];
+    let x = 0, y = 0;
+    for (const [, command, text] of d.matchAll(/([Mlhv])([^Mlhv]*)/g)) {
+      const numbers = text.match(/-?\d*\.?\d+/g).map(Number);
+      while (numbers.length > 0) {
+        if (command === 'M') x = y = 0;
+        if (command !== 'v') x += numbers.shift();
+        if (command !== 'h') y += numbers.shift();
+        points.push([x, y]);
+      }
+    }
+    return points;
+  };
+  // heightAt returns where a line is at x.
+  const heightAt = (points, x) => {
+    const i = points.findIndex(p => p[0] >= x);
+    if (i <= 0) return points.at(i)[1]; // before the first point, or behind the last
+    const [x0, y0] = points[i - 1], [x1, y1] = points[i];
+    return y0 + (x - x0) / (x1 - x0) * (y1 - y0);
+  };
+
   const finders = {
-    // Curves are the only paths in colours of series that have many points. Their y points up.
+    // Curves are the only paths of their width.
     lines(svg, scale, hover) {
-      const height = svg.viewBox.baseVal.height;
-      const curves = [...svg.querySelectorAll('path[style*="stroke:var(--chart-series-"]')].map(path => ({
-        colour: path.style.stroke,
-        points: path.getAttribute('d').slice(1).split('L').map(p => p.split(',').map(Number)),
-      })).filter(c => c.points.length > 2);
+      const curves = [...svg.querySelectorAll('path')].filter(path => getComputedStyle(path).strokeWidth === '1.8px')
+        .map(path => ({ path, points: pointsOf(path.getAttribute('d')) }));
       return (px, py) => {
         if (!scale.inside(px, py) || curves.length !== hover.series.length) return null;
-        const near = curves.map(c => nearest(c.points, p => Math.abs(p[0] - px))[0]);
-        const rows = curves.map((c, i) => [c.colour, hover.series[i], scale.y(height - near[i][1])]);
+        const first = curves[0].points, x = Math.max(first[0][0], Math.min(px, first.at(-1)[0]));
+        const rows = curves.map((c, i) => [getComputedStyle(c.path).stroke, hover.series[i], scale.y(heightAt(c.points, x))]);
         rows.sort((a, b) => b[2] - a[2]);
         return {
-          title: `${hover.time} ${scale.x(near[0][0]).toFixed(1)}`, rule: [near[0][0], scale.low, scale.high],
+          title: `${hover.time} ${scale.x(x).toFixed(1)}`, rule: [x, scale.low, scale.high],
           rows: rows.map(([colour, name, value]) => [colour, name, amount(value, hover.unit)]),
         };
       };

@@ -46,9 +46,7 @@ func (m *markup) table(t *table) {
 		return
 	}
 	m.addf("<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">\n<table", t.Caption)
-	if t.Sortable {
-		m.addf(` class="sortable"`)
-	}
+	m.some(` class="%s"`, t.classes())
 	m.addf(">\n<caption>%s", t.Caption)
 	m.some(` <span class="note">%s</span>`, t.Note)
 	m.addf("</caption>\n<thead><tr>")
@@ -58,17 +56,34 @@ func (m *markup) table(t *table) {
 			m.addf(` class="words"`)
 		}
 		m.addf(">%s", h.Text)
-		m.some(` <span class="sub">%s</span>`, h.Unit)
-		m.addf("</th>")
+		m.some(` <small>%s</small>`, h.Unit)
 	}
-	m.addf("</tr></thead>\n<tbody>\n")
+	m.addf("</thead>\n<tbody>\n")
 	for _, row := range t.Rows {
-		m.row(row)
+		m.row(t.Head, row)
 	}
 	m.addf("</tbody>\n</table>\n</div>")
 }
 
-func (m *markup) row(cells []cell) {
+// wordColumns is up to which column a table says by itself that a column has words.
+const wordColumns = 12
+
+// classes returns those of t: whether it can be sorted, and which columns are words.
+func (t *table) classes() string {
+	var all []string
+	if t.Sortable {
+		all = append(all, "sortable")
+	}
+	for i, h := range t.Head[:min(len(t.Head), wordColumns)] {
+		if h.Words && i > 0 {
+			all = append(all, fmt.Sprintf("w%d", i+1))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// row adds a row, without the ends of cells and rows, which HTML does not need.
+func (m *markup) row(head []heading, cells []cell) {
 	if w := cells[0].Week; w > 0 {
 		m.addf(`<tr data-week="%d">`, w)
 	} else {
@@ -77,19 +92,21 @@ func (m *markup) row(cells []cell) {
 	for i, c := range cells {
 		if i == 0 {
 			m.addf(`<th scope="row">%s`, c.Text)
-			m.some(` <span class="sub">%s</span>`, c.Sub)
-			m.addf("</th>")
+			m.some(` <small>%s</small>`, c.Sub)
 			continue
 		}
+		class := c.Class
+		if i < wordColumns && head[i].Words {
+			class = strings.TrimSpace(strings.ReplaceAll(class, "words", ""))
+		}
 		m.addf("<td")
-		m.some(` class="%s"`, c.Class)
+		m.some(` class="%s"`, class)
 		m.some(` data-sort="%s"`, c.Sort)
 		m.addf(">%s", c.Text)
-		m.some(` <span class="sub">%s</span>`, c.Sub)
+		m.some(` <small>%s</small>`, c.Sub)
 		m.command(c.Command)
-		m.addf("</td>")
 	}
-	m.addf("</tr>\n")
+	m.addf("\n")
 }
 
 func (m *markup) figures(all []figure) {

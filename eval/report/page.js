@@ -68,10 +68,13 @@
     });
   }
 
+  // What a cell is sorted by: what it says of that, else the number in its text, as $1,234 or 99.2 %.
   const key = cell => {
-    const text = cell.dataset.sort ?? cell.textContent;
-    const number = Number(text);
-    return text !== '' && !Number.isNaN(number) ? number : text;
+    const text = cell.dataset.sort ?? (cell.firstChild ? cell.firstChild.textContent : '');
+    const plain = text.replace(/^−/, '-').replace(/^\+/, '').replace(/^(-?)\$/, '$1').replace(/,/g, '').replace(/ %$/, '');
+    const number = Number(plain);
+    if (plain === '' || Number.isNaN(number)) return text;
+    return text.endsWith(' %') ? number / 100 : number;
   };
   for (const table of document.querySelectorAll('table.sortable')) {
     const body = table.tBodies[0];

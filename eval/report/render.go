@@ -2,9 +2,25 @@ package report
 
 // render writes p as HTML. Its parts stand in the order of the page.
 func (p *page) render() *markup {
-	m := &markup{}
-	p.head(m)
-	p.contents(m)
+	return p.whole(func(m *markup) {
+		p.contents(m)
+		p.parts(m)
+	})
+}
+
+// whole writes p with what body adds between its head and its foot.
+func (p *page) whole(body func(*markup)) *markup {
+	var inside, m markup
+	body(&inside)
+	p.foot(&inside)
+	shared, rules := shareStyles(inside.Bytes())
+	p.Style += rules
+	p.head(&m)
+	m.Write(shared)
+	return &m
+}
+
+func (p *page) parts(m *markup) {
 	m.addf("<main>\n")
 	p.outcome(m)
 	p.policies(m)
@@ -16,8 +32,6 @@ func (p *page) render() *markup {
 	p.worst(m)
 	p.assumptions(m)
 	p.definitions(m)
-	p.foot(m)
-	return m
 }
 
 // foot ends the page.
@@ -111,7 +125,7 @@ func (p *page) outcome(m *markup) {
 		m.addf("<dl class=\"cards\">\n")
 		for _, c := range p.Summary.Cards {
 			m.addf("<div><dt>%s</dt><dd><strong>%s</strong>", c.Label, c.Value)
-			m.some(` <span class="sub">%s</span>`, c.Sub)
+			m.some(` <small>%s</small>`, c.Sub)
 			m.addf("</dd></div>\n")
 		}
 		m.addf("</dl>")
@@ -227,7 +241,7 @@ func (p *page) definitions(m *markup) {
 <div class="inside"><dl class="settings">
 `, len(p.Definitions))
 	for _, d := range p.Definitions {
-		m.addf("<div><dt><code>%s</code> <span class=\"sub\">%s</span></dt><dd>%s</dd></div>\n", d.Name, d.Unit, d.About)
+		m.addf("<div><dt><code>%s</code> <small>%s</small></dt><dd>%s</dd></div>\n", d.Name, d.Unit, d.About)
 	}
 	m.addf("</dl></div>\n</details>\n</section>\n")
 }

@@ -23,7 +23,8 @@ var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 var (
 	styleBlock  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
 	scriptBlock = regexp.MustCompile(`(?s)<script>(.*?)</script>`)
-	dataBlock   = regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`)
+	cellTag     = regexp.MustCompile(`<(t[hd])[ >]`)
+	dataBlock   = regexp.MustCompile(`(?s)<script type="text/plain" id="data">(.*?)</script>`)
 )
 
 // An element is one of a page that was read strictly.
@@ -34,11 +35,34 @@ type element struct {
 	text string
 }
 
+// closed adds the ends of cells and rows, which HTML does not need and a strict reader does.
+// A row is a line.
+func closed(page string) string {
+	lines := strings.SplitAfter(page, "\n")
+	for k, line := range lines {
+		if !strings.HasPrefix(line, "<tr") && !strings.HasPrefix(line, "<thead>") {
+			continue
+		}
+		row, after, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "</thead>")
+		out, end, from := "", "", 0
+		for _, m := range cellTag.FindAllStringSubmatchIndex(row, -1) {
+			out += row[from:m[0]] + end
+			from, end = m[0], "</"+row[m[2]:m[3]]+">"
+		}
+		out += row[from:] + end + "</tr>"
+		if strings.HasPrefix(line, "<thead>") {
+			out += "</thead>" + after
+		}
+		lines[k] = out + "\n"
+	}
+	return strings.Join(lines, "")
+}
+
 // elements reads page, which must be well-formed: every element is closed, and
 // every attribute is quoted. The script and the style are taken out before.
 func elements(t *testing.T, page string) []element {
 	t.Helper()
-	page = scriptBlock.ReplaceAllString(styleBlock.ReplaceAllString(page, "<style/>"), "<script/>")
+	page = closed(scriptBlock.ReplaceAllString(styleBlock.ReplaceAllString(page, "<style/>"), "<script/>"))
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Entity = xml.HTMLEntity
 	var all []element

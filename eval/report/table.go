@@ -119,7 +119,7 @@ func between(i *stats.Interval, format func(float64) string) string {
 func unknown() cell { return cell{Text: none, Sort: "-1e300"} }
 
 // number is a cell of a value.
-func number(v float64, text string) cell { return cell{Text: text, Sort: exact(v)} }
+func number(v float64, text string) cell { return cell{Text: text, Sort: sortOf(v, text)} }
 
 func change(r *eval.Report, p *eval.PolicyReport) cell {
 	s := p.Summary("net_savings_delta_pct")

@@ -1,5 +1,5 @@
 // A click on a run opens its week: savings over time, nodes by market, events.
-(() => {
+window.report.loaded.then(() => {
   const { data, readout, amount, date, copyable } = window.report;
   if (!data.weeks || data.weeks.length === 0) return;
 
@@ -131,4 +131,4 @@
       if (e.target === b || !e.target.closest('.command, button')) window.openWeek(n);
     });
   }
-})();
+});

@@ -1,9 +1,13 @@
 package report
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
@@ -24,8 +28,16 @@ func dataOf(t *testing.T, page string) (data struct {
 	if found == nil {
 		t.Fatal("the page has no data")
 	}
+	packed, err := base64.StdEncoding.DecodeString(found[1])
+	var text []byte
+	if err == nil {
+		text, err = io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	// Marks are lists, which are only written.
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(found[1], `"marks":`, `"Ignored":`)), &data); err != nil {
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(string(text), `"marks":`, `"Ignored":`)), &data); err != nil {
 		t.Fatal(err)
 	}
 	return data

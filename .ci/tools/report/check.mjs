@@ -84,8 +84,9 @@ async function misbehaves(file) {
     await picture.scrollIntoViewIfNeeded();
     const box = await picture.boundingBox();
     const title = await picture.locator('title').textContent();
-    const [x, y] = await picture.evaluate(svg => {
-      const hover = JSON.parse(document.getElementById('data').textContent).pictures?.[svg.parentElement.dataset.picture];
+    const [x, y] = await picture.evaluate(async svg => {
+      await window.report.loaded;
+      const hover = window.report.data.pictures?.[svg.parentElement.dataset.picture];
       const [left, right, low, high, x0, x1, y0, y1] = svg.dataset.scale.split(' ').map(Number);
       let at = [(x0 + x1) / 2, (y0 + y1) / 2];
       if (hover?.kind === 'points') at = hover.marks[0];
@@ -142,13 +143,16 @@ async function misbehaves(file) {
   }
   // The first column of numbers.
   const [table, column] = await page.locator('table.sortable').evaluateAll(all => {
-    const at = all.map(t => [...t.tBodies[0].rows[0].cells].findIndex(c => c.dataset.sort));
+    const at = all.map(t => [...t.tBodies[0].rows[0].cells].findIndex((c, i) => i > 0 && /\d/.test(c.firstChild?.textContent ?? '') && !c.classList.contains('words')));
     const first = at.findIndex(c => c >= 0);
     return [first, at[first]];
   });
   if (table >= 0) {
     const sorted = page.locator('table.sortable').nth(table);
-    const numbers = () => sorted.locator('tbody tr').evaluateAll((all, c) => all.map(r => Number(r.cells[c].dataset.sort)), column);
+    const numbers = () => sorted.locator('tbody tr').evaluateAll((all, c) => all.map(r => {
+      const text = r.cells[c].dataset.sort ?? r.cells[c].firstChild.textContent;
+      return Number(text.replace('−', '-').replace(/[+$,]/g, '').replace(/ %$/, '')) / (text.endsWith(' %') ? 100 : 1);
+    }), column);
     const heading = sorted.locator('thead th').nth(column).locator('button');
     await heading.click();
     const up = await numbers();
@@ -197,7 +201,7 @@ for (const [what, pattern, markup] of [
   }
 }
 for (const [what, pattern, from, to] of [
-  ['data that are none', /does not open|no value/, /"pictures":/, '"nothing":'],
+  ['data that are none', /does not open|no value|Timeout/, /id="data"/, 'id="nothing"'],
   ['a scale that is none', /no value|shows/, /data-scale="[^"]*"/g, 'data-scale="0 1 0 1 0 1 0 1"'],
 ]) {
   const file = join(folder, 'faulty.html');
