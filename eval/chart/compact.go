@@ -30,7 +30,7 @@ func compact(drawing []byte, height float64) []byte {
 		p.flush()
 		x, _ := strconv.ParseFloat(string(m[3]), 64)
 		y, _ := strconv.ParseFloat(string(m[4]), 64)
-		fmt.Fprintf(&p.out, `<text x="%s" y="%s" style="%s">%s</text>`+"\n", short(10, units(10, x)), short(10, units(10, height+y)), m[5], m[6])
+		fmt.Fprintf(&p.out, `<text x="%s" y="%s" style="%s">%s</text>`, short(10, units(10, x)), short(10, units(10, height+y)), m[5], m[6])
 	}
 	p.flush()
 	p.out.WriteString("</svg>\n")
@@ -47,7 +47,7 @@ type packer struct {
 
 func (p *packer) flush() {
 	if p.data != "" {
-		fmt.Fprintf(&p.out, `<path d="%s" style="%s"/>`+"\n", p.data, p.style)
+		fmt.Fprintf(&p.out, `<path d="%s" style="%s"/>`, p.data, p.style)
 	}
 	p.data = ""
 }
@@ -55,10 +55,17 @@ func (p *packer) flush() {
 // path takes a path. What is see-through is not joined, since it is darker where it
 // lies over itself.
 func (p *packer) path(data, style string) {
+	if size, centres := squares(data); size > 0 {
+		data, style = dotted(centres, p.height), strings.NewReplacer("fill:", "fill:none;stroke:", "fill-opacity:", "stroke-opacity:").Replace(style)
+		p.flush()
+		p.data, p.style = data, style+";stroke-linecap:square;stroke-width:"+short(10, units(10, size))
+		p.flush()
+		return
+	}
 	packed, ok := p.pack(data)
 	if !ok { // arcs
 		p.flush()
-		fmt.Fprintf(&p.out, `<path d="%s" transform="matrix(1 0 0 -1 0 %g)" style="%s"/>`+"\n", data, p.height, style)
+		fmt.Fprintf(&p.out, `<path d="%s" transform="matrix(1 0 0 -1 0 %g)" style="%s"/>`, data, p.height, style)
 		return
 	}
 	if p.data != "" && p.style == style && !strings.Contains(style, "opacity") {
@@ -71,6 +78,51 @@ func (p *packer) path(data, style string) {
 
 // A spot is a point of a path.
 type spot struct{ x, y float64 }
+
+// squares returns the side and the centres of the equal squares that a path consists of; 0
+// where it does not.
+func squares(data string) (size float64, centres []spot) {
+	for _, part := range strings.Split(data, "M")[1:] {
+		var x0, y0, x1, y1, x2, y2, x3, y3 float64
+		if n, err := fmt.Sscanf(part, "%g,%gL%g,%gL%g,%gL%g,%gZ", &x0, &y0, &x1, &y1, &x2, &y2, &x3, &y3); n != 8 || err != nil || !strings.HasSuffix(part, "Z") || strings.Count(part, "L") != 3 {
+			return 0, nil
+		}
+		side := max(x0, x1, x2) - min(x0, x1, x2)
+		if size == 0 {
+			size = side
+		}
+		if off := 0.02; math.Abs(side-size) > off || math.Abs(max(y0, y1, y2)-min(y0, y1, y2)-size) > off || math.Abs(x3-x0)+math.Abs(y3-y2) > off && math.Abs(x3-x2)+math.Abs(y3-y0) > off {
+			return 0, nil
+		}
+		centres = append(centres, spot{(x0 + x2) / 2, (y0 + y2) / 2})
+	}
+	return size, centres
+}
+
+// dotted returns a path of lines without a length, which are dots where their ends are
+// drawn. Dots in one place are one.
+func dotted(centres []spot, height float64) string {
+	var b strings.Builder
+	seen := map[[2]int]bool{}
+	var last [2]int
+	for _, c := range centres {
+		at := [2]int{units(10, c.x), units(10, height-c.y)}
+		if seen[at] {
+			continue
+		}
+		command, to := "m", [2]int{at[0] - last[0], at[1] - last[1]}
+		if len(seen) == 0 {
+			command, to = "M", at
+		}
+		b.WriteString(command + short(10, to[0]))
+		if to[1] >= 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(short(10, to[1]) + "h0")
+		seen[at], last = true, at
+	}
+	return b.String()
+}
 
 // pack returns the data of a path of straight lines; false where it has others.
 func (p *packer) pack(data string) (string, bool) {
@@ -115,7 +167,7 @@ func narrow(points []spot) bool {
 }
 
 // thinMost is how far, in pixels, a curve may pass from a point that is left out.
-const thinMost = 0.1
+const thinMost = 0.15
 
 // thin leaves out the points of a curve that lie on the straight line between others, as
 // Douglas and Peucker do. One whose x does not ascend is left alone.

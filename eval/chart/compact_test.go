@@ -5,7 +5,7 @@ import (
 )
 
 // A drawing for a page points down, has each line relative, neighbours of one style in one
-// path, unless they are see-through, and no point of a curve that says nothing.
+// path, unless they are see-through, dots as such, and no point of a curve that says nothing.
 func TestCompact(t *testing.T) {
 	const drawing = `<g transform="scale(1, -1) translate(0, -100)">
 <path d="M10,20L10,95" style="stroke:a" />
@@ -16,16 +16,11 @@ func TestCompact(t *testing.T) {
 <path d="M0,0L0.5,0L0.5,1.25L0,1.25Z" style="fill:d;fill-opacity:0.5" />
 <path d="M0,0L2,0L2,1.23L0,1.23Z" style="fill:d;fill-opacity:0.5" />
 <path d="M1,2A3,3 0 0 1 4,5Z" style="fill:e" />
+<path d="M1,1L3,1L3,3L1,3ZM11,11L13,11L13,13L11,13ZM1,1L3,1L3,3L1,3Z" style="fill:f;fill-opacity:0.5" />
 </g>
 </svg>
 `
-	const want = `<path d="M10,80v-75M30,80v-75.5" style="stroke:a"/>
-<text x="5" y="64.6" style="fill:b">1 &lt; 2</text>
-<path d="M0,100l2-50h4l2-10" style="stroke:c"/>
-<path d="M0,100h.5v-1.25h-.5z" style="fill:d;fill-opacity:0.5"/>
-<path d="M0,100h2v-1.2h-2z" style="fill:d;fill-opacity:0.5"/>
-<path d="M1,2A3,3 0 0 1 4,5Z" transform="matrix(1 0 0 -1 0 100)" style="fill:e"/>
-</svg>
+	const want = `<path d="M10,80v-75M30,80v-75.5" style="stroke:a"/><text x="5" y="64.6" style="fill:b">1 &lt; 2</text><path d="M0,100l2-50h4l2-10" style="stroke:c"/><path d="M0,100h.5v-1.25h-.5z" style="fill:d;fill-opacity:0.5"/><path d="M0,100h2v-1.2h-2z" style="fill:d;fill-opacity:0.5"/><path d="M1,2A3,3 0 0 1 4,5Z" transform="matrix(1 0 0 -1 0 100)" style="fill:e"/><path d="M2,98h0m10-10h0" style="fill:none;stroke:f;stroke-opacity:0.5;stroke-linecap:square;stroke-width:2"/></svg>
 `
 	if got := string(compact([]byte(drawing), 100)); got != want {
 		t.Errorf("it is\n%swant\n%s", got, want)

@@ -51,7 +51,7 @@ func (m *markup) table(t *table) {
 	m.some(` <span class="note">%s</span>`, t.Note)
 	m.addf("</caption>\n<thead><tr>")
 	for _, h := range t.Head {
-		m.addf(`<th scope="col"`)
+		m.addf("<th")
 		if h.Words {
 			m.addf(` class="words"`)
 		}
@@ -91,7 +91,7 @@ func (m *markup) row(head []heading, cells []cell) {
 	}
 	for i, c := range cells {
 		if i == 0 {
-			m.addf(`<th scope="row">%s`, c.Text)
+			m.addf("<th>%s", c.Text)
 			m.some(` <small>%s</small>`, c.Sub)
 			continue
 		}

@@ -188,7 +188,7 @@ func TestSummaryAcross(t *testing.T) {
 	}
 	page := written(t, r)
 	for _, want := range []string{
-		"<caption>Across 2 scenarios ", "<th scope=\"row\">spot !<td data-sort=\"1\">1 of 2<", "<th scope=\"row\">spot ! <small>manifests not kept</small><",
+		"<caption>Across 2 scenarios ", "<th>spot !<td data-sort=\"1\">1 of 2<", "<th>spot ! <small>manifests not kept</small><",
 		"<li>spot in web-week: manifests not kept in 2 of 10 runs: pool general held", "58.7 !", "★ 52.8", "spotter sim batch-night --policy portfolio --seed 1",
 	} {
 		if !strings.Contains(page, want) {

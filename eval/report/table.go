@@ -164,7 +164,7 @@ func sources(o *eval.OutageReport) cell {
 
 func longestOf(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
-		return cell{Text: none, Sort: "0"}
+		return cell{Text: none}
 	}
 	x := &o.Longest
 	c := number(x.Outage.Seconds(), x.Outage.Round(time.Second).String())

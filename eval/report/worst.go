@@ -76,7 +76,7 @@ func outages(r *eval.Report, g *eval.Group) *table {
 // began says when the longest incident began, and in which run.
 func began(r *eval.Report, o *eval.OutageReport) cell {
 	if o.LongestRun < 0 {
-		return cell{Text: none, Sort: "0"}
+		return cell{Text: none}
 	}
 	run := &r.Runs[o.LongestRun]
 	return cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10), Class: "words"}
