@@ -28,6 +28,9 @@ type Metric struct {
 // YesNo reports whether m is true or false rather than a number.
 func (m *Metric) YesNo() bool { return m.Unit == "yes/no" }
 
+// Whole reports whether m counts something, so that every value is a whole number.
+func (m *Metric) Whole() bool { return m.Unit == "count" || m.Unit == "min" }
+
 // Metrics returns every metric in the order in which outputs have them.
 func Metrics() []Metric { return append([]Metric(nil), metrics...) }
 

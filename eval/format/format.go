@@ -22,6 +22,9 @@ const (
 	Markdown Format = "markdown"
 	CSV      Format = "csv"
 
+	// Parquet has a typed row for each run, to be kept and read again. It is binary.
+	Parquet Format = "parquet"
+
 	// JUnit is the XML that CI servers read, GitHub the workflow commands that
 	// become annotations, SARIF what code scanning reads.
 	JUnit  Format = "junit"
@@ -34,7 +37,7 @@ const (
 
 // Formats lists them.
 func Formats() []Format {
-	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, JUnit, GitHub, SARIF, Comment}
+	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, GitHub, SARIF, Comment}
 }
 
 // allColumns is a width at which the table leaves nothing out.
@@ -69,6 +72,8 @@ func Write(w io.Writer, r *eval.Report, f Format, width int) error {
 		return writeMarkdown(w, r)
 	case CSV:
 		return writeCSV(w, r)
+	case Parquet:
+		return writeParquet(w, r)
 	case JUnit:
 		return writeJUnit(w, r)
 	case GitHub:

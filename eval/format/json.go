@@ -50,19 +50,25 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 	c := &r.Config
 	out := jsonReport{
 		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
-		Config: jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
-			Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level},
-		Cases: newCases(r), RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
+		Config: newConfig(r),
+		Cases:  newCases(r), RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
 		Gates: newGates(r), Comparison: newOther(r.Comparison), Warnings: append([]string{}, Warnings(r)...), Across: newAcross(r), Runs: newRuns(r), Notes: Notes(r),
-	}
-	for _, g := range c.Gates {
-		out.Config.Gates = append(out.Config.Gates, g.String())
 	}
 	out.Traces = newTraces(r)
 	for i := range r.Groups {
 		out.Groups = append(out.Groups, newGroup(r, &r.Groups[i]))
 	}
 	return encode(w, out)
+}
+
+func newConfig(r *eval.Report) jsonConfig {
+	c := &r.Config
+	out := jsonConfig{Policies: c.Policies, Baseline: c.Baseline, Seeds: c.Seeds, Gates: []string{},
+		Discount1y: c.Discount1y, Discount3y: c.Discount3y, Confidence: r.Level}
+	for _, g := range c.Gates {
+		out.Gates = append(out.Gates, g.String())
+	}
+	return out
 }
 
 // encode writes v as JSON for programs and readers.

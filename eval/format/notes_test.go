@@ -115,7 +115,7 @@ func TestReclaimsSaidAsTheyAre(t *testing.T) {
 			if err := Write(&out, r, f, 200); err != nil {
 				t.Fatal(err)
 			}
-			want := map[Format]string{CSV: "," + x.want + ",", JSON: `"reclaims": "` + x.want + `"`}[f]
+			want := map[Format]string{CSV: "," + x.want + ",", JSON: `"reclaims": "` + x.want + `"`, Parquet: `"reclaims":"` + x.want + `"`}[f]
 			if want == "" {
 				want = "reclaims are " + x.want + "."
 			}

@@ -88,10 +88,14 @@ func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 	return in.Runs, nil
 }
 
-// ReadReport reads a report that was written as JSON, by this build or another one.
+// ReadReport reads a report that was written as JSON or Parquet, by this build or another one.
 func ReadReport(r io.Reader) (*eval.Recorded, error) {
 	var in recordedJSON
-	err := json.NewDecoder(r).Decode(&in)
+	r, err := jsonOf(r)
+	if err != nil {
+		return nil, err
+	}
+	err = json.NewDecoder(r).Decode(&in)
 	if err := in.check(err); err != nil {
 		return nil, err
 	}

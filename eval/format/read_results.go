@@ -49,7 +49,7 @@ type resultCase struct {
 	Karpenter string  `json:"karpenter_version"`
 }
 
-// ReadResults reads a report that was written as JSON, by this build or another one.
+// ReadResults reads a report that was written as JSON or Parquet, by this build or another one.
 func ReadResults(r io.Reader) (*Results, error) {
 	var in struct {
 		readHead
@@ -73,7 +73,11 @@ func ReadResults(r io.Reader) (*Results, error) {
 			} `json:"metrics"`
 		} `json:"runs"`
 	}
-	err := json.NewDecoder(r).Decode(&in)
+	r, err := jsonOf(r)
+	if err != nil {
+		return nil, err
+	}
+	err = json.NewDecoder(r).Decode(&in)
 	if err := in.check(err); err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 type stress struct{ *eval.Stress }
 
 // StressFormats lists the formats that a [eval.Stress] has.
-func StressFormats() []Format { return []Format{Table, Wide, JSON, YAML, Markdown, CSV} }
+func StressFormats() []Format { return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet} }
 
 // WriteStress writes a stress in format f. Width is that of the terminal, in columns, and
 // is read by the table only; 0 means 120.
@@ -36,6 +36,8 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, width int) error {
 		return s.writeMarkdown(w)
 	case CSV:
 		return s.writeCSV(w)
+	case Parquet:
+		return writeParquet(w, s.Reports...)
 	}
 	return fmt.Errorf("%w: format %q is none of %v, which a stress has", eval.ErrConfig, f, StressFormats())
 }

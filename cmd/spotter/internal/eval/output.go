@@ -18,7 +18,7 @@ const terminal = "-"
 // extensions are the formats of files that do not say theirs. The format table
 // is text.
 var extensions = map[string]format.Format{
-	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".yaml": format.YAML, ".yml": format.YAML, ".csv": format.CSV, ".xml": format.JUnit,
+	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".yaml": format.YAML, ".yml": format.YAML, ".csv": format.CSV, ".parquet": format.Parquet, ".xml": format.JUnit,
 	".sarif": format.SARIF, ".txt": format.Table,
 }
 
