@@ -90,7 +90,7 @@ func TestStressRefuses(t *testing.T) {
 	}
 	for _, f := range format.Formats() {
 		if !slices.Contains(format.StressFormats(), f) {
-			wrongCallIs(t, "table, wide, json, yaml, markdown, csv", "eval", "tiny", "--stress", "--out", string(f)+"=x")
+			wrongCallIs(t, "table, wide, json, yaml, markdown, csv, parquet", "eval", "tiny", "--stress", "--out", string(f)+"=x")
 		}
 	}
 }

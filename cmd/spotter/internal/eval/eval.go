@@ -151,7 +151,7 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 	}
 	targets, err := f.targets()
 	if err == nil {
-		err = checkTargets(targets)
+		err = checkTargets(p, targets)
 	}
 	if err == nil {
 		err = f.checkReport()

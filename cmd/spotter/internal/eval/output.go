@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -86,9 +87,12 @@ func formatNames(formats []format.Format) string {
 }
 
 // checkTargets reports early what cannot be written.
-func checkTargets(targets []target) error {
+func checkTargets(p *cli.Program, targets []target) error {
 	for _, t := range targets {
 		if t.path == "" {
+			if t.format == format.Parquet && p.Width("") > 0 {
+				return cli.Invalid(errors.New("--format: parquet is binary, and the output is a terminal"), "name a file, as in --out results.parquet")
+			}
 			continue
 		}
 		if err := cli.CheckWritable(t.path); err != nil {

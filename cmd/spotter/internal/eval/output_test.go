@@ -15,7 +15,7 @@ func TestTargets(t *testing.T) {
 		{"--out a.json", "json>a.json"},
 		{"--out a", "table>a"},
 		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
-		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt"},
+		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt --out f.parquet", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt parquet>f.parquet"},
 		{"--out github=- --out junit=x.json", "github> junit>x.json"},
 		{"--out ./a=b.json", "json>./a=b.json"},
 		{"--format csv --out - --out json=x", "csv> json>x"},

@@ -19,14 +19,15 @@ import (
 func compareCommand(p *cli.Program) *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use:   "compare OLD.json NEW.json",
-		Short: "Compare two reports that were written as JSON",
+		Use:   "compare OLD NEW",
+		Short: "Compare two reports that were written as JSON or Parquet",
 		Long: "compare says what distinguishes a report from an older one, run by run, for each\n" +
-			"policy in each scenario. Both were written by `spotter eval --out FILE.json`. Nothing\n" +
-			"is run; seeds and policies that only one of them has are left out, and it says so.\n\n" +
+			"policy in each scenario. Both were written by `spotter eval --out FILE.json` or\n" +
+			"FILE.parquet. Nothing is run; seeds and policies that only one of them has are left\n" +
+			"out, and it says so.\n\n" +
 			"Exit code: 0 good, 1 a policy is worse, 2 the call or a file is wrong, 3 it broke.",
 		Example: "  spotter eval compare old.json new.json\n" +
-			"  spotter eval compare old.json new.json --out compared.html",
+			"  spotter eval compare old.parquet new.parquet --out compared.html",
 		Args: cli.Arguments(cobra.ExactArgs(2)),
 		RunE: func(_ *cobra.Command, args []string) error { return compareFiles(p, args[0], args[1], out) },
 	}
@@ -71,9 +72,9 @@ func compareFiles(p *cli.Program, older, newer, out string) error {
 	return nil
 }
 
-// readRecorded reads a report in JSON.
+// readRecorded reads a report in JSON or Parquet.
 func readRecorded(path string) (*eval.Recorded, error) {
-	const advice = "give two files that `spotter eval --out FILE.json` wrote"
+	const advice = "give two files that `spotter eval --out FILE.json` or FILE.parquet wrote"
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, cli.Invalid(err, advice)

@@ -1,17 +1,12 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
-
-	"github.com/spf13/pflag"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/screen"
 	"github.com/spotter-dev/spotter/eval"
@@ -20,29 +15,6 @@ import (
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
 )
-
-// readResults reads path where it is a file that eval wrote as JSON, known by its
-// schema_version; nil where it is something else, such as a scenario.
-func readResults(path string) (*format.Results, error) {
-	if filepath.Ext(path) != ".json" {
-		return nil, nil
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return nil, nil //nolint:nilerr // it is said when it is read as a scenario
-	}
-	var head struct {
-		Version *json.RawMessage `json:"schema_version"`
-	}
-	if json.Unmarshal(text, &head) != nil || head.Version == nil {
-		return nil, nil //nolint:nilerr // it is something else
-	}
-	out, err := format.ReadResults(bytes.NewReader(text))
-	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it anew with `spotter eval --out "+filepath.Base(path)+"`")
-	}
-	return out, nil
-}
 
 // A replayer does runs of a results file again, one at a time.
 type replayer struct {
@@ -144,14 +116,7 @@ func (p replayer) again(ctx context.Context, i int) {
 // flagsOf returns the flags that give a run its prices and its weather.
 func (p replayer) flagsOf(x *format.ResultRun) (*tuiFlags, error) {
 	f := &tuiFlags{seed: x.Seed, atStory: true}
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.Register(flags)
-	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}} {
-		if err := flags.Set(one[0], one[1]); err != nil {
-			return nil, cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
-		}
-	}
-	return f, nil
+	return f, f.OfRun(x)
 }
 
 // beside is the policy to show next to that of a run: the one that the results compare

@@ -21,9 +21,9 @@ import (
 
 // evaluated compares on a short scenario, under a truth and with more reclaims, and
 // returns the path of its results.
-func evaluated(t *testing.T) string {
+func evaluated(t *testing.T, name string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "results.json")
+	path := filepath.Join(t.TempDir(), name)
 	var said strings.Builder
 	p := &cli.Program{Args: []string{"eval", "tiny", "--policies", "static:share=0.5,spot", "--seeds", "2", "--windows", "2", "--intensity", "20", "--truth", "no-notice", "--out", path},
 		Stdout: io.Discard, Stderr: &said}
@@ -37,7 +37,7 @@ func evaluated(t *testing.T) string {
 // policy compared with beside it. One that differs is said, and so is one that cannot
 // be done.
 func TestResults(t *testing.T) {
-	r, err := readResults(evaluated(t))
+	r, err := input.ReadResults(evaluated(t, "results.parquet"))
 	if err != nil || r == nil || len(r.Runs) != 16 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -86,8 +86,8 @@ func TestResults(t *testing.T) {
 
 // TestChoose lists runs, plays the last one chosen and ends with the screen.
 func TestChoose(t *testing.T) {
-	path := evaluated(t)
-	r, err := readResults(path)
+	path := evaluated(t, "results.json")
+	r, err := input.ReadResults(path)
 	if err != nil {
 		t.Fatal(err)
 	}

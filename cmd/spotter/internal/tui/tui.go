@@ -67,8 +67,8 @@ func Command(p *cli.Program) *cobra.Command {
 			"reasons and dollars, and the budgets. Press ? for all keys.\n\n" +
 			"Without a SCENARIO it is " + input.DefaultScenario + ", shortly before an outage that one policy has and\n" +
 			"the other has not. With --run it plays what sim --record wrote.\n" +
-			"RESULTS is a file of spotter eval --out results.json: its runs are listed, and the one\n" +
-			"chosen is simulated again.\n" +
+			"RESULTS is a file of spotter eval --out results.json or results.parquet: its runs are\n" +
+			"listed, and the one chosen is simulated again.\n" +
 			"With --live it follows the record of a running controller: the screen stands at the\n" +
 			"last decision and goes on with it, and can be set to any moment before.",
 		Example: "  spotter tui\n" +
@@ -190,7 +190,7 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 // named returns what plays the runs of a results file or of a scenario.
 func (f *tuiFlags) named(ctx context.Context, args []string) (string, func(context.Context, func(any)), error) {
 	if len(args) > 0 {
-		if r, err := readResults(args[0]); r != nil || err != nil {
+		if r, err := input.ReadResults(args[0]); r != nil || err != nil {
 			if err != nil {
 				return "", nil, err
 			}

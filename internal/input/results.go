@@ -1,0 +1,51 @@
+package input
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// ReadResults reads path where it is a file that eval wrote as Parquet, or as JSON, which
+// is known by its schema_version; nil where it is something else, such as a scenario.
+func ReadResults(path string) (*format.Results, error) {
+	extension := filepath.Ext(path)
+	if extension != ".json" && extension != ".parquet" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is said when it is read as a scenario
+	}
+	var head struct {
+		Version *json.RawMessage `json:"schema_version"`
+	}
+	if extension == ".json" && (json.Unmarshal(text, &head) != nil || head.Version == nil) {
+		return nil, nil //nolint:nilerr // it is something else
+	}
+	out, err := format.ReadResults(bytes.NewReader(text))
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it anew with `spotter eval --out "+filepath.Base(path)+"`")
+	}
+	return out, nil
+}
+
+// OfRun registers the flags anew, and gives them the prices and the weather of a run of
+// a results file.
+func (m *MarketFlags) OfRun(x *format.ResultRun) error {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	m.Register(flags)
+	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}} {
+		if err := flags.Set(one[0], one[1]); err != nil {
+			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
+		}
+	}
+	return nil
+}
