@@ -3,15 +3,14 @@ package format
 import (
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/tabular"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -33,124 +32,108 @@ type parquetMetric struct {
 	About string `json:"about"`
 }
 
-// A parquetColumn is one column of the rows of runs. Its tag has name and options; its
-// value is of the type kind, or nil for null where kind is a pointer.
-type parquetColumn struct {
-	tag   string
-	kind  reflect.Type
-	value func(r *eval.Report, i int) any
+// A runOf is a place in Runs of a report, with the run as the JSON has it and the
+// evidence of its case.
+type runOf struct {
+	*eval.Report
+	i        int
+	json     jsonRun
+	evidence *eval.Evidence
 }
 
-// columnOf makes a column of what of returns for a run.
-func columnOf[T any](tag string, of func(r *eval.Report, i int) T) parquetColumn {
-	return parquetColumn{tag, reflect.TypeFor[T](), func(r *eval.Report, i int) any { return of(r, i) }}
-}
+func (r *runOf) run() *eval.RunRow { return &r.Runs[r.i] }
 
-// parquetColumns are those of a run, under the names that they have in the JSON: first
-// what was run, then the metrics, then where the figures come from.
-func parquetColumns() []parquetColumn {
-	columns := []parquetColumn{
-		columnOf("scenario,dict", func(r *eval.Report, i int) string { return r.Runs[i].Scenario }),
-		columnOf("window", func(r *eval.Report, i int) int64 { return int64(r.Runs[i].Window) }),
-		columnOf("from,timestamp(millisecond)", func(r *eval.Report, i int) int64 { return int64(r.Runs[i].Bound.Start) }),
-		columnOf("to,timestamp(millisecond)", func(r *eval.Report, i int) int64 { return int64(r.Runs[i].End()) }),
-		columnOf("seed", func(r *eval.Report, i int) uint64 { return r.Runs[i].Seed }),
-		columnOf("policy,dict", func(r *eval.Report, i int) string { return r.Runs[i].Policy }),
-		columnOf("parameters,optional,dict", func(r *eval.Report, i int) string {
-			_, parameters, _ := strings.Cut(r.Runs[i].Policy, ":")
+// runColumns are those of a run, under the names that they have in the JSON: first what
+// was run, then the metrics, then where the figures come from.
+func runColumns() []tabular.Column[*runOf] {
+	out := []tabular.Column[*runOf]{
+		tabular.Of("scenario", "dict", func(r *runOf) string { return r.run().Scenario }),
+		tabular.Of("window", "", func(r *runOf) int64 { return int64(r.run().Window) }),
+		tabular.Time("from", func(r *runOf) policy.Time { return r.run().Bound.Start }),
+		tabular.Time("to", func(r *runOf) policy.Time { return r.run().End() }),
+		tabular.Of("seed", "", func(r *runOf) uint64 { return r.run().Seed }),
+		tabular.Of("policy", "dict", func(r *runOf) string { return r.run().Policy }),
+		tabular.Text("parameters", func(r *runOf) string {
+			_, parameters, _ := strings.Cut(r.run().Policy, ":")
 			return parameters
 		}),
-		columnOf("role,dict", func(r *eval.Report, i int) string { return role(&r.Config, r.Runs[i].Policy) }),
-		columnOf("baseline", func(r *eval.Report, i int) bool { return r.Runs[i].Policy == r.Config.Baseline }),
+		tabular.Of("role", "dict", func(r *runOf) string { return role(&r.Config, r.run().Policy) }),
+		tabular.Of("baseline", "", func(r *runOf) bool { return r.run().Policy == r.Config.Baseline }),
 	}
 	for _, m := range eval.Metrics() {
-		columns = append(columns, metricColumn(m))
+		out = append(out, metricColumn(m))
 	}
-	return append(columns, originColumns()...)
+	return append(out, originColumns()...)
 }
 
 // metricColumn is null where the figure is unknown. Whole numbers are integers; others
 // are the float64 of the run, bit for bit.
-func metricColumn(m eval.Metric) parquetColumn {
-	known := func(r *eval.Report, i int) (float64, bool) { v := r.Runs[i].Value(m.Name); return v.V, v.Known }
+func metricColumn(m eval.Metric) tabular.Column[*runOf] {
 	switch {
 	case m.YesNo():
-		return columnOf(m.Name+",optional", orNull(known, func(v float64) bool { return v != 0 }))
+		return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) bool { return v != 0 }))
 	case m.Whole():
-		return columnOf(m.Name+",optional", orNull(known, func(v float64) int64 { return int64(v) }))
+		return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) int64 { return int64(v) }))
 	}
-	return columnOf(m.Name+",optional", orNull(known, func(v float64) float64 { return v }))
+	return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) float64 { return v }))
 }
 
-// orNull returns a value as another type, nil where it is unknown.
-func orNull[T any](known func(*eval.Report, int) (float64, bool), as func(float64) T) func(*eval.Report, int) *T {
-	return func(r *eval.Report, i int) *T {
-		v, ok := known(r, i)
-		if !ok {
+// orNull returns a metric as another type, nil where it is unknown.
+func orNull[T any](metric string, as func(float64) T) func(*runOf) *T {
+	return func(r *runOf) *T {
+		v := r.run().Value(metric)
+		if !v.Known {
 			return nil
 		}
-		x := as(v)
+		x := as(v.V)
 		return &x
 	}
 }
 
 // originColumns say how a run ended, what it was made of, and how to repeat it.
-func originColumns() []parquetColumn {
-	evidence := func(of func(e *eval.Evidence) string) func(*eval.Report, int) string {
-		return func(r *eval.Report, i int) string {
-			e := eval.EvidenceOf(r.Runs[i].Bound)
-			return of(&e)
-		}
-	}
-	return []parquetColumn{
-		columnOf("error,optional", func(r *eval.Report, i int) string { return newRun(&r.Runs[i], "").Error }),
-		columnOf("violations,list", func(r *eval.Report, i int) []string { return newRun(&r.Runs[i], "").Violations }),
-		columnOf("warnings,list", func(r *eval.Report, i int) []string { return newRun(&r.Runs[i], "").Warnings }),
-		columnOf("weather,optional", func(r *eval.Report, i int) string { return newRun(&r.Runs[i], "").Weather }),
-		columnOf("hash,optional", func(r *eval.Report, i int) string { return newRun(&r.Runs[i], "").Hash }),
-		columnOf("warm_up_s", func(r *eval.Report, i int) float64 { return r.Runs[i].Bound.WarmUp.Seconds() }),
-		columnOf("ready_grace_s", func(r *eval.Report, i int) float64 { return r.Runs[i].Bound.ReadyGrace.Seconds() }),
-		columnOf("intensity", func(r *eval.Report, i int) float64 { return r.Runs[i].Bound.Intensity }),
-		columnOf("slots", func(r *eval.Report, i int) int64 { return int64(r.Runs[i].Bound.Slots) }),
-		columnOf("truth,dict", func(r *eval.Report, i int) string { return r.Runs[i].Bound.Truth.String() }),
-		columnOf("scenario_digest,dict", evidence(func(e *eval.Evidence) string { return e.File })),
-		columnOf("conditions_digest,dict", evidence(func(e *eval.Evidence) string { return e.Conditions })),
-		columnOf("demand_digest,dict", evidence(func(e *eval.Evidence) string { return e.Demand })),
-		columnOf("trace,dict", func(r *eval.Report, i int) string { return r.Runs[i].Bound.Trace.Name }),
-		columnOf("trace_digest,dict", func(r *eval.Report, i int) string { return hex.EncodeToString(r.Runs[i].Bound.TraceDigest[:]) }),
-		columnOf("version,dict", func(r *eval.Report, _ int) string { return r.Config.Version }),
-		columnOf("command", func(r *eval.Report, i int) string { return r.Command(i) }),
+func originColumns() []tabular.Column[*runOf] {
+	return []tabular.Column[*runOf]{
+		tabular.Text("error", func(r *runOf) string { return r.json.Error }),
+		tabular.Of("violations", "list", func(r *runOf) []string { return r.json.Violations }),
+		tabular.Of("warnings", "list", func(r *runOf) []string { return r.json.Warnings }),
+		tabular.Of("weather", "optional", func(r *runOf) string { return r.json.Weather }),
+		tabular.Of("hash", "optional", func(r *runOf) string { return r.json.Hash }),
+		tabular.Of("warm_up_s", "", func(r *runOf) float64 { return r.run().Bound.WarmUp.Seconds() }),
+		tabular.Of("ready_grace_s", "", func(r *runOf) float64 { return r.run().Bound.ReadyGrace.Seconds() }),
+		tabular.Of("intensity", "", func(r *runOf) float64 { return r.run().Bound.Intensity }),
+		tabular.Of("slots", "", func(r *runOf) int64 { return int64(r.run().Bound.Slots) }),
+		tabular.Of("truth", "dict", func(r *runOf) string { return r.run().Bound.Truth.String() }),
+		tabular.Of("scenario_digest", "dict", func(r *runOf) string { return r.evidence.File }),
+		tabular.Of("conditions_digest", "dict", func(r *runOf) string { return r.evidence.Conditions }),
+		tabular.Of("demand_digest", "dict", func(r *runOf) string { return r.evidence.Demand }),
+		tabular.Of("trace", "dict", func(r *runOf) string { return r.run().Bound.Trace.Name }),
+		tabular.Of("trace_digest", "dict", func(r *runOf) string { return hex.EncodeToString(r.run().Bound.TraceDigest[:]) }),
+		tabular.Of("version", "dict", func(r *runOf) string { return r.Config.Version }),
+		tabular.Of("command", "", func(r *runOf) string { return r.json.Command }),
 	}
 }
 
 // writeParquet writes a row for each run that was done of all reports, which have one
 // configuration. Equal reports give equal bytes.
 func writeParquet(w io.Writer, reports ...*eval.Report) error {
-	columns := parquetColumns()
-	fields := make([]reflect.StructField, len(columns))
-	for i, c := range columns {
-		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: c.kind, Tag: reflect.StructTag("parquet:" + strconv.Quote(c.tag))}
-	}
-	row := reflect.New(reflect.StructOf(fields))
 	options, err := parquetHead(reports[0])
 	if err != nil {
 		return err
 	}
-	out := parquet.NewWriter(w, append(options, parquet.SchemaOf(row.Interface()), parquet.Compression(&parquet.Zstd))...)
-	for _, r := range reports {
-		for i := range r.Runs {
-			if r.Runs[i].Unfinished() {
-				continue
+	return tabular.WriteParquet(w, runColumns(), func(yield func(*runOf) bool) {
+		for _, r := range reports {
+			evidence := make([]eval.Evidence, len(r.Config.Cases))
+			for i := range evidence {
+				evidence[i] = eval.EvidenceOf(r.Config.Cases[i].Bound)
 			}
-			for k, c := range columns {
-				row.Elem().Field(k).Set(reflect.ValueOf(c.value(r, i)))
-			}
-			if err := out.Write(row.Interface()); err != nil {
-				return err
+			for i := range r.Runs {
+				run := &r.Runs[i]
+				if !run.Unfinished() && !yield(&runOf{r, i, newRun(run, r.Command(i)), &evidence[run.CaseIndex]}) {
+					return
+				}
 			}
 		}
-	}
-	return out.Close()
+	}, options...)
 }
 
 // parquetHead is what a file says of all of its runs.

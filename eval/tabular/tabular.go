@@ -1,0 +1,131 @@
+// Package tabular writes rows as typed columns, in Parquet or CSV, by a table that names
+// each column and says what it is of a row. Equal rows give equal bytes.
+package tabular
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"iter"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Column is one column of rows of type R.
+type Column[R any] struct {
+	Name string
+
+	// options are those of its type in Parquet. The value is of the type kind.
+	options string
+	kind    reflect.Type
+	value   func(R) any
+
+	// text is the value in CSV, empty for null.
+	text func(R) string
+}
+
+// Of makes a column of what value returns. Options are those of the tags of parquet-go,
+// as in "optional,dict".
+func Of[T, R any](name, options string, value func(R) T) Column[R] {
+	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) }, func(r R) string { return fmt.Sprint(value(r)) }}
+}
+
+// Text makes a column of a string that repeats, the empty one for null.
+func Text[R any](name string, value func(R) string) Column[R] {
+	return Of(name, "optional,dict", value)
+}
+
+// Time makes a column of instants in UTC, none of which is null.
+func Time[R any](name string, value func(R) policy.Time) Column[R] {
+	c := Of(name, "timestamp(millisecond)", func(r R) int64 { return int64(value(r)) })
+	c.text = func(r R) string { return value(r).Std().Format("2006-01-02T15:04:05Z") }
+	return c
+}
+
+// Decimal makes a column of numbers with so many digits after the point, given as whole
+// numbers of the last digit; false is null.
+func Decimal[R any](name string, scale int, value func(R) (int64, bool)) Column[R] {
+	c := Of(name, fmt.Sprintf("decimal(%d:18)", scale), func(r R) *int64 {
+		x, ok := value(r)
+		if !ok {
+			return nil
+		}
+		return &x
+	})
+	c.text = func(r R) string {
+		x, ok := value(r)
+		if !ok {
+			return ""
+		}
+		return decimal(x, scale)
+	}
+	return c
+}
+
+// Money makes a column of dollars, none of which is null.
+func Money[R any](name string, value func(R) policy.Money) Column[R] {
+	const scale = 6
+	c := Of(name, fmt.Sprintf("decimal(%d:18)", scale), func(r R) int64 { return int64(value(r)) })
+	c.text = func(r R) string { return decimal(int64(value(r)), scale) }
+	return c
+}
+
+// decimal writes x with its last digits after the point, and no zeros at the end of them.
+func decimal(x int64, scale int) string {
+	sign := ""
+	if x < 0 {
+		sign, x = "-", -x
+	}
+	digits := strconv.FormatInt(x, 10)
+	if missing := scale + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	point := len(digits) - scale
+	return sign + strings.TrimSuffix(digits[:point]+"."+strings.TrimRight(digits[point:], "0"), ".")
+}
+
+// WriteParquet writes rows as Parquet, compressed with zstd.
+func WriteParquet[R any](w io.Writer, columns []Column[R], rows iter.Seq[R], options ...parquet.WriterOption) error {
+	fields := make([]reflect.StructField, len(columns))
+	for i, c := range columns {
+		tag := strings.TrimSuffix(c.Name+","+c.options, ",")
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("C%d", i), Type: c.kind, Tag: reflect.StructTag("parquet:" + strconv.Quote(tag))}
+	}
+	row := reflect.New(reflect.StructOf(fields))
+	out := parquet.NewWriter(w, append(options, parquet.SchemaOf(row.Interface()), parquet.Compression(&parquet.Zstd))...)
+	for r := range rows {
+		for i, c := range columns {
+			row.Elem().Field(i).Set(reflect.ValueOf(c.value(r)))
+		}
+		if err := out.Write(row.Interface()); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// WriteCSV writes a line of names and one for each row.
+func WriteCSV[R any](w io.Writer, columns []Column[R], rows iter.Seq[R]) error {
+	out, line := csv.NewWriter(w), make([]string, len(columns))
+	for i, c := range columns {
+		line[i] = c.Name
+	}
+	if err := out.Write(line); err != nil {
+		return err
+	}
+	for r := range rows {
+		for i, c := range columns {
+			line[i] = c.text(r)
+		}
+		if err := out.Write(line); err != nil {
+			return err
+		}
+	}
+	out.Flush()
+	return out.Error()
+}
