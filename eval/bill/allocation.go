@@ -1,0 +1,220 @@
+package bill
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// The names that OpenCost gives to what no pod asked for, and to pods that have not what
+// they are aggregated by.
+const (
+	Idle        = "__idle__"
+	Unallocated = "__unallocated__"
+)
+
+// What an hour of a core, of a GiB and of a GPU cost where nothing else is known: the
+// prices of configs/default.json in github.com/opencost/opencost. Only their ratios are
+// used. The cost of a node is divided by them as GetNodeCost of pkg/costmodel does:
+// cores × CPU, GiB × RAM and devices × GPU bear it in proportion.
+const (
+	defaultCPU = 0.031611
+	defaultRAM = 0.004237
+	defaultGPU = 0.95
+)
+
+const bytesPerGiB = 1 << 30
+
+// allocationStep is how finely the prices of a node are followed when its cost is divided
+// among pods: within an hour each minute of it costs the same.
+const allocationStep = time.Hour
+
+// An amount is of CPU, memory and GPU, in that order.
+type amount [3]float64
+
+// amountOf returns cores, bytes and devices.
+func amountOf(r policy.Resources) amount {
+	return amount{float64(r.CPU) / 1000, float64(r.Memory), float64(r.GPU)}
+}
+
+// costs divides what a node costs among what it has.
+func (a amount) costs(cost float64) amount {
+	weights := amount{float64(a[0] * defaultCPU), float64(a[1] / bytesPerGiB * defaultRAM), float64(a[2] * defaultGPU)}
+	sum := weights[0] + weights[1] + weights[2]
+	if sum == 0 {
+		return amount{cost} // nothing is known of it: all is that of its cores
+	}
+	for i := range weights {
+		weights[i] = float64(cost * weights[i] / sum)
+	}
+	return weights
+}
+
+// An aggregate is what allocations are named by: what is written, and its value for a pod
+// with the properties that all pods of one name share.
+type aggregate func(o *Owner, n *Node) (name string, p Properties)
+
+// Aggregates lists what allocations can be named by, as [Usage.Allocate] takes it.
+func Aggregates() []string { return []string{"namespace", "controller", "node", "pool", "label:KEY"} }
+
+// aggregateBy returns the aggregate that text names.
+func aggregateBy(text string) (aggregate, error) {
+	switch key, isLabel := strings.CutPrefix(text, "label:"); {
+	case text == "namespace":
+		return func(o *Owner, _ *Node) (string, Properties) { return o.Namespace, Properties{Namespace: o.Namespace} }, nil
+	case text == "controller":
+		return func(o *Owner, _ *Node) (string, Properties) {
+			if o.Kind == "" {
+				return Unallocated, Properties{}
+			}
+			return o.Kind + ":" + o.Name, Properties{Controller: o.Name, ControllerKind: o.Kind}
+		}, nil
+	case text == "node":
+		return func(_ *Owner, n *Node) (string, Properties) { return n.Name, Properties{Node: n.Name} }, nil
+	case text == "pool":
+		return func(_ *Owner, n *Node) (string, Properties) { return cmp.Or(n.Pool, Unallocated), Properties{} }, nil
+	case isLabel && key != "":
+		return func(o *Owner, _ *Node) (string, Properties) {
+			for _, l := range o.Labels {
+				if l.Key == key || sanitized(l.Key) == key {
+					return l.Value, Properties{Labels: map[string]string{sanitized(key): l.Value}}
+				}
+			}
+			return Unallocated, Properties{}
+		}, nil
+	}
+	return nil, fmt.Errorf("%q is none of %s", text, strings.Join(Aggregates(), ", "))
+}
+
+// CheckAggregate returns why nothing can be aggregated by text.
+func CheckAggregate(text string) error {
+	_, err := aggregateBy(text)
+	return err
+}
+
+// sanitized is a label's key as Prometheus and so OpenCost has it.
+func sanitized(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, key)
+}
+
+// A portion is what the pods of one name held in a span, and what that cost.
+type portion struct {
+	properties Properties
+	from, to   policy.Time
+	held, cost amount // held is times hours, cost in micro-dollars
+}
+
+// add adds what was held for a time within span.
+func (p *portion) add(span billing.Span, held, cost amount) {
+	if p.to == 0 {
+		p.from, p.to = span.From, span.To
+	}
+	p.from, p.to = min(p.from, span.From), max(p.to, span.To)
+	for i := range held {
+		p.held[i] += float64(held[i] * span.Length().Hours())
+		p.cost[i] += cost[i]
+	}
+}
+
+// Allocate divides the bill of u among pods by what they request, for each period of that
+// length, or for all of it where it is 0. What no pod requests of a node is [Idle]. Of
+// each period the costs add up to its bill to the micro-dollar.
+func (u *Usage) Allocate(by string, every time.Duration) ([]Set, error) {
+	named, err := aggregateBy(by)
+	if err != nil {
+		return nil, err
+	}
+	charges, err := u.Meter(allocationStep)
+	if err != nil {
+		return nil, err
+	}
+	pods := u.podsByNode()
+	var sets []Set
+	for len(charges) > 0 {
+		window, n := u.Window, len(charges)
+		if every > 0 {
+			p := periodOf(charges[0].Period.From, every)
+			window = p.Clip(u.Window)
+			n, _ = slices.BinarySearchFunc(charges, p.To, func(c Charge, t policy.Time) int { return int(c.Period.From - t) })
+		}
+		sets = append(sets, u.allocate(charges[:n], window, pods, named))
+		charges = charges[n:]
+	}
+	return sets, nil
+}
+
+// podsByNode returns the pods of each node.
+func (u *Usage) podsByNode() [][]*Pod {
+	pods := make([][]*Pod, len(u.Nodes))
+	for i := range u.Pods {
+		p := &u.Pods[i]
+		pods[p.Node] = append(pods[p.Node], p)
+	}
+	return pods
+}
+
+// allocate divides charges among pods.
+func (u *Usage) allocate(charges []Charge, window billing.Span, pods [][]*Pod, named aggregate) Set {
+	portions, all, bill := map[string]*portion{}, &portion{}, policy.Money(0)
+	for i := range charges {
+		c := &charges[i]
+		n := &u.Nodes[c.Node]
+		size := amountOf(u.Types[u.Markets[n.Market].Type].Capacity)
+		ran := n.life().Clip(u.Window).Clip(c.Period)
+		costs := size.costs(float64(c.Billed))
+		all.add(ran, size, costs)
+		bill += c.Billed
+		for _, p := range pods[c.Node] {
+			on := billing.Span{From: p.From, To: p.To}.Clip(ran)
+			if on.To <= on.From {
+				continue
+			}
+			held := amountOf(u.Owners[p.Owner].Requests)
+			var cost amount
+			for k := range cost {
+				if size[k] > 0 {
+					cost[k] = float64(costs[k] * held[k] / size[k] * float64(on.Length()) / float64(ran.Length()))
+				}
+			}
+			name, properties := named(&u.Owners[p.Owner], n)
+			if portions[name] == nil {
+				portions[name] = &portion{properties: properties}
+			}
+			portions[name].add(on, held, cost)
+		}
+	}
+	return setOf(portions, all, bill, window)
+}
+
+// setOf rounds what each name costs to the micro-dollar, and leaves the rest of the bill
+// and of what the nodes had to [Idle].
+func setOf(portions map[string]*portion, all *portion, bill policy.Money, window billing.Span) Set {
+	set := Set{}
+	idle := *all
+	left := [3]policy.Money{policy.Money(math.Round(all.cost[0])), 0, policy.Money(math.Round(all.cost[2]))}
+	left[1] = bill - left[0] - left[2]
+	for _, name := range slices.Sorted(maps.Keys(portions)) {
+		p := portions[name]
+		var cost [3]policy.Money
+		for k := range cost {
+			cost[k] = policy.Money(math.Round(p.cost[k]))
+			left[k] -= cost[k]
+			idle.held[k] = max(0, idle.held[k]-p.held[k])
+		}
+		set[name] = allocationOf(name, p, cost, window)
+	}
+	set[Idle] = allocationOf(Idle, &idle, left, window)
+	return set
+}

@@ -1,0 +1,169 @@
+package bill
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// A Charge is what one node cost in one period of charge.
+type Charge struct {
+	// Node is its place in Usage.Nodes.
+	Node int
+
+	// Period is the whole hour or day, UTC; Time is the part of it that is charged, with
+	// what a short life is charged for at least.
+	Period billing.Span
+	Time   time.Duration
+
+	// Billed is what is left to pay, Spared what commitments paid beside it.
+	Billed, Spared policy.Money
+}
+
+// periodOf returns the hour or day, or another length that divides a day, of t.
+func periodOf(t policy.Time, every time.Duration) billing.Span {
+	from := policy.TimeOf(t.Std().Truncate(every))
+	return billing.Span{From: from, To: from.Add(every)}
+}
+
+// A meter adds up what a node came to.
+type meter struct {
+	u     *Usage
+	every time.Duration
+	out   []Charge
+
+	// by node, what it had come to at the end of the period before.
+	billed, full []policy.Money
+	length       []time.Duration
+}
+
+// Meter returns the charges of u for each period of that length, by period, in each in
+// the order of the nodes. Of each node they add up to the micro-dollar to what the run
+// was charged for it, which is checked.
+func (u *Usage) Meter(every time.Duration) ([]Charge, error) {
+	n := len(u.Nodes)
+	m := &meter{u: u, every: every, billed: make([]policy.Money, n), full: make([]policy.Money, n), length: make([]time.Duration, n)}
+	var cover *billing.Coverage
+	if len(u.Commitments) > 0 {
+		cover = billing.NewCoverage(u.Types, u.Zones, u.Markets, u.Commitments)
+		m.committed(cover)
+	}
+	for i := range u.Nodes {
+		x := &u.Nodes[i]
+		if cover != nil && cover.Covers(x.Market) {
+			continue
+		}
+		for p := periodOf(max(x.From, u.Window.From), every); p.From < u.Window.To; p = periodOf(p.To, every) {
+			full := m.fullAt(i, p.To)
+			m.add(i, p, full)
+			if x.To <= p.To {
+				break
+			}
+		}
+	}
+	for i := range u.Nodes {
+		if x := &u.Nodes[i]; x.Billed != policy.NoPrice && m.billed[i] != x.Billed {
+			return nil, fmt.Errorf("bill: %s was charged %v by the run and is metered at %v", x.Name, x.Billed, m.billed[i])
+		}
+	}
+	slices.SortStableFunc(m.out, func(a, b Charge) int {
+		return cmp.Or(cmp.Compare(a.Period.From, b.Period.From), cmp.Compare(a.Node, b.Node))
+	})
+	return m.out, nil
+}
+
+// fullAt returns what node i came to at t without commitments. Once it is gone that is
+// all of it, the least time that is billed included.
+func (m *meter) fullAt(i int, t policy.Time) policy.Money {
+	x, window := &m.u.Nodes[i], m.until(i, t)
+	charges := m.u.Charges[x.Market]
+	if x.Bid > 0 {
+		return charges.BillAtMost(x.life(), window, x.Bid)
+	}
+	return charges.Bill(x.life(), window)
+}
+
+// until returns the part of the window that a node was metered in by t.
+func (m *meter) until(i int, t policy.Time) billing.Span {
+	window := m.u.Window
+	if m.u.Nodes[i].To > t {
+		window.To = min(window.To, t)
+	}
+	return window
+}
+
+// add adds the charge of node i for a period at whose end it had come to billed.
+func (m *meter) add(i int, p billing.Span, billed policy.Money) {
+	x := &m.u.Nodes[i]
+	life := billing.Span{From: x.From, To: max(x.To, x.From.Add(billing.MinimumBilled))}
+	length, full := life.Clip(m.until(i, p.To)).Length(), m.fullAt(i, p.To)
+	c := Charge{Node: i, Period: p, Time: length - m.length[i], Billed: billed - m.billed[i]}
+	c.Spared = max(0, full-m.full[i]-c.Billed)
+	m.length[i], m.full[i], m.billed[i] = length, full, billed
+	if c.Time > 0 {
+		m.out = append(m.out, c)
+	}
+}
+
+// An event is a launch or an end of a node, or the end of a period.
+type event struct {
+	at   policy.Time
+	kind int
+	node int
+}
+
+// The kinds of events, in the order in which those of one instant are taken: a life of no
+// length begins before it ends.
+const (
+	eventPeriod = iota
+	eventStart
+	eventStop
+)
+
+// committed meters the nodes that commitments may cover. What is covered depends on all
+// that run, so that their lives are gone through together.
+func (m *meter) committed(cover *billing.Coverage) {
+	u := m.u
+	account := billing.NewAccount(cover, u.Markets, u.Charges, u.Window)
+	var running []int
+	for _, e := range m.events(cover) {
+		switch e.kind {
+		case eventStart:
+			account.Start(e.node, u.Nodes[e.node].Market, e.at)
+			running = append(running, e.node)
+		case eventStop:
+			bill, _ := account.Stop(e.node, u.Nodes[e.node].Market, e.at)
+			running = slices.DeleteFunc(running, func(i int) bool { return i == e.node })
+			m.add(e.node, periodOf(max(u.Window.From, u.Nodes[e.node].From, e.at-1), m.every), bill)
+		case eventPeriod:
+			for _, i := range running {
+				if u.Nodes[i].To == e.at {
+					continue // its end comes next, with all of it
+				}
+				m.add(i, billing.Span{From: e.at.Add(-m.every), To: e.at}, account.Owes(i, u.Nodes[i].Market, e.at))
+			}
+		}
+	}
+}
+
+// events lists those of the nodes that commitments may cover, in their order.
+func (m *meter) events(cover *billing.Coverage) []event {
+	var all []event
+	for i := range m.u.Nodes {
+		if x := &m.u.Nodes[i]; cover.Covers(x.Market) {
+			all = append(all, event{x.From, eventStart, i}, event{x.To, eventStop, i})
+		}
+	}
+	window := m.u.Window
+	for p := periodOf(window.From, m.every); p.To < window.To; p = periodOf(p.To, m.every) {
+		all = append(all, event{p.To, eventPeriod, 0})
+	}
+	slices.SortStableFunc(all, func(a, b event) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.kind, b.kind), cmp.Compare(a.node, b.node))
+	})
+	return all
+}

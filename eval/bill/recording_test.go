@@ -1,0 +1,175 @@
+package bill
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/timeline"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/record"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// recordingOf returns the recording of snapshots.
+func recordingOf(t *testing.T, steps ...policy.Snapshot) *record.Recording {
+	t.Helper()
+	return recorded(t, func(w *record.Writer) {
+		for i := range steps {
+			if err := w.Record(t.Context(), &steps[i], &policy.Memory{}, &policy.Plan{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// recorded returns what write records.
+func recorded(t *testing.T, write func(w *record.Writer)) *record.Recording {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := record.NewWriter(dir, record.Meta{Policy: "x", Scenario: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(w)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestLoad makes of a recording of a run the bill that the timeline makes of it, which is
+// that of the run but for when nodes left, and divides it as that of the run.
+func TestLoad(t *testing.T) {
+	for _, c := range cases[:5] {
+		t.Run(c.scenario, func(t *testing.T) {
+			var res *sim.Result
+			var run *Usage
+			rec := recorded(t, func(w *record.Writer) {
+				cfg := configOf(t, c.scenario, c.policy)
+				watch := NewWatch(&cfg, About{Account: "shop"})
+				cfg.Recorder = w
+				var err error
+				if res, err = sim.Run(t.Context(), cfg); err != nil {
+					t.Fatal(err)
+				}
+				run = watch.Usage()
+			})
+			u, err := Load(rec, About{Account: "shop"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := u.Focus(time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bill := policy.Money(0)
+			for i := range lines {
+				bill += lines[i].billed
+			}
+			tl, err := timeline.Load(rec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var f timeline.Frame
+			_, _, to := tl.Span()
+			tl.At(to, &f)
+			if bill != f.Costs.Bill || len(u.Warnings) == 0 || !strings.Contains(u.Warnings[0], "left between two steps") {
+				t.Errorf("the bill is %v, of the timeline %v; %q", bill, f.Costs.Bill, u.Warnings)
+			}
+			u.Window = run.Window.Clip(u.Window)
+			share := func(u *Usage) float64 {
+				sets, err := u.Allocate("namespace", 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				idle, all := 0.0, 0.0
+				for name, a := range sets[0] {
+					all += a.TotalCost
+					if name == Idle {
+						idle = a.TotalCost
+					}
+				}
+				if all < 0.97*res.Bill.Float() || all > 1.03*res.Bill.Float() {
+					t.Errorf("%v are divided, the run was billed %v", all, res.Bill)
+				}
+				return idle / all
+			}
+			if a, b := share(u), share(run); a < b-0.03 || a > b+0.03 {
+				t.Errorf("%.3f of it is idle, in the run %.3f", a, b)
+			}
+		})
+	}
+}
+
+// snapshotAt is a cluster at so many minutes: one spot node with a pod, and one that no
+// market is known of.
+func snapshotAt(minutes int) policy.Snapshot {
+	now := policy.TimeOf(time.Date(2026, 1, 5, 10, minutes, 0, 0, time.UTC))
+	return policy.Snapshot{
+		Now:       now,
+		Types:     []policy.InstanceType{{Name: "m5.large", Provider: "aws", VCPU: 2, Capacity: policy.Resources{CPU: 2000, Memory: 8 << 30}}},
+		Zones:     []string{"a"},
+		Markets:   []policy.Market{{Name: "aws/r/a/m5.large/spot", Provider: "aws", Region: "r", Capacity: policy.Spot, Offered: true, Price: 60_000, PricedAt: 1, OnDemand: 100_000, PlacementScore: -1, Band: -1}},
+		Pools:     []policy.Pool{{Name: "general"}},
+		Templates: []policy.Template{{Workload: policy.None, Name: "shop/web", Namespace: "shop", Requests: policy.Resources{CPU: 1000, Pods: 1}}},
+		Nodes: []policy.Node{
+			{ID: 0, Name: "n1", Market: 0, Phase: policy.NodeInitialized, Launched: now - policy.Time(minutes)*60_000},
+			{ID: 1, Name: "n2", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Launched: 1},
+		},
+		Pods: []policy.Pod{{Name: "shop/web-1", Node: 0, Nominated: policy.None, VolumeZone: policy.None, Phase: policy.PodReady, Bound: now - policy.Time(minutes)*60_000}},
+	}
+}
+
+// TestLoadByHand: a dearer price is in force from when it is reported, a node without a
+// price is left out and said, and what left between two steps is charged until the second.
+func TestLoadByHand(t *testing.T) {
+	first, second, third := snapshotAt(0), snapshotAt(30), snapshotAt(60)
+	second.Markets[0].Price, second.Markets[0].PricedAt = 120_000, second.Now-600_000
+	third.Nodes, third.Pods, third.Markets = third.Nodes[1:], nil, second.Markets
+	third.Nodes[0].ID = 0
+	third.Ended = []policy.EndedPod{{Name: "shop/web-1", Node: "n1", Start: first.Now, End: third.Now - 600_000}}
+	u, err := Load(recordingOf(t, first, second, third), About{Account: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	charges, err := u.Meter(time.Hour)
+	if err != nil || len(charges) != 1 || charges[0].Billed != 20_000+80_000 { // 20 minutes at $0.06 and 40 at $0.12
+		t.Errorf("%+v, %v", charges, err)
+	}
+	want := []string{"1 nodes left between two steps, at most 30m0s apart, and are charged until the second: at most $0.06 too much", "1 nodes, which ran for 1.0 hours, have no price that is known: they are not in the bill"}
+	if strings.Join(u.Warnings, "\n") != strings.Join(want, "\n") {
+		t.Errorf("it warns of %q", u.Warnings)
+	}
+	if len(u.Pods) != 1 || u.Pods[0].To != third.Now-600_000 || u.Pods[0].From != first.Now || u.Owners[u.Pods[0].Owner].Namespace != "shop" {
+		t.Errorf("the pods are %+v", u.Pods)
+	}
+}
+
+// TestLoadRefuses what no bill can be made of, and says what is missing.
+func TestLoadRefuses(t *testing.T) {
+	unpriced, changed := snapshotAt(30), snapshotAt(30)
+	unpriced.Markets = nil
+	unpriced.Nodes = unpriced.Nodes[1:]
+	unpriced.Nodes[0].ID, unpriced.Pods = 0, nil
+	later := unpriced
+	later.Now += 60_000
+	changed.Commitments = []policy.Commitment{{Name: "plan", Amount: 1}}
+	for _, c := range []struct {
+		want  string
+		steps []policy.Snapshot
+	}{
+		{"no price of any node", []policy.Snapshot{unpriced, later}},
+		{"one step", []policy.Snapshot{snapshotAt(0)}},
+		{"commitments changed", []policy.Snapshot{snapshotAt(0), changed}},
+	} {
+		if _, err := Load(recordingOf(t, c.steps...), About{}); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package bill
+
+import (
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Watch learns of a simulated run what its bill is made of. It is the sim.RunObserver
+// of the run, which has the same hash as without it.
+type Watch struct {
+	usage Usage
+	pools []policy.Pool
+
+	// markets and owners are by name; nodes and pods have those that are there, by name.
+	markets map[string]policy.MarketID
+	owners  map[string]int32
+	nodes   map[string]int32
+	pods    map[string]int32
+
+	// seen says of which nodes pool and bid are known.
+	seen []bool
+}
+
+// NewWatch makes the run of cfg report to what it returns. It is called once, before
+// sim.Run.
+func NewWatch(cfg *sim.Config, about About) *Watch {
+	s := cfg.Prepared.Scenario()
+	_, window := cfg.Prepared.Span()
+	w := &Watch{
+		usage: Usage{About: about, Window: window, Types: s.Types, Zones: s.Zones, Markets: s.Markets, Commitments: s.Commitments},
+		pools: s.Pools, markets: map[string]policy.MarketID{}, owners: map[string]int32{}, nodes: map[string]int32{}, pods: map[string]int32{},
+	}
+	for i := range s.Markets {
+		w.markets[s.Markets[i].Name] = policy.MarketID(i)
+		c := cfg.Prepared.Charges(policy.MarketID(i))
+		w.usage.Charges = append(w.usage.Charges, curve(c.At, c.Price))
+	}
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		w.owners[s.Workloads[t.Workload].Name] = int32(i)
+		w.usage.Owners = append(w.usage.Owners, ownerOf(t, s.Workloads[t.Workload].Kind))
+	}
+	cfg.Observer = w
+	return w
+}
+
+// curve returns what prices make over time, nil where there is none.
+func curve(at []policy.Time, price []policy.Money) *billing.Curve {
+	for _, p := range price {
+		if p != policy.NoPrice {
+			return billing.NewCurve(at, price)
+		}
+	}
+	return nil
+}
+
+// ownerOf returns the owner of the pods of a template.
+func ownerOf(t *policy.Template, kind policy.WorkloadKind) Owner {
+	o := Owner{Namespace: t.Namespace, Name: strings.TrimPrefix(t.Name, t.Namespace+"/"), Labels: t.Labels, Requests: t.Requests}
+	if kind != policy.KindBare {
+		o.Kind = strings.ToLower(kind.String())
+	}
+	return o
+}
+
+// Happened is sim.RunObserver.
+func (w *Watch) Happened(e sim.Entry) {
+	u := &w.usage
+	switch e.Kind {
+	case "launch":
+		w.nodes[e.Subject] = int32(len(u.Nodes))
+		w.seen = append(w.seen, false)
+		u.Nodes = append(u.Nodes, Node{Name: e.Subject, Market: w.markets[e.Object], From: e.At, To: u.Window.To, Billed: policy.NoPrice})
+	case "bill":
+		if i, ok := w.nodes[e.Subject]; ok { // the last one is of the run
+			u.Nodes[i].To, u.Nodes[i].Billed = e.At, policy.Money(e.Amount)
+		}
+	case "bound":
+		w.pods[e.Subject] = int32(len(u.Pods))
+		owner := w.owners[e.Subject[:strings.LastIndexByte(e.Subject, '-')]] // pods are named after their workload and a number
+		u.Pods = append(u.Pods, Pod{Name: e.Subject, Node: w.nodes[e.Object], Owner: owner, From: e.At, To: u.Window.To})
+	case "ended":
+		if i, ok := w.pods[e.Subject]; ok {
+			u.Pods[i].To = e.At
+			delete(w.pods, e.Subject)
+		}
+	}
+}
+
+// Settled is sim.RunObserver.
+func (w *Watch) Settled(m *sim.Moment) {
+	for _, id := range m.Nodes() {
+		n, _, _, ok := m.Node(id)
+		if !ok {
+			continue
+		}
+		if i := w.nodes[n.Name]; !w.seen[i] {
+			w.seen[i] = true
+			w.usage.Nodes[i].Pool, w.usage.Nodes[i].Bid = w.pools[n.Pool].Name, n.Bid
+		}
+	}
+}
+
+// Usage returns what the run used, once it has ended.
+func (w *Watch) Usage() *Usage { return &w.usage }

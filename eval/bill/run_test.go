@@ -1,0 +1,119 @@
+package bill
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/evaltest"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// cases are runs in which nodes come and go within minutes, bid, and are paid by a plan.
+var cases = []struct{ scenario, policy string }{
+	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage", "spot"}, {"asg-web", "rescheduler"},
+	{"committed", "static"}, {"committed", "on-demand"},
+}
+
+const caseLength = 30*time.Hour + 20*time.Minute
+
+// configOf returns a run of a case, which begins within an hour.
+func configOf(t *testing.T, scenario, spec string) sim.Config {
+	t.Helper()
+	w := evaltest.Embedded(t, scenario)
+	w.Start, w.Duration = w.Start.Add(17*time.Minute), min(w.Duration, caseLength)
+	return evaltest.Config(t, w, spec, 5)
+}
+
+// usageOf runs a case.
+func usageOf(t *testing.T, scenario, spec string) (*Usage, *sim.Result) {
+	t.Helper()
+	cfg := configOf(t, scenario, spec)
+	w := NewWatch(&cfg, About{Account: "shop", Run: spec, Tags: []policy.Label{{Key: "spotter.dev/simulated", Value: "true"}}})
+	r, err := sim.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.Usage(), r
+}
+
+// A ranCase is a case that was run. Tests only read it.
+type ranCase struct {
+	u *Usage
+	r *sim.Result
+}
+
+var ran = map[string]ranCase{}
+
+// eachCase calls f for every case, which is run once.
+func eachCase(t *testing.T, f func(t *testing.T, u *Usage, r *sim.Result)) {
+	for _, c := range cases {
+		name := c.scenario + " " + c.policy
+		t.Run(name, func(t *testing.T) {
+			x, ok := ran[name]
+			if !ok {
+				x.u, x.r = usageOf(t, c.scenario, c.policy)
+				ran[name] = x
+			}
+			f(t, x.u, x.r)
+		})
+	}
+}
+
+// TestMeter adds up the charges of hours and of days to the bill of the run, of each
+// capacity type, and has each node once in a period in which it ran.
+func TestMeter(t *testing.T) {
+	eachCase(t, func(t *testing.T, u *Usage, r *sim.Result) {
+		if int64(len(u.Nodes)) < r.Launches || len(u.Pods) == 0 {
+			t.Fatalf("%d nodes of %d launches, %d pods", len(u.Nodes), r.Launches, len(u.Pods))
+		}
+		for _, every := range []time.Duration{time.Hour, 24 * time.Hour} {
+			charges, err := u.Meter(every)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var bill, spot, spared policy.Money
+			seen := map[string]bool{}
+			for i := range charges {
+				c := &charges[i]
+				n := &u.Nodes[c.Node]
+				bill += c.Billed
+				spared += c.Spared
+				if u.Markets[n.Market].Capacity == policy.Spot {
+					spot += c.Billed
+				}
+				key := fmt.Sprint(n.Name, c.Period.From)
+				if seen[key] || c.Billed < 0 || c.Time <= 0 || c.Period.Length() != every || c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
+					t.Errorf("%s: %+v", n.Name, *c)
+				}
+				seen[key] = true
+			}
+			if bill != r.Bill || spot != r.SpotBill {
+				t.Errorf("every %v it is %v, of which %v for Spot; the run was billed %v and %v", every, bill, spot, r.Bill, r.SpotBill)
+			}
+			if off := spared - r.Spared; max(off, -off) > policy.Money(len(charges)) {
+				t.Errorf("every %v commitments spare %v, in the run %v", every, spared, r.Spared)
+			}
+		}
+	})
+}
+
+// TestMeterChecks: a node that is metered at something else than the run was charged is
+// a bug, and is said.
+func TestMeterChecks(t *testing.T) {
+	u, _ := usageOf(t, "squeeze", "portfolio")
+	u.Nodes[3].Billed++
+	if _, err := u.Meter(time.Hour); err == nil {
+		t.Error("it is not said")
+	}
+}
+
+// TestWatched: the run is the same with and without a bill.
+func TestWatched(t *testing.T) {
+	_, watched := usageOf(t, "squeeze", "portfolio")
+	plain, err := sim.Run(t.Context(), configOf(t, "squeeze", "portfolio"))
+	if err != nil || plain.Hash != watched.Hash {
+		t.Errorf("%x and %x, %v", plain.Hash, watched.Hash, err)
+	}
+}
