@@ -109,6 +109,11 @@ var pagesRun = []page{
 	{"docs/rackspace.md", map[string]treatment{
 		"kubectl -n spotter-system create secret…": {cluster: true, before: "kubectl create namespace spotter-system; echo token > token.txt", says: "created"},
 	}},
+	{"docs/bill.md", map[string]treatment{
+		"spotter bill web-week --policy…": {says: "rows, $"},
+		"spotter bill results.parquet…":   {says: "bill.csv"},
+		"spotter bill steps…":             {says: "left between two steps"},
+	}},
 	{"docs/budgets.md", nil},
 	{"docs/explain.md", map[string]treatment{
 		"spotter replay steps --policy…": {exits: []int{cli.ExitFailed}},

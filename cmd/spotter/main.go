@@ -8,6 +8,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/bill"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/catalog"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cleanup"
@@ -33,7 +34,7 @@ var version = "unknown"
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
 	return []*cobra.Command{
-		capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
+		bill.Command(p), capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
 		local.plotCommand(), local.policiesCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), sim.Command(p),
 		status.Command(p), local.traceCommand(), tui.Command(p),
 	}

@@ -38,6 +38,9 @@ type Line struct {
 	quantity, units int64
 }
 
+// Billed is what is invoiced.
+func (l *Line) Billed() policy.Money { return l.billed }
+
 // market is that of the node.
 func (l *Line) market() *policy.Market { return &l.u.Markets[l.node.Market] }
 

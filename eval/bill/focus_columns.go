@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
@@ -95,8 +94,7 @@ func (l *Line) details() string {
 		return ""
 	}
 	t := &l.u.Types[l.market().Type]
-	const gib = 1 << 30
-	details := map[string]any{"F_InstanceType": t.Name, "F_CoreCount": t.VCPU, "F_MemorySize": json.Number(strconv.FormatFloat(float64(t.Capacity.Memory)/gib, 'f', -1, 64))}
+	details := map[string]any{"F_InstanceType": t.Name, "F_CoreCount": t.VCPU}
 	if t.Capacity.GPU > 0 {
 		details["F_GpuCount"] = t.Capacity.GPU
 	}

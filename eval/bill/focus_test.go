@@ -64,7 +64,7 @@ type focusRule struct {
 	instant, decimal, json bool
 }
 
-func never(focusRow) bool   { return false }
+func never(focusRow) bool    { return false }
 func everyRow(focusRow) bool { return true }
 
 // is makes a condition of a value.

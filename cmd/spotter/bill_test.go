@@ -1,0 +1,172 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/record"
+)
+
+// billed returns the sum of a column of a CSV, over rows in which a column has a value.
+func billed(t *testing.T, text, column, where, value string) float64 {
+	t.Helper()
+	lines, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+	if err != nil || len(lines) < 2 {
+		t.Fatalf("%d lines, %v", len(lines), err)
+	}
+	place := map[string]int{}
+	for i, name := range lines[0] {
+		place[name] = i
+	}
+	sum := 0.0
+	for _, l := range lines[1:] {
+		if l[place[where]] == value {
+			x, err := strconv.ParseFloat(l[place[column]], 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += x
+		}
+	}
+	return sum
+}
+
+// TestBill: what spotter sim and spotter eval say that runs cost is what their bills add
+// up to, in each form, of a scenario and of results in JSON and Parquet.
+func TestBill(t *testing.T) {
+	dir := t.TempDir()
+	text := func(args ...string) string {
+		t.Helper()
+		code, out, stderr := call(t, args...)
+		if code != cli.ExitOK {
+			t.Fatalf("%v: exit %d\n%s", args, code, stderr)
+		}
+		return out
+	}
+	text("eval", "tiny", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
+	var results struct {
+		Runs []struct {
+			Policy  string
+			Seed    uint64
+			Metrics map[string]any
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "r.json"))
+	if err == nil {
+		err = json.Unmarshal(data, &results)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0.0
+	for _, r := range results.Runs {
+		if bill, ok := r.Metrics["bill_usd"].(float64); ok && r.Policy == "portfolio" && r.Seed == 2 {
+			want = bill
+		}
+	}
+	same := func(what string, got float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-6 || want == 0 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	same("the scenario", billed(t, text("bill", "tiny", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
+	for _, file := range []string{"r.json", "r.parquet"} {
+		out := filepath.Join(dir, "bill.csv")
+		text("bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "-o", out)
+		rows, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(file, billed(t, string(rows), "BilledCost", "SubAccountId", "portfolio@2"))
+		if billed(t, string(rows), "BilledCost", "SubAccountId", "karpenter@1") <= 0 {
+			t.Errorf("%s: karpenter@1 costs nothing", file)
+		}
+	}
+	var answer struct {
+		Data []map[string]struct{ TotalCost float64 }
+	}
+	if err := json.Unmarshal([]byte(text("bill", filepath.Join(dir, "r.json"), "portfolio@2", "--format", "opencost", "--aggregate", "controller")), &answer); err != nil || len(answer.Data) != 1 {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	sum := 0.0
+	for _, a := range answer.Data[0] {
+		sum += a.TotalCost
+	}
+	same("OpenCost", sum)
+	if _, there := answer.Data[0]["__idle__"]; !there {
+		t.Error("nothing is idle")
+	}
+
+	changed := strings.Replace(string(data), `"hash": "`, `"hash": "00`, -1)
+	wrongCallIs(t, "it is not the run of the file", "bill", file(t, "changed.json", changed), "portfolio@2")
+	wrongCallIs(t, "none is named", "bill", filepath.Join(dir, "r.json"))
+	wrongCallIs(t, "it has no run spot@2", "bill", filepath.Join(dir, "r.json"), "spot@2")
+	wrongCallIs(t, "2 runs are named", "bill", filepath.Join(dir, "r.json"), "portfolio@1", "portfolio@2", "--format", "opencost")
+	wrongCallIs(t, "its runs have their own prices", "bill", filepath.Join(dir, "r.json"), "portfolio@1", "--seed", "4")
+}
+
+// TestBillOfRecording: that of a simulation names itself, and that of a cluster does not
+// know its account.
+func TestBillOfRecording(t *testing.T) {
+	dir := recordedRun(t, "static")
+	code, out, stderr := call(t, "bill", dir)
+	if code != cli.ExitOK || !strings.Contains(stderr, "are charged until the second") {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	all := billed(t, out, "BilledCost", "BillingAccountId", "simulated/tiny.yaml")
+	if all <= 0 {
+		t.Errorf("it costs %v", all)
+	}
+	live := filepath.Join(t.TempDir(), "live")
+	r, err := record.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.NewWriter(live, record.Meta{Policy: "static", Scenario: "live"})
+	for s, stepErr := range r.Steps() {
+		err = errors.Join(err, stepErr, w.Record(t.Context(), s.Snapshot, &s.Memory, &s.Plan))
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	wrongCallIs(t, "a recording does not say which account is billed", "bill", live)
+	if code, out, stderr := call(t, "bill", live, "--account", "42"); code != cli.ExitOK || billed(t, out, "BilledCost", "BillingAccountId", "42") != all {
+		t.Errorf("exit %d\n%s", code, stderr)
+	}
+	if code, out, stderr := call(t, "bill", live, "--format", "opencost"); code != cli.ExitOK || !strings.Contains(out, `"code": 200`) {
+		t.Errorf("exit %d\n%s", code, stderr) // it names no account
+	}
+	wrongCallIs(t, "leave RUN and the flags of a run out", "bill", dir, "--seed", "3")
+	if err := os.RemoveAll(filepath.Join(dir, "segment=00001")); err != nil {
+		t.Fatal(err)
+	}
+	wrongCallIs(t, "is not whole", "bill", dir)
+}
+
+// TestBillRefuses what cannot be written, before anything is run.
+func TestBillRefuses(t *testing.T) {
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{`"focs" is unknown`, []string{"--format", "focs"}},
+		{"focus is written as .csv or .parquet", []string{"-o", "bill.json"}},
+		{"opencost is written as .json", []string{"--format", "opencost", "-o", "bill.csv"}},
+		{`"week" is no length`, []string{"--granularity", "week"}},
+		{"label:KEY", []string{"--format", "opencost", "--aggregate", "pods"}},
+		{"it is for --format opencost", []string{"--aggregate", "node"}},
+		{"no such file or directory", []string{"-o", "none/bill.csv"}},
+		{"a scenario has no run x@1", []string{"x@1"}},
+	} {
+		wrongCallIs(t, c.want, append([]string{"bill", "tiny"}, c.args...)...)
+	}
+}

@@ -1,0 +1,176 @@
+// Package bill is the command that writes what the nodes of a run or of a recording cost, in
+// the forms of FOCUS and of OpenCost: its flags, and what they ask for. The bill itself is
+// made elsewhere.
+package bill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/eval/bill"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/registry"
+)
+
+// The forms of a bill.
+const (
+	formFocus    = "focus"
+	formOpenCost = "opencost"
+)
+
+// periods are the lengths of a period that can be asked for.
+var periods = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour}
+
+// billFlags are the flags of bill.
+type billFlags struct {
+	input.MarketFlags
+	policy      string
+	seed        uint64
+	form, out   string
+	granularity string
+	aggregate   string
+	account     string
+}
+
+// Command returns the command bill.
+func Command(p *cli.Program) *cobra.Command {
+	var f billFlags
+	c := &cobra.Command{
+		Use:   "bill SCENARIO|RESULTS|RECORDING [RUN…]",
+		Short: "Write the bill of a run or of a cluster, as FOCUS or OpenCost have it",
+		Long: "bill writes what each node cost, hour by hour or day by day, with the columns of\n" +
+			"FOCUS " + bill.FocusVersion + "; or divides it among pods by what they request, as the /allocation of\n" +
+			"OpenCost answers, and leaves to __idle__ what no pod asked for. Either adds up to the\n" +
+			"bill to the micro-dollar.\n\n" +
+			"It simulates a SCENARIO once, or does runs of RESULTS again, a file of spotter eval\n" +
+			"--out results.json or results.parquet: each RUN is written POLICY@SEED. A RECORDING is\n" +
+			"the folder that spotter run --record or spotter sim --record wrote; of a cluster it\n" +
+			"knows prices, nodes and pods as the steps saw them.\n\n" +
+			"Exit code: 0 good, 2 the call or an input is wrong, or lacks what the bill needs,\n" +
+			"3 it broke.",
+		Example: "  spotter bill web-week --policy portfolio -o bill.parquet\n" +
+			"  spotter bill results.json portfolio@3 karpenter@3 --granularity day -o bill.csv\n" +
+			"  spotter bill /var/lib/spotter/record --account 123456789012 -o bill.parquet\n" +
+			"  spotter bill web-week --format opencost --aggregate label:team",
+		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: input.CompleteScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args) },
+	}
+	flags := c.Flags()
+	f.Register(flags)
+	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P` of the run of a SCENARIO, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather of the run of a SCENARIO")
+	flags.StringVar(&f.form, "format", formFocus, "form `F` of the bill: "+formFocus+", "+formOpenCost)
+	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost)
+	flags.StringVar(&f.granularity, "granularity", "", "length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
+	flags.StringVar(&f.aggregate, "aggregate", "namespace", "with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
+	flags.StringVar(&f.account, "account", "", "`ID` of the account that is billed (default: simulated/SCENARIO; a recording of a cluster has none)")
+	cli.CompleteBy(c, "policy", input.CompletePolicy)
+	cli.Complete(c, "truth", input.TruthNames())
+	cli.Complete(c, "format", []string{formFocus, formOpenCost})
+	cli.Complete(c, "granularity", slices.Sorted(maps.Keys(periods)))
+	cli.Complete(c, "aggregate", bill.Aggregates())
+	return c
+}
+
+func run(ctx context.Context, p *cli.Program, f *billFlags, args []string) error {
+	if err := f.check(p); err != nil {
+		return err
+	}
+	usages, err := f.usages(ctx, p, args)
+	if err != nil {
+		return refused(err)
+	}
+	for _, u := range usages {
+		p.Warn(map[string]bool{}, u.Warnings)
+	}
+	write, about, err := f.made(p, usages)
+	if err != nil {
+		return refused(err)
+	}
+	if err := p.Output(f.out, write); err != nil {
+		return err
+	}
+	if f.out != "" {
+		fmt.Fprintf(p.Stderr, "%s written to %s\n", about, f.out)
+	}
+	return nil
+}
+
+// refused returns err as a fault of the input where that lacks something.
+func refused(err error) error {
+	if errors.Is(err, bill.ErrUnknown) {
+		return cli.Invalid(err, "give what is missing, as --account, or bill something that has it")
+	}
+	return err
+}
+
+// check reports early what of the flags is wrong.
+func (f *billFlags) check(p *cli.Program) error {
+	extensions, known := map[string][]string{formFocus: {".csv", ".parquet"}, formOpenCost: {".json"}}[f.form]
+	if !known {
+		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, []string{formFocus, formOpenCost})), "give "+formFocus+" or "+formOpenCost+"; a file is named by --output")
+	}
+	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
+		return cli.Invalid(fmt.Errorf("--granularity: %q is no length of a period", f.granularity), "give hour or day")
+	}
+	if err := bill.CheckAggregate(f.aggregate); err != nil {
+		return cli.Invalid(fmt.Errorf("--aggregate: %w", err), "give one of them, as --aggregate label:team")
+	}
+	if f.form != formOpenCost && f.Flags.Changed("aggregate") {
+		return cli.Invalid(errors.New("--aggregate: it is for --format opencost"), "leave it out")
+	}
+	if f.out == "-" {
+		f.out = ""
+	}
+	if f.out == "" {
+		return nil
+	}
+	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(f.out))) && !cli.IsDevice(f.out) {
+		return cli.Invalid(fmt.Errorf("--output: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")), "name such a file, or leave --output out")
+	}
+	if err := cli.CheckWritable(f.out); err != nil {
+		return cli.Invalid(fmt.Errorf("--output: %w", err), "give a file in a folder that is there and can be written")
+	}
+	return nil
+}
+
+// made returns what writes the bill of usages, and what that is in words.
+func (f *billFlags) made(p *cli.Program, usages []*bill.Usage) (write func(io.Writer) error, about string, err error) {
+	every := periods[f.granularity]
+	if f.form == formOpenCost {
+		sets, err := usages[0].Allocate(f.aggregate, every)
+		return func(w io.Writer) error { return bill.WriteOpenCost(w, sets) }, "allocations", err
+	}
+	if every == 0 {
+		every = time.Hour
+	}
+	var lines []bill.Line
+	for _, u := range usages {
+		more, err := u.Focus(every)
+		if err != nil {
+			return nil, "", err
+		}
+		lines = append(lines, more...)
+	}
+	sum := policy.Money(0)
+	for i := range lines {
+		sum += lines[i].Billed()
+	}
+	about = fmt.Sprintf("%d rows, %s in all,", len(lines), sum)
+	if strings.EqualFold(filepath.Ext(f.out), ".parquet") {
+		return func(w io.Writer) error { return bill.WriteFocusParquet(w, lines, p.Version) }, about, nil
+	}
+	return func(w io.Writer) error { return bill.WriteFocusCSV(w, lines) }, about, nil
+}
