@@ -116,3 +116,14 @@ func TestEvalOnTerminal(t *testing.T) {
 		t.Errorf("the terminal is left as %q", after)
 	}
 }
+
+// What is binary is not written to a terminal, and says so before anything runs.
+func TestParquetOnTerminal(t *testing.T) {
+	_, slave := terminalOf(t)
+	var stderr bytes.Buffer
+	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--seeds", "5000", "--format", "parquet")
+	c.Stdout, c.Stderr = slave, &stderr
+	if err := c.Run(); err == nil || c.ProcessState.ExitCode() != cli.ExitInvalid || !strings.Contains(stderr.String(), "--out results.parquet") {
+		t.Errorf("%v: %s", err, stderr.String())
+	}
+}

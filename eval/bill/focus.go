@@ -81,15 +81,21 @@ func (u *Usage) Focus(every time.Duration) ([]Line, error) {
 	return f.lines, nil
 }
 
-// checkFocus reports what no row could do without.
+// checkFocus reports what no row could do without, and warns of what is modelled.
 func (u *Usage) checkFocus() error {
 	if u.About.Account == "" {
 		return fmt.Errorf("%w: BillingAccountId must not be null, and a recording does not say which account is billed", ErrUnknown)
 	}
+	modelled := false
 	for i := range u.Nodes {
-		if m := &u.Markets[u.Nodes[i].Market]; m.OnDemand <= 0 {
+		m := &u.Markets[u.Nodes[i].Market]
+		if m.OnDemand <= 0 {
 			return fmt.Errorf("%w: ListUnitPrice must not be null, and the price on demand of %s is not known", ErrUnknown, m.Name)
 		}
+		modelled = modelled || m.OnDemandModelled
+	}
+	if modelled {
+		u.Warnings = append(u.Warnings, "prices on demand are not published for all of its markets: ListUnitPrice and ListCost of the others are modelled")
 	}
 	for i := range u.Commitments {
 		if c := &u.Commitments[i]; c.Fee == policy.NoPrice {

@@ -293,6 +293,17 @@ func TestFocusParquet(t *testing.T) {
 	}
 }
 
+// TestFocusModelled: a list price that nobody published is said to be modelled.
+func TestFocusModelled(t *testing.T) {
+	for _, modelled := range []bool{false, true} {
+		u := plain()
+		u.About.Account, u.Markets[0].OnDemandModelled = "shop", modelled
+		if _, err := u.Focus(time.Hour); err != nil || (len(u.Warnings) > 0) != modelled {
+			t.Errorf("modelled %v: %q, %v", modelled, u.Warnings, err)
+		}
+	}
+}
+
 // TestFocusRefuses what the columns need and is not known.
 func TestFocusRefuses(t *testing.T) {
 	for _, c := range []struct {

@@ -96,6 +96,8 @@ func originColumns() []tabular.Column[*runOf] {
 		tabular.Text("error", func(r *runOf) string { return r.json.Error }),
 		tabular.Of("violations", "list", func(r *runOf) []string { return r.json.Violations }),
 		tabular.Of("warnings", "list", func(r *runOf) []string { return r.json.Warnings }),
+		tabular.Of("outage", "optional,json", func(r *runOf) string { return orEmpty(r.json.Outage == nil, r.json.Outage) }),
+		tabular.Of("budgets", "optional,json", func(r *runOf) string { return orEmpty(r.json.Budgets == nil, r.json.Budgets) }),
 		tabular.Of("weather", "optional", func(r *runOf) string { return r.json.Weather }),
 		tabular.Of("hash", "optional", func(r *runOf) string { return r.json.Hash }),
 		tabular.Of("warm_up_s", "", func(r *runOf) float64 { return r.run().Bound.WarmUp.Seconds() }),
@@ -111,6 +113,19 @@ func originColumns() []tabular.Column[*runOf] {
 		tabular.Of("version", "dict", func(r *runOf) string { return r.Config.Version }),
 		tabular.Of("command", "", func(r *runOf) string { return r.json.Command }),
 	}
+}
+
+// orEmpty returns v as JSON, "" where it is empty. The JSON of a run cannot fail: it has
+// no value that JSON lacks.
+func orEmpty(empty bool, v any) string {
+	if empty {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic("format: " + err.Error())
+	}
+	return string(text)
 }
 
 // writeParquet writes a row for each run that was done of all reports, which have one

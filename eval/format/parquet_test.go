@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"encoding/json"
 	"math"
 	"reflect"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // kept returns r as Parquet.
@@ -74,8 +76,17 @@ func TestParquet(t *testing.T) {
 
 // TestReadParquet reads from Parquet what is read from JSON.
 func TestReadParquet(t *testing.T) {
-	_, r, text := written(t)
-	data := string(kept(t, r))
+	_, r, _ := written(t)
+	for i := range r.Runs {
+		if run := &r.Runs[i]; run.Err == nil {
+			run.Result.Violations, run.Result.Budgets = []string{"a", "b"}, []sim.BudgetResult{{Name: "gpus", Peak: 0.5}}
+		}
+	}
+	var out bytes.Buffer
+	if err := writeJSON(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	data, text := string(kept(t, r)), out.String()
 	report, err := ReadReport(strings.NewReader(data))
 	want, _ := ReadReport(strings.NewReader(text))
 	if err != nil || !reflect.DeepEqual(report, want) {
@@ -85,6 +96,25 @@ func TestReadParquet(t *testing.T) {
 	list, _ := ReadResults(strings.NewReader(text))
 	if err != nil || !reflect.DeepEqual(results, list) {
 		t.Errorf("%v: the runs are %+v, want %+v", err, results, list)
+	}
+	var a, b struct{ Runs []map[string]any }
+	converted, err := parquetAsJSON([]byte(data))
+	if err != nil || json.Unmarshal(converted, &a) != nil || json.Unmarshal([]byte(text), &b) != nil || len(a.Runs) != len(b.Runs) {
+		t.Fatalf("%v: %d runs, want %d", err, len(a.Runs), len(b.Runs))
+	}
+	outages := 0
+	for i := range b.Runs {
+		for key, want := range b.Runs[i] {
+			if !reflect.DeepEqual(a.Runs[i][key], want) {
+				t.Errorf("run %d: %s is %v, want %v", i, key, a.Runs[i][key], want)
+			}
+		}
+		if b.Runs[i]["outage"] != nil && b.Runs[i]["violations"] != nil {
+			outages++
+		}
+	}
+	if outages == 0 {
+		t.Error("no run has an outage and violations")
 	}
 	var other bytes.Buffer
 	if err := parquet.Write(&other, []struct{ A int64 }{{1}}); err != nil {

@@ -87,7 +87,8 @@ func runsOf(rows []map[string]any, metrics []parquetMetric) (runs, cases []map[s
 	return runs, cases
 }
 
-// parquetRows returns the rows of f by the names of their columns, lists left out.
+// parquetRows returns the rows of f by the names of their columns, without those that are
+// null and empty lists.
 func parquetRows(f *parquet.File) ([]map[string]any, error) {
 	columns := f.Schema().Columns()
 	r := parquet.NewReader(f)
@@ -99,7 +100,13 @@ func parquetRows(f *parquet.File) ([]map[string]any, error) {
 		for _, row := range buf[:n] {
 			values := make(map[string]any, len(columns))
 			for _, v := range row {
-				if path := columns[v.Column()]; len(path) == 1 && !v.IsNull() {
+				path := columns[v.Column()]
+				switch {
+				case v.IsNull():
+				case len(path) > 1: // an element of a list
+					list, _ := values[path[0]].([]any)
+					values[path[0]] = append(list, v.String())
+				default:
 					values[path[0]] = valueOf(f, path[0], v)
 				}
 			}
@@ -114,22 +121,30 @@ func parquetRows(f *parquet.File) ([]map[string]any, error) {
 	}
 }
 
-// unsigned is the type of a column of uint64, whose values are stored as int64.
-var unsigned = parquet.Uint(64).Type().String()
+// unsigned is the type of a column of uint64, whose values are stored as int64, and object
+// that of one of JSON.
+var (
+	unsigned = parquet.Uint(64).Type().String()
+	object   = parquet.JSON().Type().String()
+)
 
 // valueOf returns a value of a column as JSON has it.
 func valueOf(f *parquet.File, column string, v parquet.Value) any {
-	switch v.Kind() {
-	case parquet.Boolean:
-		return v.Boolean()
-	case parquet.Int64:
-		if leaf, ok := f.Schema().Lookup(column); ok && leaf.Node.Type().String() == unsigned {
-			return v.Uint64()
-		}
-		return v.Int64()
-	case parquet.Double:
-		return v.Double()
-	default:
-		return v.String()
+	kind := ""
+	if leaf, ok := f.Schema().Lookup(column); ok {
+		kind = leaf.Node.Type().String()
 	}
+	switch {
+	case v.Kind() == parquet.Boolean:
+		return v.Boolean()
+	case v.Kind() == parquet.Int64 && kind == unsigned:
+		return v.Uint64()
+	case v.Kind() == parquet.Int64:
+		return v.Int64()
+	case v.Kind() == parquet.Double:
+		return v.Double()
+	case kind == object:
+		return json.RawMessage(v.String())
+	}
+	return v.String()
 }

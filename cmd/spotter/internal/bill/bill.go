@@ -92,12 +92,13 @@ func run(ctx context.Context, p *cli.Program, f *billFlags, args []string) error
 	if err != nil {
 		return refused(err)
 	}
-	for _, u := range usages {
-		p.Warn(map[string]bool{}, u.Warnings)
-	}
 	write, about, err := f.made(p, usages)
 	if err != nil {
 		return refused(err)
+	}
+	warned := map[string]bool{}
+	for _, u := range usages {
+		p.Warn(warned, u.Warnings)
 	}
 	if err := p.Output(f.out, write); err != nil {
 		return err
