@@ -133,8 +133,9 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	for i := range u.Commitments {
 		c, s := &u.Commitments[i], &shares[i]
 		f.lines = append(f.lines, Line{u: u, kind: linePurchase, period: p, commitment: c, billed: s.fee, quantity: hours(s.length), units: s.all})
-		if rest := s.all - s.used; rest > 0 && (s.given < s.fee || s.fee == 0) { // less is what rounding leaves
-			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given, quantity: int64(part(policy.Money(hours(s.length)), rest, s.all)), units: rest})
+		rest := s.all - s.used
+		if quantity := int64(part(policy.Money(hours(s.length)), rest, s.all)); quantity > 0 {
+			f.lines = append(f.lines, Line{u: u, kind: lineUnused, period: p, commitment: c, effective: s.fee - s.given, quantity: quantity, units: rest})
 		}
 	}
 }

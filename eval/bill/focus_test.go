@@ -293,6 +293,22 @@ func TestFocusParquet(t *testing.T) {
 	}
 }
 
+// TestShare: what a fee is divided into never exceeds it, and all of the commitment has
+// all of it; the least that is billed has a row.
+func TestShare(t *testing.T) {
+	s := share{fee: 100, all: 10}
+	if a, b, c := s.take(3), s.take(4), s.take(9); a != 30 || b != 40 || c != 30 || s.used != 10 {
+		t.Errorf("%v, %v and %v of 100", a, b, c)
+	}
+	u := plain()
+	u.Commitments = []policy.Commitment{{Name: "ri", Amount: 1}}
+	f := focus{u: u, payers: []int{0}}
+	f.node(periodOf(u.Window.From, time.Hour), &Charge{Time: time.Hour, Billed: 1, Spared: 1 << 40}, []share{{}})
+	if len(f.lines) != 2 || f.lines[0].billed != 1 || f.lines[0].quantity != 1 || f.lines[1].quantity != nanoHours-1 {
+		t.Errorf("the lines are %+v", f.lines)
+	}
+}
+
 // TestFocusModelled: a list price that nobody published is said to be modelled.
 func TestFocusModelled(t *testing.T) {
 	for _, modelled := range []bool{false, true} {

@@ -126,28 +126,37 @@ func snapshotAt(minutes int) policy.Snapshot {
 	}
 }
 
-// TestLoadByHand: a dearer price is in force from when it is reported, a node without a
+// TestLoadByHand: a dearer price is in force from when it is reported, but not before the
+// step that saw another; pods are as long on their node as was seen, a node without a
 // price is left out and said, and what left between two steps is charged until the second.
 func TestLoadByHand(t *testing.T) {
 	first, second, third := snapshotAt(0), snapshotAt(30), snapshotAt(60)
 	second.Markets[0].Price, second.Markets[0].PricedAt = 120_000, second.Now-600_000
-	third.Nodes, third.Pods, third.Markets = third.Nodes[1:], nil, second.Markets
+	third.Markets[0].Price = 240_000
+	third.Nodes, third.Pods = third.Nodes[1:], nil
 	third.Nodes[0].ID = 0
-	third.Ended = []policy.EndedPod{{Name: "shop/web-1", Node: "n1", Start: first.Now, End: third.Now - 600_000}}
+	third.Ended = []policy.EndedPod{
+		{Name: "shop/web-1", Node: "n1", Start: first.Now, End: third.Now - 600_000}, {Name: "shop/brief", Node: "n1", Start: second.Now + 1, End: second.Now + 5},
+	}
+	unseen := first.Pods[0]
+	unseen.ID, unseen.Name = 1, "shop/unseen"
+	first.Pods = append(first.Pods, unseen)
 	u, err := Load(recordingOf(t, first, second, third), About{Account: "shop"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	charges, err := u.Meter(time.Hour)
-	if err != nil || len(charges) != 1 || charges[0].Billed != 20_000+80_000 { // 20 minutes at $0.06 and 40 at $0.12
+	if err != nil || len(charges) != 1 || charges[0].Billed != 20_000+20_000+120_000 { // 20 minutes at $0.06, 10 at $0.12 and 30 at $0.24
 		t.Errorf("%+v, %v", charges, err)
 	}
-	want := []string{"1 nodes left between two steps, at most 30m0s apart, and are charged until the second: at most $0.06 too much", "1 nodes, which ran for 1.0 hours, have no price that is known: they are not in the bill"}
+	want := []string{"1 nodes left between two steps, at most 30m0s apart, and are charged until the second: at most $0.12 too much", "1 nodes, which ran for 1.0 hours, have no price that is known: they are not in the bill"}
 	if strings.Join(u.Warnings, "\n") != strings.Join(want, "\n") {
 		t.Errorf("it warns of %q", u.Warnings)
 	}
-	if len(u.Pods) != 1 || u.Pods[0].To != third.Now-600_000 || u.Pods[0].From != first.Now || u.Owners[u.Pods[0].Owner].Namespace != "shop" {
-		t.Errorf("the pods are %+v", u.Pods)
+	for i, want := range []Pod{{"shop/web-1", 0, 0, first.Now, third.Now - 600_000}, {"shop/unseen", 0, 0, first.Now, second.Now}, {"shop/brief", 0, 0, second.Now + 1, second.Now + 5}} {
+		if len(u.Pods) != 3 || u.Pods[i] != want || u.Owners[0].Namespace != "shop" {
+			t.Errorf("the pods are %+v, want %+v", u.Pods, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package bill
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -84,7 +85,7 @@ func TestMeter(t *testing.T) {
 					spot += c.Billed
 				}
 				key := fmt.Sprint(n.Name, c.Period.From)
-				if seen[key] || c.Billed < 0 || c.Time <= 0 || c.Period.Length() != every || c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
+				if seen[key] || c.Billed < 0 || c.Spared < 0 || c.Time <= 0 || c.Period.Length() != every || c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
 					t.Errorf("%s: %+v", n.Name, *c)
 				}
 				seen[key] = true
@@ -115,5 +116,45 @@ func TestWatched(t *testing.T) {
 	plain, err := sim.Run(t.Context(), configOf(t, "squeeze", "portfolio"))
 	if err != nil || plain.Hash != watched.Hash {
 		t.Errorf("%x and %x, %v", plain.Hash, watched.Hash, err)
+	}
+}
+
+// TestMeterByHand: of nodes at $2 an hour a reserved instance pays for the first. One that
+// leaves at the end of an hour is charged in that hour, ten seconds as a minute.
+func TestMeterByHand(t *testing.T) {
+	u := plain()
+	from := u.Window.From
+	u.Markets[0].Capacity, u.Charges[0] = policy.OnDemand, curve([]policy.Time{1}, []policy.Money{2_000_000})
+	u.Commitments = []policy.Commitment{{Name: "ri", Amount: 1, Fee: 1_000_000}}
+	u.Nodes = []Node{
+		{Name: "paid", From: from, To: from + 2*anHour, Billed: 0},
+		{Name: "half", From: from + anHour/2, To: from + anHour, Billed: 1_000_000},
+		{Name: "brief", From: from + anHour - 10_000, To: from + anHour, Billed: 33_333},
+	}
+	charges, err := u.Meter(time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := periodOf(from, time.Hour), periodOf(from+anHour, time.Hour)
+	want := []Charge{
+		{0, first, time.Hour, 0, 2_000_000}, {1, first, time.Hour / 2, 1_000_000, 0}, {2, first, time.Minute, 33_333, 0}, {0, second, time.Hour, 0, 2_000_000},
+	}
+	if !slices.Equal(charges, want) {
+		t.Errorf("the charges are %+v, want %+v", charges, want)
+	}
+}
+
+// TestPodOfOneName: a pod that ends before it is bound again leaves the one before it as
+// it was.
+func TestPodOfOneName(t *testing.T) {
+	w := &Watch{owners: map[string]int32{"db": 0}, nodes: map[string]int32{"n": 0}, pods: map[string]int32{}}
+	for _, e := range []sim.Entry{
+		{At: 5, Kind: "bound", Subject: "db-0", Object: "n"}, {At: 10, Kind: "ended", Subject: "db-0"}, {At: 20, Kind: "ended", Subject: "db-0"},
+		{At: 30, Kind: "bound", Subject: "db-0", Object: "n"}, {At: 40, Kind: "ended", Subject: "db-0"},
+	} {
+		w.Happened(e)
+	}
+	if p := w.Usage().Pods; len(p) != 2 || p[0].From != 5 || p[0].To != 10 || p[1].From != 30 || p[1].To != 40 {
+		t.Errorf("the pods are %+v", p)
 	}
 }
