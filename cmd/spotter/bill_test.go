@@ -39,19 +39,22 @@ func billed(t *testing.T, text, column, where, value string) float64 {
 	return sum
 }
 
-// TestBill: what spotter sim and spotter eval say that runs cost is what their bills add
-// up to, in each form, of a scenario and of results in JSON and Parquet.
-func TestBill(t *testing.T) {
-	dir := t.TempDir()
-	text := func(args ...string) string {
-		t.Helper()
-		code, out, stderr := call(t, args...)
-		if code != cli.ExitOK {
-			t.Fatalf("%v: exit %d\n%s", args, code, stderr)
-		}
-		return out
+// said calls spotter and returns what it prints.
+func said(t *testing.T, args ...string) string {
+	t.Helper()
+	code, out, stderr := call(t, args...)
+	if code != cli.ExitOK {
+		t.Fatalf("%v: exit %d\n%s", args, code, stderr)
 	}
-	text("eval", "tiny", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
+	return out
+}
+
+// billedRuns compares policies, and returns where the results are and what portfolio under
+// seed 2 cost.
+func billedRuns(t *testing.T) (dir string, want float64) {
+	t.Helper()
+	dir = t.TempDir()
+	said(t, "eval", "tiny", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
 	var results struct {
 		Runs []struct {
 			Policy  string
@@ -66,22 +69,31 @@ func TestBill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := 0.0
 	for _, r := range results.Runs {
 		if bill, ok := r.Metrics["bill_usd"].(float64); ok && r.Policy == "portfolio" && r.Seed == 2 {
 			want = bill
 		}
 	}
+	if want == 0 {
+		t.Fatal("the run costs nothing")
+	}
+	return dir, want
+}
+
+// TestBill: what spotter eval says that a run costs is what its bills add up to, in each
+// form, of a scenario and of results in JSON and Parquet.
+func TestBill(t *testing.T) {
+	dir, want := billedRuns(t)
 	same := func(what string, got float64) {
 		t.Helper()
-		if math.Abs(got-want) > 1e-6 || want == 0 {
+		if math.Abs(got-want) > 1e-6 {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	same("the scenario", billed(t, text("bill", "tiny", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
+	same("the scenario", billed(t, said(t, "bill", "tiny", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
 	for _, file := range []string{"r.json", "r.parquet"} {
 		out := filepath.Join(dir, "bill.csv")
-		text("bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "-o", out)
+		said(t, "bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "-o", out)
 		rows, err := os.ReadFile(out)
 		if err != nil {
 			t.Fatal(err)
@@ -94,7 +106,7 @@ func TestBill(t *testing.T) {
 	var answer struct {
 		Data []map[string]struct{ TotalCost float64 }
 	}
-	if err := json.Unmarshal([]byte(text("bill", filepath.Join(dir, "r.json"), "portfolio@2", "--format", "opencost", "--aggregate", "controller")), &answer); err != nil || len(answer.Data) != 1 {
+	if err := json.Unmarshal([]byte(said(t, "bill", filepath.Join(dir, "r.json"), "portfolio@2", "--format", "opencost", "--aggregate", "controller")), &answer); err != nil || len(answer.Data) != 1 {
 		t.Fatalf("%+v, %v", answer, err)
 	}
 	sum := 0.0
@@ -105,13 +117,23 @@ func TestBill(t *testing.T) {
 	if _, there := answer.Data[0]["__idle__"]; !there {
 		t.Error("nothing is idle")
 	}
+}
 
-	changed := strings.Replace(string(data), `"hash": "`, `"hash": "00`, -1)
+// TestBillOfResults: runs are named, and one that is another when it is done again is
+// refused.
+func TestBillOfResults(t *testing.T) {
+	dir, _ := billedRuns(t)
+	path := filepath.Join(dir, "r.json")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := strings.ReplaceAll(string(data), `"hash": "`, `"hash": "00`)
 	wrongCallIs(t, "it is not the run of the file", "bill", file(t, "changed.json", changed), "portfolio@2")
-	wrongCallIs(t, "none is named", "bill", filepath.Join(dir, "r.json"))
-	wrongCallIs(t, "it has no run spot@2", "bill", filepath.Join(dir, "r.json"), "spot@2")
-	wrongCallIs(t, "2 runs are named", "bill", filepath.Join(dir, "r.json"), "portfolio@1", "portfolio@2", "--format", "opencost")
-	wrongCallIs(t, "its runs have their own prices", "bill", filepath.Join(dir, "r.json"), "portfolio@1", "--seed", "4")
+	wrongCallIs(t, "none is named", "bill", path)
+	wrongCallIs(t, "it has no run spot@2", "bill", path, "spot@2")
+	wrongCallIs(t, "2 runs are named", "bill", path, "portfolio@1", "portfolio@2", "--format", "opencost")
+	wrongCallIs(t, "its runs have their own prices", "bill", path, "portfolio@1", "--seed", "4")
 }
 
 // TestBillOfRecording: that of a simulation names itself, and that of a cluster does not

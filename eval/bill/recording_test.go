@@ -43,6 +43,23 @@ func recorded(t *testing.T, write func(w *record.Writer)) *record.Recording {
 	return r
 }
 
+// idleShare returns which part of the bill of u is idle. All of it is about that of the run.
+func idleShare(t *testing.T, u *Usage, r *sim.Result) float64 {
+	t.Helper()
+	sets, err := u.Allocate("namespace", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := 0.0
+	for _, a := range sets[0] {
+		all += a.TotalCost
+	}
+	if all < 0.97*r.Bill.Float() || all > 1.03*r.Bill.Float() {
+		t.Errorf("%v are divided, the run was billed %v", all, r.Bill)
+	}
+	return sets[0][Idle].TotalCost / all
+}
+
 // TestLoad makes of a recording of a run the bill that the timeline makes of it, which is
 // that of the run but for when nodes left, and divides it as that of the run.
 func TestLoad(t *testing.T) {
@@ -83,24 +100,7 @@ func TestLoad(t *testing.T) {
 				t.Errorf("the bill is %v, of the timeline %v; %q", bill, f.Costs.Bill, u.Warnings)
 			}
 			u.Window = run.Window.Clip(u.Window)
-			share := func(u *Usage) float64 {
-				sets, err := u.Allocate("namespace", 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				idle, all := 0.0, 0.0
-				for name, a := range sets[0] {
-					all += a.TotalCost
-					if name == Idle {
-						idle = a.TotalCost
-					}
-				}
-				if all < 0.97*res.Bill.Float() || all > 1.03*res.Bill.Float() {
-					t.Errorf("%v are divided, the run was billed %v", all, res.Bill)
-				}
-				return idle / all
-			}
-			if a, b := share(u), share(run); a < b-0.03 || a > b+0.03 {
+			if a, b := idleShare(t, u, res), idleShare(t, run, res); a < b-0.03 || a > b+0.03 {
 				t.Errorf("%.3f of it is idle, in the run %.3f", a, b)
 			}
 		})
