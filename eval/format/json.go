@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // SchemaVersion is that of the JSON output, described in docs/reference-eval.md.
@@ -95,17 +96,22 @@ func newCases(r *eval.Report) []jsonCase {
 		e, bound := eval.EvidenceOf(w), &r.Oracles[i]
 		out = append(out, jsonCase{
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.End().String(),
-			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Truth: w.Truth.String(),
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Karpenter: karpenterOf(w), Truth: w.Truth.String(),
 			ScenarioDigest: e.File, Conditions: e.Conditions, Demand: e.Demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: usd(bound, bound.Cost), OracleODUSD: usd(bound, bound.OnDemand),
 			OracleSlotsUSD: usd(bound, bound.Slots), OracleCutShort: bound.Short > 0,
 			Warnings: append([]string{}, w.Warnings...),
 		})
-		if w.Karpenter != 0 {
-			out[i].Karpenter = w.Karpenter.String()
-		}
 	}
 	return out
+}
+
+// karpenterOf returns the version of Karpenter that was asked for, empty for none.
+func karpenterOf(w *scenarios.BoundScenario) string {
+	if w.Karpenter == 0 {
+		return ""
+	}
+	return w.Karpenter.String()
 }
 
 func newGates(r *eval.Report) []jsonGate {
