@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -193,6 +193,24 @@ same: build ## equal hashes over builds for several machines
 # pictures makes those of README.md and docs/ci.md, by tmux and Chromium.
 pictures: build ## the pictures of README.md and docs/ci.md
 	.ci/pictures
+
+# site makes a version of the documents' site into the folder SITE, beside those that are
+# there. A link to a page or a heading that is not there fails it. site-check opens it in
+# Chromium. Hugo takes some 3 CPU-minutes the first time.
+SITE         ?= dist/site
+SITE_VERSION ?= main
+HUGO         := bin/hugo
+
+$(HUGO): .ci/tools/hugo/go.mod .ci/tools/hugo/go.sum
+	cd .ci/tools/hugo && CGO_ENABLED=0 $(COMPILE) build -ldflags '-s -w' -o '$(abspath $@)' github.com/gohugoio/hugo
+
+site: $(HUGO) ## the documents as a site: SITE= SITE_VERSION=
+	HUGO_PARAMS_VERSION='$(SITE_VERSION)' $(HUGO) --source docs/site --destination '$(abspath $(SITE))/$(SITE_VERSION)' --cleanDestinationDir \
+	  --cacheDir '$(abspath dist)/hugo' --panicOnWarning --quiet
+	build/site-versions '$(SITE)'
+
+site-check: $(HUGO) ## open the site in Chromium
+	.ci/site
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
 # spotvortex; those of the controller beside a cluster of ten thousand pods, and when all

@@ -9,36 +9,17 @@
 // last REPORT is opened in all four ways, the others in one of them each, in
 // turns: their pages are of the same style. It is then made faulty in several
 // ways, and each must be noticed.
-import { createRequire } from 'node:module';
 import { readFileSync, writeFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { load } from './axe.mjs';
 
 const [executablePath, modules, ...reports] = process.argv.slice(2);
-const require = createRequire(join(resolve(modules), 'x.js'));
-const { chromium } = require('playwright-core');
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const { chromium, accessibility } = load(modules);
 
 const sizes = { desk: { width: 1440, height: 900 }, phone: { width: 375, height: 812 } };
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
-
-// accessibility runs axe beside the page, whose policy lets no other script in.
-async function accessibility(page, context) {
-  const session = await context.newCDPSession(page);
-  const { frameTree } = await session.send('Page.getFrameTree');
-  const { executionContextId: contextId } = await session.send('Page.createIsolatedWorld', { frameId: frameTree.frame.id });
-  await session.send('Runtime.evaluate', { contextId, expression: axe });
-  const { result, exceptionDetails } = await session.send('Runtime.evaluate', {
-    contextId, awaitPromise: true, returnByValue: true,
-    expression: `axe.run(document, { resultTypes: ['violations'] }).then(r => ({
-      passes: r.passes.length,
-      violations: r.violations.map(v => ({ impact: v.impact, id: v.id, nodes: v.nodes.length, first: v.nodes[0].html.slice(0, 200) })),
-    }))`,
-  });
-  if (exceptionDetails) throw new Error('axe: ' + exceptionDetails.exception.description);
-  return result.value;
-}
 
 // faults opens file and returns what is wrong with it; of its accessibility only
 // where that is wanted, which takes most of the time.
