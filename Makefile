@@ -240,17 +240,17 @@ $(LINT): .ci/tools/golangci-lint/go.mod .ci/tools/golangci-lint/go.sum
 # testenv builds kube-apiserver, kube-controller-manager, kube-scheduler, kubectl,
 # etcd, kwok and Karpenter on kwok's nodes, some 18 CPU-minutes the first time, seconds
 # afterwards; charttools what the charts are held with: Helm of two major versions,
-# kubeconform, promtool and the definitions of Flux, Argo CD and the Prometheus operator,
+# jsonnet, kubeconform, promtool and the definitions of Flux, Argo CD and the Prometheus operator,
 # some 8 CPU-minutes.
 #
 # Each of them is a module of its own. Those that have most of their packages in common
 # are built in one workspace, in which these have one version and are compiled once.
 KUBE    := kube-apiserver kube-controller-manager kube-scheduler kubectl
 CLUSTER := cluster etcd karpenter kubernetes
-CHARTS  := charts helm helm3 kubeconform kwok promtool
+CHARTS  := charts helm helm3 jsonnet kubeconform kwok promtool
 
 testenv: $(addprefix $(TESTENV)/,$(KUBE) etcd karpenter-kwok kwok) ## the parts of Kubernetes that tests run against
-charttools: bin/helm bin/helm3 bin/kubeconform bin/promtool bin/crds ## what tests of the charts run
+charttools: bin/helm bin/helm3 bin/jsonnet bin/kubeconform bin/promtool bin/crds ## what tests of the charts run
 
 # workspace lists what a workspace is made of; tool builds a package in one.
 workspace = $(patsubst %,.ci/tools/%.work,$(firstword $(1))) $(patsubst %,.ci/tools/%.work.sum,$(firstword $(1))) \
@@ -282,6 +282,9 @@ HELM3_LDFLAGS := -s -w $(foreach p,chartutil lint/rules,-X helm.sh/helm/v3/pkg/$
 
 bin/helm3: $(call workspace,$(CHARTS))
 	$(call tool,$(CHARTS)) -ldflags '$(HELM3_LDFLAGS)' -o ../../$@ helm.sh/helm/v3/cmd/helm
+
+bin/jsonnet: $(call workspace,$(CHARTS))
+	$(call tool,$(CHARTS)) -ldflags '-s -w' -o ../../$@ github.com/google/go-jsonnet/cmd/jsonnet
 
 bin/kubeconform: $(call workspace,$(CHARTS))
 	$(call tool,$(CHARTS)) -ldflags '-s -w' -o ../../$@ github.com/yannh/kubeconform/cmd/kubeconform

@@ -139,7 +139,10 @@ func TestMetricsAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 		var board struct {
-			Title  string
+			Title      string
+			Templating struct {
+				List []struct{ Name, Query string }
+			}
 			Panels []struct {
 				ID      int
 				Title   string
@@ -149,6 +152,9 @@ func TestMetricsAreThere(t *testing.T) {
 		}
 		if err := json.Unmarshal(text, &board); err != nil {
 			t.Fatalf("%s: %v", path, err)
+		}
+		for _, v := range board.Templating.List {
+			hold("the variable "+v.Name, v.Query)
 		}
 		ids := map[int]bool{}
 		for i, p := range board.Panels {

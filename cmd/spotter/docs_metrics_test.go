@@ -113,10 +113,24 @@ const metricsHead = `# Metrics
 Every metric of ` + "`spotter run`" + `, as it is registered; the page is made of the program. They are served on
 ` + "`metrics.bindAddress`" + ` of the [configuration](reference-configuration.md), over TLS and to those whom the API server lets get ` + "`/metrics`" + ` ([what it tells](run.md#what-it-tells)).
 Beside them stand those of every controller: ` + "`go_…`, `process_…`, `rest_client_…`, `controller_runtime_…` and `workqueue_…`" + `.
-Alerts on them: [Runbook](runbook.md).
+What each alert asks for: [Runbook](runbook.md).
 
 A histogram has ` + "`_bucket`, `_sum` and `_count`" + `. Labels are bounded: pools and budgets are as many as you made, markets those
 in use and at most a hundred, and no metric of Spotter's own names a node or a pod.
+
+## Alerts and dashboard
+
+The chart ships both, by ` + "`metrics.prometheusRule.enabled` and `metrics.dashboards.enabled`" + `. They are made from a mixin, which stands
+alone too. ` + "`_config`" + ` ([its fields](../charts/mixin/config.libsonnet)) selects the series and sets thresholds:
+
+` + "```sh" + `
+jb init && jb install github.com/spotter-dev/spotter/charts/mixin@main
+cat > ours.libsonnet <<'END'
+(import 'github.com/spotter-dev/spotter/charts/mixin/mixin.libsonnet') + { _config+:: { selector: 'job="spotter"' } }
+END
+jsonnet -J vendor -S -e "std.manifestYamlDoc((import 'ours.libsonnet').prometheusAlerts)" > alerts.yaml
+jsonnet -J vendor -c -m dashboards -e "(import 'ours.libsonnet').grafanaDashboards"
+` + "```" + `
 `
 
 // metricParts are the parts of the controller that have metrics, with the heading

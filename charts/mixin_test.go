@@ -1,0 +1,108 @@
+package charts
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the alerts and the dashboard of the chart anew")
+
+// renderMixin returns, as JSON, what the mixin has in a field, with some settings changed.
+func renderMixin(t *testing.T, field, settings string) []byte {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := exec.Command(tool(t, "jsonnet"), "-e", "((import 'mixin/mixin.libsonnet') + { _config+:: "+settings+" })."+field)
+	c.Stdout, c.Stderr = &out, &errs
+	if err := c.Run(); err != nil {
+		t.Fatalf("jsonnet: %v\n%s", err, errs.String())
+	}
+	return out.Bytes()
+}
+
+// TestMixin: the chart ships the alerts and the dashboard of the mixin, as its default
+// settings render them.
+func TestMixin(t *testing.T) {
+	alerts, err := yaml.JSONToYAML(renderMixin(t, "prometheusAlerts", "{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string][]byte{
+		"rules.yaml": append([]byte("# Made of charts/mixin by go test ./charts -run TestMixin -rewrite; do not edit.\n"), alerts...),
+	}
+	var boards map[string]json.RawMessage
+	if err := json.Unmarshal(renderMixin(t, "grafanaDashboards", "{}"), &boards); err != nil {
+		t.Fatal(err)
+	}
+	for name, board := range boards {
+		var text bytes.Buffer
+		if err := json.Indent(&text, board, "", " "); err != nil {
+			t.Fatal(err)
+		}
+		made[filepath.Join("dashboards", name)] = append(text.Bytes(), '\n')
+	}
+	for name, want := range made {
+		path := filepath.Join("spotter", "files", name)
+		if *rewrite {
+			if err := os.WriteFile(path, want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("charts/%s is not what charts/mixin renders (%v); run go test ./charts -run TestMixin -rewrite", path, err)
+		}
+	}
+	if shipped, err := filepath.Glob(filepath.Join("spotter", "files", "dashboards", "*")); err != nil || len(shipped) != len(boards) {
+		t.Errorf("the chart ships %q, the mixin has %d dashboards: %v", shipped, len(boards), err)
+	}
+}
+
+// TestMixinSettings: the selector is on every series that is asked for, thresholds and the
+// runbook are those that are set, and promtool still reads the alerts.
+func TestMixinSettings(t *testing.T) {
+	settings := `{ selector: 'job="ours",cluster="a"', runbook: 'https://ours/', dashboardTags: ['ours'], stepSecondsMax: 71, priceAgeSecondsMax: 72, failedMax: 73 }`
+	alerts, boards := renderMixin(t, "prometheusAlerts", settings), renderMixin(t, "grafanaDashboards", settings)
+	asked := 0
+	for _, text := range [][]byte{alerts, boards} {
+		for _, line := range strings.Split(string(text), "\n") {
+			if !regexp.MustCompile(`"(expr|query|definition)":.*spotter_`).MatchString(line) {
+				continue
+			}
+			for _, m := range regexp.MustCompile(`spotter_[a-z_]+(\{[^}]*\})?`).FindAllStringSubmatch(line, -1) {
+				asked++
+				if !strings.Contains(m[1], `job=\"ours\",cluster=\"a\"}`) {
+					t.Errorf("%s has not the selector, in %s", m[0], line)
+				}
+			}
+		}
+	}
+	if asked < 60 {
+		t.Errorf("only %d series are asked for", asked)
+	}
+	for _, want := range []string{"> 71", "> 72", "> 73 unless", "https://ours/spotternoleader"} {
+		if !strings.Contains(string(alerts), want) {
+			t.Errorf("the alerts have no %q", want)
+		}
+	}
+	if !regexp.MustCompile(`"tags": \[\s*"ours"`).Match(boards) {
+		t.Error("the dashboard has not the tags that are set")
+	}
+	path := filepath.Join(t.TempDir(), "rules.json")
+	if err := os.WriteFile(path, alerts, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(tool(t, "promtool"), "check", "rules", "--lint=all", "--lint-fatal", path).CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, out)
+	}
+	if rules := renderMixin(t, "prometheusRules", "{}"); !json.Valid(rules) {
+		t.Errorf("prometheusRules is %s", rules)
+	}
+}
