@@ -206,7 +206,7 @@ $(HUGO): .ci/tools/hugo/go.mod .ci/tools/hugo/go.sum
 
 site: $(HUGO) ## the documents as a site: SITE= SITE_VERSION=
 	HUGO_PARAMS_VERSION='$(SITE_VERSION)' $(HUGO) --source docs/site --destination '$(abspath $(SITE))/$(SITE_VERSION)' --cleanDestinationDir \
-	  --cacheDir '$(abspath dist)/hugo' --panicOnWarning --quiet
+	  --cacheDir '$(abspath dist)/hugo' --panicOnWarning
 	build/site-versions '$(SITE)'
 
 site-check: $(HUGO) ## open the site in Chromium
