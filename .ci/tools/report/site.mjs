@@ -34,7 +34,7 @@ const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] }
 async function open(size, colorScheme, found) {
   const context = await browser.newContext({ viewport: sizes[size], colorScheme, reducedMotion: 'reduce' });
   const page = await context.newPage();
-  page.setDefaultTimeout(5000);
+  page.setDefaultTimeout(20_000);
   page.on('request', r => { if (!r.url().startsWith(host)) found.push(`asks for ${r.url()}`); });
   page.on('response', r => { if (r.status() >= 400) found.push(`has no ${r.url()}`); });
   page.on('console', m => found.push(`console: ${m.text()}`));
