@@ -133,17 +133,25 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	x := newSelection(tr, begin, w.Start, w.Start.Add(w.Duration))
 	x.reserve = sc.Reserve
 	for i := range sc.pools {
-		p := &sc.pools[i].spec
-		taken := x.choose(p)
-		if len(taken) == 0 {
-			return sc.pools[i].doc.nothing(p.Name, x)
+		taken, err := x.choose(&sc.pools[i])
+		if err != nil {
+			return err
 		}
 		x.pools = append(x.pools, taken)
 	}
+	if err := x.size(sc); err != nil {
+		return err
+	}
+	for i := range sc.pools {
+		if len(x.pools[i]) == 0 {
+			return sc.pools[i].nothing(x)
+		}
+	}
 	x.tabulate(w)
 	for i := range sc.pools {
-		p := sc.pools[i].spec.Pool()
+		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)
+		w.own(i, sc)
 		if p.Mode == policy.ModeShadow { // a simulated cluster is there to be changed
 			p.Mode = policy.ModeActive
 		}
@@ -159,9 +167,24 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
+// own notes what a NodePool asks for besides.
+func (w *BoundScenario) own(i int, sc *Scenario) {
+	if sc.pools[i].own == nil {
+		return
+	}
+	if w.NodePools == nil {
+		w.NodePools = make([]*NodePool, len(sc.pools))
+	}
+	w.NodePools[i] = &sc.pools[i].own.NodePool
+}
+
 // nothing reports a pool that may buy nothing of what is sold.
-func (d *document) nothing(pool string, x *selection) error {
-	err := d.problem([]string{"spec", "markets"}, "pool %s may buy none of the %d markets of trace %s", pool, len(x.offers), x.tr.Name)
+func (p *pool) nothing(x *selection) error {
+	path := []string{"spec", "markets"}
+	if p.own != nil {
+		path = []string{"spec", "template", "spec", "requirements"}
+	}
+	err := p.doc.problem(path, "pool %s may buy none of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
 	if len(x.offers) > 0 {
 		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
 		return fmt.Errorf("%w: %w (from %s to %s)", ErrNoMarket, err, f.Name(), l.Name())

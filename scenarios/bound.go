@@ -48,6 +48,10 @@ type BoundScenario struct {
 	Pools     []policy.Pool
 	Templates []policy.Template
 
+	// NodePools are, by pool, what NodePools ask for besides; nil for a CapacityPool, and
+	// where there is none.
+	NodePools []*NodePool
+
 	// Workloads has one Template each: Templates[i] is that of Workloads[i].
 	Workloads []Workload
 	PDBs      []policy.PDB

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/internal/nearest"
 )
@@ -69,7 +70,8 @@ type document struct {
 	node *yaml.Node
 }
 
-// split cuts a file into its documents, leaving out empty ones.
+// split cuts a file into its documents, leaving out empty ones. One of kind List, as
+// kubectl prints it, stands for its items.
 func split(file string, data []byte) ([]document, error) {
 	var docs []document
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -85,7 +87,15 @@ func split(file string, data []byte) ([]document, error) {
 		if len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
 			continue
 		}
-		docs = append(docs, document{file, n.Content[0]})
+		d := document{file, n.Content[0]}
+		items := d.at([]string{"items"})
+		if d.scalar("kind") != "List" || items == nil {
+			docs = append(docs, d)
+			continue
+		}
+		for _, item := range items.Content {
+			docs = append(docs, document{file, resolve(item)})
+		}
 	}
 }
 
@@ -151,13 +161,22 @@ func resolve(n *yaml.Node) *yaml.Node {
 
 // scalar returns the text under the keys of path; empty if there is none.
 func (d *document) scalar(path ...string) string {
+	n := d.at(path)
+	if n == nil {
+		return ""
+	}
+	return n.Value
+}
+
+// at returns the value at path, nil if there is none.
+func (d *document) at(path []string) *yaml.Node {
 	n := d.node
 	for _, key := range path {
 		if n = child(n, key); n == nil {
-			return ""
+			return nil
 		}
 	}
-	return resolve(n).Value
+	return resolve(n)
 }
 
 // A decoder reads one document into a Go value, strictly: a key that the type
@@ -229,6 +248,8 @@ func (d *decoder) text(n *yaml.Node, u json.Unmarshaler, path []string) {
 		d.fail(n, path, "want a duration such as 90s, 15m or 24h, got %q", n.Value)
 	case *resource.Quantity:
 		d.fail(n, path, "want a quantity such as 2, 500m or 4Gi, got %q", n.Value)
+	case *karpv1.NillableDuration:
+		d.fail(n, path, "want a duration such as 90s, 15m or 24h, or Never, got %q", n.Value)
 	case *metav1.Time:
 		d.fail(n, path, "want a time such as 2026-01-31T00:00:00Z, got %q", n.Value)
 	default:
@@ -336,7 +357,7 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	all := map[string][]int{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" || f.Anonymous && (name == "" || options == "inline") {
+		if !f.IsExported() || name == "-" || f.Anonymous && (name == "" || options == "inline") || named(t, f.Index[:len(f.Index)-1]) {
 			continue
 		}
 		if name != "" {
@@ -345,6 +366,18 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string][]int {
 	}
 	d.fields[t] = all
 	return all
+}
+
+// named reports whether one of the structs on the way to an embedded field has a key of
+// its own, under which the field stands.
+func named(t reflect.Type, index []int) bool {
+	for k := range index {
+		f := t.FieldByIndex(index[:k+1])
+		if name, options, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && options != "inline" {
+			return true
+		}
+	}
+	return false
 }
 
 func kindOf(n *yaml.Node) string {
@@ -374,7 +407,7 @@ func suggestion[T any](key string, known map[string]T) string {
 	if best, ok := nearest.Of(key, names); ok {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
-	if len(names) > 12 || len(names) == 0 {
+	if len(names) > 16 || len(names) == 0 {
 		return ""
 	}
 	return "; known are " + strings.Join(names, ", ")

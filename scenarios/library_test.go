@@ -42,7 +42,7 @@ func TestEmbeddedScenarios(t *testing.T) {
 		}
 		warnings := slices.DeleteFunc(slices.Clone(w.Warnings), func(text string) bool {
 			said := strings.HasPrefix(text, "auctions: ") || strings.HasPrefix(text, "cloudspace ")
-			return said && sc.pools[0].spec.Spec.Backend.Rackspace != nil
+			return said && sc.pools[0].capacity.Spec.Backend.Rackspace != nil
 		})
 		if len(warnings) > 0 {
 			t.Errorf("%s: warnings %q", name, warnings)
@@ -65,9 +65,17 @@ func TestEmbeddedScenariosNameNoPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range sc.pools {
-			m := &sc.pools[i].spec.Spec.Markets
+			if own := sc.pools[i].own; own != nil {
+				for _, r := range own.Requirements {
+					if slices.Contains(marketLabels[:3], r.Key) {
+						t.Errorf("%s: NodePool %s names %v", name, sc.pools[i].name, r)
+					}
+				}
+				continue
+			}
+			m := &sc.pools[i].capacity.Spec.Markets
 			if len(m.Regions)+len(m.Zones)+len(m.InstanceTypes) > 0 {
-				t.Errorf("%s: pool %s names %v, %v, %v", name, sc.pools[i].spec.Name, m.Regions, m.Zones, m.InstanceTypes)
+				t.Errorf("%s: pool %s names %v, %v, %v", name, sc.pools[i].name, m.Regions, m.Zones, m.InstanceTypes)
 			}
 		}
 		for i, f := range sc.faults {

@@ -256,7 +256,7 @@ func (sc *Scenario) readGroups(g *groupsSpec, doc *document) []error {
 	if sc.Groups.Max > 0 && sc.Groups.Max < sc.Groups.Min {
 		errs = append(errs, doc.problem([]string{"spec", "groups", "maxSize"}, "%d is below minSize %d", sc.Groups.Max, sc.Groups.Min))
 	}
-	if sc.Groups != (GroupBounds{}) && !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Spec.Backend.AutoScalingGroups != nil }) {
+	if sc.Groups != (GroupBounds{}) && !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.capacity != nil && p.capacity.Spec.Backend.AutoScalingGroups != nil }) {
 		sc.warn("groups have no effect: no CapacityPool has Auto Scaling groups")
 	}
 	return errs
@@ -266,8 +266,8 @@ func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 	var errs []error
 	for i, n := range nodes {
 		at := func(field string) []string { return []string{"spec", "nodes", Index(i), field} }
-		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.spec.Name == n.Pool }) {
-			errs = append(errs, doc.problem(at("pool"), "no CapacityPool is called %q", n.Pool))
+		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.name == n.Pool }) {
+			errs = append(errs, doc.problem(at("pool"), "no CapacityPool or NodePool is called %q", n.Pool))
 		}
 		if why := outside(n.Count, 1, nodesMax); why != "" {
 			errs = append(errs, doc.problem(at("count"), "%s", why))

@@ -20,16 +20,9 @@ func RawObjects(file string, data []byte) ([]RawObject, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []RawObject
-	for _, d := range docs {
-		items := child(d.node, "items")
-		if d.scalar("kind") != "List" || items == nil {
-			all = append(all, RawObject{d})
-			continue
-		}
-		for _, n := range resolve(items).Content {
-			all = append(all, RawObject{document{file, resolve(n)}})
-		}
+	all := make([]RawObject, len(docs))
+	for i, d := range docs {
+		all[i] = RawObject{d}
 	}
 	return all, nil
 }
@@ -43,7 +36,7 @@ func (o *RawObject) Scalar(path ...string) string { return o.doc.scalar(path...)
 // Has reports whether the object has the field at path, where "[i]" is the i-th
 // entry of a list, and a value in it.
 func (o *RawObject) Has(path ...string) bool {
-	n := o.at(path)
+	n := o.doc.at(path)
 	return n != nil && (n.Kind != yaml.ScalarNode || n.Tag != "!!null")
 }
 
@@ -63,7 +56,7 @@ func (o *RawObject) Decode(v any) error {
 	for _, err := range dec.errs {
 		var f *FieldError
 		if errors.As(err, &f) && strings.HasPrefix(f.Problem, unknownKey) {
-			if n := o.at(splitPath(f.Field)); n != nil {
+			if n := o.doc.at(splitPath(f.Field)); n != nil {
 				f.Problem += "; its value is " + got(n)
 			}
 		}
@@ -73,17 +66,6 @@ func (o *RawObject) Decode(v any) error {
 
 // unknownKey begins the problem of a key that a type does not have.
 const unknownKey = "unknown key"
-
-// at returns the value at path, nil if there is none.
-func (o *RawObject) at(path []string) *yaml.Node {
-	n := o.doc.node
-	for _, key := range path {
-		if n = child(n, key); n == nil {
-			return nil
-		}
-	}
-	return resolve(n)
-}
 
 // Problem returns an error about the field at path.
 func (o *RawObject) Problem(path []string, format string, args ...any) error {

@@ -76,6 +76,7 @@ type Scenario struct {
 	reserveStated   bool // or else it is the default
 	file            string
 	pools           []pool
+	classes         []*nodeClass
 	nodes           []nodesSpec
 	commitments     []policy.Commitment // ascending by name
 	faults          []Fault
@@ -87,10 +88,14 @@ type Scenario struct {
 	defaultPriority kube.Priority
 }
 
-// A pool is a CapacityPool with its place in the file.
+// A pool is a CapacityPool or a NodePool with its place in the file.
 type pool struct {
-	spec v1alpha1.CapacityPool
+	name string
 	doc  *document
+	base policy.Pool // what it states, without markets
+
+	capacity *v1alpha1.CapacityPool // nil for a NodePool
+	own      *ownPool               // nil for a CapacityPool
 }
 
 // Names returns the names of the embedded scenarios in order.
@@ -176,7 +181,7 @@ func Parse(file string, data []byte) (*Scenario, error) {
 func (sc *Scenario) Validate() error {
 	switch {
 	case len(sc.pools) == 0:
-		return fmt.Errorf("%s: there is no CapacityPool, so nothing can be bought", sc.file)
+		return fmt.Errorf("%s: there is no CapacityPool and no NodePool, so nothing can be bought", sc.file)
 	case len(sc.templates) == 0:
 		return fmt.Errorf("%s: there is no workload, so nothing is wanted", sc.file)
 	}
@@ -191,7 +196,7 @@ func (sc *Scenario) Commitments() []policy.Commitment { return slices.Clone(sc.c
 func (sc *Scenario) Pools() []policy.Pool {
 	pools := make([]policy.Pool, len(sc.pools))
 	for i := range sc.pools {
-		pools[i] = sc.pools[i].spec.Pool()
+		pools[i] = sc.pools[i].base
 		pools[i].ID = policy.PoolID(i)
 	}
 	return pools
@@ -218,6 +223,9 @@ type kind struct {
 var kinds = map[string]kind{
 	"Scenario":            {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &manifest{}; return o, &o.ObjectMeta }},
 	"CapacityPool":        {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.CapacityPool{}; return o, &o.ObjectMeta }},
+	"NodePool":            {"karpenter.sh/v1", true, func() (any, *metav1.ObjectMeta) { o := &nodePool{}; return o, &o.ObjectMeta }},
+	"EC2NodeClass":        {"karpenter.k8s.aws/v1", true, func() (any, *metav1.ObjectMeta) { o := &ec2NodeClass{}; return o, &o.ObjectMeta }},
+	"KWOKNodeClass":       {"karpenter.kwok.sh/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &kwokNodeClass{}; return o, &o.ObjectMeta }},
 	"GPUBudget":           {"spotter.dev/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.GPUBudget{}; return o, &o.ObjectMeta }},
 	"Deployment":          {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.Deployment{}; return o, &o.ObjectMeta }},
 	"StatefulSet":         {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.StatefulSet{}; return o, &o.ObjectMeta }},
@@ -267,7 +275,11 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 		return object{}, d.problem([]string{"kind"}, "must be set")
 	}
 	k, ok := kinds[name]
-	if !ok {
+	switch why, known := refused[name]; {
+	case ok:
+	case known:
+		return object{}, d.problem([]string{"kind"}, "a %s is not read: %s", name, why)
+	default:
 		return object{}, d.problem([]string{"kind"}, "%q is not read here%s", name, suggestion(name, kinds))
 	}
 	if v := d.scalar("apiVersion"); v != k.apiVersion {
@@ -282,33 +294,52 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 func (sc *Scenario) read(objects []object) []error {
 	var errs []error
 	for i := range objects {
+		doc := objects[i].doc
 		switch v := objects[i].value.(type) {
 		case *schedulingv1.PriorityClass:
 			sc.readPriority(v)
 		case *v1alpha1.CapacityPool:
-			v.Default()
-			for _, e := range v.Validate() {
-				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
-			}
-			sc.pools = append(sc.pools, pool{*v, objects[i].doc})
+			errs = append(errs, sc.readCapacityPool(doc, v)...)
+		case *nodePool:
+			errs = append(errs, sc.readNodePool(doc, v)...)
+		case *ec2NodeClass:
+			errs = append(errs, sc.readNodeClass(doc, v)...)
 		case *v1alpha1.GPUBudget:
-			v.Default()
-			for _, e := range v.Validate() {
-				errs = append(errs, objects[i].doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
-			}
-			selector, err := kube.Selector(&v.Spec.Selector)
-			if err != nil {
-				errs = append(errs, objects[i].doc.problem([]string{"spec", "selector"}, "%v", err))
-			}
-			sc.Budgets = append(sc.Budgets, v.Budget(cmp.Or(v.Namespace, "default"), selector))
+			errs = append(errs, sc.readBudget(doc, v)...)
 		}
 	}
 	for i := range objects {
 		errs = append(errs, sc.readLoad(&objects[i])...)
 	}
 	errs = append(errs, sc.checkNames(objects)...)
+	errs = append(errs, sc.checkPoolNames()...)
+	errs = append(errs, sc.resolveClasses()...)
 	errs = append(errs, sc.checkGangs()...)
 	return append(errs, sc.readRest(objects)...)
+}
+
+func (sc *Scenario) readCapacityPool(doc *document, o *v1alpha1.CapacityPool) []error {
+	var errs []error
+	o.Default()
+	for _, e := range o.Validate() {
+		errs = append(errs, doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
+	}
+	sc.pools = append(sc.pools, pool{name: o.Name, doc: doc, base: o.Pool(), capacity: o})
+	return errs
+}
+
+func (sc *Scenario) readBudget(doc *document, o *v1alpha1.GPUBudget) []error {
+	var errs []error
+	o.Default()
+	for _, e := range o.Validate() {
+		errs = append(errs, doc.problem(splitPath(e.Field), "%s", e.ErrorBody()))
+	}
+	selector, err := kube.Selector(&o.Spec.Selector)
+	if err != nil {
+		errs = append(errs, doc.problem([]string{"spec", "selector"}, "%v", err))
+	}
+	sc.Budgets = append(sc.Budgets, o.Budget(cmp.Or(o.Namespace, "default"), selector))
+	return errs
 }
 
 func (sc *Scenario) readLoad(o *object) []error {
@@ -412,7 +443,7 @@ func (sc *Scenario) limits() {
 // order sorts pools, workloads and budgets by name, numbers them, and notes in
 // each template which budgets select it.
 func (sc *Scenario) order() {
-	slices.SortFunc(sc.pools, func(a, b pool) int { return cmp.Compare(a.spec.Name, b.spec.Name) })
+	slices.SortFunc(sc.pools, func(a, b pool) int { return cmp.Compare(a.name, b.name) })
 	slices.SortFunc(sc.templates, func(a, b policy.Template) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.loads, func(a, b load) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sc.pdbs, func(a, b policy.PDB) int { return cmp.Compare(a.Name, b.Name) })

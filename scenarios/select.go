@@ -53,6 +53,9 @@ type selection struct {
 
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
+
+	// unknownLabels say what NodePools do not buy since a label is not known.
+	unknownLabels []string
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
@@ -179,14 +182,17 @@ func firstPrice(prices []policy.Money) policy.Money {
 
 // choose returns the offers that a pool takes, ascending. Prices and scores are
 // those as of the begin.
-func (x *selection) choose(p *v1alpha1.CapacityPool) []int {
+func (x *selection) choose(p *pool) ([]int, error) {
 	if x.poolOffers == nil {
 		x.poolOffers = make([]v1alpha1.Offer, len(x.offers))
 		for i := range x.offers {
 			x.poolOffers[i] = x.offers[i].poolOffer()
 		}
 	}
-	return p.Choose(x.poolOffers, x.places)
+	if p.own != nil {
+		return x.chooseOwn(p)
+	}
+	return p.capacity.Choose(x.poolOffers, x.places), nil
 }
 
 // poolOffer returns what a pool sees of o.
@@ -490,5 +496,5 @@ func (x *selection) warnings() []string {
 		}
 		all = append(all, fmt.Sprintf("markets left out: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
 	}
-	return all
+	return append(all, x.unknownLabels...)
 }

@@ -193,13 +193,13 @@ func TestBindPools(t *testing.T) {
 		}
 	}
 	ranked := parse(t, "{maxZones: 1, maxInstanceTypes: 1, minPlacementScore: 9}", "")
-	ranked.pools[0].spec.Spec.Policy = &v1alpha1.PolicyRef{Name: "leftover"}
+	ranked.pools[0].capacity.Spec.Policy = &v1alpha1.PolicyRef{Name: "leftover"}
 	w := bind(t, ranked, tr, BindOptions{})
 	if want := (policy.MarketChoice{ScoreMin: 9, HasScoreMin: true, TypesMax: 1, ZonesMax: 1}); w.Pools[0].Choice != want || len(w.Pools[0].Markets) != 18 {
 		t.Errorf("a pool whose policy ranks markets has %d of them and %+v, want 18 and %+v", len(w.Pools[0].Markets), w.Pools[0].Choice, want)
 	}
 	other := parse(t, "{}", "")
-	other.pools[0].spec.Spec.Backend = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{}}
+	other.pools[0].capacity.Spec.Backend = v1alpha1.Backend{Rackspace: &v1alpha1.RackspaceBackend{}}
 	if _, err := Bind(other, tr, BindOptions{}); !errors.Is(err, ErrNoMarket) {
 		t.Errorf("a pool of another provider: %v", err)
 	}

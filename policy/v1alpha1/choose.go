@@ -57,7 +57,7 @@ func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 		}
 	}
 	if len(m.Regions) < 2 {
-		taken = p.onePlace(offers, taken, places)
+		taken = InOnePlace(offers, taken, p.Cluster(), places)
 	}
 	if p.RanksMarkets() {
 		return taken
@@ -71,12 +71,13 @@ func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 	return taken
 }
 
-// onePlace keeps the offers of the region in which the pool's cluster lies.
-func (p *CapacityPool) onePlace(offers []Offer, taken []int, places map[string]Place) []int {
-	at, known := places[p.Cluster()]
+// InOnePlace keeps those of the offers that are taken of the region in which a cluster
+// lies. One of which that is not known lies where most of them are.
+func InOnePlace(offers []Offer, taken []int, cluster string, places map[string]Place) []int {
+	at, known := places[cluster]
 	if !known && len(taken) > 0 {
 		at = fullestPlace(offers, taken)
-		places[p.Cluster()] = at
+		places[cluster] = at
 	}
 	return slices.DeleteFunc(taken, func(i int) bool { return offers[i].place() != at })
 }

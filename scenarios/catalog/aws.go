@@ -21,7 +21,7 @@ func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
 	t.Capacity.Memory = belowHypervisor(memoryMiB * mib)
 	t.Capacity.Storage = rootVolume
 	t.Capacity.Pods = podsMax(number(f[colENIs]), number(f[colIPv4]))
-	t.Allocatable = allocatableEKS(t.Capacity)
+	t.Allocatable = new(NodeClass).allocatable(t.Capacity, t.Capacity.Pods)
 	t.Labels = labelsAWS(t, memoryMiB)
 }
 
@@ -36,23 +36,13 @@ func belowHypervisor(bytes int64) int64 {
 // address of each interface is its own, and two pods use the host's network.
 func podsMax(enis, ipv4 int64) int64 { return enis*(ipv4-1) + 2 }
 
-// allocatableEKS returns what the kubelet leaves to pods of capacity under the
-// reservations of the EKS images, which Karpenter reckons with: of the
-// processors [reservedCPU]; 255 MiB and 11 MiB a pod; 1 GiB of disk; and the
-// thresholds of hard eviction, of the disk a tenth.
-func allocatableEKS(capacity policy.Resources) policy.Resources {
-	r := capacity
-	r.CPU -= reservedCPU(capacity.CPU)
-	r.Memory -= (255+11*capacity.Pods)*mib + evictionMemory
-	r.Storage -= gib + capacity.Storage/10
-	return r
-}
-
 // xen are the families that run on the Xen hypervisor; all others are Nitro.
 var xen = []string{
 	"c1", "c3", "c4", "cc2", "cg1", "cr1", "d2", "f1", "g2", "g3", "g3s", "h1", "hi1", "hs1", "i2", "i3",
 	"m1", "m2", "m3", "m4", "p2", "p3", "r3", "r4", "t1", "t2", "x1", "x1e",
 }
+
+func inXen(family string) bool { return slices.Contains(xen, family) }
 
 // dedicated are the families whose block volumes have a limit of their own
 // (AWS documentation, "Amazon EBS volume limits for Amazon EC2 instances").
@@ -85,7 +75,7 @@ var fewVolumes = map[string]int32{
 func volumesMax(family, name string) int32 {
 	_, size, _ := strings.Cut(name, ".")
 	metal := strings.HasPrefix(size, "metal")
-	if slices.Contains(xen, family) && !metal {
+	if inXen(family) && !metal {
 		return 39
 	}
 	if few, ok := fewVolumes[name]; ok {

@@ -1,0 +1,346 @@
+package scenarios
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// anything stands for a field of which only whether it is there matters.
+type anything = metav1.FieldsV1
+
+// An ec2NodeClass is an EC2NodeClass of Karpenter: what it says of the size of nodes and
+// of their zones. All other fields are there by name, so that one that nobody knows is
+// still an error.
+type ec2NodeClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              ec2NodeClassSpec `json:"spec"`
+	Status            anything         `json:"status"` // of which subnets are read
+}
+
+type ec2NodeClassSpec struct {
+	AMIFamily           string        `json:"amiFamily"`
+	AMISelectorTerms    []amiTerm     `json:"amiSelectorTerms"`
+	Kubelet             kubeletSpec   `json:"kubelet"`
+	BlockDeviceMappings []blockDevice `json:"blockDeviceMappings"`
+	InstanceStorePolicy string        `json:"instanceStorePolicy"`
+
+	// Fields that nothing is simulated of: see classFields.
+	SubnetSelectorTerms              anything `json:"subnetSelectorTerms"`
+	SecurityGroupSelectorTerms       anything `json:"securityGroupSelectorTerms"`
+	CapacityReservationSelectorTerms anything `json:"capacityReservationSelectorTerms"`
+	PlacementGroupSelector           anything `json:"placementGroupSelector"`
+	AssociatePublicIPAddress         anything `json:"associatePublicIPAddress"`
+	IPPrefixCount                    anything `json:"ipPrefixCount"`
+	UserData                         anything `json:"userData"`
+	Role                             anything `json:"role"`
+	InstanceProfile                  anything `json:"instanceProfile"`
+	Tags                             anything `json:"tags"`
+	NetworkInterfaces                anything `json:"networkInterfaces"`
+	DetailedMonitoring               anything `json:"detailedMonitoring"`
+	MetadataOptions                  anything `json:"metadataOptions"`
+	ConnectionTracking               anything `json:"connectionTracking"`
+	Context                          anything `json:"context"`
+	CPUOptions                       anything `json:"cpuOptions"`
+}
+
+type amiTerm struct {
+	Alias        string   `json:"alias"`
+	Tags         anything `json:"tags"`
+	ID           anything `json:"id"`
+	Name         anything `json:"name"`
+	Owner        anything `json:"owner"`
+	SSMParameter anything `json:"ssmParameter"`
+}
+
+type kubeletSpec struct {
+	MaxPods        *int32            `json:"maxPods"`
+	PodsPerCore    *int32            `json:"podsPerCore"`
+	SystemReserved map[string]string `json:"systemReserved"`
+	KubeReserved   map[string]string `json:"kubeReserved"`
+	EvictionHard   map[string]string `json:"evictionHard"`
+
+	// Karpenter does not count these (types.go, evictionThreshold and pods).
+	EvictionSoft                anything `json:"evictionSoft"`
+	EvictionSoftGracePeriod     anything `json:"evictionSoftGracePeriod"`
+	EvictionMaxPodGracePeriod   anything `json:"evictionMaxPodGracePeriod"`
+	ClusterDNS                  anything `json:"clusterDNS"`
+	ImageGCHighThresholdPercent anything `json:"imageGCHighThresholdPercent"`
+	ImageGCLowThresholdPercent  anything `json:"imageGCLowThresholdPercent"`
+	CPUCFSQuota                 anything `json:"cpuCFSQuota"`
+}
+
+type blockDevice struct {
+	DeviceName string  `json:"deviceName"`
+	RootVolume bool    `json:"rootVolume"`
+	EBS        ebsSpec `json:"ebs"`
+}
+
+type ebsSpec struct {
+	VolumeSize *resource.Quantity `json:"volumeSize"`
+
+	DeleteOnTermination      anything `json:"deleteOnTermination"`
+	Encrypted                anything `json:"encrypted"`
+	IOPS                     anything `json:"iops"`
+	KMSKeyID                 anything `json:"kmsKeyID"`
+	SnapshotID               anything `json:"snapshotID"`
+	Throughput               anything `json:"throughput"`
+	VolumeInitializationRate anything `json:"volumeInitializationRate"`
+	VolumeType               anything `json:"volumeType"`
+}
+
+// classFields says of fields of an EC2NodeClass why one is refused; an empty reason says
+// that it changes nothing in a run.
+var classFields = map[string]string{
+	"capacityReservationSelectorTerms": "reserved capacity and capacity blocks are not simulated",
+	"placementGroupSelector":           "placement groups are not simulated",
+	"networkInterfaces":                "network interfaces, which take addresses of pods, are not simulated",
+	"cpuOptions":                       "it leaves out instance types, and which is not known",
+
+	"subnetSelectorTerms": "", "securityGroupSelectorTerms": "", "associatePublicIPAddress": "", "ipPrefixCount": "", "userData": "",
+	"role": "", "instanceProfile": "", "tags": "", "detailedMonitoring": "", "metadataOptions": "", "connectionTracking": "", "context": "",
+	"kubelet.evictionSoft": "", "kubelet.evictionSoftGracePeriod": "", "kubelet.evictionMaxPodGracePeriod": "", "kubelet.clusterDNS": "",
+	"kubelet.imageGCHighThresholdPercent": "", "kubelet.imageGCLowThresholdPercent": "", "kubelet.cpuCFSQuota": "",
+}
+
+// A nodeClass is what nodes of a NodePool have of its EC2NodeClass.
+type nodeClass struct {
+	doc   *document
+	name  string
+	nodes catalog.NodeClass
+
+	// zones are those of its subnets, by the id that AWS has for each; none where they are
+	// not known.
+	zones map[string]string
+
+	// disk says that the size of the disk is not known: those of the instance are used.
+	disk bool
+	used bool
+}
+
+// readNodeClass reads an EC2NodeClass.
+func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
+	c := &nodeClass{doc: doc, name: o.Name, zones: map[string]string{}}
+	var errs []error
+	fail := func(path []string, format string, args ...any) {
+		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, args...))
+	}
+	var idle []string
+	for _, field := range slices.Sorted(maps.Keys(classFields)) {
+		path := strings.Split(field, ".")
+		if n := doc.at(append([]string{"spec"}, path...)); n == nil || len(n.Content) == 0 && (n.Value == "" || n.Value == "null") {
+			continue
+		}
+		if why := classFields[field]; why != "" {
+			fail(path, "%s", why)
+		} else if field != "subnetSelectorTerms" {
+			idle = append(idle, field)
+		}
+	}
+	for i := 0; doc.at([]string{"status", "subnets", Index(i)}) != nil; i++ {
+		if zone := doc.scalar("status", "subnets", Index(i), "zone"); zone != "" {
+			c.zones[cmp.Or(doc.scalar("status", "subnets", Index(i), "zoneID"), zone)] = zone
+		}
+	}
+	if len(c.zones) == 0 && doc.at([]string{"spec", "subnetSelectorTerms"}) != nil {
+		sc.warn("EC2NodeClass %s: which zones subnetSelectorTerms selects is known by status.subnets alone, which is not there: it may buy in all zones", o.Name)
+	}
+	if len(idle) > 0 {
+		sc.warn("EC2NodeClass %s: nothing is simulated of %s", o.Name, strings.Join(idle, ", "))
+	}
+	family := readFamily(&o.Spec, fail)
+	c.nodes.Bottlerocket = family == "bottlerocket"
+	c.readKubelet(&o.Spec.Kubelet, fail)
+	c.readDisk(&o.Spec, family, fail)
+	sc.classes = append(sc.classes, c)
+	return errs
+}
+
+// families are those of images as amiFamily and aliases write them, with why one is
+// refused.
+var families = map[string]string{
+	"al2": "", "al2023": "", "bottlerocket": "", "custom": "",
+	"windows2019": "nodes of Windows are not simulated", "windows2022": "nodes of Windows are not simulated", "windows2025": "nodes of Windows are not simulated",
+}
+
+// readFamily returns the family of the images in small letters.
+func readFamily(s *ec2NodeClassSpec, fail func([]string, string, ...any)) string {
+	family, path, stated := strings.ToLower(s.AMIFamily), []string{"amiFamily"}, s.AMIFamily
+	for i, t := range s.AMISelectorTerms {
+		if family == "" && t.Alias != "" {
+			family, _, _ = strings.Cut(strings.ToLower(t.Alias), "@")
+			path, stated = []string{"amiSelectorTerms", Index(i), "alias"}, t.Alias
+		}
+	}
+	family = cmp.Or(family, "custom")
+	switch why, known := families[family]; {
+	case !known:
+		fail(path, "%q is of no family of images that is known; known are %s", stated, strings.Join(slices.Sorted(maps.Keys(families)), ", "))
+	case why != "":
+		fail(path, "%q: %s", stated, why)
+	}
+	return family
+}
+
+// readKubelet reads what the kubelet keeps back.
+func (c *nodeClass) readKubelet(k *kubeletSpec, fail func([]string, string, ...any)) {
+	for _, x := range []struct {
+		name string
+		from *int32
+		to   *int64
+	}{{"maxPods", k.MaxPods, &c.nodes.PodsMax}, {"podsPerCore", k.PodsPerCore, &c.nodes.PodsPerCore}} {
+		if x.from == nil {
+			continue
+		}
+		if why := outside(*x.from, 1, podsMax); why != "" {
+			fail([]string{"kubelet", x.name}, "%s", why)
+		}
+		*x.to = int64(*x.from)
+	}
+	amounts := func(field string, of map[string]string, take func(key string, q *resource.Quantity)) {
+		for _, key := range slices.Sorted(maps.Keys(of)) {
+			q, err := resource.ParseQuantity(of[key])
+			switch {
+			case err != nil || q.Sign() < 0:
+				fail([]string{"kubelet", field, key}, "want a quantity such as 100m or 1Gi, got %q", of[key])
+			case !slices.Contains([]string{"cpu", "memory", "ephemeral-storage", "pid"}, key):
+				fail([]string{"kubelet", field, key}, "%q is not cpu, memory, ephemeral-storage or pid", key)
+			default:
+				take(key, &q)
+			}
+		}
+	}
+	amounts("systemReserved", k.SystemReserved, func(key string, q *resource.Quantity) {
+		switch key {
+		case "cpu":
+			c.nodes.System.CPU = q.MilliValue()
+		case "memory":
+			c.nodes.System.Memory = q.Value()
+		case "ephemeral-storage":
+			c.nodes.System.Storage = q.Value()
+		}
+	})
+	amounts("kubeReserved", k.KubeReserved, func(key string, q *resource.Quantity) {
+		milli, whole := q.MilliValue(), q.Value()
+		switch key {
+		case "cpu":
+			c.nodes.KubeCPU = &milli
+		case "memory":
+			c.nodes.KubeMemory = &whole
+		case "ephemeral-storage":
+			c.nodes.KubeStorage = &whole
+		}
+	})
+	c.readEviction(k.EvictionHard, fail)
+}
+
+// readEviction reads the thresholds of hard eviction. Of others than memory and disk
+// Karpenter takes no notice.
+func (c *nodeClass) readEviction(hard map[string]string, fail func([]string, string, ...any)) {
+	for _, x := range []struct {
+		signal string
+		to     *catalog.Threshold
+	}{{"memory.available", &c.nodes.EvictMemory}, {"nodefs.available", &c.nodes.EvictStorage}} {
+		text, stated := hard[x.signal]
+		if !stated {
+			continue
+		}
+		x.to.Set = true
+		if digits, percent := strings.CutSuffix(text, "%"); percent {
+			p, err := strconv.ParseFloat(digits, 64)
+			if x.to.Percent = p; err == nil && p >= 0 && p <= 100 {
+				continue
+			}
+		} else if q, err := resource.ParseQuantity(text); err == nil && q.Sign() >= 0 {
+			x.to.Amount = q.Value()
+			continue
+		}
+		fail([]string{"kubelet", "evictionHard", x.signal}, "want a quantity such as 100Mi, or a percentage, got %q", text)
+	}
+}
+
+// readDisk finds the disk that pods write to: the root volume, else the one that the
+// family of images has for that (ephemeralStorage in types.go).
+func (c *nodeClass) readDisk(s *ec2NodeClassSpec, family string, fail func([]string, string, ...any)) {
+	switch s.InstanceStorePolicy {
+	case "":
+	case "RAID0":
+		c.disk = true
+	default:
+		fail([]string{"instanceStorePolicy"}, "%q is not RAID0", s.InstanceStorePolicy)
+	}
+	device, at := "/dev/xvda", -1
+	if c.nodes.Bottlerocket {
+		device = "/dev/xvdb"
+	}
+	for i := range s.BlockDeviceMappings {
+		b := &s.BlockDeviceMappings[i]
+		if q := b.EBS.VolumeSize; q != nil && q.Sign() <= 0 {
+			fail([]string{"blockDeviceMappings", Index(i), "ebs", "volumeSize"}, "%s is not above 0", q)
+		}
+		switch {
+		case at >= 0 && s.BlockDeviceMappings[at].RootVolume:
+		case b.RootVolume, family == "custom", b.DeviceName == device:
+			at = i // the last of a custom image
+		}
+	}
+	if at >= 0 {
+		if q := s.BlockDeviceMappings[at].EBS.VolumeSize; q != nil {
+			c.nodes.RootVolume = q.Value()
+		}
+	}
+}
+
+// resolveClasses finds the class of every NodePool.
+func (sc *Scenario) resolveClasses() []error {
+	var errs []error
+	for i := range sc.pools {
+		own := sc.pools[i].own
+		switch {
+		case own == nil:
+			continue
+		case own.ref.Kind != "EC2NodeClass":
+			errs = append(errs, own.nameZones(sc.pools[i].doc)...)
+			continue
+		}
+		at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool { return c.name == own.ref.Name })
+		if at < 0 {
+			errs = append(errs, sc.pools[i].doc.problem(refPath("name"),
+				"no EC2NodeClass is called %q here; its kubelet settings say what a node has for pods: add what `kubectl get ec2nodeclass %s -o yaml` prints", own.ref.Name, own.ref.Name))
+			continue
+		}
+		own.class = sc.classes[at]
+		own.class.used = true
+		errs = append(errs, own.nameZones(sc.pools[i].doc)...)
+	}
+	wanted := slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return t.Requests.Storage > 0 })
+	for _, c := range sc.classes {
+		switch {
+		case !c.used:
+			sc.warn("EC2NodeClass %s has no effect: no NodePool is of it", c.name)
+		case c.disk && wanted:
+			errs = append(errs, c.doc.problem([]string{"spec", "instanceStorePolicy"},
+				"RAID0: pods ask for ephemeral-storage, and the sizes of the disks of instances are not known"))
+		case c.disk:
+			sc.warn("EC2NodeClass %s: nothing is simulated of instanceStorePolicy: no pod asks for ephemeral-storage", c.name)
+		}
+	}
+	return errs
+}
+
+// A kwokNodeClass is the class of nodes that nobody runs. It says nothing of them.
+type kwokNodeClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct{} `json:"spec"`
+	Status            anything `json:"status"`
+}

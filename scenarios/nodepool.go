@@ -1,0 +1,325 @@
+package scenarios
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// A nodePool is a NodePool of Karpenter as a user has it.
+type nodePool struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              karpv1.NodePoolSpec `json:"spec"`
+	Status            anything            `json:"status"`
+}
+
+// A NodePool is what a NodePool of Karpenter asks for besides what a policy.Pool says. It
+// holds for what Karpenter buys by itself.
+type NodePool struct {
+	// Weight is its place among others: the greatest is tried first.
+	Weight int32
+
+	// Requirements are those on labels of nodes, but for the capacity type, which
+	// policy.Pool.CapacityTypes has.
+	Requirements []policy.Requirement
+
+	// MinValues are how many values of a label a launch must be open to at least.
+	MinValues []MinValues
+
+	// NodesMax is the most nodes, 0 for no limit.
+	NodesMax int
+
+	// DoNotDisrupt says that its nodes are never disrupted voluntarily.
+	DoNotDisrupt bool
+
+	// TerminationGrace is how long after its deletion a node is gone, whatever keeps its
+	// pods; 0 for without end.
+	TerminationGrace time.Duration
+}
+
+// A MinValues is how many values of a label there must be at least.
+type MinValues struct {
+	Key string
+	N   int
+}
+
+// An ownPool is what a NodePool says of a pool, before it is bound to prices.
+type ownPool struct {
+	NodePool
+
+	ref   karpv1.NodeClassReference
+	class *nodeClass // nil for nodes of no EC2NodeClass
+
+	// gpuNone says that it may hold no accelerator, and gpuLimited the one of which it may
+	// hold so many.
+	gpuNone    bool
+	gpuLimited string
+}
+
+// refPath is that of a field of the reference to a class.
+func refPath(field string) []string {
+	return []string{"spec", "template", "spec", "nodeClassRef", field}
+}
+
+// readNodePool reads a NodePool as a pool.
+func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
+	r := &poolReader{sc: sc, doc: doc, spec: &o.Spec, name: o.Name, own: &ownPool{}}
+	t := &o.Spec.Template
+	p := v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Spec: v1alpha1.CapacityPoolSpec{
+		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{}}, Mode: v1alpha1.ModeActive,
+		Template: v1alpha1.NodeTemplate{Labels: maps.Clone(t.Labels), Taints: t.Spec.Taints},
+	}}
+	p.Default()
+	r.readRef()
+	r.readRequirements(&p.Spec.Template)
+	if err := (&karpv1.NodePool{Spec: o.Spec}).RuntimeValidate(context.Background()); err != nil {
+		r.fail([]string{"template"}, "%v", err)
+	}
+	r.pool = p.Pool()
+	r.pool.CapacityTypes = r.capacityTypes()
+	r.readTemplate()
+	r.readDisruption()
+	r.readLimits()
+	if o.Spec.Replicas != nil {
+		r.fail([]string{"replicas"}, "%d: NodePools of a fixed number of nodes are not simulated", *o.Spec.Replicas)
+	}
+	if w := o.Spec.Weight; w != nil {
+		if r.own.Weight = *w; *w < 1 || *w > 100 {
+			r.fail([]string{"weight"}, "%d is not from 1 to 100", *w)
+		}
+	}
+	sc.pools = append(sc.pools, pool{name: o.Name, doc: doc, base: r.pool, own: r.own})
+	return r.errs
+}
+
+// A poolReader reads one NodePool.
+type poolReader struct {
+	sc   *Scenario
+	doc  *document
+	spec *karpv1.NodePoolSpec
+	name string
+	own  *ownPool
+	pool policy.Pool
+	errs []error
+}
+
+// fail reports a field below spec.
+func (r *poolReader) fail(path []string, format string, args ...any) {
+	r.errs = append(r.errs, r.doc.problem(append([]string{"spec"}, path...), format, args...))
+}
+
+// The groups of node classes that are read, by kind.
+var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", "KWOKNodeClass": "karpenter.kwok.sh"}
+
+// readRef reads of which class the nodes are.
+func (r *poolReader) readRef() {
+	ref := r.spec.Template.Spec.NodeClassRef
+	if ref == nil {
+		r.fail(refPath("")[1:4], "must be set")
+		return
+	}
+	r.own.ref = *ref
+	switch group, known := classGroups[ref.Kind]; {
+	case !known:
+		r.fail(refPath("kind")[1:], "nodes of a %s are not simulated; those of an EC2NodeClass or a KWOKNodeClass are", ref.Kind)
+	case ref.Group != group:
+		r.fail(refPath("group")[1:], "%q of an %s, want %q", ref.Group, ref.Kind, group)
+	case ref.Name == "":
+		r.fail(refPath("name")[1:], "must be set")
+	}
+}
+
+// readTemplate reads what of the template is no requirement, label or taint.
+func (r *poolReader) readTemplate() {
+	t := &r.spec.Template
+	if len(t.Spec.StartupTaints) > 0 {
+		r.sc.warn("NodePool %s: startupTaints: nodes are taken to lose them as they are initialized", r.name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
+		if key == karpv1.DoNotDisruptAnnotationKey {
+			r.own.DoNotDisrupt = t.Annotations[key] == "true"
+		} else {
+			r.sc.warn("NodePool %s: nothing is simulated of the annotation %s", r.name, key)
+		}
+	}
+	if d := t.Spec.TerminationGracePeriod; d != nil {
+		if r.own.TerminationGrace = d.Duration; d.Duration <= 0 {
+			r.fail([]string{"template", "spec", "terminationGracePeriod"}, "%v is not above 0", d.Duration)
+		}
+	}
+	if d, stated := r.duration(t.Spec.ExpireAfter, "template", "spec", "expireAfter"); stated {
+		r.pool.ExpireAfter = d
+	}
+}
+
+// duration returns one that may be Never, which is 0, and whether it is stated.
+func (r *poolReader) duration(d karpv1.NillableDuration, path ...string) (time.Duration, bool) {
+	switch {
+	case r.doc.at(append([]string{"spec"}, path...)) == nil:
+		return 0, false
+	case d.Duration == nil:
+		return 0, true
+	case *d.Duration < 0:
+		r.fail(path, "%v is negative", *d.Duration)
+	}
+	return *d.Duration, true
+}
+
+var consolidationPolicies = map[karpv1.ConsolidationPolicy]policy.Consolidation{
+	"":                                  policy.WhenEmptyOrUnderutilized,
+	karpv1.ConsolidationPolicyWhenEmpty: policy.WhenEmpty,
+	karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized: policy.WhenEmptyOrUnderutilized,
+	karpv1.ConsolidationPolicyBalanced:                 policy.Balanced,
+}
+
+// readDisruption reads when Karpenter disrupts nodes, and how many at once.
+func (r *poolReader) readDisruption() {
+	d := &r.spec.Disruption
+	known := false
+	if r.pool.Consolidation, known = consolidationPolicies[d.ConsolidationPolicy]; !known {
+		r.fail([]string{"disruption", "consolidationPolicy"}, "%q is not WhenEmpty, WhenEmptyOrUnderutilized or Balanced", d.ConsolidationPolicy)
+	}
+	after, stated := r.duration(d.ConsolidateAfter, "disruption", "consolidateAfter")
+	if r.pool.ConsolidateAfter = after; stated && d.ConsolidateAfter.Duration == nil {
+		r.pool.Consolidation = policy.ConsolidateNever
+	}
+	if d.Budgets == nil {
+		return // the default, a tenth, is that of a CapacityPool, too
+	}
+	r.pool.Budgets = nil
+	for i := range d.Budgets {
+		r.readBudget(&d.Budgets[i], []string{"disruption", "budgets", Index(i)})
+	}
+}
+
+// budgetNodes is what Karpenter takes for the number of nodes of a budget.
+var budgetNodes = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^((100|[0-9]{1,2})%|[0-9]{1,9})$`) })
+
+var disruptionReasons = map[karpv1.DisruptionReason]policy.DisruptionReason{
+	karpv1.DisruptionReasonUnderutilized: policy.Underutilized, karpv1.DisruptionReasonEmpty: policy.Empty, karpv1.DisruptionReasonDrifted: policy.Drifted,
+}
+
+func (r *poolReader) readBudget(b *karpv1.Budget, path []string) {
+	at := func(field string) []string { return append(slices.Clip(path), field) }
+	if !budgetNodes().MatchString(b.Nodes) {
+		r.fail(at("nodes"), "%q is no number of nodes, nor a percentage up to 100%%", b.Nodes)
+		return
+	}
+	nodes := karpv1.GetIntStrFromValue(b.Nodes)
+	out := policy.DisruptionBudget{Nodes: v1alpha1.Quantity(&nodes), Active: true}
+	for i, reason := range b.Reasons {
+		x, known := disruptionReasons[reason]
+		if !known {
+			r.fail(append(at("reasons"), Index(i)), "%q is not Underutilized, Empty or Drifted", reason)
+		}
+		out.Reasons = append(out.Reasons, x)
+	}
+	if b.Reasons != nil && len(b.Reasons) == 0 {
+		r.sc.warn("NodePool %s: spec.%s has no effect: its list of reasons is empty", r.name, joinPath(path))
+		return
+	}
+	switch {
+	case b.Schedule == nil && b.Duration == nil:
+	case b.Schedule == nil || b.Duration == nil:
+		r.fail(path, "schedule and duration must be set together")
+	default:
+		out.Schedule, out.Duration, out.Active = *b.Schedule, b.Duration.Duration, false
+		if _, err := cron.ParseStandard(out.Schedule); err != nil {
+			r.fail(at("schedule"), "%q is no schedule: %v", out.Schedule, err)
+		}
+		if out.Duration <= 0 {
+			r.fail(at("duration"), "%v is not above 0", out.Duration)
+		}
+	}
+	r.pool.Budgets = append(r.pool.Budgets, out)
+}
+
+// readLimits reads what the pool may hold. A limit of nothing stands as the least amount,
+// of which no node is.
+func (r *poolReader) readLimits() {
+	l := &r.pool.Limits
+	for _, name := range slices.Sorted(maps.Keys(r.spec.Limits)) {
+		q, path := r.spec.Limits[name], []string{"limits", string(name)}
+		if q.Sign() < 0 {
+			r.fail(path, "%s is negative", q.String())
+			continue
+		}
+		switch name {
+		case corev1.ResourceCPU:
+			l.CPU = max(1, q.MilliValue())
+		case corev1.ResourceMemory:
+			l.Memory = max(1, q.Value())
+		case "nodes":
+			if r.own.NodesMax = int(q.Value()); q.IsZero() {
+				l.CPU = 1
+			}
+		case "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi":
+			if r.own.gpuLimited != "" {
+				r.fail(path, "a limit on %s stands beside it, and one kind of accelerator can be limited", r.own.gpuLimited)
+			}
+			r.own.gpuLimited, r.own.gpuNone, l.GPU = string(name), q.IsZero(), q.Value()
+		default:
+			r.fail(path, "limits on %s are not simulated; those on cpu, memory, nodes and one kind of accelerator are", name)
+		}
+	}
+}
+
+// capacityTypes returns what the NodePool buys by itself, ascending: one that asks for none
+// buys both, and of these spot while there is any (getCapacityType in instance.go).
+func (r *poolReader) capacityTypes() []policy.CapacityType {
+	var types []policy.CapacityType
+	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+		if !slices.ContainsFunc(r.spec.Template.Spec.Requirements, func(q karpv1.NodeSelectorRequirementWithMinValues) bool {
+			return q.Key == karpv1.CapacityTypeLabelKey && !meets(requirementOf(&q), c.String(), true)
+		}) {
+			types = append(types, c)
+		}
+	}
+	if len(types) == 0 {
+		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand; reserved capacity is not simulated", karpv1.CapacityTypeLabelKey)
+	}
+	return types
+}
+
+// refused says of kinds that users of Karpenter have why a scenario takes none.
+var refused = map[string]string{
+	"NodeOverlay":    "it changes the prices and sizes that Karpenter compares, and that is not simulated",
+	"CapacityBuffer": "capacity that is kept free is not simulated",
+	"NodeClaim":      "nodes are stated under spec.nodes of the Scenario",
+	"AKSNodeClass":   "NodePools of AKS are not simulated",
+	"GCENodeClass":   "NodePools of Google Cloud are not simulated",
+	"NodeClass":      "NodePools of EKS Auto Mode are not simulated",
+}
+
+// checkPoolNames refuses two pools of one name.
+func (sc *Scenario) checkPoolNames() []error {
+	var errs []error
+	first := map[string]*document{}
+	for i := range sc.pools {
+		p := &sc.pools[i]
+		if d := first[p.name]; d != nil {
+			errs = append(errs, p.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d: pools are known by their names",
+				p.name, d.scalar("kind"), d.node.Line))
+			continue
+		}
+		first[p.name] = p.doc
+	}
+	return errs
+}
+
+// noun names the kind of a pool.
+func (p *pool) noun() string { return cmp.Or(strings.TrimSpace(p.doc.scalar("kind")), "pool") }

@@ -1,0 +1,299 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+const (
+	labelZoneID = "topology.k8s.aws/zone-id"
+	prefixAWS   = "karpenter.k8s.aws/"
+)
+
+// marketLabels are those that say where and what a node is, whoever sells it.
+var marketLabels = []string{
+	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable,
+}
+
+// typeLabels are those that the types of the catalog carry.
+var typeLabels = []string{
+	prefixAWS + "instance-category", prefixAWS + "instance-cpu", prefixAWS + "instance-family", prefixAWS + "instance-generation",
+	prefixAWS + "instance-gpu-count", prefixAWS + "instance-gpu-name", prefixAWS + "instance-memory", prefixAWS + "instance-size",
+}
+
+// requirementOf returns a requirement as policies have them, with the label under the name
+// that it has today. "At least" is "more than one less", since such values are whole.
+func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requirement {
+	out := &policy.Requirement{Key: q.Key, Values: q.Values, Op: map[corev1.NodeSelectorOperator]policy.Operator{
+		corev1.NodeSelectorOpNotIn: policy.OpNotIn, corev1.NodeSelectorOpExists: policy.OpExists, corev1.NodeSelectorOpDoesNotExist: policy.OpDoesNotExist,
+		corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpv1.NodeSelectorOpGte: policy.OpGt, karpv1.NodeSelectorOpLte: policy.OpLt,
+	}[q.Operator]}
+	if today, old := karpv1.NormalizedLabels[q.Key]; old {
+		out.Key = today
+	}
+	step := map[corev1.NodeSelectorOperator]int{karpv1.NodeSelectorOpGte: -1, karpv1.NodeSelectorOpLte: 1}[q.Operator]
+	if step != 0 && len(q.Values) == 1 {
+		if n, err := strconv.Atoi(q.Values[0]); err == nil {
+			out.Values = []string{strconv.Itoa(n + step)}
+		}
+	}
+	return out
+}
+
+// meets reports whether a node with that value of the label, or without it, is allowed.
+func meets(r *policy.Requirement, value string, there bool) bool {
+	switch r.Op {
+	case policy.OpIn:
+		return there && slices.Contains(r.Values, value)
+	case policy.OpNotIn:
+		return !there || !slices.Contains(r.Values, value)
+	case policy.OpExists:
+		return there
+	case policy.OpDoesNotExist:
+		return !there
+	}
+	have, err := strconv.Atoi(value)
+	if !there || err != nil || len(r.Values) != 1 {
+		return false
+	}
+	want, err := strconv.Atoi(r.Values[0])
+	return err == nil && (r.Op == policy.OpGt && have > want || r.Op == policy.OpLt && have < want)
+}
+
+// readRequirements reads what is asked of labels. Labels of the NodePool's own become
+// labels of its nodes.
+func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
+	if template.Labels == nil {
+		template.Labels = map[string]string{}
+	}
+	for i := range r.spec.Template.Spec.Requirements {
+		q := &r.spec.Template.Spec.Requirements[i]
+		path := []string{"template", "spec", "requirements", Index(i)}
+		x := requirementOf(q)
+		switch {
+		case x.Key == karpv1.CapacityTypeLabelKey:
+			if slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn {
+				r.sc.warn("NodePool %s: there is no reserved capacity: none is simulated", r.name)
+			}
+		case slices.Contains(marketLabels, x.Key), slices.Contains(typeLabels, x.Key), catalog.Derives(x.Key), x.Key == labelZoneID:
+			r.own.Requirements = append(r.own.Requirements, *x)
+		case x.Op == policy.OpDoesNotExist:
+			// No node has it: what asks for it goes elsewhere.
+		case karpv1.WellKnownLabels.Has(x.Key), strings.HasPrefix(x.Key, "karpenter."):
+			r.fail(append(path, "key"), "%q: the catalog does not know this of instance types", q.Key)
+		case x.Op == policy.OpIn && len(x.Values) == 1:
+			template.Labels[x.Key] = x.Values[0]
+		default:
+			r.fail(append(path, "key"), "%q: the nodes of a pool have one value of a label of your own: want In with one value", q.Key)
+		}
+		r.readMinValues(q, x, path)
+	}
+	if ref := &r.own.ref; ref.Kind == "EC2NodeClass" {
+		template.Labels[prefixAWS+"ec2nodeclass"] = ref.Name
+	}
+}
+
+func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValues, x *policy.Requirement, path []string) {
+	if q.MinValues == nil {
+		return
+	}
+	path = append(path, "minValues")
+	switch n := *q.MinValues; {
+	case n < 1 || n > 50:
+		r.fail(path, "%d is not from 1 to 50", n)
+	case x.Key != karpv1.CapacityTypeLabelKey && !slices.Contains(marketLabels, x.Key) && !slices.Contains(typeLabels, x.Key):
+		r.fail(path, "%q: minValues of this label are not simulated", q.Key)
+	default:
+		r.own.MinValues = append(r.own.MinValues, MinValues{x.Key, n})
+	}
+}
+
+// nameZones puts zones in the place of their ids, by the subnets of the class.
+func (o *ownPool) nameZones(doc *document) []error {
+	var errs []error
+	var zones map[string]string
+	if o.class != nil {
+		zones = o.class.zones
+	}
+	for i := range o.Requirements {
+		r := &o.Requirements[i]
+		if r.Key != labelZoneID {
+			continue
+		}
+		*r = policy.Requirement{Key: corev1.LabelTopologyZone, Op: r.Op, Values: slices.Clone(r.Values)}
+		for k, id := range r.Values {
+			zone, known := zones[id]
+			if !known {
+				errs = append(errs, doc.problem([]string{"spec", "template", "spec", "requirements"},
+					"%s %q: which zone that is differs by account, and status.subnets of %s %s does not say it", labelZoneID, id, o.ref.Kind, o.ref.Name))
+			}
+			r.Values[k] = zone
+		}
+	}
+	return errs
+}
+
+// buysFrom reports whether nodes of the class are sold by provider.
+func (o *ownPool) buysFrom(provider string) bool {
+	if o.ref.Kind == "EC2NodeClass" {
+		return provider == policy.AWS
+	}
+	return provider != policy.Rackspace
+}
+
+// takes reports whether the NodePool may buy what is offered. Unknown is the key of a label
+// of which the catalog does not know whether the type has it: such a type is not bought.
+func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
+	if !o.buysFrom(x.Provider) || o.gpuNone && x.Type.GPUResource == o.gpuLimited {
+		return false, ""
+	}
+	if o.class != nil && len(o.class.zones) > 0 && !o.class.has(x.Zone) {
+		return false, ""
+	}
+	for i := range o.Requirements {
+		r := &o.Requirements[i]
+		value, there := "", true
+		switch {
+		case r.Key == corev1.LabelTopologyZone:
+			value = x.Zone
+		case r.Key == corev1.LabelTopologyRegion:
+			value = x.Region
+		case r.Key == corev1.LabelOSStable:
+			value = "linux"
+		case catalog.Derives(r.Key) && x.Provider == policy.AWS:
+			known := false
+			if value, known = catalog.Derived(x.Type, r.Key); !known {
+				unknown = r.Key
+				continue
+			}
+			there = value != "" || r.Key == prefixAWS+"instance-hypervisor"
+		default:
+			value, there = policy.FindLabel(x.Type.Labels, r.Key)
+		}
+		if !meets(r, value, there) {
+			return false, ""
+		}
+	}
+	return unknown == "", unknown
+}
+
+// has reports whether one of the subnets of the class lies in a zone.
+func (c *nodeClass) has(zone string) bool {
+	for _, z := range c.zones {
+		if z == zone {
+			return true
+		}
+	}
+	return false
+}
+
+// chooseOwn returns the offers that a NodePool takes, ascending.
+func (x *selection) chooseOwn(p *pool) ([]int, error) {
+	var taken []int
+	unknown := map[string]map[*policy.InstanceType]bool{}
+	for i := range x.poolOffers {
+		o := &x.poolOffers[i]
+		ok, key := p.own.takes(o)
+		if ok {
+			taken = append(taken, i)
+		}
+		if key != "" {
+			if unknown[key] == nil {
+				unknown[key] = map[*policy.InstanceType]bool{}
+			}
+			unknown[key][o.Type] = true
+		}
+	}
+	if k := slices.IndexFunc(taken, func(i int) bool { return p.own.uncounted(x.offers[i].t) }); k >= 0 {
+		t := x.offers[taken[k]].t
+		return nil, p.doc.problem([]string{"spec", "limits", p.own.gpuLimited}, "the NodePool may buy %s, which has %s: of a pool with a limit on accelerators all are of one kind", t.Name, t.GPUResource)
+	}
+	regions := slices.ContainsFunc(p.own.Requirements, func(r policy.Requirement) bool {
+		return r.Key == corev1.LabelTopologyRegion && r.Op == policy.OpIn && len(r.Values) > 1
+	})
+	if !regions {
+		taken = v1alpha1.InOnePlace(x.poolOffers, taken, "", x.places)
+	}
+	for key, types := range unknown {
+		x.unknownLabels = append(x.unknownLabels, fmt.Sprintf("NodePool %s buys none of %d instance types of which the catalog does not know %s", p.name, len(types), key))
+	}
+	slices.Sort(x.unknownLabels)
+	return taken, nil
+}
+
+// uncounted reports whether a type has accelerators of another kind than the limited one.
+func (o *ownPool) uncounted(t *policy.InstanceType) bool {
+	return o.gpuLimited != "" && t.GPUResource != "" && t.GPUResource != o.gpuLimited
+}
+
+// size sets what the types offer to pods that NodePools take, by the classes of these. A
+// run has each type once, so that two pools that take one must agree on it.
+func (x *selection) size(sc *Scenario) error {
+	type sized struct {
+		t    policy.InstanceType
+		pool int
+	}
+	wanted := slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return t.Requests.Storage > 0 })
+	done := map[*policy.InstanceType]*sized{}
+	if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.own != nil && p.own.class != nil }) {
+		return nil
+	}
+	for i := range sc.pools {
+		for _, k := range x.pools[i] {
+			base := x.offers[k].t
+			s := sized{*base, i}
+			if own := sc.pools[i].own; own != nil && own.class != nil {
+				own.class.nodes.Apply(&s.t)
+			}
+			was := done[base]
+			switch {
+			case was == nil:
+				done[base] = &s
+			case was.pool == i:
+			case !same(&was.t, &s.t, wanted):
+				a, b := &sc.pools[was.pool], &sc.pools[i]
+				return b.doc.problem([]string{"metadata", "name"}, "%s %s and %s %s may both buy %s, of which pods have %s on a node of the one and %s on a node of the other; a run has one size of a type: let one of them leave it out",
+					a.noun(), a.name, b.noun(), b.name, base.Name, sizeOf(&was.t.Allocatable), sizeOf(&s.t.Allocatable))
+			}
+		}
+	}
+	for base, s := range done {
+		base.Capacity, base.Allocatable = s.t.Capacity, s.t.Allocatable
+	}
+	for i := range x.pools {
+		x.pools[i] = slices.DeleteFunc(x.pools[i], func(k int) bool {
+			o := &x.offers[k]
+			a := &o.t.Allocatable
+			full := a.CPU <= 0 || a.Memory <= 0 || a.Pods <= 0
+			if full {
+				x.tooSmall = append(x.tooSmall, o.series.Name())
+			}
+			return full
+		})
+	}
+	return nil
+}
+
+// same reports whether nodes of two sizes are alike to pods; the disk counts only where
+// one asks for it.
+func same(a, b *policy.InstanceType, disk bool) bool {
+	r, s := a.Allocatable, b.Allocatable
+	if !disk {
+		r.Storage = s.Storage
+	}
+	return r == s
+}
+
+// sizeOf writes what of a node is left for pods.
+func sizeOf(r *policy.Resources) string {
+	return fmt.Sprintf("%d m CPU, %d MiB, %d MiB of disk and %d pods", r.CPU, r.Memory>>20, r.Storage>>20, r.Pods)
+}
