@@ -358,6 +358,7 @@ const (
 	FaultControllerDown                    // no steps; memory is reloaded afterwards
 	FaultModelFails                        // the forecaster returns errors
 	FaultOnDemandRefused                   // on-demand launches are refused
+	FaultZonalShift                        // Karpenter stays out of a zone, and ends nothing there
 )
 
 // A ModelFailure says how a trained model fails.

@@ -115,6 +115,7 @@ var faultKinds = map[string]FaultKind{
 	"controller-down":   FaultControllerDown,
 	"model-fails":       FaultModelFails,
 	"on-demand-refused": FaultOnDemandRefused,
+	"zonal-shift":       FaultZonalShift,
 }
 
 // String returns the name of k as a scenario writes it.
@@ -335,6 +336,9 @@ func (f *faultSpec) check(kind FaultKind, doc *document, at func(string) []strin
 	}
 	if need := faultNeeds[kind]; need == "share" && f.Share == nil || need == "factor" && f.Factor == nil {
 		errs = append(errs, doc.problem(at(need), "must be set for a %s", f.Kind))
+	}
+	if kind == FaultZonalShift && f.Zone == "" && f.ZoneNumber == nil {
+		errs = append(errs, doc.problem(at("zone"), "must be set for a %s", f.Kind))
 	}
 	if f.Share != nil && !(*f.Share > 0 && *f.Share <= 1) {
 		errs = append(errs, doc.problem(at("share"), "%v is not above 0 and at most 1", *f.Share))

@@ -107,8 +107,13 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 			fit = append(fit, m)
 		}
 	}
-	if len(fit) == 0 {
+	if len(fit) == 0 || ac.pools.full(l.Pool, nil) {
 		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
+	}
+	if !slices.ContainsFunc(fit, func(m policy.MarketID) bool { return !ac.away(l.Pool, m) }) {
+		ac.pools.refuse(l.Pool, fit)
+		ac.serving.refusedMarkets(l.Pool, fit)
+		return fmt.Errorf("a zonal shift leads away from the zone: %w", driver.ErrNoCapacity)
 	}
 	if fit = ac.pools.affordable(l.Pool, fit); len(fit) == 0 {
 		return fmt.Errorf("a node costs more than maxPrice of the pool, %s an hour: %w", pool.PriceMax.Short(), driver.ErrNoCapacity)

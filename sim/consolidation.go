@@ -40,6 +40,9 @@ type consolidation struct {
 	tracker nodeTracker
 	offers  replacementOffers
 
+	// reread says that all nodes are to be read at the next look.
+	reread bool
+
 	modes []policy.Consolidation
 	rules []placement.Pool
 }
@@ -143,9 +146,11 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 		}
 		k.modes = append(k.modes, mode)
 	}
+	tracked := !k.reread
+	k.reread = false
 	return &karpenter.Cluster{Now: k.q.Now, Version: karpenter.Version(k.scenario.Karpenter), Nodes: k.nodes.all, Pods: k.pods.all, Pools: k.pools.all, Templates: k.scenario.Templates,
-		Kinds: k.prepared.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.tracker.order, Pending: k.queue.pending, Changed: k.tracker.changed, Tracked: true,
-		Consolidation: k.modes, View: karpenterView{k}}
+		Kinds: k.prepared.kinds, PDBs: k.pdbs.all, Markets: k.scenario.Markets, Space: k.space, Order: k.tracker.order, Pending: k.queue.pending, Changed: k.tracker.changed, Tracked: tracked,
+		Consolidation: k.modes, Shifted: k.shifted, View: karpenterView{k}}
 }
 
 // A karpenterView answers what Karpenter asks of a run.
@@ -216,6 +221,7 @@ func (v karpenterView) Pools(without []policy.NodeID) []placement.Pool {
 				rules.Used = rules.Used.Minus(k.scenario.Types[k.scenario.Markets[n.Market].Type].Capacity)
 			}
 		}
+		rules.NodesFull = rules.NodesFull && k.pools.full(h.pool, without)
 		k.rules = append(k.rules, rules)
 	}
 	return k.rules
@@ -245,7 +251,7 @@ func (k *consolidation) carryOut(cmd *karpenter.Command) bool {
 		pool := x.Pool % policy.PoolID(len(k.pools.all))
 		k.pools.state[pool].launches++
 		token := "karpenter-" + k.pools.all[pool].Name + "-" + strconv.Itoa(k.pools.state[pool].launches)
-		if _, ok := k.pools.buy(pool, k.karpenter.request(x.Markets), token); !ok {
+		if _, ok := k.pools.buy(pool, k.karpenter.request(pool, x.Markets), token); !ok {
 			return false
 		}
 		after = []string{token}

@@ -47,6 +47,9 @@ type drain struct {
 	retryAt  policy.Time
 	retries  int
 	actor    policy.Actor
+
+	// until is when the terminationGracePeriod of the node ends, 0 for without end.
+	until policy.Time
 }
 
 // start begins to drain node id, once the nodes that came of the tokens in
@@ -114,23 +117,51 @@ func (ds *drains) proceed(i int, gen int32) {
 		return
 	}
 	d.after = nil
+	ds.boundGrace(i)
 	blocked := false
 	for _, p := range append([]policy.PodID(nil), ds.space.Pods(d.node)...) {
 		if ds.scenario.Templates[ds.pods.all[p].Template].DaemonSet || ds.pods.all[p].Phase == policy.PodTerminating {
 			continue
 		}
 		if gentle := ds.nodes.state[d.node].gentle && d.actor == policy.ActorUs && !d.forced; gentle && !ds.serving.spare(p) || !ds.evict(p, d.forced, d.actor) {
-			blocked = true
+			blocked = !ds.killed(d, p) || blocked
 		}
 	}
-	if ds.nodes.state[d.node].pods == 0 {
-		ds.removals.delete(d.node)
-		return
+	if ds.nodes.state[d.node].pods == 0 || d.until != 0 && ds.q.Now >= d.until {
+		// An instance from whose zone a zonal shift leads away is not ended meanwhile.
+		if n := &ds.nodes.all[d.node]; d.forced || !ds.away(n.Pool, n.Market) {
+			ds.removals.delete(d.node)
+			return
+		}
+		blocked = true
 	}
 	if blocked && d.retryAt <= ds.q.Now {
 		d.retryAt = ds.q.Now.Add(ds.retryAfter(d))
 		ds.q.Add(d.retryAt, engine.DrainContinues, int32(i), 0, gen)
 	}
+}
+
+// boundGrace notes by when the node of a drain is gone: Karpenter bounds what it begins to
+// delete by the terminationGracePeriod of the NodePool.
+func (ds *drains) boundGrace(i int) {
+	d := &ds.all[i]
+	own := ds.prepared.own(ds.nodes.all[d.node].Pool)
+	if own == nil || own.TerminationGrace == 0 || d.until != 0 || d.actor != policy.ActorKarpenter {
+		return
+	}
+	d.until = ds.q.Now.Add(own.TerminationGrace)
+	ds.q.Add(d.until, engine.DrainContinues, int32(i), 0, d.gen)
+}
+
+// killed deletes a pod whose eviction is refused, whatever keeps it, when what is left of
+// the terminationGracePeriod of its node is the time that it may take to end
+// (terminator.go, DeleteExpiringPods). It reports false before that.
+func (ds *drains) killed(d *drain, id policy.PodID) bool {
+	if d.until == 0 || ds.q.Now.Add(ds.scenario.Templates[ds.pods.all[id].Template].Grace) < d.until {
+		return false
+	}
+	ds.remove(id, false, d.actor)
+	return true
 }
 
 // cordon lets the node of a drain take no more pods.
@@ -242,6 +273,13 @@ func (ds *drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 			ds.checker.checkEviction(id)
 		}
 	}
+	ds.remove(id, forced, by)
+	return true
+}
+
+// remove deletes a pod of a node that is drained.
+func (ds *drains) remove(id policy.PodID, forced bool, by policy.Actor) {
+	p := &ds.pods.all[id]
 	ds.log.Add(ds.q.Now, engine.RecordEvicted, p.Name, ds.nodes.all[p.Node].Name, 0)
 	if ds.q.Now >= ds.window.From {
 		if forced {
@@ -252,7 +290,6 @@ func (ds *drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	}
 	ds.serving.missed(id, ds.serving.evictionOf(p.Node, forced, by))
 	ds.pods.delete(id, policy.EndEvicted)
-	return true
 }
 
 // retryAfter returns how long a refused eviction waits: Karpenter doubles the time

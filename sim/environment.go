@@ -24,6 +24,15 @@ type environment struct {
 
 	// failure ends the run.
 	failure error
+
+	// shifted says, by zone, from which a zonal shift leads away; nil before the first.
+	shifted []bool
+}
+
+// away reports whether a zonal shift leads away from the zone of market m: Karpenter then
+// buys nothing there, and ends no instance.
+func (e *environment) away(pool policy.PoolID, m policy.MarketID) bool {
+	return e.shifted != nil && e.shifted[e.scenario.Markets[m].Zone] && e.scenario.Pools[pool].Provisioner == policy.ProvisionerKarpenter
 }
 
 // newEnvironment returns the environment of a run and the weather that is drawn for it.

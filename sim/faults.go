@@ -24,7 +24,9 @@ type Breakable interface {
 // faults are those that the scenario orders and that are in force.
 type faults struct {
 	*environment
-	decider *decider
+	consolidation *consolidation
+	decider       *decider
+	karpenter     *karpenterProvisioner
 
 	down       bool // the controller
 	slowFactor float64
@@ -55,6 +57,8 @@ func (fs *faults) change(i int, begins bool) {
 	switch f.Kind {
 	case scenarios.FaultSlowNodes:
 		fs.slowFactor = fs.slowest()
+	case scenarios.FaultZonalShift:
+		fs.shift()
 	case scenarios.FaultModelFails:
 		fs.modelDown = fs.modelFailure()
 	case scenarios.FaultControllerDown:
@@ -66,6 +70,23 @@ func (fs *faults) change(i int, begins bool) {
 			fs.decider.plan(fs.q.Now)
 		}
 	}
+}
+
+// shift finds the zones from which zonal shifts in force lead away. Karpenter offers
+// nothing there any more, and looks at its nodes again (base_resolver.go, where offerings
+// are available, and instance.go, Delete, of karpenter-provider-aws).
+func (fs *faults) shift() {
+	fs.shifted = make([]bool, len(fs.scenario.Zones))
+	for i := range fs.scenario.Faults {
+		f := &fs.scenario.Faults[i]
+		if at := slices.Index(fs.scenario.Zones, f.Zone); at >= 0 && f.Kind == scenarios.FaultZonalShift && f.At <= fs.q.Now && fs.q.Now < f.At.Add(f.Duration) {
+			fs.shifted[at] = true
+		}
+	}
+	fs.consolidation.reread = true
+	fs.consolidation.offers.forget()
+	fs.consolidation.noteChange()
+	fs.karpenter.want()
 }
 
 // ordered reports whether a fault of kind is in force now. Faults may overlap.

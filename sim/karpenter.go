@@ -139,7 +139,7 @@ func (kp *karpenterProvisioner) addOffers(list []placement.Offer, pool, as polic
 			continue
 		}
 		price, offered := kp.market.Price(o.Market)
-		if !offered || !kp.pools.affords(pool, o.Market) || kp.market.Closed(o.Market) || limited && !allowed(limits, used, kp.scenario.Types[m.Type].Capacity) {
+		if !offered || !kp.pools.affords(pool, o.Market) || kp.market.Closed(o.Market) || kp.away(pool, o.Market) || limited && !allowed(limits, used, kp.scenario.Types[m.Type].Capacity) {
 			continue
 		}
 		list = append(list, *o)
@@ -163,7 +163,7 @@ func (kp *karpenterProvisioner) launchBin(pods []policy.Pod, pending int, offers
 	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(kp.pools.all))
 	tries := kp.tries(pool, offers, b)
 	for _, markets := range tries {
-		markets = kp.request(markets)
+		markets = kp.request(pool, markets)
 		if len(markets) == 0 {
 			continue
 		}
@@ -236,9 +236,9 @@ func (kp *karpenterProvisioner) alternatives(pool policy.PoolID, first, second [
 	return second
 }
 
-// request reduces what a NodeClaim allows, cheapest first, to what the provider is asked
-// for.
-func (kp *karpenterProvisioner) request(markets []policy.MarketID) []policy.MarketID {
+// request reduces what a NodeClaim of pool allows, cheapest first, to what the provider is
+// asked for.
+func (kp *karpenterProvisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	list := kp.requestBuf[:0]
 	for _, m := range markets {
 		price, _ := kp.market.Price(m)
@@ -247,7 +247,7 @@ func (kp *karpenterProvisioner) request(markets []policy.MarketID) []policy.Mark
 	}
 	kp.requestBuf = list
 	markets = markets[:0]
-	for _, o := range fleet.Request(list) {
+	for _, o := range fleet.Request(list, len(kp.prepared.rules[pool].MinValues) > 0) {
 		markets = append(markets, o.Market)
 	}
 	return markets

@@ -62,6 +62,9 @@ func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.N
 	la.nodes.all[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(la.launched), Pool: pool, Market: m,
 		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: la.labels(pool, m), Taints: p.Taints, Launched: la.q.Now}
+	if own := la.prepared.own(pool); own != nil {
+		la.nodes.all[id].DoNotDisrupt = own.DoNotDisrupt
+	}
 	la.pools.all[pool].Used = la.pools.all[pool].Used.Plus(typ.Capacity)
 	la.pools.bounds[pool].use(la.q.Now, la.window, la.pools.all[pool].Used)
 	la.space.SetNode(&la.nodes.all[id])

@@ -30,8 +30,8 @@ func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, token string
 		return policy.None, false
 	}
 	markets = pl.affordable(pool, markets)
-	if len(markets) == 0 {
-		return policy.None, false // they were cheaper when they were chosen
+	if len(markets) == 0 || pl.full(pool, nil) {
+		return policy.None, false // they were cheaper when they were chosen, or there were fewer nodes
 	}
 	bid := pl.standingBid(pool, markets)
 	m, slot, ok := pl.market.Allocate(markets, bid, pl.launches.launched)
@@ -40,6 +40,21 @@ func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, token string
 		return policy.None, false
 	}
 	return pl.launches.launch(pool, m, slot, token, bid), true
+}
+
+// full reports whether pool holds as many nodes as it may once some are gone.
+func (pl *pools) full(pool policy.PoolID, without []policy.NodeID) bool {
+	own := pl.prepared.own(pool)
+	if own == nil || own.NodesMax == 0 {
+		return false
+	}
+	left := own.NodesMax
+	for i := range pl.nodes.all {
+		if n := &pl.nodes.all[i]; n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) {
+			left--
+		}
+	}
+	return left <= 0
 }
 
 // affords reports whether a node of market m costs no more now than pool may pay.
@@ -53,12 +68,12 @@ func (pl *pools) affords(pool policy.PoolID, m policy.MarketID) bool {
 }
 
 // affordable returns those of markets of which a node costs no more now than pool
-// may pay.
+// may pay, and from which no zonal shift leads away.
 func (pl *pools) affordable(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
-	if pl.all[pool].PriceMax == 0 {
+	if pl.all[pool].PriceMax == 0 && pl.shifted == nil {
 		return markets
 	}
-	return slices.DeleteFunc(slices.Clone(markets), func(m policy.MarketID) bool { return !pl.affords(pool, m) })
+	return slices.DeleteFunc(slices.Clone(markets), func(m policy.MarketID) bool { return !pl.affords(pool, m) || pl.away(pool, m) })
 }
 
 // pricedOut reports whether pool could buy on demand if it were not for the most

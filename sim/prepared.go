@@ -27,8 +27,9 @@ type Prepared struct {
 	// price at begin.
 	offers [][]placement.Offer
 
-	// requirements are what the NodePools of each pool ask of zones.
-	requirements [][]policy.Requirement
+	// rules are, by pool, what its NodePools ask for besides: of the zones of its markets,
+	// and what a NodePool of the user says.
+	rules []placement.Pool
 
 	// kinds and podValue are per workload, the value per hour.
 	kinds    []policy.WorkloadKind
@@ -84,7 +85,7 @@ func (p *Prepared) DrawWeather(seed uint64) (*weather.Weather, error) {
 func (p *Prepared) listOffers() {
 	w := p.scenario
 	p.inGPUs = len(w.Pools) > 0
-	p.offers, p.requirements = make([][]placement.Offer, len(w.Pools)), make([][]policy.Requirement, len(w.Pools))
+	p.offers, p.rules = make([][]placement.Offer, len(w.Pools)), make([]placement.Pool, len(w.Pools))
 	for i := range w.Pools {
 		pool := &w.Pools[i]
 		zones := policy.Requirement{Key: "topology.kubernetes.io/zone", Op: policy.OpIn}
@@ -93,7 +94,13 @@ func (p *Prepared) listOffers() {
 				zones.Values = append(zones.Values, zone)
 			}
 		}
-		p.requirements[i] = []policy.Requirement{zones}
+		p.rules[i] = placement.Pool{Requirements: []policy.Requirement{zones}, Taints: pool.Taints}
+		if own := p.own(policy.PoolID(i)); own != nil {
+			p.rules[i].Requirements = append(p.rules[i].Requirements, own.Requirements...)
+			for _, x := range own.MinValues {
+				p.rules[i].MinValues = append(p.rules[i].MinValues, placement.MinValues(x))
+			}
+		}
 		for _, m := range pool.Markets {
 			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
 			if typ.Allocatable.GPU == 0 {
@@ -106,6 +113,14 @@ func (p *Prepared) listOffers() {
 			})
 		}
 	}
+}
+
+// own returns what a NodePool of the user asks for, nil for a pool that is none.
+func (p *Prepared) own(pool policy.PoolID) *scenarios.NodePool {
+	if p.scenario.NodePools == nil {
+		return nil
+	}
+	return p.scenario.NodePools[pool]
 }
 
 // onDemand returns the on-demand offers of all pools at the prices at t.

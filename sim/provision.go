@@ -63,7 +63,7 @@ type half struct {
 }
 
 // listHalves returns the NodePools in the order in which Karpenter tries them: by
-// weight, and then by name with the last of the alphabet first (OrderByWeight in
+// weight, which only the user's own have, and then by name with the last of the alphabet first (OrderByWeight in
 // pkg/utils/nodepool/nodepool.go of Karpenter 1.14.1).
 func (kp *karpenterProvisioner) listHalves() []half {
 	if kp.halves != nil {
@@ -81,9 +81,16 @@ func (kp *karpenterProvisioner) listHalves() []half {
 			}
 			return 1
 		}
-		return cmp.Compare(kp.pools.all[b.pool].Name, kp.pools.all[a.pool].Name)
+		return cmp.Or(cmp.Compare(kp.weight(b.pool), kp.weight(a.pool)), cmp.Compare(kp.pools.all[b.pool].Name, kp.pools.all[a.pool].Name))
 	})
 	return kp.halves
+}
+
+func (kp *karpenterProvisioner) weight(pool policy.PoolID) int32 {
+	if own := kp.prepared.own(pool); own != nil {
+		return own.Weight
+	}
+	return 0
 }
 
 // place runs Karpenter's scheduler, promises places on nodes that are on their way and
@@ -207,13 +214,12 @@ func (kp *karpenterProvisioner) addHalf(list []placement.Offer, h half) []placem
 	return kp.addOffers(list, h.pool, h.id, false, true)
 }
 
-// rules returns what a NodePool asks for besides its offers: the zones and capacity
-// types of its markets, and the pool's limits.
+// rules returns what a NodePool asks for besides its offers, and the pool's limits.
 func (kp *karpenterProvisioner) rules(h half) placement.Pool {
 	pool := &kp.pools.all[h.pool]
-	rules := placement.Pool{
-		ID: h.id, Requirements: kp.prepared.requirements[h.pool], Taints: pool.Taints, Limits: pool.Limits, Used: pool.Used,
-	}
+	rules := kp.prepared.rules[h.pool]
+	rules.ID, rules.Limits, rules.Used = h.id, pool.Limits, pool.Used
+	rules.NodesFull = kp.pools.full(h.pool, nil)
 	if x := &kp.pools.state[h.pool]; x.divided() && !h.second {
 		limit, used, unit := &rules.Limits.CPU, pool.Used.CPU, int64(1000)
 		if kp.prepared.inGPUs {

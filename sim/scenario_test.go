@@ -366,7 +366,7 @@ func (b *builder) randomWorkload(rnd *rand.Rand, i int, gpus bool) {
 
 func (b *builder) randomFaults(rnd *rand.Rand) {
 	for range 1 + rnd.IntN(4) {
-		f := scenarios.Fault{Kind: scenarios.FaultKind(rnd.IntN(int(scenarios.FaultOnDemandRefused) + 1)),
+		f := scenarios.Fault{Kind: scenarios.FaultKind(rnd.IntN(int(scenarios.FaultZonalShift) + 1)),
 			At: b.w.Start.Add(time.Duration(rnd.IntN(int(b.w.Duration/time.Minute))) * time.Minute), Duration: time.Duration(1+rnd.IntN(120)) * time.Minute,
 			Share: []float64{0.3, 1}[rnd.IntN(2)], Factor: 1 + 3*rnd.Float64(), Delay: time.Duration(rnd.IntN(3)) * time.Minute}
 		if rnd.IntN(2) == 0 {

@@ -77,7 +77,7 @@ func (r *run) wireDriver() {
 	*r.observer = observer{environment: e, bills: r.bills, budgets: r.budgets, jobs: r.jobs, market: r.market, nodes: r.nodes, pdbs: r.pdbs,
 		pods: r.pods, pools: r.pools, serving: r.serving, workloads: r.workloads}
 	*r.decider = decider{environment: e, actuator: r.actuator, budgets: r.budgets, faults: r.faults, observer: r.observer, warned: make(map[string]bool)}
-	*r.faults = faults{environment: e, decider: r.decider, slowFactor: 1}
+	*r.faults = faults{environment: e, consolidation: r.consolidation, decider: r.decider, karpenter: r.karpenter, slowFactor: 1}
 	*r.actuator = actuator{environment: e, autoscaler: r.autoscaler, consolidation: r.consolidation, drains: r.drains, groups: r.groups,
 		karpenter: r.karpenter, market: r.market, launches: r.launches, nodes: r.nodes, pods: r.pods, pools: r.pools, queue: r.queue, serving: r.serving, space: r.space}
 	*r.checker = checker{environment: e, bills: r.bills, consolidation: r.consolidation, gangs: r.gangs, groups: r.groups, jobs: r.jobs, launches: r.launches, nodes: r.nodes,

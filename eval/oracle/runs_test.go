@@ -171,7 +171,7 @@ func drawScenario(t *rapid.T) *scenarios.BoundScenario {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "faults") {
 		w.Faults = append(w.Faults, scenarios.Fault{
-			Kind:     rapid.SampledFrom([]scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage, scenarios.FaultPriceRamp, scenarios.FaultLateNotice, scenarios.FaultSlowNodes, scenarios.FaultOnDemandRefused}).Draw(t, "fault"),
+			Kind:     rapid.SampledFrom([]scenarios.FaultKind{scenarios.FaultZoneOutage, scenarios.FaultCapacityShortage, scenarios.FaultPriceRamp, scenarios.FaultLateNotice, scenarios.FaultSlowNodes, scenarios.FaultOnDemandRefused, scenarios.FaultZonalShift}).Draw(t, "fault"),
 			At:       w.Start.Add(time.Duration(rapid.IntRange(-30, 100).Draw(t, "minute")) * time.Minute),
 			Duration: time.Duration(rapid.IntRange(1, 60).Draw(t, "minutes")) * time.Minute,
 			Share:    rapid.SampledFrom([]float64{0.5, 1}).Draw(t, "share"), Factor: rapid.SampledFrom([]float64{0.5, 2}).Draw(t, "factor"),

@@ -35,7 +35,7 @@ var faultNames = [...]string{
 	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultCapacityShortage: "squeeze", scenarios.FaultPriceRamp: "price ramp",
 	scenarios.FaultAPIThrottle: "API throttled", scenarios.FaultAPIError: "API down", scenarios.FaultLateNotice: "late notices",
 	scenarios.FaultSlowNodes: "slow nodes", scenarios.FaultControllerDown: "controller down", scenarios.FaultModelFails: "model fails",
-	scenarios.FaultOnDemandRefused: "on-demand refused",
+	scenarios.FaultOnDemandRefused: "on-demand refused", scenarios.FaultZonalShift: "zonal shift",
 }
 
 // String returns the kind in words.

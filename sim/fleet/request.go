@@ -39,9 +39,13 @@ type Offering struct {
 // allowed, spot dearer than the cheapest on-demand offering is left out
 // (SpotOfferingFilter). Of the rest the TypesMax types with the cheapest offerings are
 // kept, each in all its zones; spot is asked for if any of them has a spot offering
-// (getCapacityType in instance.go). Rules of minValues and of capacity reservations are
-// left out, since a pool has neither.
-func Request(offerings []Offering) []Offering {
+// (getCapacityType in instance.go). A NodeClaim with minValues is asked for whatever it
+// allows: neither of the two rules holds for it. Rules of capacity reservations are left
+// out, since no pool has any.
+func Request(offerings []Offering, minValues bool) []Offering {
+	if minValues {
+		return oneCapacityType(cheapestTypes(offerings))
+	}
 	if slices.ContainsFunc(offerings, func(o Offering) bool { return !o.Exotic }) {
 		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Exotic })
 	}
@@ -49,7 +53,11 @@ func Request(offerings []Offering) []Offering {
 		most := offerings[i].Price
 		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot && o.Price > most })
 	}
-	offerings = cheapestTypes(offerings)
+	return oneCapacityType(cheapestTypes(offerings))
+}
+
+// oneCapacityType keeps the spot offerings where there are any.
+func oneCapacityType(offerings []Offering) []Offering {
 	spot := slices.ContainsFunc(offerings, func(o Offering) bool { return o.Spot })
 	return slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot != spot })
 }

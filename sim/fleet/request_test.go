@@ -31,7 +31,7 @@ func TestRequest(t *testing.T) {
 			have = append(have, offering(t, text))
 		}
 		var got []string
-		for _, o := range fleet.Request(have) {
+		for _, o := range fleet.Request(have, false) {
 			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[bool]string{true: "spot", false: "od"}[o.Spot], o.Price))
 		}
 		if !slices.Equal(got, c.want) {
@@ -62,7 +62,7 @@ func TestRequestTypesMax(t *testing.T) {
 			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone, Spot: true})
 		}
 	}
-	got := fleet.Request(list)
+	got := fleet.Request(list, false)
 	if len(got) != 120 || slices.ContainsFunc(got, func(o fleet.Offering) bool { return o.Type >= 60 }) {
 		t.Errorf("%d offerings, want the 120 of the first 60 types: %v", len(got), got)
 	}
@@ -79,7 +79,7 @@ func TestRequestCutsBeforeCapacityType(t *testing.T) {
 		list = append(list, fleet.Offering{Type: k, Price: 10})
 	}
 	list = append(list, fleet.Offering{Type: 60, Price: 10, Spot: true})
-	if got := fleet.Request(list); len(got) != 60 || got[0].Spot {
+	if got := fleet.Request(list, false); len(got) != 60 || got[0].Spot {
 		t.Errorf("%d offerings, want the 60 on demand", len(got))
 	}
 }

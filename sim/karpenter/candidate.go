@@ -113,7 +113,8 @@ const (
 func (c *Cluster) blocked(n *policy.Node) block {
 	switch {
 	case !c.managed(n.Pool) || n.Phase != policy.NodeInitialized || n.DoNotDisrupt ||
-		n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 || c.Consolidation[n.Pool] == policy.ConsolidateNever:
+		n.ActedBy != policy.ActorNone || n.ReclaimAt != 0 || c.Consolidation[n.Pool] == policy.ConsolidateNever,
+		c.Shifted != nil && c.Shifted[c.Markets[n.Market].Zone]:
 		return never
 	case c.View.NominatedUntil(n.ID) > c.Now:
 		return nominated

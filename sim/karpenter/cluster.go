@@ -41,6 +41,10 @@ type Cluster struct {
 	// Consolidation is what each pool does; it may be stricter than the pool's own.
 	Consolidation []policy.Consolidation
 
+	// Shifted says, by zone, where nothing is disrupted since a zonal shift leads away
+	// from there. Nil is nowhere.
+	Shifted []bool
+
 	// Tie orders candidates that are alike otherwise, and Turns the pools in which
 	// single nodes are tried in turn: Karpenter's order is that of a map. Nil is by id.
 	Tie   func(a, b policy.NodeID) int

@@ -131,7 +131,7 @@ func (s *state) ours() (spot bool, markets []market) {
 	slices.SortFunc(list, func(a, b fleet.Offering) int {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
 	})
-	for _, o := range fleet.Request(list) {
+	for _, o := range fleet.Request(list, false) {
 		spot = spot || o.Spot
 		markets = append(markets, at[o.Market])
 	}
