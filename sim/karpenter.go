@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -163,7 +164,7 @@ func (kp *karpenterProvisioner) launchBin(pods []policy.Pod, pending int, offers
 	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(kp.pools.all))
 	tries := kp.tries(pool, offers, b)
 	for _, markets := range tries {
-		markets = kp.request(pool, markets)
+		markets = kp.withinLimits(pool, kp.request(pool, markets))
 		if len(markets) == 0 {
 			continue
 		}
@@ -211,6 +212,19 @@ func (kp *karpenterProvisioner) tries(pool policy.PoolID, offers []placement.Off
 		first, second = spot, onDemand
 	}
 	return [2][]policy.MarketID{first, kp.alternatives(pool, first, second)}
+}
+
+// withinLimits leaves out what is more than the limits of the user's NodePool leave. Both
+// halves that one is steered by count what is held by both, but not what the other buys at
+// the same look.
+func (kp *karpenterProvisioner) withinLimits(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
+	if kp.prepared.own(pool) == nil {
+		return markets
+	}
+	p := &kp.pools.all[pool]
+	return slices.DeleteFunc(markets, func(m policy.MarketID) bool {
+		return !allowed(p.Limits, p.Used, kp.scenario.Types[kp.scenario.Markets[m].Type].Capacity)
+	})
 }
 
 // interrupted is what Karpenter does when its queue of interruptions says that a node is
