@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -186,6 +187,23 @@ func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 	return unknown == "", unknown
 }
 
+// Takes reports whether a NodePool of the scenario may buy nodes of a type of the catalog in
+// a zone.
+func (sc *Scenario) Takes(provider, region, zone, kind string) bool {
+	t, known := catalog.Lookup(provider, kind)
+	if !known {
+		return false
+	}
+	o := v1alpha1.Offer{Provider: provider, Region: region, Zone: zone, Type: &t}
+	return slices.ContainsFunc(sc.pools, func(p pool) bool {
+		if p.own == nil {
+			return false
+		}
+		ok, _ := p.own.takes(&o)
+		return ok
+	})
+}
+
 // has reports whether one of the subnets of the class lies in a zone.
 func (c *nodeClass) has(zone string) bool {
 	for _, z := range c.zones {
@@ -235,6 +253,9 @@ func (o *ownPool) uncounted(t *policy.InstanceType) bool {
 	return o.gpuLimited != "" && t.GPUResource != "" && t.GPUResource != o.gpuLimited
 }
 
+// ErrTwoSizes is returned where two NodePools leave different parts of one type to pods.
+var ErrTwoSizes = errors.New("two sizes of an instance type")
+
 // size sets what the types offer to pods that NodePools take, by the classes of these. A
 // run has each type once, so that two pools that take one must agree on it.
 func (x *selection) size(sc *Scenario) error {
@@ -261,8 +282,8 @@ func (x *selection) size(sc *Scenario) error {
 			case was.pool == i:
 			case !same(&was.t, &s.t, wanted):
 				a, b := &sc.pools[was.pool], &sc.pools[i]
-				return b.doc.problem([]string{"metadata", "name"}, "%s %s and %s %s may both buy %s, of which pods have %s on a node of the one and %s on a node of the other; a run has one size of a type: let one of them leave it out",
-					a.noun(), a.name, b.noun(), b.name, base.Name, sizeOf(&was.t.Allocatable), sizeOf(&s.t.Allocatable))
+				return fmt.Errorf("%w: %w", ErrTwoSizes, b.doc.problem([]string{"metadata", "name"}, "%s %s and %s %s may both buy %s, of which pods have %s on a node of the one and %s on a node of the other; a run has one size of a type: let one of them leave it out",
+					a.noun(), a.name, b.noun(), b.name, base.Name, sizeOf(&was.t.Allocatable), sizeOf(&s.t.Allocatable)))
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -26,6 +27,13 @@ type Options struct {
 
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
+
+	// NodePoolsApart is why the NodePools cannot be written as they are, in one scenario;
+	// nil where they can.
+	NodePoolsApart error
+
+	// NodeClasses are the EC2NodeClasses, where they may be read.
+	NodeClasses []unstructured.Unstructured
 
 	// Provider sells the nodes that no market states, and Capacity tells spot nodes
 	// among them.
@@ -58,6 +66,7 @@ type Captured struct {
 	commitments []commitment
 	objects     []any
 	pools       []v1alpha1.CapacityPool // with defaults, and their own names
+	own         []*ownPool
 }
 
 // A source is a snapshot being read, with what there is to say of the reading.

@@ -100,6 +100,9 @@ func TestRoundTrip(t *testing.T) {
 		if strings.HasPrefix(name, "bench-") {
 			continue // larger, and of the same fields
 		}
+		if name == "nodepools" {
+			continue // a snapshot does not have the user's objects: TestOwnNodePools has them
+		}
 		t.Run(name, func(t *testing.T) {
 			text, err := scenarios.Source(name)
 			if err != nil {

@@ -15,7 +15,9 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -56,8 +58,16 @@ func readings() []reading {
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
 		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
+		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses(), "NodePools of an EC2NodeClass are not written as they are"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
 	}
+}
+
+// nodeClasses lists EC2NodeClasses, of which no more is known than their names and fields.
+func nodeClasses() *unstructured.UnstructuredList {
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClassList"})
+	return &list
 }
 
 // captureWait bounds how long a cluster is waited for.
@@ -153,6 +163,9 @@ func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captur
 	}
 	for _, o := range out.objects[reflect.TypeFor[*karpv1.NodePool]()] {
 		f.NodePools = append(f.NodePools, *o.(*karpv1.NodePool)) //nolint:forcetypeassert // it is filed by its type
+	}
+	for _, o := range out.objects[reflect.TypeFor[*unstructured.Unstructured]()] {
+		f.NodeClasses = append(f.NodeClasses, *o.(*unstructured.Unstructured)) //nolint:forcetypeassert // it is filed by its type
 	}
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.GPUBudget]()] {
 		f.Budgets = append(f.Budgets, *o.(*v1alpha1.GPUBudget)) //nolint:forcetypeassert // it is filed by its type

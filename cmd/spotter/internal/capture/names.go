@@ -82,7 +82,7 @@ var openValues = []string{
 
 // openKeys begin the keys that are nobody's own although their values are.
 var openKeys = []string{
-	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
+	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
 	"k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,
 }
 
@@ -108,6 +108,8 @@ func (n *names) value(key, v string) string {
 		return v
 	case key == "karpenter.sh/nodepool":
 		return n.pool(v)
+	case key == "karpenter.k8s.aws/ec2nodeclass":
+		return n.of("nodeclass", v)
 	case key == corev1.LabelMetadataName:
 		return n.namespace(v)
 	}

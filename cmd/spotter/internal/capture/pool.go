@@ -25,6 +25,10 @@ type pool struct {
 	// derived from its nodes. It has its defaults.
 	manifest *v1alpha1.CapacityPool
 
+	// own is a NodePool that is written as it is, nil for a CapacityPool. The manifest then
+	// has its labels alone.
+	own *ownPool
+
 	// labels are those that its nodes have in common, that pods ask for and that
 	// the manifest does not state.
 	labels map[string]string
@@ -54,6 +58,7 @@ func (c *poolSet) statedPools() {
 			c.all = append(c.all, &pool{name: p.Name, manifest: c.restate(p)})
 		}
 	}
+	c.ownPools()
 }
 
 func (c *poolSet) find(name string) *pool {
@@ -86,10 +91,17 @@ func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 	name := ""
 	if n.Pool >= 0 {
 		p := c.find(c.s.Pools[n.Pool].Name)
-		if p != nil && takes(p.manifest, at) {
+		if p != nil && p.takes(at) {
 			return p
 		}
 		name = c.s.Pools[n.Pool].Name + "-others"
+	} else if x := c.nodePoolOf(n); x != nil {
+		if p := c.find(x.Name); p != nil && p.own != nil {
+			if p.takes(at) {
+				return p
+			}
+			name = plain(x.Name + "-others")
+		}
 	}
 	name = cmp.Or(name, plain(groupOf(n)), "nodes")
 	for p := c.find(name); p != nil && p.manifest != nil; p = c.find(name) {
@@ -200,7 +212,13 @@ var effects = [...]corev1.TaintEffect{"", corev1.TaintEffectNoSchedule, corev1.T
 // manifests returns the CapacityPools as they are written.
 func (c *poolSet) manifests() []any {
 	out := make([]any, 0, len(c.all))
+	written := map[string]bool{}
 	for _, p := range c.all {
+		if p.own != nil {
+			out = append(out, c.objects(p, written)...)
+			c.out.own = append(c.out.own, p.own)
+			continue
+		}
 		m := &v1alpha1.CapacityPool{
 			TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
 			ObjectMeta: metav1.ObjectMeta{Name: c.names.pool(p.name)}, Spec: *p.manifest.Spec.DeepCopy(),
@@ -215,6 +233,6 @@ func (c *poolSet) manifests() []any {
 		out = append(out, m)
 		c.out.pools = append(c.out.pools, *m)
 	}
-	c.out.Pools = len(out)
+	c.out.Pools = len(c.all)
 	return out
 }

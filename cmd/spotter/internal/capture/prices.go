@@ -239,5 +239,5 @@ func (c *Captured) regions() (out []region) {
 func (c *Captured) buys(provider, region, zone string, t *policy.InstanceType) bool {
 	return slices.ContainsFunc(c.pools, func(p v1alpha1.CapacityPool) bool {
 		return p.BuysFrom(provider) && p.Spec.Markets.Take(region, zone, t)
-	})
+	}) || slices.ContainsFunc(c.own, func(x *ownPool) bool { return x.buys(provider, region, zone, t.Name) })
 }

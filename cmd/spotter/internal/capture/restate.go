@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -43,6 +44,9 @@ func (c *source) restate(p *policy.Pool) *v1alpha1.CapacityPool {
 		s.Template.Taints = append(s.Template.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effects[t.Effect]})
 	}
 	m.Default()
+	if len(p.Budgets) > 1 || p.Consolidation == policy.Balanced {
+		c.out.Left = append(c.out.Left, fmt.Sprintf("disruption budgets of pool %s after its first one, and a consolidationPolicy of Balanced: a CapacityPool has neither", c.names.pool(p.Name)))
+	}
 	c.assume("what pool %s may buy is the %d types and %d zones that it could buy then", c.names.pool(p.Name), len(s.Markets.InstanceTypes), len(s.Markets.Zones))
 	return m
 }

@@ -68,7 +68,11 @@ func (c *Captured) Write(r Run) ([]byte, error) {
 		if i > 0 {
 			b.WriteString("---\n")
 		}
-		if err := manifest.Write(&b, o); err != nil {
+		write := manifest.Write
+		if _, all := o.(whole); all {
+			write = manifest.WriteWhole
+		}
+		if err := write(&b, o); err != nil {
 			return nil, fmt.Errorf("writing a %T: %w", o, err)
 		}
 	}

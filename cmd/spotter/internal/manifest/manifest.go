@@ -36,7 +36,12 @@ func Comment(b *bytes.Buffer, first, rest, text string) {
 
 // Write writes one object. It goes through JSON, whose names of fields are those of
 // manifests. Its status is left out, and what says nothing.
-func Write(b *bytes.Buffer, object any) error {
+func Write(b *bytes.Buffer, object any) error { return write(b, object, false) }
+
+// WriteWhole is Write with the status, last.
+func WriteWhole(b *bytes.Buffer, object any) error { return write(b, object, true) }
+
+func write(b *bytes.Buffer, object any, status bool) error {
 	text, err := json.Marshal(object)
 	if err != nil {
 		return err
@@ -47,7 +52,10 @@ func Write(b *bytes.Buffer, object any) error {
 	}
 	root := n.Content[0]
 	prune(root)
-	take(root, "status")
+	last := take(root, "status")
+	if status {
+		root.Content = append(root.Content, last...)
+	}
 	for _, key := range []string{"metadata", "kind", "apiVersion"} {
 		root.Content = append(take(root, key), root.Content...)
 	}

@@ -1,0 +1,269 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
+	"github.com/spotter-dev/spotter/live/karpenter"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// The objects as they are written: of the cluster's there is no more than what the user
+// stated.
+type nodePool struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec karpv1.NodePoolSpec `json:"spec"`
+}
+
+type nodeClass struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec   map[string]any `json:"spec,omitempty"`
+	Status map[string]any `json:"status,omitempty"`
+}
+
+// An ownPool is a NodePool that is written as it is, with the class of its nodes.
+type ownPool struct {
+	pool  nodePool
+	class *nodeClass // nil without an EC2NodeClass
+
+	// alone is a scenario of nothing else: it says what the NodePool may buy.
+	alone *scenarios.Scenario
+}
+
+// classOf returns the EC2NodeClass of a NodePool, nil without one.
+func (c *source) classOf(p *karpv1.NodePool) *nodeClass {
+	ref := p.Spec.Template.Spec.NodeClassRef
+	if ref == nil || ref.Kind != "EC2NodeClass" {
+		return nil
+	}
+	i := slices.IndexFunc(c.o.NodeClasses, func(u unstructured.Unstructured) bool { return u.GetName() == ref.Name })
+	if i < 0 {
+		return nil
+	}
+	u := c.o.NodeClasses[i].DeepCopy()
+	out := &nodeClass{TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.k8s.aws/v1", Kind: "EC2NodeClass"}}
+	out.Metadata.Name = u.GetName()
+	out.Spec, _, _ = unstructured.NestedMap(u.Object, "spec")
+	if subnets, found, _ := unstructured.NestedSlice(u.Object, "status", "subnets"); found {
+		out.Status = map[string]any{"subnets": subnets} // they say which zones the spec means
+	}
+	return out
+}
+
+// ownPools adds the NodePools that a scenario can hold. Those that Spotter made are the
+// halves of a CapacityPool; the nodes of others than these are captured by what they are.
+func (c *poolSet) ownPools() {
+	if c.o.NodePoolsApart != nil {
+		c.out.Left = append(c.out.Left, "the NodePools as they are: "+c.told(c.o.NodePoolsApart))
+		return
+	}
+	for i := range c.o.NodePools {
+		p := c.o.NodePools[i].DeepCopy()
+		if _, ours := p.Spec.Template.Labels[karpenter.PoolLabel]; ours || c.held(p.Name) {
+			continue
+		}
+		x := &ownPool{class: c.classOf(p)}
+		x.pool.TypeMeta = metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}
+		x.pool.Metadata.Name, x.pool.Spec = p.Name, p.Spec
+		var err error
+		if x.alone, err = x.read(); err != nil {
+			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: %s", c.names.pool(p.Name), c.told(err)))
+			continue
+		}
+		if c.find(p.Name) != nil {
+			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: a CapacityPool has its name", c.names.pool(p.Name)))
+			continue
+		}
+		c.all = append(c.all, &pool{name: p.Name, own: x, manifest: x.stated()})
+	}
+}
+
+// held reports whether the nodes of a NodePool are of a CapacityPool.
+func (c *source) held(name string) bool {
+	return slices.ContainsFunc(c.s.Nodes, func(n policy.Node) bool {
+		v, _ := n.Label(karpv1.NodePoolLabelKey)
+		return n.Pool >= 0 && v == name
+	})
+}
+
+// told says what is wrong with a NodePool: the first thing, without where it would stand,
+// and without names that people chose where these are hidden.
+func (c *source) told(err error) string {
+	first, _, more := strings.Cut(err.Error(), "\n")
+	if _, problem, found := strings.Cut(first, ": field "); found {
+		first = problem
+	}
+	switch field, _, found := strings.Cut(first, ": "); {
+	case c.names.on && found:
+		first = "what is in field " + field + " is not simulated"
+	case more:
+		first += ", and more"
+	}
+	return first
+}
+
+// read reads the NodePool as sim does.
+func (x *ownPool) read() (*scenarios.Scenario, error) {
+	var b bytes.Buffer
+	b.WriteString("apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: alone}\nspec: {duration: 1h}\n---\n")
+	if err := x.write(&b); err != nil {
+		return nil, err
+	}
+	return scenarios.Parse("NodePool", b.Bytes())
+}
+
+func (x *ownPool) write(b *bytes.Buffer) error {
+	if err := manifest.Write(b, &x.pool); err != nil || x.class == nil {
+		return err
+	}
+	b.WriteString("---\n")
+	return manifest.WriteWhole(b, x.class)
+}
+
+// stated returns what of the NodePool other pools state in a CapacityPool: its labels.
+func (x *ownPool) stated() *v1alpha1.CapacityPool {
+	labels := map[string]string{}
+	for i := range x.alone.Pools() {
+		for _, l := range x.alone.Pools()[i].Labels {
+			labels[l.Key] = l.Value
+		}
+	}
+	return &v1alpha1.CapacityPool{Spec: v1alpha1.CapacityPoolSpec{Template: v1alpha1.NodeTemplate{Labels: labels}}}
+}
+
+// objects returns the NodePool, and its class where that is not among those that were
+// written before.
+func (c *poolSet) objects(p *pool, written map[string]bool) []any {
+	x := p.own
+	for _, key := range slices.Sorted(maps.Keys(p.labels)) {
+		if karpv1.IsRestrictedLabel(key) == nil {
+			if x.pool.Spec.Template.Labels == nil {
+				x.pool.Spec.Template.Labels = map[string]string{}
+			}
+			x.pool.Spec.Template.Labels[key] = p.labels[key]
+			c.assume("NodePool %s labels its nodes with %s, which pods ask for and all of its nodes have", c.names.pool(p.name), c.names.key(key))
+		}
+	}
+	c.names.hidePool(&x.pool)
+	out := []any{&x.pool}
+	if x.class != nil && !written[x.class.Metadata.Name] {
+		written[x.class.Metadata.Name] = true
+		c.hideClass(x.class)
+		out = append(out, whole{x.class})
+	}
+	return out
+}
+
+// whole is an object of which the status is written, too.
+type whole struct{ *nodeClass }
+
+// hidePool replaces the names in a NodePool.
+func (n *names) hidePool(p *nodePool) {
+	if !n.on {
+		return
+	}
+	p.Metadata.Name = n.pool(p.Metadata.Name)
+	t := &p.Spec.Template
+	t.Labels = n.hidden(t.Labels)
+	if v, kept := t.Annotations[karpv1.DoNotDisruptAnnotationKey]; kept {
+		t.Annotations = map[string]string{karpv1.DoNotDisruptAnnotationKey: v}
+	} else {
+		t.Annotations = nil
+	}
+	for _, taints := range [][]corev1.Taint{t.Spec.Taints, t.Spec.StartupTaints} {
+		for i := range taints {
+			x := &taints[i]
+			x.Value, x.Key, x.TimeAdded = n.value(x.Key, x.Value), n.key(x.Key), nil
+		}
+	}
+	for i := range t.Spec.Requirements {
+		q := &t.Spec.Requirements[i]
+		for k, v := range q.Values {
+			q.Values[k] = n.value(q.Key, v)
+		}
+		q.Key = n.key(q.Key)
+	}
+	if ref := t.Spec.NodeClassRef; ref != nil {
+		ref.Name = n.of("nodeclass", ref.Name)
+	}
+}
+
+// openFields are those of an EC2NodeClass that say no more than how large a node is.
+var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings"}
+
+// hideClass replaces the name of an EC2NodeClass, and leaves out what may hold others.
+func (c *poolSet) hideClass(x *nodeClass) {
+	if !c.names.on {
+		return
+	}
+	x.Metadata.Name = c.names.of("nodeclass", x.Metadata.Name)
+	if list, _, _ := unstructured.NestedSlice(x.Spec, "amiSelectorTerms"); x.Spec["amiFamily"] == nil {
+		for _, term := range list {
+			if alias, found, _ := unstructured.NestedString(map[string]any{"x": term}, "x", "alias"); found {
+				family, _, _ := strings.Cut(alias, "@")
+				x.Spec["amiFamily"] = family
+				break
+			}
+		}
+	}
+	var left []string
+	for _, field := range slices.Sorted(maps.Keys(x.Spec)) {
+		if !slices.Contains(openFields, field) {
+			delete(x.Spec, field)
+			left = append(left, field)
+		}
+	}
+	if devices, found, _ := unstructured.NestedSlice(x.Spec, "blockDeviceMappings"); found {
+		for i := range devices {
+			if d, ok := devices[i].(map[string]any); ok {
+				unstructured.RemoveNestedField(d, "ebs", "kmsKeyID")
+				unstructured.RemoveNestedField(d, "ebs", "snapshotID")
+			}
+		}
+		x.Spec["blockDeviceMappings"] = devices
+	}
+	unstructured.RemoveNestedField(x.Spec, "kubelet", "clusterDNS")
+	if subnets, ok := x.Status["subnets"].([]any); ok {
+		for i := range subnets {
+			if s, ok := subnets[i].(map[string]any); ok {
+				delete(s, "id")
+			}
+		}
+	}
+	if len(left) > 0 {
+		c.out.Left = append(c.out.Left, fmt.Sprintf("%s of EC2NodeClass %s", strings.Join(left, ", "), x.Metadata.Name))
+	}
+}
+
+// MarshalJSON leaves the marker out.
+func (w whole) MarshalJSON() ([]byte, error) { return json.Marshal(w.nodeClass) }
+
+// takes reports whether a pool may buy what a node is of.
+func (p *pool) takes(at *place) bool {
+	if p.own == nil {
+		return takes(p.manifest, at)
+	}
+	return p.own.buys(at.provider, at.region, at.zone, at.kind)
+}
+
+func (x *ownPool) buys(provider, region, zone, kind string) bool {
+	return x.alone.Takes(provider, region, zone, kind)
+}
