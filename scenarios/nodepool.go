@@ -135,9 +135,9 @@ func (r *poolReader) readRef() {
 	r.own.ref = *ref
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
-		r.fail(refPath("kind")[1:], "nodes of a %s are not simulated; those of an EC2NodeClass or a KWOKNodeClass are", ref.Kind)
+		r.fail(refPath("kind")[1:], "nodes of kind %s are not simulated; those of an EC2NodeClass or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
-		r.fail(refPath("group")[1:], "%q of an %s, want %q", ref.Group, ref.Kind, group)
+		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":
 		r.fail(refPath("name")[1:], "must be set")
 	}
