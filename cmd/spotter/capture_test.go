@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
@@ -273,7 +276,7 @@ func TestCaptureCluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts an API server and processes")
 	}
-	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRDs: karpenterapis.CRDs})
+	env := testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, CRDs: append(slices.Clone(karpenterapis.CRDs), nodeClassCRD())})
 	crew(t, env)
 	mixedNodePool(t, env, "web-on-demand")
 	reader := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}
@@ -332,5 +335,73 @@ func TestCaptureCluster(t *testing.T) {
 	}
 	if _, err := os.Stat(less); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
+	}
+	captureOwnNodePools(t, env, kubeconfig)
+}
+
+// captureOwnNodePools adds a NodePool that no CapacityPool holds, with a node, and captures
+// it as it is: what is written is valid, and as-is runs it.
+func captureOwnNodePools(t *testing.T, env *testenv.Env, kubeconfig string) {
+	t.Helper()
+	node := testenv.Node("t1", "4", "15Gi")
+	maps.Copy(node.Labels, map[string]string{
+		corev1.LabelInstanceTypeStable: "m6i.xlarge", corev1.LabelTopologyZone: "us-east-1a", corev1.LabelTopologyRegion: "us-east-1",
+		karpv1.NodePoolLabelKey: "team", karpv1.CapacityTypeLabelKey: "spot", karpv1.NodeInitializedLabelKey: "true",
+	})
+	node.Spec.ProviderID = "aws:///us-east-1a/i-t1"
+	env.AddNode(t, node)
+	class := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": map[string]any{"name": "standard"},
+		"spec": map[string]any{"role": "nodes", "amiFamily": "AL2023", "kubelet": map[string]any{"maxPods": int64(30)}},
+	}}
+	pool := &karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "team", Annotations: map[string]string{"note": "x"}}}
+	weight, values := int32(9), 2
+	pool.Spec.Weight = &weight
+	pool.Spec.Disruption = karpv1.Disruption{ConsolidateAfter: karpv1.MustParseNillableDuration("5m"), Budgets: []karpv1.Budget{{Nodes: "1"}, {Nodes: "50%"}}}
+	pool.Spec.Template.Spec.Requirements = []karpv1.NodeSelectorRequirementWithMinValues{
+		{Key: "karpenter.k8s.aws/instance-family", Operator: corev1.NodeSelectorOpIn, Values: []string{"m5", "m6i"}, MinValues: &values},
+	}
+	pool.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "standard"}
+	for _, o := range []client.Object{class, pool} {
+		if err := env.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "own.yaml")
+	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
+	text, err := os.ReadFile(out)
+	if code != cli.ExitOK || err != nil || !strings.Contains(stdout, "5 nodes in 3 pools") {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	for _, want := range []string{"kind: NodePool\nmetadata:\n  name: team\nspec:\n", "kind: EC2NodeClass\nmetadata:\n  name: standard\nspec:\n", "minValues: 2", "weight: 9", "maxPods: 30", "pool: team\n"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not written:\n%s", want, text)
+		}
+	}
+	for _, added := range []string{"managedFields", "resourceVersion", "creationTimestamp"} {
+		if strings.Contains(string(text), added) {
+			t.Errorf("%s is written:\n%s", added, text)
+		}
+	}
+	if code, stdout, stderr := call(t, "scenario", "validate", out); code != cli.ExitOK || !strings.Contains(stdout, "good") {
+		t.Errorf("validate: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := call(t, "sim", out, "--policy", "as-is", "--check"); code != cli.ExitOK {
+		t.Errorf("sim: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// nodeClassCRD is the definition of EC2NodeClasses, as far as keeping them needs one.
+func nodeClassCRD() *apiextensionsv1.CustomResourceDefinition {
+	open := true
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "ec2nodeclasses.karpenter.k8s.aws"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "karpenter.k8s.aws", Scope: apiextensionsv1.ClusterScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "ec2nodeclasses", Singular: "ec2nodeclass", Kind: "EC2NodeClass", ListKind: "EC2NodeClassList"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: &open},
+			}}},
+		},
 	}
 }

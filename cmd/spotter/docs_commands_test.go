@@ -115,6 +115,10 @@ var pagesRun = []page{
 		"spotter bill steps…":             {says: "left between two steps"},
 	}},
 	{"docs/budgets.md", nil},
+	{"docs/nodepools.md", map[string]treatment{
+		"spotter scenario validate…": {says: "good"},
+		"spotter eval mine.yaml…":    {says: "as-is"},
+	}},
 	{"docs/explain.md", map[string]treatment{
 		"spotter replay steps --policy…": {exits: []int{cli.ExitFailed}},
 	}},

@@ -83,3 +83,15 @@ func TestRequestCutsBeforeCapacityType(t *testing.T) {
 		t.Errorf("%d offerings, want the 60 on demand", len(got))
 	}
 }
+
+// A NodeClaim with minValues is asked for in all that it allows: with accelerators, and as
+// spot that costs more than on demand.
+func TestRequestMinValues(t *testing.T) {
+	var list []fleet.Offering
+	for _, text := range []string{"g spot 1", "a spot 3", "a od 9", "b spot 10"} {
+		list = append(list, offering(t, text))
+	}
+	if got := fleet.Request(list, true); len(got) != 3 || !got[0].Exotic || got[2].Price != 10 {
+		t.Errorf("%+v, want all that is spot", got)
+	}
+}
