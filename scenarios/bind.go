@@ -139,8 +139,8 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 		}
 		x.pools = append(x.pools, taken)
 	}
-	if err := x.size(sc); err != nil {
-		return err
+	if len(sc.classes) > 0 {
+		x.size(sc)
 	}
 	for i := range sc.pools {
 		if len(x.pools[i]) == 0 {
@@ -148,6 +148,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 		}
 	}
 	x.tabulate(w)
+	w.keepSizes(x)
 	for i := range sc.pools {
 		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)

@@ -52,6 +52,10 @@ type BoundScenario struct {
 	// where there is none.
 	NodePools []*NodePool
 
+	// sizes are, by pool, what nodes of a type have for pods where that is not what Types
+	// has; nil where it is everywhere.
+	sizes []map[policy.TypeID]policy.Resources
+
 	// Workloads has one Template each: Templates[i] is that of Workloads[i].
 	Workloads []Workload
 	PDBs      []policy.PDB

@@ -1,12 +1,10 @@
 package scenarios
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -320,6 +318,3 @@ func (sc *Scenario) checkPoolNames() []error {
 	}
 	return errs
 }
-
-// noun names the kind of a pool.
-func (p *pool) noun() string { return cmp.Or(strings.TrimSpace(p.doc.scalar("kind")), "pool") }

@@ -252,8 +252,8 @@ func TestNodeClass(t *testing.T) {
 	}
 }
 
-// TestTwoSizes refuses NodePools that leave different parts of one type to pods, and names
-// both; a disk that no pod asks for is no part.
+// TestTwoSizes binds NodePools that leave different parts of one type to pods: each has its
+// own, and the type stands with the lesser, which is said.
 func TestTwoSizes(t *testing.T) {
 	other := `---
 apiVersion: karpenter.sh/v1
@@ -266,22 +266,26 @@ kind: EC2NodeClass
 metadata: {name: d}
 spec: {%s}
 `
-	tr, err := trace.Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct{ requirements, class, want string }{
-		{twoFamilies, "kubelet: {maxPods: 9}", "NodePool other and NodePool own may both buy"},
-		{twoFamilies, "blockDeviceMappings: [{rootVolume: true, ebs: {volumeSize: 90Gi}}]", ""},
-		{"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r5]}", "kubelet: {maxPods: 9}", ""},
+	plain, _ := catalog.Lookup("aws", "m5.large")
+	for _, c := range []struct {
+		requirements, class     string
+		pods, other, own, notes int64
+	}{
+		{twoFamilies, "kubelet: {maxPods: 9}", 9, 9, plain.Capacity.Pods, 1},
+		{twoFamilies, "kubelet: {maxPods: 200}", plain.Capacity.Pods, 200, plain.Capacity.Pods, 1},
+		{"{key: karpenter.k8s.aws/instance-family, operator: In, values: [r5]}", "kubelet: {maxPods: 9}", plain.Capacity.Pods, plain.Capacity.Pods, plain.Capacity.Pods, 0},
 	} {
 		sc, err := Parse("s.yaml", []byte(fmt.Sprintf(ownNodePool, twoFamilies, "")+fmt.Sprintf(other, c.requirements, c.class)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Bind(sc, tr, BindOptions{})
-		if got := fmt.Sprint(err); (err != nil) != (c.want != "") || !strings.Contains(got, c.want) {
-			t.Errorf("%s: %v, want %q", c.class, err, c.want)
+		w := boundOwn(t, sc)
+		at := policy.TypeID(slices.IndexFunc(w.Types, func(t policy.InstanceType) bool { return t.Name == "m5.large" }))
+		if got := [3]int64{w.Types[at].Allocatable.Pods, w.AllocatableOf(0, at).Pods, w.AllocatableOf(1, at).Pods}; got != [3]int64{c.pods, c.other, c.own} {
+			t.Errorf("%s: a node takes %d pods, want %d, %d, %d", c.class, got, c.pods, c.other, c.own)
+		}
+		if said := strings.Count(strings.Join(w.Warnings, " "), "pools other and own leave different parts of 7 instance types"); int64(said) != c.notes {
+			t.Errorf("%s: %q", c.class, w.Warnings)
 		}
 	}
 }

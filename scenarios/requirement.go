@@ -1,8 +1,8 @@
 package scenarios
 
 import (
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -241,80 +241,13 @@ func (x *selection) chooseOwn(p *pool) ([]int, error) {
 	if !regions {
 		taken = v1alpha1.InOnePlace(x.poolOffers, taken, "", x.places)
 	}
-	for key, types := range unknown {
-		x.unknownLabels = append(x.unknownLabels, fmt.Sprintf("NodePool %s buys none of %d instance types of which the catalog does not know %s", p.name, len(types), key))
+	for _, key := range slices.Sorted(maps.Keys(unknown)) {
+		x.notes = append(x.notes, fmt.Sprintf("NodePool %s buys none of %d instance types of which the catalog does not know %s", p.name, len(unknown[key]), key))
 	}
-	slices.Sort(x.unknownLabels)
 	return taken, nil
 }
 
 // uncounted reports whether a type has accelerators of another kind than the limited one.
 func (o *ownPool) uncounted(t *policy.InstanceType) bool {
 	return o.gpuLimited != "" && t.GPUResource != "" && t.GPUResource != o.gpuLimited
-}
-
-// ErrTwoSizes is returned where two NodePools leave different parts of one type to pods.
-var ErrTwoSizes = errors.New("two sizes of an instance type")
-
-// size sets what the types offer to pods that NodePools take, by the classes of these. A
-// run has each type once, so that two pools that take one must agree on it.
-func (x *selection) size(sc *Scenario) error {
-	type sized struct {
-		t    policy.InstanceType
-		pool int
-	}
-	wanted := slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return t.Requests.Storage > 0 })
-	done := map[*policy.InstanceType]*sized{}
-	if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.own != nil && p.own.class != nil }) {
-		return nil
-	}
-	for i := range sc.pools {
-		for _, k := range x.pools[i] {
-			base := x.offers[k].t
-			s := sized{*base, i}
-			if own := sc.pools[i].own; own != nil && own.class != nil {
-				own.class.nodes.Apply(&s.t)
-			}
-			was := done[base]
-			switch {
-			case was == nil:
-				done[base] = &s
-			case was.pool == i:
-			case !same(&was.t, &s.t, wanted):
-				a, b := &sc.pools[was.pool], &sc.pools[i]
-				return fmt.Errorf("%w: %w", ErrTwoSizes, b.doc.problem([]string{"metadata", "name"}, "%s %s and %s %s may both buy %s, of which pods have %s on a node of the one and %s on a node of the other; a run has one size of a type: let one of them leave it out",
-					a.noun(), a.name, b.noun(), b.name, base.Name, sizeOf(&was.t.Allocatable), sizeOf(&s.t.Allocatable)))
-			}
-		}
-	}
-	for base, s := range done {
-		base.Capacity, base.Allocatable = s.t.Capacity, s.t.Allocatable
-	}
-	for i := range x.pools {
-		x.pools[i] = slices.DeleteFunc(x.pools[i], func(k int) bool {
-			o := &x.offers[k]
-			a := &o.t.Allocatable
-			full := a.CPU <= 0 || a.Memory <= 0 || a.Pods <= 0
-			if full {
-				x.tooSmall = append(x.tooSmall, o.series.Name())
-			}
-			return full
-		})
-	}
-	return nil
-}
-
-// same reports whether nodes of two sizes are alike to pods; the disk counts only where
-// one asks for it.
-func same(a, b *policy.InstanceType, disk bool) bool {
-	r, s := a.Allocatable, b.Allocatable
-	if !disk {
-		r.Storage = s.Storage
-	}
-	return r == s
-}
-
-// sizeOf writes what of a node is left for pods.
-func sizeOf(r *policy.Resources) string {
-	return fmt.Sprintf("%d m CPU, %d MiB, %d MiB of disk and %d pods", r.CPU, r.Memory>>20, r.Storage>>20, r.Pods)
 }

@@ -54,8 +54,10 @@ type selection struct {
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 
-	// unknownLabels say what NodePools do not buy since a label is not known.
-	unknownLabels []string
+	// sizes are what nodes of each pool have for pods, where NodePools have classes.
+	sizes []map[*policy.InstanceType]policy.Resources
+
+	notes []string // on NodePools
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
@@ -496,5 +498,5 @@ func (x *selection) warnings() []string {
 		}
 		all = append(all, fmt.Sprintf("markets left out: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
 	}
-	return append(all, x.unknownLabels...)
+	return append(all, x.notes...)
 }

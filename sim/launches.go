@@ -60,7 +60,7 @@ func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.N
 	la.launched++
 	x.born = la.launched
 	la.nodes.all[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(la.launched), Pool: pool, Market: m,
-		Phase: policy.NodeLaunching, Allocatable: typ.Allocatable, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+		Phase: policy.NodeLaunching, Allocatable: la.scenario.AllocatableOf(pool, market.Type), VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: la.labels(pool, m), Taints: p.Taints, Launched: la.q.Now}
 	if own := la.prepared.own(pool); own != nil {
 		la.nodes.all[id].DoNotDisrupt = own.DoNotDisrupt

@@ -108,7 +108,7 @@ func (p *Prepared) listOffers() {
 			}
 			p.offers[i] = append(p.offers[i], placement.Offer{
 				Pool: policy.PoolID(i), Market: m, Price: p.prices.Charges()[m].At(p.begin),
-				Allocatable: typ.Allocatable, Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+				Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 				Labels: placement.NodeLabels(w.Types, w.Zones, pool, market), Taints: pool.Taints,
 			})
 		}

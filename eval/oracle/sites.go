@@ -58,11 +58,11 @@ func (o *Oracle) findSites() {
 func (o *Oracle) siteOf(space *placement.Space, pool *policy.Pool, m policy.MarketID) (site, bool) {
 	w := o.scenario
 	typ := &w.Types[w.Markets[m].Type]
-	node := policy.Node{Pool: pool.ID, Market: m, Phase: policy.NodeInitialized, Allocatable: typ.Allocatable,
+	node := policy.Node{Pool: pool.ID, Market: m, Phase: policy.NodeInitialized, Allocatable: w.AllocatableOf(pool.ID, typ.ID),
 		VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: placement.NodeLabels(w.Types, w.Zones, pool, &w.Markets[m]), Taints: pool.Taints}
 	space.SetNode(&node)
-	free := typ.Allocatable
+	free := node.Allocatable
 	if daemons := space.Daemons(node.Labels, node.Taints); daemons.Within(free) {
 		free = free.Minus(daemons) // else some of them do not fit, and which is not known
 	}

@@ -28,10 +28,6 @@ type Options struct {
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
 
-	// NodePoolsApart is why the NodePools cannot be written as they are, in one scenario;
-	// nil where they can.
-	NodePoolsApart error
-
 	// NodeClasses are the EC2NodeClasses, where they may be read.
 	NodeClasses []unstructured.Unstructured
 

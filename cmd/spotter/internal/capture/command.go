@@ -167,16 +167,24 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	if err != nil {
 		return err
 	}
-	made, err := f.scenario(&from)
-	if errors.Is(err, scenarios.ErrTwoSizes) {
-		// A scenario cannot hold these NodePools together: pools are made of their nodes.
-		f.NodePoolsApart = err
-		made, err = f.scenario(&from)
+	taken, err := Take(from.snapshot, f.Options)
+	if err != nil {
+		return cli.Invalid(fmt.Errorf("capture: %w", err), "see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
 	}
+	run := Run{WarmUp: f.warmUp, Head: []string{
+		fmt.Sprintf("What %s at %v.", from.from, from.snapshot.Now.Std().Format(time.RFC3339)),
+	}}
+	prices, own, err := f.market(&from, taken, &run)
 	if err != nil {
 		return err
 	}
-	text, prices, taken, own := made.text, made.prices, made.taken, made.own
+	text, err := taken.Write(run)
+	if err != nil {
+		return err
+	}
+	if err := f.provable(text, prices); err != nil {
+		return err
+	}
 	if own {
 		if err := trace.WriteFile(f.prices(), prices); err != nil {
 			return err
@@ -190,35 +198,6 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 		return err
 	}
 	return p.Output("", func(w io.Writer) error { return f.report(w, taken, prices, own) })
-}
-
-// A madeScenario is a captured cluster as a file, with its prices; own says that they are
-// to be written.
-type madeScenario struct {
-	text   []byte
-	taken  *Captured
-	prices *trace.Trace
-	own    bool
-}
-
-// scenario makes a scenario of what was read, and proves that it can be run.
-func (f *captureFlags) scenario(from *captureSource) (madeScenario, error) {
-	taken, err := Take(from.snapshot, f.Options)
-	if err != nil {
-		return madeScenario{}, cli.Invalid(fmt.Errorf("capture: %w", err), "see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
-	}
-	run := Run{WarmUp: f.warmUp, Head: []string{
-		fmt.Sprintf("What %s at %v.", from.from, from.snapshot.Now.Std().Format(time.RFC3339)),
-	}}
-	prices, own, err := f.market(from, taken, &run)
-	if err != nil {
-		return madeScenario{}, err
-	}
-	text, err := taken.Write(run)
-	if err != nil {
-		return madeScenario{}, err
-	}
-	return madeScenario{text, taken, prices, own}, f.provable(text, prices)
 }
 
 // recordedCluster returns a step of a recording.

@@ -71,10 +71,6 @@ func (c *source) classOf(p *karpv1.NodePool) *nodeClass {
 // ownPools adds the NodePools that a scenario can hold. Those that Spotter made are the
 // halves of a CapacityPool; the nodes of others than these are captured by what they are.
 func (c *poolSet) ownPools() {
-	if c.o.NodePoolsApart != nil {
-		c.out.Left = append(c.out.Left, "the NodePools as they are: "+c.told(c.o.NodePoolsApart))
-		return
-	}
 	for i := range c.o.NodePools {
 		p := c.o.NodePools[i].DeepCopy()
 		if _, ours := p.Spec.Template.Labels[karpenter.PoolLabel]; ours || c.held(p.Name) {
