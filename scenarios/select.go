@@ -54,10 +54,8 @@ type selection struct {
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 
-	// sizes are what nodes of each pool have for pods, where NodePools have classes.
-	sizes []map[*policy.InstanceType]policy.Resources
-
-	notes []string // on NodePools
+	sizes []map[*policy.InstanceType]policy.Resources // by pool, what its nodes have for pods
+	notes []string                                    // on NodePools
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
