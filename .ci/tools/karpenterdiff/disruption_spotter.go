@@ -216,7 +216,7 @@ func (v *disruptionView) act(m karpenter.Method, guide *action, turns []policy.P
 	var d karpenter.Disruptor
 	a := new(action)
 	for _, x := range d.Candidates(c, m) {
-		a.candidates, a.ratios = append(a.candidates, v.s.Nodes[x.Node].Name), append(a.ratios, x.Ratio())
+		a.candidates, a.ratios = append(a.candidates, v.s.Nodes[x.Node].Name), append(a.ratios, x.Rank())
 	}
 	cmd := d.Find(c, m)
 	if cmd == nil {
