@@ -114,7 +114,9 @@ func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again
 	for _, h := range kp.listHalves() {
 		b.Offers, b.Pools = kp.addHalf(b.Offers, h), append(b.Pools, kp.rules(h))
 	}
-	b.Draw, b.SharedPorts = kp.drawDomain, karpenter.Version(kp.scenario.Karpenter).Before(13)
+	b.Draw = kp.drawDomain
+	version := karpenter.Version(kp.scenario.Karpenter)
+	b.SharedPorts, b.SharedDaemons = version.Before(13), version.Before(14)
 	sol := kp.space.Solver().Solve(b)
 	for i := range leaving {
 		kp.space.Bind(&leaving[i], leaving[i].Node)

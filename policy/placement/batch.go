@@ -34,6 +34,11 @@ type Batch struct {
 	// before 1.13 has it.
 	SharedPorts bool
 
+	// SharedDaemons says that each new node of a pool bears all DaemonSets that the pool
+	// lets run on any of its nodes, as Karpenter before 1.14 has it, and not only those
+	// that run on nodes with its labels.
+	SharedDaemons bool
+
 	// Abort, where it is not nil, is asked after each pod that found a place: by position
 	// in Pods, on an existing node or, with None, in one of the claims opened so far.
 	// True ends the run: the solution says no more than that.

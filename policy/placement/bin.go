@@ -52,6 +52,7 @@ type offerTable struct {
 	offers  []Offer
 	filled  []Offer // those that the offerTable was filled with; a copy, compared with others
 	version uint64  // of these, 0 for none
+	shares  bool    // all offers of a pool bear the same DaemonSets: those of shared
 	rank    []int   // offer by position
 	class   []int32
 	shape   []int32
@@ -66,6 +67,7 @@ type offerTable struct {
 	shapes  []shape
 	ofShape []bitset
 	ofPool  []bitset // pools in the order in which the offers name them
+	shared  [][]policy.TemplateID
 	all     bitset
 
 	// fits are, by relaxation, the positions whose labels and taints suit it; nil until asked
@@ -93,18 +95,21 @@ const offerTablesMax = 4
 
 // offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same
 // offers, so that the last tables are kept, the latest first. It is in use until the next
-// trial begins. Offers may be known by a version, where it is not 0: a table of another
-// version is not asked for again, and is used anew where only prices differ.
-func (cache *offerCache) offerTableOf(offers []Offer, version uint64) *offerTable {
-	at := -1
+// trial begins. Offers may be known by the version that b has of them, where it is not 0: a
+// table of another version is not asked for again, and is used anew where only prices differ.
+func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
+	at, version := -1, b.OffersVersion
+	find := func(is func(ot *offerTable) bool) int {
+		return slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.shares == b.SharedDaemons && is(ot) })
+	}
 	if version != 0 {
-		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.version == version })
+		at = find(func(ot *offerTable) bool { return ot.version == version })
 	}
 	if at < 0 {
-		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.sameOffers(offers) })
+		at = find(func(ot *offerTable) bool { return ot.sameOffers(offers) })
 	}
 	if at < 0 && version != 0 {
-		at = slices.IndexFunc(cache.offerTables, func(ot *offerTable) bool { return ot.version != 0 && ot.sameButPrices(offers) })
+		at = find(func(ot *offerTable) bool { return ot.version != 0 && ot.sameButPrices(offers) })
 		if at >= 0 {
 			cache.offerTables[at].reprice(offers)
 		}
@@ -114,7 +119,7 @@ func (cache *offerCache) offerTableOf(offers []Offer, version uint64) *offerTabl
 			cache.offerTables = append(cache.offerTables, nil)
 		}
 		at = len(cache.offerTables) - 1
-		cache.offerTables[at] = cache.newOfferTable(offers)
+		cache.offerTables[at] = cache.newOfferTable(offers, b)
 	}
 	ot := cache.offerTables[at]
 	copy(cache.offerTables[1:at+1], cache.offerTables[:at])
@@ -157,7 +162,7 @@ func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	return true
 }
 
-func (cache *offerCache) newOfferTable(offers []Offer) *offerTable {
+func (cache *offerCache) newOfferTable(offers []Offer, b *Batch) *offerTable {
 	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
 	for i := range offers {
 		ot.rank[i] = i
@@ -165,11 +170,19 @@ func (cache *offerCache) newOfferTable(offers []Offer) *offerTable {
 	}
 	ot.goods = make([]good, len(offers))
 	index := make(map[shape]int32, len(offers)/4+1)
+	ot.indexPools()
+	if ot.shares = b.SharedDaemons; ot.shares {
+		ot.shareDaemons(cache.table, b.Pools)
+	}
 	ot.sort()
 	for _, i := range ot.rank {
 		o := &offers[i]
 		class := cache.table.classOf(o.Labels, o.Taints)
-		s := shape{o.Allocatable.Minus(cache.table.daemonsOf(class)), o.VolumesMax, cache.table.gpuOf(o.GPUResource)}
+		daemons := cache.table.daemonsOf(class)
+		if ot.shares {
+			daemons = cache.table.requestsOf(ot.shared[ot.goods[i].pool])
+		}
+		s := shape{o.Allocatable.Minus(daemons), o.VolumesMax, cache.table.gpuOf(o.GPUResource)}
 		id, known := index[s]
 		if !known {
 			id = int32(len(ot.kinds))
@@ -177,9 +190,8 @@ func (cache *offerCache) newOfferTable(offers []Offer) *offerTable {
 			ot.kinds = append(ot.kinds, s)
 			ot.ofShape = append(ot.ofShape, newBitset(len(offers)))
 		}
-		ot.goods[i] = good{class: class, kind: id}
+		ot.goods[i].class, ot.goods[i].kind = class, id
 	}
-	ot.indexPools()
 	ot.arrange()
 	return ot
 }

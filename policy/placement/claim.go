@@ -31,7 +31,7 @@ type nodeClaim struct {
 	pods      []int // positions in the batch
 	used      policy.Resources
 	gpu       int16
-	templates []policy.TemplateID // of pods with host ports
+	templates []policy.TemplateID // of pods with host ports, and shared DaemonSets
 	host      int32
 	pool      int32
 
@@ -107,6 +107,9 @@ func (cs *claimSet) fresh(pool int32) *nodeClaim {
 	*c = nodeClaim{
 		alive: append(c.alive[:0], x.open...), sets: c.sets, never: resize(c.never, len(x.never)), pods: c.pods[:0],
 		templates: c.templates[:0], shapes: c.shapes[:0], pool: pool, host: int32(len(cs.occupancy.slots) + len(cs.opened)),
+	}
+	if ot.shares {
+		c.templates = append(c.templates, ot.shared[pool]...)
 	}
 	c.sets.copyFrom(&x.sets)
 	for s := range ot.shapes {

@@ -58,7 +58,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sp := sv.sp
 	sv.b = b
 	sp.groups.compileRepelled()
-	sv.offerTable = sp.offers.offerTableOf(b.Offers, b.OffersVersion)
+	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
 	sv.pools.pooled = false
 	sv.nodes.readNodes()
 	sv.common = sv.sort(sv.common[:0], 0)

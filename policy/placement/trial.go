@@ -58,7 +58,7 @@ type bin struct {
 }
 
 func newTrial(sp *Space, pods []policy.Pod, offers []Offer) *trial {
-	ot := sp.offers.offerTableOf(offers, 0)
+	ot := sp.offers.offerTableOf(offers, &Batch{})
 	tr := &trial{sp: sp, offerTable: ot, used: make([]int32, len(offers))}
 	tr.added = addedDomains{tr: tr, table: &sp.table, occupancy: &sp.occupancy, topology: &sp.topology}
 	tr.readLots(pods)

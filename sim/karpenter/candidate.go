@@ -431,6 +431,17 @@ func (c *Cluster) byRank(a, b Candidate) int {
 	return cmp.Compare(a.Node, b.Node)
 }
 
+// inTurn returns the candidates of which each has its turn: before 1.14 the empty ones have
+// theirs, too, and are passed over (singlenodeconsolidation.go, ComputeCommands).
+func (cl *candidateList) inTurn(c *Cluster) []Candidate {
+	if !c.Version.Before(14) {
+		return cl.used
+	}
+	list := slices.Concat(cl.used, cl.empty)
+	slices.SortFunc(list, c.byRank)
+	return list
+}
+
 // A candidateList holds the candidates of consolidation, in order, from look to look: of the nodes
 // that did not change only prices, PodDisruptionBudgets and the time are read again.
 type candidateList struct {

@@ -164,9 +164,12 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 // the next time with the pools it did not come to; a simulation comes to all.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
 	left := d.budgets.allowances()
-	used := d.candidates.used
+	used := d.candidates.inTurn(c)
 	for _, at := range d.turns.of(c, used) {
 		x := &used[at]
+		if x.empty {
+			continue
+		}
 		if left[x.Pool] == 0 {
 			constrained = true
 			continue

@@ -86,7 +86,8 @@ func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int)
 func (sm *simulator) prepare(c *Cluster) {
 	sm.prepared = true
 	b := &sm.batch
-	b.Nodes, b.Resting, b.SharedPorts = sm.nodes.order, sm.nodes.shut, c.Version.Before(13)
+	b.Nodes, b.Resting = sm.nodes.order, sm.nodes.shut
+	b.SharedPorts, b.SharedDaemons = c.Version.Before(13), c.Version.Before(14)
 	b.Draw = nil
 	if c.Draw != nil {
 		b.Draw = func(pod int, key string, ties []string) int { return c.Draw(b.Pods[pod].ID, key, ties) }

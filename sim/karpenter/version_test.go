@@ -1,6 +1,7 @@
 package karpenter_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,5 +78,33 @@ func TestVersionRules(t *testing.T) {
 		if cmd := f.find(karpenter.MultiNode); (cmd == nil) != v.Before(14) {
 			t.Errorf("under %d %+v is done with two nodes, of which one has no price", v, cmd)
 		}
+		f = newFixture(1)
+		f.Version = v
+		f.node(0, f.sell(4, policy.OnDemand, 20))
+		f.pod(1500)
+		f.pod(1000, func(_ *policy.Pod, t *policy.Template) {
+			t.DaemonSet, t.NodeSelector = true, []policy.Label{{Key: "node.kubernetes.io/instance-type", Value: "t0"}}
+		})
+		f.sell(2, policy.OnDemand, 10)
+		if cmd := f.find(karpenter.SingleNode); (cmd == nil) != v.Before(14) {
+			t.Errorf("under %d %+v is done where a DaemonSet leaves no room on cheaper nodes, on which it does not run", v, cmd)
+		}
+	}
+}
+
+// TestVersionTurns: before 1.14 an empty node has the turn of its pool when nodes are tried
+// one by one.
+func TestVersionTurns(t *testing.T) {
+	for v, want := range map[karpenter.Version]policy.NodeID{12: 2, 13: 2, 14: 1, 15: 1, 0: 1} {
+		f := newFixture(2)
+		f.Version = v
+		m := f.sell(4, policy.OnDemand, 20)
+		f.node(0, m)
+		f.node(0, m)
+		f.pod(100)
+		f.node(1, m)
+		f.pod(100)
+		f.pod(100)
+		wantNodes(t, fmt.Sprintf("under %d", v), f.find(karpenter.SingleNode), want)
 	}
 }

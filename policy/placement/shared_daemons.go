@@ -1,0 +1,104 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// shareDaemons lists for every pool the DaemonSets that it lets run on any of its nodes: its
+// taints and what it says of labels decide, whatever of it is for sale (getDaemonOverhead in
+// scheduler.go of Karpenter 1.13.0).
+func (ot *offerTable) shareDaemons(table *classTable, rules []Pool) {
+	for p := range ot.ofPool {
+		x := poolLabels{offers: make([]*Offer, 0, len(ot.filled))}
+		for i := range ot.filled {
+			if int(ot.goods[i].pool) == p {
+				x.offers = append(x.offers, &ot.filled[i])
+			}
+		}
+		if at := slices.IndexFunc(rules, func(r Pool) bool { return r.ID == x.offers[0].Pool }); at >= 0 {
+			x.requirements = rules[at].Requirements
+		}
+		var list []policy.TemplateID
+		for t := range table.kinds {
+			if table.kinds[t].daemon && !blockedBy(x.offers[0].Taints, table.kinds[t].tolerations) && x.let(&table.templates[t]) {
+				list = append(list, policy.TemplateID(t))
+			}
+		}
+		ot.shared = append(ot.shared, list)
+	}
+}
+
+// requestsOf returns what pods request, one of each template.
+func (ct *classTable) requestsOf(list []policy.TemplateID) (sum policy.Resources) {
+	for _, t := range list {
+		sum = sum.Plus(ct.kinds[t].requests)
+	}
+	return sum
+}
+
+// A poolLabels is what is known of the labels of any node of a pool.
+type poolLabels struct {
+	offers       []*Offer
+	requirements []policy.Requirement
+}
+
+// let reports whether labels of nodes of the pool may be such that pods of t run there.
+func (x *poolLabels) let(t *policy.Template) bool {
+	if len(t.Affinity) == 0 {
+		return x.meet(selectorOf(t))
+	}
+	return slices.ContainsFunc(t.Affinity, func(term policy.NodeTerm) bool {
+		wants := selectorOf(t)
+		for i := range term.Labels {
+			wants = append(wants, &term.Labels[i])
+		}
+		return x.meet(wants)
+	})
+}
+
+// meet reports whether the pool may have nodes of which all this holds.
+func (x *poolLabels) meet(wants []*policy.Requirement) bool {
+	for _, r := range combined(wants) {
+		switch known := x.known(r.Key); {
+		case len(known) > 0:
+			if !compatible(known, wants, r.Key) {
+				return false
+			}
+		case !x.ofTypes(r.Key) && !holds(r, "", false):
+			return false
+		}
+	}
+	return true
+}
+
+// known returns what the pool asks of a label, or says of it: a label that all of its offers
+// have alike is its own.
+func (x *poolLabels) known(key string) (list []*policy.Requirement) {
+	for i := range x.requirements {
+		if x.requirements[i].Key == key {
+			list = append(list, &x.requirements[i])
+		}
+	}
+	if len(list) > 0 || !ownLabel(key) {
+		return list
+	}
+	value, there := policy.FindLabel(x.offers[0].Labels, key)
+	for _, o := range x.offers {
+		v, ok := policy.FindLabel(o.Labels, key)
+		there = there && ok && v == value
+	}
+	if there {
+		list = append(list, &policy.Requirement{Key: key, Op: policy.OpIn, Values: []string{value}})
+	}
+	return list
+}
+
+// ofTypes reports whether a label is one that instance types have.
+func (x *poolLabels) ofTypes(key string) bool {
+	return !ownLabel(key) || slices.ContainsFunc(x.offers, func(o *Offer) bool {
+		_, there := policy.FindLabel(o.Labels, key)
+		return there
+	})
+}
