@@ -7,20 +7,16 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	v1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/karpenter/pkg/controllers/disruption"
-	"sigs.k8s.io/karpenter/pkg/state/cost"
 
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
 // An action is what a method of disruption does to a state.
 type action struct {
-	// candidates are in order: of Karpenter by price over disruption cost, ties as it
-	// took them.
-	candidates []string
-	ratios     []float64
+	// candidates are in order, ties as Karpenter took them; in order are those of Karpenter
+	// that its method passes over, too.
+	candidates, order []string
 
 	nodes    []string // that go, sorted
 	types    []string // of the replacement, sorted; empty where there is none
@@ -83,39 +79,17 @@ func (c *cluster) method(m karpenter.Method, q *disruption.Queue) disruption.Met
 	return disruption.NewSingleNodeConsolidation(base, with)
 }
 
-// costs is what Karpenter knows of the cost of pools.
-func (c *cluster) costs(s *State) (*cost.ClusterCost, error) {
-	cc := cost.NewClusterCost(c.ctx, c.provider, c.client)
-	for i := range s.Nodes {
-		var claim v1.NodeClaim
-		if err := c.client.Get(c.ctx, types.NamespacedName{Name: s.Nodes[i].Name}, &claim); err != nil {
-			return nil, err
-		}
-		if err := cc.UpdateNodeClaim(c.ctx, &claim); err != nil {
-			return nil, err
-		}
-	}
-	return cc, nil
-}
-
 // disrupt asks one of Karpenter's methods for what it does, as Controller.disrupt does.
 func (c *cluster) disrupt(s *State, m karpenter.Method) (*action, error) {
 	q := disruption.NewQueue(c.client, silence{}, c.state, c.clock, c.provisioner)
 	method := c.method(m, q)
-	cc, err := c.costs(s)
-	if err != nil {
-		return nil, fmt.Errorf("adding up costs: %w", err)
-	}
-	list, totals, err := disruption.GetCandidatesWithTotals(c.ctx, c.state, c.client, silence{}, c.clock, c.provider, method.ShouldDisrupt, method.Class(), q, cc)
+	list, err := c.candidates(s, method, q)
 	if err != nil {
 		return nil, fmt.Errorf("listing candidates: %w", err)
 	}
 	a := new(action)
 	if len(list) == 0 {
 		return a, nil
-	}
-	if x, ok := method.(disruption.NodePoolTotalsSetter); ok {
-		x.SetNodePoolTotals(totals)
 	}
 	budgets, err := disruption.BuildDisruptionBudgetMapping(c.ctx, c.state, c.clock, c.client, c.provider, silence{}, method.Reason())
 	if err != nil {
@@ -126,7 +100,9 @@ func (c *cluster) disrupt(s *State, m karpenter.Method) (*action, error) {
 		return nil, fmt.Errorf("deciding: %w", err)
 	}
 	for _, x := range list { // sorted in place
-		a.candidates, a.ratios = append(a.candidates, x.Name()), append(a.ratios, x.SavingsRatio())
+		if a.order = append(a.order, x.Name()); !c.skips(m, x) {
+			a.candidates = append(a.candidates, x.Name())
+		}
 	}
 	if len(cmds) > 0 {
 		a.take(&cmds[0])
@@ -236,7 +212,7 @@ func generateDisruption(seed uint64) *State {
 			p := &s.Pools[i]
 			p.Requirements, p.Taints, p.CPUMax, p.MemoryMax, p.NodesMax = nil, nil, 0, 0, 0
 			p.Budgets = []Budget{{Nodes: pick(g, "100%", "100%", "60%")}}
-			p.Policy = pick(g, "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
+			p.Policy = known(pick(g, "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced"))
 		}
 		s.PDBs = nil
 		for i := range s.Workloads {

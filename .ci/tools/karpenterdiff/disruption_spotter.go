@@ -21,7 +21,7 @@ type disruptionView struct {
 func newDisruptionView(s *State) *disruptionView {
 	v := &disruptionView{view: newView(s, nil)}
 	c := &v.cluster
-	c.Now, c.Space, c.View = policy.Time(now.UnixMilli()), v.space, v
+	c.Version, c.Now, c.Space, c.View = version, policy.Time(now.UnixMilli()), v.space, v
 	for i := range s.Types {
 		for k := range s.Types[i].Offerings {
 			m := policy.Market{ID: policy.MarketID(len(c.Markets)), Type: policy.TypeID(i), Capacity: policy.OnDemand}
@@ -73,7 +73,9 @@ func (v *disruptionView) addPools() {
 	c := &v.cluster
 	for i := range v.s.Pools {
 		p := &v.s.Pools[i]
-		x := policy.Pool{ID: policy.PoolID(i), Name: p.Name, Provisioner: policy.ProvisionerKarpenter}
+		x := policy.Pool{
+			ID: policy.PoolID(i), Name: p.Name, Provisioner: policy.ProvisionerKarpenter, ExpireAfter: time.Duration(p.ExpireAfter) * time.Second,
+		}
 		mode := policy.ConsolidateNever
 		if p.ConsolidateAfter >= 0 {
 			x.ConsolidateAfter = time.Duration(p.ConsolidateAfter) * time.Second
@@ -113,7 +115,7 @@ func (v *disruptionView) disrupted(i int) *policy.Node {
 		n.ActedBy = policy.ActorKarpenter
 		n.Phase = map[string]policy.NodePhase{"launching": policy.NodeLaunching, "registered": policy.NodeRegistered, "initialized": policy.NodeDraining}[s.Phase]
 	}
-	n.Initialized = policy.Time(now.UnixMilli() - s.Initialized*1000)
+	n.Launched, n.Initialized = policy.Time(now.UnixMilli()-s.Age*1000), policy.Time(now.UnixMilli()-s.Initialized*1000)
 	return n
 }
 
@@ -202,7 +204,7 @@ func (v *disruptionView) PodsVersion(policy.NodeID) uint64 { return 0 }
 func (v *disruptionView) act(m karpenter.Method, guide *action, turns []policy.PoolID, draw int) *action {
 	c := &v.cluster
 	rank := map[string]int{}
-	for i, name := range guide.candidates {
+	for i, name := range guide.order {
 		rank[name] = i
 	}
 	c.Tie = func(a, b policy.NodeID) int {
@@ -216,7 +218,7 @@ func (v *disruptionView) act(m karpenter.Method, guide *action, turns []policy.P
 	var d karpenter.Disruptor
 	a := new(action)
 	for _, x := range d.Candidates(c, m) {
-		a.candidates, a.ratios = append(a.candidates, v.s.Nodes[x.Node].Name), append(a.ratios, x.Rank())
+		a.candidates = append(a.candidates, v.s.Nodes[x.Node].Name)
 	}
 	cmd := d.Find(c, m)
 	if cmd == nil {

@@ -80,7 +80,7 @@ func (g *generator) pools() {
 	for i, n := 0, 1+g.IntN(4); i < n; i++ {
 		p := Pool{
 			Name: fmt.Sprintf("pool-%d", i), Weight: pick[int32](g, 0, 0, 10, 50), Labels: map[string]string{},
-			Policy:           pick(g, "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced"),
+			Policy:           known(pick(g, "WhenEmpty", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")),
 			ConsolidateAfter: pick[int64](g, 0, 0, 30, 300),
 		}
 		if g.chance(15) {
@@ -111,6 +111,15 @@ func (g *generator) pools() {
 		}
 		g.s.Pools = append(g.s.Pools, p)
 	}
+}
+
+// known returns a consolidation policy, or another for one that the linked Karpenter has
+// not.
+func known(policy string) string {
+	if policy == "Balanced" && version.Before(14) {
+		return "WhenEmptyOrUnderutilized"
+	}
+	return policy
 }
 
 func (g *generator) requirements(p *Pool) {

@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes/scheme"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -98,7 +97,7 @@ func newCluster(s *State) (*cluster, error) {
 	if err := c.fill(s); err != nil {
 		return nil, err
 	}
-	c.provisioner = provisioning.NewProvisioner(c.client, silence{}, c.provider, c.state, c.clock, nil, nil)
+	c.provisioner = c.newProvisioner()
 	return c, nil
 }
 
@@ -178,7 +177,7 @@ func (c *cluster) schedule() (out *Outcome, batch []int, err error) {
 	for _, p := range pods {
 		batch = append(batch, podIndex(p.UID))
 	}
-	solver, err := c.provisioner.NewScheduler(c.ctx, pods, nodes.Active(), sets.New[types.UID](),
+	solver, err := c.newScheduler(pods, nodes.Active(),
 		scheduling.DisableReservedCapacityFallback, scheduling.NumConcurrentReconciles(1), scheduling.MinValuesPolicy(options.MinValuesPolicyStrict))
 	if err != nil {
 		return nil, nil, fmt.Errorf("making the scheduler: %w", err)

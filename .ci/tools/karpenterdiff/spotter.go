@@ -254,7 +254,7 @@ func (v *view) active() []policy.NodeID {
 // schedule places the pods at these positions. Where domains are equal it follows a
 // guide, as Karpenter takes any of them.
 func (v *view) schedule(batch []int, follow guide) *Outcome {
-	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules}
+	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules, SharedPorts: version.Before(13), SharedDaemons: version.Before(14)}
 	for _, i := range batch {
 		p := v.pod(i)
 		p.Phase, p.Node = policy.PodPending, policy.None
