@@ -358,28 +358,36 @@ bin/imagetool: $(wildcard .ci/tools/image/*)
 # STATE repeats one. Each is a module of its own, and stands alone: our requirements change
 # versions of what testenv is built with.
 #
-# KARPENTER lists versions, each with a go.<version>.mod beside go.mod but for that of
-# go.mod itself. SIDE is scheduling or disruption.
+# KARPENTER lists versions, among which STATES are divided. Each has a go.<version>.mod
+# beside go.mod but for that of go.mod itself; go mod tidy -modfile keeps them. One that
+# wants a newer Go than ours is built with that, or left out where it cannot be fetched.
+# SIDE is scheduling or disruption.
 STATES    ?= 1000
 SEED      ?=
 STATE     ?=
 SIDE      ?= scheduling disruption
-KARPENTER ?= 1.14.1
+KARPENTER ?= 1.12.1 1.13.0 1.14.1 1.15.0
 DIFFER    := dist/differences
-REPEAT     = $(if $(STATE),-state '$(abspath $(STATE))',-n $(STATES) $(if $(SEED),-seed $(SEED)) -out '$(abspath $(DIFFER))')
+repeat     = $(if $(STATE),-state '$(abspath $(STATE))',-n $(1) $(if $(SEED),-seed $(SEED)) -out '$(abspath $(DIFFER))')
 
 karpenterdiff: ## hold sim/karpenter against the real Karpenter: STATES=
 	@mkdir -p $(DIFFER)
-	cd .ci/tools/karpenterdiff && for v in $(KARPENTER); do \
+	@cd .ci/tools/karpenterdiff && export GOWORK=off CGO_ENABLED=0 && for v in $(KARPENTER); do ( \
 	  mod=go.mod; test ! -e go.$$v.mod || mod=go.$$v.mod; \
-	  GOWORK=off CGO_ENABLED=0 $(COMPILE) build -modfile $$mod -o ../../../bin/karpenterdiff-$$v . || exit; \
-	  for side in $(SIDE); do echo "Karpenter $$v: $$side"; ../../../bin/karpenterdiff-$$v -side $$side $(REPEAT) || exit; done; \
-	done
+	  case $$($(GO) list -m -modfile $$mod 2>&1) in *'requires go >='*) \
+	    export GOTOOLCHAIN=go$$(sed -n 's/^go //p' $$mod); \
+	    $(GO) version >/dev/null 2>&1 || { echo "Karpenter $$v: not compared, since $$GOTOOLCHAIN cannot be fetched"; exit 0; };; \
+	  esac; \
+	  minor=$${v#1.}; \
+	  $(COMPILE) build -modfile $$mod -tags grpcnotrace,karpenter1$${minor%%.*} -o ../../../bin/karpenterdiff-$$v . || exit; \
+	  for side in $(SIDE); do echo "Karpenter $$v: $$side"; \
+	    ../../../bin/karpenterdiff-$$v -side $$side $(call repeat,$$(($(STATES) / $(words $(KARPENTER))))) || exit; done; \
+	) || exit; done
 
 schedulerdiff: ## hold sim/scheduler against kube-scheduler: STATES=
 	@mkdir -p $(DIFFER)
 	cd .ci/tools/schedulerdiff && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -o ../../../bin/schedulerdiff .
-	bin/schedulerdiff $(REPEAT)
+	bin/schedulerdiff $(call repeat,$(STATES))
 
 karpenterawsdiff: ## hold sim/fleet against Karpenter's provider for AWS: STATES=
 	cd .ci/tools/karpenterawsdiff && $(COMPILE) test -count 1 -v -timeout 30m . -args -n $(STATES) $(if $(SEED),-seed $(SEED))

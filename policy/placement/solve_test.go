@@ -129,7 +129,7 @@ func TestSolveSharedDaemons(t *testing.T) {
 		"one of two terms":          {policy.Template{Affinity: []policy.NodeTerm{{Labels: []policy.Requirement{team(policy.OpIn, "red")}}, {Labels: []policy.Requirement{{Key: "family", Op: policy.OpIn, Values: []string{"m"}}}}}}, nil, nil, nil, 1, 2},
 		"a taint":                   {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64")}, nil, nil, []policy.Taint{{Key: "t", Effect: policy.NoSchedule}}, 1, 1},
 		"a port":                    {policy.Template{NodeSelector: label("kubernetes.io/arch", "arm64"), HostPorts: port}, port, nil, nil, 2, 0},
-		"a port of no node of it's": {policy.Template{NodeSelector: label("rack", "r1"), HostPorts: port}, port, nil, nil, 2, 2},
+		"a port of none of its nodes": {policy.Template{NodeSelector: label("rack", "r1"), HostPorts: port}, port, nil, nil, 2, 2},
 	} {
 		for shared, bins := range map[bool]int{false: c.everywhere, true: c.shared} {
 			pod := policy.Template{Requests: policy.Resources{CPU: 1000, Pods: 1}, HostPorts: c.ports, Tolerations: []policy.Toleration{{Key: "t", Exists: true}}}

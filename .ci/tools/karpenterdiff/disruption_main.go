@@ -43,8 +43,8 @@ func runDisruption(seeds []uint64, file, out string) error {
 		}
 	}
 	fmt.Println(t.report(n))
-	if share := 100 * float64(n-t.differ) / float64(n); share < leastDisruption {
-		return fmt.Errorf("%.2f %% of the states are equal, want %.2f %%", share, leastDisruption)
+	if tooMany(t.differ, n, leastDisruption) {
+		return fmt.Errorf("%d of %d states differ, want %.2f %% equal", t.differ, n, leastDisruption)
 	}
 	return nil
 }
