@@ -2,6 +2,7 @@ package sim
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,15 +60,15 @@ func TestVersionsProvision(t *testing.T) {
 	day := []string{"duration: 168h", "duration: 6h"}
 	for version, matters := range map[scenarios.KarpenterVersion]bool{13: true, 14: false} {
 		daemon := func(cpu string) *Result {
-			return weekUnder(t, version, append(day, "cpu: 200m, memory: 256Mi", cpu,
-				"      priorityClassName: system-node-critical\n", "      priorityClassName: system-node-critical\n      nodeSelector: {kubernetes.io/os: windows}\n")...)
+			return weekUnder(t, version, slices.Concat(day, []string{"cpu: 200m, memory: 256Mi", cpu,
+				"      priorityClassName: system-node-critical\n", "      priorityClassName: system-node-critical\n      nodeSelector: {kubernetes.io/os: windows}\n"})...)
 		}
 		if a, b := daemon("cpu: 100m"), daemon("cpu: 3"); (a.Bill != b.Bill) != matters {
 			t.Errorf("under 1.%d a DaemonSet that runs nowhere matters: %v, want %v", version, !matters, matters)
 		}
 	}
-	port := append(day, "{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}}",
-		"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}, ports: [{containerPort: 80, hostPort: 80}]}")
+	port := slices.Concat(day, []string{"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}}",
+		"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}, ports: [{containerPort: 80, hostPort: 80}]}"})
 	if before, since := weekUnder(t, 12, port...), weekUnder(t, 13, port...); before.TimeToReadyP95 < 2*since.TimeToReadyP95 {
 		t.Errorf("p95 of the time to ready is %v under 1.12, %v under 1.13", before.TimeToReadyP95, since.TimeToReadyP95)
 	}
