@@ -57,7 +57,7 @@ func TestVersionsConsolidate(t *testing.T) {
 // all the same, and before 1.13 new nodes share host ports, so that pods wait for one
 // another.
 func TestVersionsProvision(t *testing.T) {
-	day := []string{"duration: 168h", "duration: 6h"}
+	day := []string{"duration: 168h", "duration: 12h", "consolidationPolicy: WhenEmptyOrUnderutilized", "consolidationPolicy: WhenEmpty"}
 	for version, matters := range map[scenarios.KarpenterVersion]bool{13: true, 14: false} {
 		daemon := func(cpu string) *Result {
 			return weekUnder(t, version, slices.Concat(day, []string{"cpu: 200m, memory: 256Mi", cpu,
@@ -69,7 +69,8 @@ func TestVersionsProvision(t *testing.T) {
 	}
 	port := slices.Concat(day, []string{"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}}",
 		"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}, ports: [{containerPort: 80, hostPort: 80}]}"})
-	if before, since := weekUnder(t, 12, port...), weekUnder(t, 13, port...); before.TimeToReadyP95 < 2*since.TimeToReadyP95 {
+	before, since := weekUnder(t, 12, port...), weekUnder(t, 13, port...)
+	if before.TimeToReadyP95 < 2*since.TimeToReadyP95 {
 		t.Errorf("p95 of the time to ready is %v under 1.12, %v under 1.13", before.TimeToReadyP95, since.TimeToReadyP95)
 	}
 }
