@@ -135,20 +135,21 @@ var pagesRun = []page{
 
 // pagesLeft are those whose commands are not run here, with the reason.
 var pagesLeft = map[string]string{
-	"docs/acceptance.md":     "it takes recordings that are not in the repository: make acceptance",
-	"docs/ci.md":             "the tests of the action run them",
-	"docs/commitments.md":    "it is a comparison of minutes: eval has the scenario among its own",
-	"docs/e2e.md":            "it takes minutes by itself: make e2e",
-	"docs/fidelity.md":       "they take minutes by themselves, and CI runs them",
-	"docs/reference-eval.md": "it takes a recording of your own",
-	"docs/market.md":         "it takes recordings: the tests of spotter-lab run its commands on small ones",
-	"docs/record.md":         "it takes an account of AWS: TestTraceRecord runs it beside a server that plays one",
-	"docs/recording.md":      "it is that of a pod, and takes a bucket: TestRecord… run it beside a server that plays one",
-	"docs/reference-cli.md":  "TestReadmeCommands reads the examples of help",
-	"docs/reference-lab.md":  "the tests of spotter-lab run them",
-	"docs/report.md":         "it is a comparison of minutes: TestEvalReport writes one, TestEvalCompareFiles compares two",
-	"docs/tui.md":            isScreen,
-	"docs/verify.md":         isRelease,
+	"docs/acceptance.md":        "it takes recordings that are not in the repository: make acceptance",
+	"docs/ci.md":                "the tests of the action run them",
+	"docs/commitments.md":       "it is a comparison of minutes: eval has the scenario among its own",
+	"docs/e2e.md":               "it takes minutes by itself: make e2e",
+	"docs/fidelity.md":          "they take minutes by themselves, and CI runs them",
+	"docs/reference-eval.md":    "it takes a recording of your own",
+	"docs/market.md":            "it takes recordings: the tests of spotter-lab run its commands on small ones",
+	"docs/record.md":            "it takes an account of AWS: TestTraceRecord runs it beside a server that plays one",
+	"docs/recording.md":         "it is that of a pod, and takes a bucket: TestRecord… run it beside a server that plays one",
+	"docs/reference-cli.md":     "TestReadmeCommands reads the examples of help",
+	"docs/reference-metrics.md": "jsonnet-bundler fetches from GitHub: TestMixin renders what it would",
+	"docs/reference-lab.md":     "the tests of spotter-lab run them",
+	"docs/report.md":            "it is a comparison of minutes: TestEvalReport writes one, TestEvalCompareFiles compares two",
+	"docs/tui.md":               isScreen,
+	"docs/verify.md":            isRelease,
 }
 
 // blockOf matches a block of commands, and hereDoc the begin of a file within one.

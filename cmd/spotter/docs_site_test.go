@@ -64,7 +64,7 @@ func TestDocsIndex(t *testing.T) {
 
 // TestDocsLeave: links that leave docs, which the site does not follow, lead to a file.
 func TestDocsLeave(t *testing.T) {
-	link := regexp.MustCompile(`\]\((\.\./[^)#]+)`)
+	link := regexp.MustCompile(`\]\((\.\./[^)# ]+)`)
 	seen := 0
 	for name, text := range docPages(t) {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
