@@ -61,6 +61,7 @@ var architecture = []rule{
 	{pkg: "scenarios/trace/measure", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
 	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/trace"}},
 	{pkg: "scenarios", ours: []string{"internal/nearest", "policy", "policy/v1alpha1", "policy/kube", "scenarios/chance", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
+	{pkg: "scenarios/edit", ours: []string{"internal/nearest"}},
 	{pkg: "sim/fleet", ours: []string{"policy"}},
 	{pkg: "sim/karpenter", ours: []string{"policy", "policy/placement", "policy/portable"}},
 	{pkg: "sim/scheduler", ours: []string{"policy", "policy/placement", "policy/portable"}},

@@ -1,0 +1,232 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Variant is a scenario with something changed, or with another policy.
+type Variant struct {
+	// Name says what is changed.
+	Name string
+
+	// Policy is what runs in it.
+	Policy string
+
+	// Cases are the windows of the changed scenario, as those of the unchanged one.
+	Cases []Case
+}
+
+// A WhatIf says what changes of one scenario would cost: each variant against the scenario as it
+// is, window by window and seed by seed. Dollars are those of a month of 730 hours.
+type WhatIf struct {
+	// Config has the unchanged windows and, as policies, what runs in them and then the variants
+	// by name.
+	Config Config
+
+	// Runs are all of them, by case, seed and policy of Config.
+	Runs []RunRow
+
+	// AsIs is the scenario as it is, Variants are in the order in which they were given.
+	AsIs     WhatIfRow
+	Variants []WhatIfRow
+
+	// Level is the confidence of every interval: all of them share an error rate of 5 %.
+	Level float64
+
+	// Stopped says that the comparison ended early. What is finished is summed up.
+	Stopped bool
+}
+
+// A WhatIfRow is what one variant comes to, over the runs that are there of it and of the
+// scenario as it is. Changes are differences of two runs of one window and seed.
+type WhatIfRow struct {
+	Variant
+
+	// Missing is how many pairs lack a run, Broken the place in WhatIf.Runs of the first run
+	// that broke, or −1.
+	Missing, Broken int
+
+	// Equal says that no run of the variant did anything else than that of the scenario as it is.
+	Equal bool
+
+	// Demand says that the workloads ask for something else, so that another bill is no better or
+	// worse one.
+	Demand bool
+
+	// Cost is the bill with what was paid in advance, OutageCost what outages cost, both in dollars
+	// a month; Incidents and OutageMinutes are of a run, Evictions, for whatever reason, per
+	// pod-day, and Nodes the mean number of a run.
+	Cost, OutageCost, Incidents, OutageMinutes, Evictions, Nodes, SpotShare Summary
+
+	// Change and ChangePct are those of the cost, in dollars a month and percent; OutageChange is
+	// that of OutageCost, EvictionChange that of Evictions.
+	Change, ChangePct, OutageChange, EvictionChange Summary
+}
+
+// RunWhatIf runs c.Cases under the one policy that c has, and every variant under the same
+// weather: one run of each, the scenario as it is only once. Variants must be as [Alike] says.
+// It ends with ctx as [Run] does.
+func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner) (*WhatIf, error) {
+	if len(c.Policies) != 1 {
+		return nil, fmt.Errorf("%w: policies: %d run in the scenario as it is, want one", ErrConfig, len(c.Policies))
+	}
+	asIs := Variant{Name: c.Policies[0], Policy: c.Policies[0], Cases: c.Cases}
+	all := append([]Variant{asIs}, variants...)
+	c.Baseline, c.Policies = asIs.Name, nil
+	for _, v := range all {
+		c.Policies = append(c.Policies, v.Name)
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	runs, err := runAll(ctx, &c, func(ctx context.Context, j Job) (*sim.Result, error) {
+		v := &all[slices.Index(c.Policies, j.Policy)]
+		k := slices.IndexFunc(c.Cases, func(k Case) bool { return k.Bound == j.Bound })
+		return runner(ctx, Job{Case: v.Cases[k], Policy: v.Policy, Seed: j.Seed})
+	})
+	w := &WhatIf{Config: c, Runs: runs, Stopped: err != nil, Level: 1 - c.whatIfRate()}
+	if err != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
+		return nil, err
+	}
+	for p := range all {
+		row := w.row(&all[p], p)
+		if p == 0 {
+			w.AsIs = row
+		} else {
+			w.Variants = append(w.Variants, row)
+		}
+	}
+	return w, nil
+}
+
+// whatIfRate is the error rate of one interval: a variant's part of what all of them share.
+func (c *Config) whatIfRate() float64 { return errorRate / float64(max(len(c.Policies)-1, 1)) }
+
+// Alike reports whether v meets the conditions of cases: the same prices, span and market, and
+// the same faults. It says what it does not.
+func (v *Variant) Alike(cases []Case) error {
+	if len(v.Cases) != len(cases) {
+		return fmt.Errorf("it has %d windows where the scenario as it is has %d", len(v.Cases), len(cases))
+	}
+	for i := range cases {
+		if EvidenceOf(v.Cases[i].Bound).Conditions != EvidenceOf(cases[i].Bound).Conditions {
+			return fmt.Errorf("it changes the weather itself: the span, the prices, spec.market or the faults")
+		}
+	}
+	return nil
+}
+
+// row sums up variant p of Config.Policies.
+func (w *WhatIf) row(v *Variant, p int) WhatIfRow {
+	row := WhatIfRow{Variant: *v, Broken: -1, Equal: true}
+	n, seeds := len(w.Config.Policies), len(w.Config.Seeds)
+	figures := make([][][]float64, len(whatIfFigures)) // by figure and window
+	for k := range w.Config.Cases {
+		row.Demand = row.Demand || EvidenceOf(v.Cases[k].Bound).Demand != EvidenceOf(w.Config.Cases[k].Bound).Demand
+		for f := range figures {
+			figures[f] = append(figures[f], nil)
+		}
+		for s := range seeds {
+			asIs, own := &w.Runs[(k*seeds+s)*n], &w.Runs[(k*seeds+s)*n+p]
+			if own.Err != nil && !own.Unfinished() && row.Broken < 0 {
+				row.Broken = (k*seeds+s)*n + p
+			}
+			if asIs.Err != nil || own.Err != nil {
+				row.Missing++
+				continue
+			}
+			a := whatIfRun{asIs.Result, w.Config.Cases[k].fees()}
+			b := whatIfRun{own.Result, v.Cases[k].fees()}
+			row.Equal = row.Equal && a.cost() == b.cost() && sameRun(a.Result, b.Result)
+			for f := range whatIfFigures {
+				if x, ok := whatIfFigures[f].of(a, b); ok {
+					figures[f][k] = append(figures[f][k], x)
+				}
+			}
+		}
+	}
+	for f := range whatIfFigures {
+		rate := 0.0
+		if whatIfFigures[f].change {
+			rate = w.Config.whatIfRate()
+		}
+		*whatIfFigures[f].place(&row) = summarizeRuns(figures[f], rate)
+	}
+	return row
+}
+
+// sameRun reports whether two runs came to the same. Their hashes cover the file of the scenario,
+// so they say nothing.
+func sameRun(a, b *sim.Result) bool {
+	return a.Bill == b.Bill && a.OutageCost == b.OutageCost && a.OutageMinutes == b.OutageMinutes &&
+		a.Launches == b.Launches && a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
+}
+
+// fees returns what was paid in advance for the window of k, in dollars, as far as it is stated.
+func (k *Case) fees() float64 {
+	sum := 0.0
+	for i := range k.Bound.Commitments {
+		if fee := k.Bound.Commitments[i].Fee; fee != policy.NoPrice {
+			sum += fee.Float()
+		}
+	}
+	return sum * k.Bound.Duration.Hours()
+}
+
+// A whatIfRun is a run with what was paid in advance for its window.
+type whatIfRun struct {
+	*sim.Result
+	fees float64
+}
+
+// monthly scales dollars of the window to a month.
+func (r whatIfRun) monthly(x float64) float64 {
+	return x * (float64(month) / float64(r.Window.To.Sub(r.Window.From)))
+}
+
+func (r whatIfRun) cost() float64       { return r.monthly(r.Bill.Float() + r.fees) }
+func (r whatIfRun) outageCost() float64 { return r.monthly(r.OutageCost.Float()) }
+
+// evictions are those of a pod-day, for whatever reason; unknown where no pod ran.
+func (r whatIfRun) evictions() (float64, bool) {
+	if r.PodDays <= 0 {
+		return 0, false
+	}
+	return float64(r.VoluntaryEvictions+r.ReclaimEvictions) / r.PodDays, true
+}
+
+// whatIfFigures are the figures of a WhatIfRow: of run b, or its change on a. Changes have
+// intervals.
+var whatIfFigures = []struct {
+	place  func(*WhatIfRow) *Summary
+	change bool
+	of     func(a, b whatIfRun) (float64, bool)
+}{
+	{func(r *WhatIfRow) *Summary { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
+	{func(r *WhatIfRow) *Summary { return &r.OutageCost }, false, func(_, b whatIfRun) (float64, bool) { return b.outageCost(), true }},
+	{func(r *WhatIfRow) *Summary { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
+	{func(r *WhatIfRow) *Summary { return &r.OutageMinutes }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
+	{func(r *WhatIfRow) *Summary { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
+	{func(r *WhatIfRow) *Summary { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
+		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true
+	}},
+	{func(r *WhatIfRow) *Summary { return &r.SpotShare }, false, func(_, b whatIfRun) (float64, bool) { return b.Result.SpotShare, true }},
+	{func(r *WhatIfRow) *Summary { return &r.Change }, true, func(a, b whatIfRun) (float64, bool) { return b.cost() - a.cost(), true }},
+	{func(r *WhatIfRow) *Summary { return &r.ChangePct }, true, func(a, b whatIfRun) (float64, bool) {
+		if a.cost() <= 0 {
+			return 0, false
+		}
+		return (b.cost() - a.cost()) / a.cost() * 100, true
+	}},
+	{func(r *WhatIfRow) *Summary { return &r.OutageChange }, true, func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
+	{func(r *WhatIfRow) *Summary { return &r.EvictionChange }, true, func(a, b whatIfRun) (float64, bool) {
+		x, known := a.evictions()
+		y, both := b.evictions()
+		return y - x, known && both
+	}},
+}
