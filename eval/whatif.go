@@ -11,8 +11,9 @@ import (
 
 // A Variant is a scenario with something changed, or with another policy.
 type Variant struct {
-	// Name says what is changed.
-	Name string
+	// Name says in short what is changed, Changes in full and one by one.
+	Name    string
+	Changes []string
 
 	// Policy is what runs in it.
 	Policy string
@@ -40,6 +41,37 @@ type WhatIf struct {
 
 	// Stopped says that the comparison ended early. What is finished is summed up.
 	Stopped bool
+
+	// Sweep names the setting whose values the variants are, in their order; empty where they are
+	// none.
+	Sweep string
+}
+
+// Tradeoffs returns what the scenario as it is and each variant save, in dollars a month, at how
+// many evictions of a pod-day, medians both, and the places of those for which that is known: −1
+// for the scenario as it is.
+func (w *WhatIf) Tradeoffs() (points []Tradeoff, places []int) {
+	if s := &w.AsIs.Evictions; s.N > 0 {
+		points, places = append(points, Tradeoff{Price: s.Median}), append(places, -1)
+	}
+	for i := range w.Variants {
+		if x := &w.Variants[i]; x.Change.N > 0 && x.Evictions.N > 0 {
+			points = append(points, Tradeoff{Gain: 0 - x.Change.Median, Price: x.Evictions.Median})
+			places = append(places, i)
+		}
+	}
+	return points, places
+}
+
+// Knee returns the place of the value of a sweep beyond which more evictions bring little, −1 for
+// the scenario as it is, and whether there is one: see the function [Knee].
+func (w *WhatIf) Knee() (place int, ok bool) {
+	points, places := w.Tradeoffs()
+	knee, ok := Knee(points)
+	if !ok || w.Sweep == "" {
+		return 0, false
+	}
+	return places[knee], true
 }
 
 // A WhatIfRow is what one variant comes to, over the runs that are there of it and of the
@@ -164,7 +196,7 @@ func (w *WhatIf) row(v *Variant, p int) WhatIfRow {
 // so they say nothing.
 func sameRun(a, b *sim.Result) bool {
 	return a.Bill == b.Bill && a.OutageCost == b.OutageCost && a.OutageMinutes == b.OutageMinutes &&
-		a.Launches == b.Launches && a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
+		a.Launches == b.Launches && a.NodeHours == b.NodeHours && a.SpotHours == b.SpotHours && a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
 }
 
 // fees returns what was paid in advance for the window of k, in dollars, as far as it is stated.

@@ -134,6 +134,12 @@ func Load(nameOrPath string) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ParseAt(nameOrPath, data)
+}
+
+// ParseAt reads a scenario from data, as if it were the text of the embedded one of that name or of
+// the file at that path.
+func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 	file := nameOrPath
 	if slices.Contains(Names(), nameOrPath) {
 		file += ".yaml"

@@ -23,7 +23,7 @@ const ProjectFile = ".spotter.yaml"
 const ProjectVariable = "SPOTTER_PROJECT"
 
 // projectCommands are the commands that read the file. What touches a cluster does not.
-var projectCommands = []string{"eval", "sim", "plot", "tui"}
+var projectCommands = []string{"eval", "sim", "plot", "tui", "whatif"}
 
 // readProject gives the flags of c that are not in the call the values of the project's
 // file, and adds them to the call, so that whoever repeats it needs no file.

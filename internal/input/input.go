@@ -39,12 +39,24 @@ type MarketFlags struct {
 
 // Register adds the flags.
 func (m *MarketFlags) Register(flags *pflag.FlagSet) {
+	m.RegisterPrices(flags)
+	flags.StringVar(&m.karpenter, "karpenter-version", "", fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
+		scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
+}
+
+// UnderKarpenter returns the flags as if they asked for a version of Karpenter.
+func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
+	m.karpenter = version
+	return m
+}
+
+// RegisterPrices adds the flags but for that of Karpenter's version, which is no part of the
+// market.
+func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
-	flags.StringVar(&m.karpenter, "karpenter-version", "", fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
-		scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 }
 
@@ -133,28 +145,34 @@ func ParseSeeds(s string) ([]uint64, error) {
 // LoadScenario reads a scenario by its embedded name or from a file. A pipe may be one,
 // and whoever is to write to it may never come: the end of ctx ends the wait.
 func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
-	var sc *scenarios.Scenario
-	var err error
+	_, sc, err := ReadScenario(ctx, name)
+	return sc, err
+}
+
+// ReadScenario is [LoadScenario] that returns the text as well.
+func ReadScenario(ctx context.Context, name string) (text []byte, sc *scenarios.Scenario, err error) {
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
-		sc, err = scenarios.Load(name)
+		if text, err = scenarios.Source(name); err == nil {
+			sc, err = scenarios.ParseAt(name, text)
+		}
 	}()
 	select {
 	case <-loaded:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
+		return nil, nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
 	if err == nil {
 		err = sc.Validate()
 	}
 	if err == nil {
-		return sc, nil
+		return text, sc, nil
 	}
 	if errors.Is(err, scenarios.ErrNotFound) {
-		return nil, cli.Invalid(err, ScenarioAdvice)
+		return nil, nil, cli.Invalid(err, ScenarioAdvice)
 	}
-	return nil, cli.Invalid(err, "mend the file and check it with `spotter scenario validate "+name+"`")
+	return nil, nil, cli.Invalid(err, "mend the file and check it with `spotter scenario validate "+name+"`")
 }
 
 // OpenTrace reads the trace at path; the embedded one when path is empty, and

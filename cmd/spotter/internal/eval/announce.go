@@ -49,7 +49,7 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	}
 	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))
 	text := fmt.Sprintf("%d runs, about %s if all take as long as the first: %d policies × %d cells, %s",
-		cells*len(policies), progress.Rough(left), len(policies), cells, f.seedsText(cfg.Seeds))
+		cells*len(policies), progress.Rough(left), len(policies), cells, f.SeedsText(cfg.Seeds))
 	if left <= askBeyond || f.yes {
 		fmt.Fprintln(p.Stderr, text)
 		return shown, nil
@@ -63,15 +63,6 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 		return nil, cli.Invalid(errors.New("nothing was run"), advice)
 	}
 	return shown, cli.Invalid(fmt.Errorf("more than an hour is not begun without being asked for: %s", text), advice)
-}
-
-// seedsText says which seeds these are, since --seeds 1001 reads as one seed to some.
-func (f *evalFlags) seedsText(seeds []uint64) string {
-	text := fmt.Sprintf("seeds %d…%d", seeds[0], seeds[len(seeds)-1])
-	if len(seeds) > 1 && !strings.Contains(f.seeds, "-") {
-		text += fmt.Sprintf(" (--seeds %s-%[1]s is one seed)", f.seeds)
-	}
-	return text
 }
 
 // timeOf returns how long so many cells take of which one takes spent on one processor.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -16,12 +15,9 @@ import (
 // cases loads and binds every window of every scenario, and says what was left
 // out.
 func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]eval.Case, error) {
-	windows, err := input.ParseWindows(f.windows)
+	windows, err := f.ParsedWindows()
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
-	}
-	if f.every < 0 {
-		return nil, cli.Invalid(fmt.Errorf("--every: %v is not a length of time", f.every), "give 168h for a window a week")
+		return nil, err
 	}
 	names, all := scenariosOf(args)
 	opened, warned := input.Traces{}, map[string]bool{}
@@ -34,7 +30,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		if err != nil {
 			return nil, err
 		}
-		of, err := f.windowsOf(sc, name, opened, windows)
+		of, err := f.WindowsOf(sc, name, opened, windows)
 		if all && errors.Is(err, scenarios.ErrNoMarket) {
 			p.Warn(warned, []string{fmt.Sprintf("%s left out: %v", name, err)})
 			continue
@@ -70,27 +66,4 @@ func scenariosOf(args []string) (names []string, all bool) {
 		}
 	}
 	return names, all
-}
-
-// windowsOf binds the windows of one scenario.
-func (f *evalFlags) windowsOf(sc *scenarios.Scenario, name string, opened input.Traces, r input.WindowRange) ([]eval.Case, error) {
-	stride := f.every
-	if stride == 0 {
-		stride = sc.Duration
-	}
-	if stride < sc.Duration {
-		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would lie over each other every %v", name, sc.Duration, stride), "give the length of a window or more")
-	}
-	var cases []eval.Case
-	for window := r.First; r.Last < 0 || window <= r.Last; window++ {
-		w, err := f.BindAt(sc, opened, r, time.Duration(window)*stride)
-		if r.Last < 0 && len(cases) > 0 && errors.Is(err, scenarios.ErrTooShort) {
-			return cases, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		cases = append(cases, eval.Case{Scenario: name, Window: window, Bound: w})
-	}
-	return cases, nil
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/internal/input"
 )
 
 const (
@@ -304,17 +303,17 @@ func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config,
 // text says, such as the commit that a change is compared with: nobody can
 // choose what a change is tried on, and every try of it has the same.
 func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
-	seeds, err := input.ParseSeeds(f.seeds)
+	seeds, err := f.ParsedSeeds()
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+		return nil, err
 	}
 	from := f.seedsFrom
 	if f.Flags.Changed("seeds-from") && from == "" {
 		return nil, cli.Invalid(errors.New("--seeds-from: it is empty"), "give the commit that the change is compared with")
 	}
-	if strings.Contains(f.seeds, "-") {
+	if strings.Contains(f.Seeds, "-") {
 		if from != "" {
-			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.seeds), "give --seeds a number of seeds")
+			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.Seeds), "give --seeds a number of seeds")
 		}
 		return seeds, nil
 	}

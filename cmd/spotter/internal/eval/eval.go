@@ -10,7 +10,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,10 +24,8 @@ import (
 
 // evalFlags are the flags of eval.
 type evalFlags struct {
-	input.MarketFlags
-	policies, baseline, seeds string
-	windows                   string
-	every                     time.Duration
+	input.CaseFlags
+	policies, baseline        string
 	format                    string
 	out                       []string
 	compare, files, seedsFrom string
@@ -75,9 +72,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.Register(flags)
 	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
 	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
-	flags.StringVar(&f.seeds, "seeds", "20", "seeds of the weather, `N|A-B`: N means 1…N, and A-A the one seed A")
-	flags.StringVar(&f.windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
-	flags.DurationVar(&f.every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
+	f.RegisterCases(flags, "20")
 	flags.StringVarP(&f.format, "format", "o", string(format.Table), "output `F`: "+formatList())
 	flags.StringArrayVar(&f.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
 	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")

@@ -29,7 +29,7 @@ func (f *evalFlags) checkStress() error {
 		}
 	}
 	if !f.given("seeds") {
-		f.seeds = strconv.Itoa(eval.StressSeeds)
+		f.Seeds = strconv.Itoa(eval.StressSeeds)
 	}
 	return nil
 }

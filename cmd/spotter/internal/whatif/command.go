@@ -1,0 +1,220 @@
+// Package whatif is the command that says what changes of a scenario would cost.
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A call is one of whatif: its flags, and what it has read.
+type call struct {
+	input.CaseFlags
+	changes  changes
+	prune    bool
+	discount float64
+	form     cli.Form
+	out      []string
+
+	scenario string
+	text     []byte
+	windows  input.WindowRange
+	opened   input.Traces
+	cases    []eval.Case // as they are
+	seeds    []uint64
+	sweep    string // the setting that is swept
+
+	runner *runner.Runner
+	ctx    context.Context // of the one run that a savings plan needs before all others
+	first  *sim.Result     // that run, nil where it was not done
+}
+
+// Command returns the command whatif.
+func Command(p *cli.Program) *cobra.Command {
+	var f call
+	c := &cobra.Command{
+		Use:   "whatif SCENARIO",
+		Short: "Say what changes of a cluster would cost: settings, NodePools, versions, Spot, a savings plan",
+		Long: "whatif changes a SCENARIO, mostly one that `spotter capture` wrote, and compares every\n" +
+			"variant with what runs now (the policy " + eval.CaptureBaseline + ") on the same prices, weather and seeds,\n" +
+			"run by run. Each flag that changes something is a variant of its own; --with between\n" +
+			"two joins them to one.\n\n" +
+			"A setting is written KIND/NAME.path=value, with [2] or [key=value] for an element of a\n" +
+			"list and [any.key] for a key with dots; null takes a field away, and\n" +
+			"KIND/NAMESPACE/NAME tells two of one name apart. --sweep tries values between two ends,\n" +
+			"at equal factors where the greater is ten times the smaller, else at equal distances,\n" +
+			"and draws savings over evictions. Its knee is the point of the convex front (what no\n" +
+			"mixture of others beats in both) that is furthest from the chord between the front's\n" +
+			"ends, both axes scaled to 1; there is none within 0.05 of the chord.\n\n" +
+			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
+			"Exit code: 0 good, 2 the call or an input is wrong, 3 it broke or was stopped.",
+		Example: "  spotter whatif cluster.yaml --set nodepool/default.spec.disruption.consolidateAfter=5m\n" +
+			"  spotter whatif cluster.yaml --allow-spot --savings-plan 40,60 --policy portfolio\n" +
+			"  spotter whatif cluster.yaml --nodepools nodepools/ --format markdown > comment.md\n" +
+			"  spotter whatif cluster.yaml --karpenter-version 1.12,1.15 --with --set deployment/web.spec.replicas=4\n" +
+			"  spotter whatif web-week --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..4h/5 --out frontier.svg",
+		Args:              cli.Arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: input.CompleteScenarios,
+		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), p, args[0]) },
+	}
+	flags := c.Flags()
+	f.RegisterPrices(flags)
+	f.RegisterCases(flags, "10")
+	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
+	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEPS]`, lengths of time, percents or numbers, %d steps unless stated", stepsDefault))
+	f.changes.register(flags, flagPools, "string", "put the NodePools, node classes and CapacityPools of `DIR|FILE` in place of those of the same kind and name, and add new ones; may be repeated")
+	flags.BoolVar(&f.prune, "prune", false, "let --nodepools take away what is not there, of each kind that is")
+	f.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
+	f.changes.register(flags, flagSpot, "", "let every pool buy Spot besides on demand")
+	f.changes.register(flags, flagPolicy, "string", "let a policy of Spotter run, `NAME[:key=value…],…`, each a variant")
+	f.changes.register(flags, flagPlan, "string", "commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
+	f.changes.register(flags, flagWith, "", "join the change before it and the one behind it to one variant")
+	flags.Float64Var(&f.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
+	f.form.Register(c, formMarkdown)
+	flags.StringArrayVar(&f.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
+	cli.CompleteBy(c, flagPolicy, input.CompletePolicies)
+	cli.Complete(c, "truth", input.TruthNames())
+	return c
+}
+
+func (c *call) run(ctx context.Context, p *cli.Program, name string) error {
+	w, err := c.compare(ctx, p, name)
+	if err != nil {
+		if errors.Is(err, eval.ErrConfig) {
+			return cli.Invalid(err, "run `spotter whatif --help`")
+		}
+		return err
+	}
+	if err := c.write(p, w); err != nil {
+		return err
+	}
+	return result(w)
+}
+
+// compare makes the variants and runs them all.
+func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.WhatIf, error) {
+	groups, err := c.changes.checked()
+	if err == nil {
+		err = c.checkOut(groups)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown := progress.Show(ctx, p, "loading the scenario and its prices")
+	defer func() { shown.Close(p) }()
+	if err := c.load(ctx, name); err != nil {
+		return nil, err
+	}
+	variants, err := c.variants(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	c.warn(p, variants)
+	shown.Enter("preparing")
+	for i := range variants {
+		if err := c.runner.Prepare(ctx, &eval.Config{Cases: variants[i].Cases, Baseline: variants[i].Policy}); err != nil {
+			return nil, err
+		}
+	}
+	cfg := eval.Config{
+		Policies: []string{eval.CaptureBaseline}, Cases: c.cases, Seeds: c.seeds,
+		Version: p.Version, Invocation: p.Invocation(), Progress: func(g eval.Progress) { shown.Send(g) },
+	}
+	w, err := eval.RunWhatIf(ctx, cfg, variants, c.runOnce)
+	if err != nil {
+		return nil, err
+	}
+	w.Sweep = c.sweep
+	p.Warn(map[string]bool{}, c.runner.Unanswered())
+	return w, nil
+}
+
+// load reads the scenario and binds it as it is.
+func (c *call) load(ctx context.Context, name string) (err error) {
+	c.scenario, c.opened, c.runner, c.ctx = name, input.Traces{}, runner.New(), ctx
+	if !(c.discount > 0 && c.discount < 1) {
+		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29 % off")
+	}
+	if c.seeds, err = c.ParsedSeeds(); err != nil {
+		return err
+	}
+	if c.windows, err = c.ParsedWindows(); err != nil {
+		return err
+	}
+	text, sc, err := input.ReadScenario(ctx, name)
+	if err != nil {
+		return err
+	}
+	c.text = text
+	c.cases, err = c.WindowsOf(sc, name, c.opened, c.windows)
+	return err
+}
+
+// warn says what is to be known of the scenario and of its variants.
+func (c *call) warn(p *cli.Program, variants []eval.Variant) {
+	warned := map[string]bool{}
+	for i := range c.cases {
+		p.Warn(warned, c.cases[i].Bound.Warnings)
+	}
+	for _, v := range variants {
+		for i := range v.Cases {
+			for _, text := range v.Cases[i].Bound.Warnings {
+				if !warned[text] {
+					p.Warn(warned, []string{text})
+				}
+			}
+		}
+	}
+}
+
+// onDemandHourly returns what the scenario as it is pays on demand, in dollars an hour, in its
+// first window under the first seed.
+func (c *call) onDemandHourly() (float64, error) {
+	if c.first == nil {
+		r, err := c.runner.Run(c.ctx, c.firstJob())
+		if err != nil {
+			return 0, fmt.Errorf("running %s to see what it pays on demand: %w", eval.CaptureBaseline, err)
+		}
+		c.first = r
+	}
+	return c.first.OnDemandBill.Float() / c.cases[0].Bound.Duration.Hours(), nil
+}
+
+func (c *call) firstJob() eval.Job {
+	return eval.Job{Case: c.cases[0], Policy: eval.CaptureBaseline, Seed: c.seeds[0]}
+}
+
+// runOnce does a run, unless it was done for a savings plan.
+func (c *call) runOnce(ctx context.Context, j eval.Job) (*sim.Result, error) {
+	if c.first != nil && j == c.firstJob() {
+		return c.first, nil
+	}
+	return c.runner.Run(ctx, j)
+}
+
+// result returns what w means for the exit code.
+func result(w *eval.WhatIf) error {
+	if w.Stopped {
+		return &cli.StoppedError{Err: errors.New("stopped before every variant was run"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+	}
+	for i := -1; i < len(w.Variants); i++ {
+		x := &w.AsIs
+		if i >= 0 {
+			x = &w.Variants[i]
+		}
+		if x.Broken >= 0 {
+			run := &w.Runs[x.Broken]
+			return fmt.Errorf("%d of %d runs broke of %s; the first has seed %d: %s", x.Missing, len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
+		}
+	}
+	return nil
+}

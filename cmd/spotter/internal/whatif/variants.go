@@ -1,0 +1,298 @@
+package whatif
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/edit"
+)
+
+// An alternative is one value of a change.
+type alternative struct {
+	short, full string
+	apply       func(*draft) error
+}
+
+// A draft is a variant in the making.
+type draft struct {
+	file              *edit.File
+	policy, karpenter string
+}
+
+// alternatives returns the values of a change.
+func (c *call) alternatives(x change) ([]alternative, error) {
+	value := x.value
+	switch x.flag {
+	case flagSet:
+		return []alternative{setting(value)}, nil
+	case flagSweep:
+		path, values, err := parseSweep(value)
+		var out []alternative
+		for _, v := range values {
+			out = append(out, setting(path+"="+v))
+		}
+		c.sweep = shortOf(path)
+		return out, err
+	case flagPools:
+		return []alternative{{"nodepools " + value, "the NodePools, node classes and CapacityPools in " + value, func(d *draft) error {
+			pools, err := readPools(value)
+			if err != nil {
+				return err
+			}
+			if err := d.file.ReplacePools(pools, c.prune); err != nil {
+				return fmt.Errorf("%s: %w", value, err)
+			}
+			return nil
+		}}}, nil
+	case flagKarpenter:
+		return splitAlternatives(value, func(v string) (alternative, error) {
+			_, err := scenarios.ParseKarpenterVersion(v)
+			return alternative{"Karpenter " + v, "the rules of Karpenter " + v, func(d *draft) error { d.karpenter = v; return nil }}, err
+		})
+	case flagPolicy:
+		specs, err := input.ParsePolicies(value)
+		var out []alternative
+		for _, spec := range specs {
+			out = append(out, alternative{spec, "the policy " + spec + " in place of " + eval.CaptureBaseline, func(d *draft) error { d.policy = spec; return nil }})
+		}
+		return out, err
+	case flagPlan:
+		return splitAlternatives(value, c.plan)
+	}
+	return []alternative{{"Spot allowed", "every pool may buy Spot besides on demand", allowSpot}}, nil
+}
+
+func splitAlternatives(list string, of func(string) (alternative, error)) ([]alternative, error) {
+	var out []alternative
+	for _, v := range strings.Split(list, ",") {
+		a, err := of(strings.TrimSpace(v))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func setting(text string) alternative {
+	return alternative{shortOf(text), text, func(d *draft) error { return d.file.Set(text) }}
+}
+
+// shortOf leaves of a path what tells it apart: kind and name, and the end of what lies below.
+func shortOf(text string) string {
+	ref, value, err := edit.Split(text)
+	if err != nil {
+		ref = text
+	} else {
+		value = "=" + value
+	}
+	at := strings.IndexByte(ref, '/') + 1
+	dot := strings.IndexAny(ref[at:], ".[")
+	if dot < 0 {
+		return text
+	}
+	object, path := ref[:at+dot], ref[at+dot:]
+	if strings.HasSuffix(path, "]") {
+		return object + " " + path[strings.LastIndexByte(path, '[')+1:len(path)-1] + value
+	}
+	last := strings.LastIndexByte(path, '.') + 1
+	if begin, bracket, ok := strings.Cut(path[:last], "["); ok && strings.HasSuffix(bracket, "].") && begin != "" {
+		return object + " [" + bracket[strings.LastIndexByte(bracket, '[')+1:] + path[last:] + value
+	}
+	return object + " " + path[last:] + value
+}
+
+func allowSpot(d *draft) error {
+	n, err := d.file.AllowSpot()
+	if err == nil && n == 0 {
+		err = errors.New("every pool may buy Spot already")
+	}
+	return err
+}
+
+// plan reads the percent of a savings plan.
+func (c *call) plan(text string) (alternative, error) {
+	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil || !(percent > 0 && percent <= 100) {
+		return alternative{}, fmt.Errorf("%q is no percent above 0 and at most 100", text)
+	}
+	hourly, err := c.onDemandHourly()
+	if err != nil {
+		return alternative{}, err
+	}
+	covered := hourly * percent / 100
+	spend := covered * (1 - c.discount)
+	if spend < 0.005 {
+		return alternative{}, errors.New("the scenario as it is buys next to nothing on demand")
+	}
+	spend, _ = strconv.ParseFloat(strconv.FormatFloat(spend, 'f', 3, 64), 64)
+	name := strconv.FormatFloat(percent, 'f', -1, 64) + " %"
+	return alternative{
+		short: "savings plan " + name,
+		full:  fmt.Sprintf("a savings plan of $%.3f an hour at %g %% off, which covers %s of what %s buys on demand", spend, c.discount*100, name, eval.CaptureBaseline),
+		apply: func(d *draft) error { return d.file.Commit("whatif", spend, c.discount) },
+	}, nil
+}
+
+// readPools reads the manifests of a file or a folder.
+func readPools(path string) (*edit.File, error) {
+	all := &edit.File{}
+	err := filepath.WalkDir(path, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		if ext := filepath.Ext(file); file != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, ext) {
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		f, err := edit.Read(file, data)
+		if err == nil {
+			all.Add(f)
+		}
+		return err
+	})
+	return all, err
+}
+
+// variants makes those that groups of changes ask for.
+func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant, error) {
+	var out []eval.Variant
+	var drafts [][]alternative
+	for _, group := range groups {
+		made := [][]alternative{nil}
+		for _, x := range group {
+			values, err := c.alternatives(x)
+			if err != nil {
+				return nil, cli.Invalid(fmt.Errorf("--%s: %w", x.flag, err), "run `spotter whatif --help`")
+			}
+			var next [][]alternative
+			for _, before := range made {
+				for _, v := range values {
+					next = append(next, append(slices.Clone(before), v))
+				}
+			}
+			made = next
+		}
+		drafts = append(drafts, made...)
+	}
+	for _, d := range drafts {
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("making variants: %w", err)
+		}
+		v, err := c.variant(d)
+		if err != nil {
+			return nil, cli.Invalid(fmt.Errorf("%s: %w", joined(d, false), err), "mend that change; nothing was run")
+		}
+		out = append(out, v)
+	}
+	return out, named(out)
+}
+
+// joined writes what a variant changes.
+func joined(changes []alternative, full bool) string {
+	var parts []string
+	for _, x := range changes {
+		if full {
+			parts = append(parts, x.full)
+		} else {
+			parts = append(parts, x.short)
+		}
+	}
+	return strings.Join(parts, " with ")
+}
+
+// named gives variants of one short name their full one, and refuses two that are equal.
+func named(all []eval.Variant) error {
+	count := map[string]int{eval.CaptureBaseline: 1}
+	for i := range all {
+		count[all[i].Name]++
+	}
+	seen := map[string]bool{}
+	for i := range all {
+		full := strings.Join(all[i].Changes, " with ")
+		if count[all[i].Name] > 1 {
+			all[i].Name = full
+		}
+		if seen[full] {
+			return cli.Invalid(fmt.Errorf("%s stands twice", full), "give each variant once")
+		}
+		seen[full] = true
+	}
+	return nil
+}
+
+// variant makes one of its changes.
+func (c *call) variant(changes []alternative) (eval.Variant, error) {
+	v := eval.Variant{Name: joined(changes, false), Policy: eval.CaptureBaseline}
+	file, err := edit.Read(c.scenario, c.text)
+	if err != nil {
+		return v, err
+	}
+	d := draft{file: file, policy: v.Policy}
+	for _, x := range changes {
+		v.Changes = append(v.Changes, x.full)
+		if err := x.apply(&d); err != nil {
+			return v, err
+		}
+	}
+	v.Policy = d.policy
+	if v.Cases, err = c.bind(&d); err != nil {
+		return v, err
+	}
+	return v, v.Alike(c.cases)
+}
+
+// bind reads a changed text and binds its windows.
+func (c *call) bind(d *draft) ([]eval.Case, error) {
+	text, err := d.file.Text()
+	if err != nil {
+		return nil, err
+	}
+	sc, err := scenarios.ParseAt(c.scenario, text)
+	if err != nil {
+		return nil, inWords(text, err)
+	}
+	if err := sc.Validate(); err != nil {
+		return nil, err
+	}
+	flags := c.CaseFlags
+	if d.karpenter != "" {
+		flags.MarketFlags = flags.UnderKarpenter(d.karpenter)
+	}
+	return flags.WindowsOf(sc, c.scenario, c.opened, c.windows)
+}
+
+// inWords names in the faults of a changed text the object in place of the line, which nobody has
+// seen.
+func inWords(text []byte, err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range many.Unwrap() {
+			all = append(all, inWords(text, e))
+		}
+		return errors.Join(all...)
+	}
+	var f *scenarios.FieldError
+	if !errors.As(err, &f) {
+		return err
+	}
+	words := edit.ObjectAt(text, f.Line)
+	if f.Field != "" {
+		words += fmt.Sprintf(": field %q", f.Field)
+	}
+	return fmt.Errorf("%s: %s", words, f.Problem)
+}

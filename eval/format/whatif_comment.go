@@ -1,0 +1,91 @@
+package format
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// WriteWhatIfComment writes what changes would cost for who reviews them, as `spotter comment`
+// posts it.
+func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error {
+	var b bytes.Buffer
+	if whatIfQuiet(r) {
+		b.WriteString(CommentQuiet + "\n")
+	}
+	b.WriteString("### " + escape(whatIfHeadline(r)) + "\n")
+	headings, rows := whatIfTable(r, false)
+	heading := make([]string, len(headings[0]))
+	for i, top := range headings[0] {
+		words := strings.ToLower(top)
+		if heading[i] = strings.ToUpper(words[:1]) + words[1:]; headings[1][i] != "" {
+			heading[i] += ", " + headings[1][i]
+		}
+	}
+	markdownTable(&b, heading, rows)
+	b.WriteByte('\n')
+	for _, line := range WhatIfWords(r) {
+		markdownItem(&b, line)
+	}
+	if r.Sweep != "" {
+		b.WriteString("\n```\n")
+		writeFrontier(&b, r)
+		b.WriteString("```\n")
+	}
+	b.WriteString("\n<details><summary>What is changed, and how it was measured</summary>\n\n" + escape(whatIfTitle(r)) + "\n\n")
+	for i := range r.Variants {
+		x := &r.Variants[i]
+		markdownItem(&b, x.Name+": "+strings.Join(x.Changes, " with "))
+	}
+	b.WriteByte('\n')
+	for _, line := range whatIfNotes(r) {
+		markdownItem(&b, line)
+	}
+	b.WriteString("\n</details>\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// whatIfQuiet reports whether no variant does anything that chance does not explain.
+func whatIfQuiet(r *eval.WhatIf) bool {
+	for i := range r.Variants {
+		x := &r.Variants[i]
+		if x.Equal {
+			continue
+		}
+		if r.Stopped || x.Missing > 0 || x.Change.MedianInterval == nil || !holdsZero(x.Change.MedianInterval) || x.Incidents.Max > r.AsIs.Incidents.Max {
+			return false
+		}
+	}
+	return true
+}
+
+// whatIfHeadline is the outcome in one line: of the only variant, of a sweep's knee, or of the
+// variant that costs least.
+func whatIfHeadline(r *eval.WhatIf) string {
+	at := cheapest(r)
+	if knee, ok := r.Knee(); ok && knee >= 0 {
+		at = knee
+	}
+	if at < 0 {
+		return "⚠ Spotter: no run was finished"
+	}
+	best := &r.Variants[at]
+	mark, text := "✓", "no change"
+	if !best.Equal {
+		text = changeWords(r.AsIs.Cost.Median, r.AsIs.Cost.Median+best.Change.Median) + " a month"
+		if in := best.Change.MedianInterval; in != nil && holdsZero(in) {
+			text += ", within what chance explains"
+		}
+	}
+	in := best.Change.MedianInterval
+	if r.Stopped || best.Missing > 0 || in != nil && in.Low > 0 || best.Incidents.Median > r.AsIs.Incidents.Median {
+		mark = "⚠"
+	}
+	if best.Incidents.Median != r.AsIs.Incidents.Median {
+		text += ", outage incidents " + arrow(whole(r.AsIs.Incidents.Median), whole(best.Incidents.Median))
+	}
+	return mark + " Spotter: " + text + " with " + best.Name
+}

@@ -1,0 +1,79 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// The size of the plot of a sweep, in characters.
+const (
+	frontierWidth  = 60
+	frontierHeight = 12
+)
+
+// markOf is the mark of variant i of a sweep in plot and table, that of the scenario as it is for
+// −1.
+func markOf(i int) string {
+	const marks = "123456789abcdefghijklmnopqrstuvwxyz"
+	switch {
+	case i < 0:
+		return "○"
+	case i < len(marks):
+		return marks[i : i+1]
+	}
+	return "•"
+}
+
+// writeFrontier draws what each value of a sweep saves over the evictions that it costs.
+func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
+	points, places := r.Tradeoffs()
+	if len(points) == 0 {
+		return
+	}
+	low, high := points[0], points[0]
+	for _, p := range points {
+		low, high = eval.Tradeoff{Gain: min(low.Gain, p.Gain), Price: min(low.Price, p.Price)}, eval.Tradeoff{Gain: max(high.Gain, p.Gain), Price: max(high.Price, p.Price)}
+	}
+	grid := make([][]string, frontierHeight)
+	for y := range grid {
+		grid[y] = strings.Split(strings.Repeat(" ", frontierWidth), "")
+	}
+	for i := len(points) - 1; i >= 0; i-- { // of equals the first is seen
+		x := scaled(points[i].Price, low.Price, high.Price, frontierWidth)
+		y := scaled(points[i].Gain, low.Gain, high.Gain, frontierHeight)
+		grid[frontierHeight-1-y][x] = markOf(places[i])
+	}
+	top, bottom := amount(high.Gain), amount(low.Gain)
+	margin := max(utf8.RuneCountInString(top), utf8.RuneCountInString(bottom))
+	b.WriteString("$ saved a month\n")
+	for y, line := range grid {
+		label := ""
+		switch y {
+		case 0:
+			label = top
+		case frontierHeight - 1:
+			label = bottom
+		}
+		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" + strings.TrimRight(strings.Join(line, ""), " ") + "\n")
+	}
+	from, to := plain(low.Price, 2), plain(high.Price, 2)
+	indent := strings.Repeat(" ", margin+2)
+	b.WriteString(strings.Repeat(" ", margin+1) + "└" + strings.Repeat("─", frontierWidth) + "\n")
+	between := max(frontierWidth-len(from)-len(to), 1)
+	about := "evictions per pod-day"
+	if n := between - len(about); n >= 2 {
+		fmt.Fprintf(b, "%s%s%s%s%s%s\n\n", indent, from, strings.Repeat(" ", n/2), about, strings.Repeat(" ", n-n/2), to)
+	}
+}
+
+// scaled returns the place of x among so many between low and high.
+func scaled(x, low, high float64, places int) int {
+	if high <= low {
+		return 0
+	}
+	return int((x-low)/(high-low)*float64(places-1) + 0.5)
+}

@@ -1,0 +1,82 @@
+package input
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// CaseFlags are the flags that say on which prices, over which windows and under which seeds
+// scenarios are compared. The flags of the prices are registered by themselves.
+type CaseFlags struct {
+	MarketFlags
+	Seeds, Windows string
+	Every          time.Duration
+}
+
+// RegisterCases adds the flags of windows and seeds, with so many seeds by default.
+func (f *CaseFlags) RegisterCases(flags *pflag.FlagSet, seeds string) {
+	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather, `N|A-B`: N means 1…N, and A-A the one seed A")
+	flags.StringVar(&f.Windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
+	flags.DurationVar(&f.Every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
+}
+
+// ParsedSeeds returns the seeds that --seeds asks for.
+func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
+	seeds, err := ParseSeeds(f.Seeds)
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+	}
+	return seeds, nil
+}
+
+// ParsedWindows returns the windows that --windows asks for, once --every is none that cannot be.
+func (f *CaseFlags) ParsedWindows() (WindowRange, error) {
+	windows, err := ParseWindows(f.Windows)
+	if err != nil {
+		return windows, cli.Invalid(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
+	}
+	if f.Every < 0 {
+		return windows, cli.Invalid(fmt.Errorf("--every: %v is not a length of time", f.Every), "give 168h for a window a week")
+	}
+	return windows, nil
+}
+
+// WindowsOf binds the windows of one scenario.
+func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
+	stride := f.Every
+	if stride == 0 {
+		stride = sc.Duration
+	}
+	if stride < sc.Duration {
+		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would lie over each other every %v", name, sc.Duration, stride), "give the length of a window or more")
+	}
+	var cases []eval.Case
+	for window := r.First; r.Last < 0 || window <= r.Last; window++ {
+		w, err := f.BindAt(sc, opened, r, time.Duration(window)*stride)
+		if r.Last < 0 && len(cases) > 0 && errors.Is(err, scenarios.ErrTooShort) {
+			return cases, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, eval.Case{Scenario: name, Window: window, Bound: w})
+	}
+	return cases, nil
+}
+
+// SeedsText says which seeds these are, since --seeds 1001 reads as one seed to some.
+func (f *CaseFlags) SeedsText(seeds []uint64) string {
+	text := fmt.Sprintf("seeds %d…%d", seeds[0], seeds[len(seeds)-1])
+	if len(seeds) > 1 && !strings.Contains(f.Seeds, "-") {
+		text += fmt.Sprintf(" (--seeds %s-%[1]s is one seed)", f.Seeds)
+	}
+	return text
+}
