@@ -99,9 +99,8 @@ func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, width int) error {
 	if r.Sweep != "" {
 		p.blank()
 		writeFrontier(b, r)
-	} else {
-		p.blank()
 	}
+	p.blank()
 	for _, line := range WhatIfWords(r) {
 		p.text("", line)
 	}
@@ -114,8 +113,8 @@ func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, width int) error {
 func whatIfTitle(r *eval.WhatIf) string {
 	cases := r.Config.Cases
 	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario, plural(len(cases), "window"),
-		Instant(cases[0].Bound.Start), Instant(cases[len(cases)-1].End()), plural(len(r.Config.Seeds), "seed"), r.AsIs.Name,
-		plural(len(r.Variants), "variant"), plural(len(r.Runs), "run"))
+		Instant(cases[0].Bound.Start), Instant(cases[len(cases)-1].End()), plural(len(r.Config.Seeds), "seed"),
+		plural(len(r.Variants), "variant"), r.AsIs.Name, plural(len(r.Runs), "run"))
 	if r.Stopped {
 		return "INCOMPLETE: stopped before the end · " + text
 	}
@@ -230,6 +229,9 @@ func costWords(x *eval.WhatIfRow) string {
 			return "costs the same"
 		}
 		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", unitsOf(x), x.Change.Over, amountChange(in.Low), amountChange(in.High))
+	}
+	if in == nil && amount(math.Abs(d)) == amount(0) {
+		return "costs the same"
 	}
 	verb, more := "saves ", ""
 	if d > 0 {

@@ -66,7 +66,7 @@ func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
 	between := max(frontierWidth-len(from)-len(to), 1)
 	about := "evictions per pod-day"
 	if n := between - len(about); n >= 2 {
-		fmt.Fprintf(b, "%s%s%s%s%s%s\n\n", indent, from, strings.Repeat(" ", n/2), about, strings.Repeat(" ", n-n/2), to)
+		fmt.Fprintf(b, "%s%s%s%s%s%s\n", indent, from, strings.Repeat(" ", n/2), about, strings.Repeat(" ", n-n/2), to)
 	}
 }
 

@@ -117,7 +117,7 @@ func lengthText(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	step := time.Second
 	for _, s := range []struct{ from, step time.Duration }{
-		{time.Minute, 5 * time.Second}, {5 * time.Minute, 30 * time.Second}, {15 * time.Minute, time.Minute}, {time.Hour, 5 * time.Minute}, {6 * time.Hour, 30 * time.Minute}, {24 * time.Hour, time.Hour},
+		{time.Minute, 5 * time.Second}, {3 * time.Minute, 30 * time.Second}, {15 * time.Minute, time.Minute}, {30 * time.Minute, 5 * time.Minute}, {6 * time.Hour, 30 * time.Minute}, {24 * time.Hour, time.Hour},
 	} {
 		if d >= s.from {
 			step = s.step

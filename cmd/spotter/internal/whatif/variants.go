@@ -134,13 +134,13 @@ func (c *call) plan(text string) (alternative, error) {
 	covered := hourly * percent / 100
 	spend := covered * (1 - c.discount)
 	if spend < 0.005 {
-		return alternative{}, errors.New("the scenario as it is buys next to nothing on demand")
+		return alternative{}, fmt.Errorf("%s %% would be $%.4f an hour: the scenario as it is buys too little on demand", text, spend)
 	}
 	spend, _ = strconv.ParseFloat(strconv.FormatFloat(spend, 'f', 3, 64), 64)
 	name := strconv.FormatFloat(percent, 'f', -1, 64) + " %"
 	return alternative{
 		short: "savings plan " + name,
-		full:  fmt.Sprintf("a savings plan of $%.3f an hour at %g %% off, which covers %s of what %s buys on demand", spend, c.discount*100, name, eval.CaptureBaseline),
+		full:  fmt.Sprintf("a savings plan of $%.3f an hour at %.4g %% off, which covers %s of what %s buys on demand", spend, c.discount*100, name, eval.CaptureBaseline),
 		apply: func(d *draft) error { return d.file.Commit("whatif", spend, c.discount) },
 	}, nil
 }
@@ -188,6 +188,9 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 			made = next
 		}
 		drafts = append(drafts, made...)
+		if err := c.nameSweep(group, made); err != nil {
+			return nil, err
+		}
 	}
 	for _, d := range drafts {
 		if err := ctx.Err(); err != nil {
@@ -200,6 +203,26 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 		out = append(out, v)
 	}
 	return out, named(out)
+}
+
+// nameSweep puts before the setting that is swept what stands before it in the names of its
+// variants, which must be the same in all of them.
+func (c *call) nameSweep(group []change, made [][]alternative) error {
+	i := slices.IndexFunc(group, func(x change) bool { return x.flag == flagSweep })
+	if i < 0 {
+		return nil
+	}
+	for _, d := range made {
+		for k := range d {
+			if k != i && d[k].short != made[0][k].short {
+				return cli.Invalid(fmt.Errorf("--%s: it has several values beside those of --sweep", group[k].flag), "give one of them, and the others to further calls")
+			}
+		}
+	}
+	if i > 0 {
+		c.sweep = joined(made[0][:i], false) + " with " + c.sweep
+	}
+	return nil
 }
 
 // joined writes what a variant changes.

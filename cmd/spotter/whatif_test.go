@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios"
+)
+
+// aDay is a small cluster that buys on demand only, for a day.
+func aDay(t *testing.T) string {
+	t.Helper()
+	text, err := scenarios.Source("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file(t, "cluster.yaml", strings.NewReplacer("duration: 168h", "duration: 24h",
+		"metadata: {name: general}", "metadata: {name: general, annotations: {spotter.dev/capacity-types: on-demand}}").Replace(string(text)))
+}
+
+// A whatIfReport is what the tests read of it.
+type whatIfReport struct {
+	Runs     int
+	Sweep    string
+	AsIs     whatIfVariant `json:"as_is"`
+	Variants []whatIfVariant
+}
+
+type whatIfVariant struct {
+	Name, Policy, Words string
+	Changes             []string
+	Equal               bool
+	Demand              bool                     `json:"other_demand"`
+	Cost                struct{ Median float64 } `json:"cost_usd_per_month"`
+	Nodes               struct{ Median float64 }
+	Change              struct {
+		Median   float64
+		Interval *[2]float64
+	} `json:"change_usd_per_month"`
+}
+
+// whatIfOf runs whatif and reads its JSON.
+func whatIfOf(t *testing.T, args ...string) *whatIfReport {
+	t.Helper()
+	code, stdout, stderr := call(t, append([]string{"whatif", "-o", "json"}, args...)...)
+	if code != cli.ExitOK {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	var r whatIfReport
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+// TestWhatIf: each kind of change does what it says, in the order of the call.
+func TestWhatIf(t *testing.T) {
+	const pools = `
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: general, annotations: {spotter.dev/capacity-types: on-demand}}
+spec:
+  backend: {karpenter: {nodeClassName: default}}
+  markets: {minVCPU: 8, maxVCPU: 8}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: left-out}
+`
+	folder := t.TempDir()
+	for name, text := range map[string]string{"pools.yaml": pools, "notes.txt": "kind: ["} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := whatIfOf(t, aDay(t), "--seeds", "9", "--savings-plan", "50,25", "--nodepools", folder, "--prune", "--policy", "on-demand",
+		"--set", "deployment/shop.spec.replicas=30", "--with", "--set", "deployment/shop.metadata.annotations[spotter.dev/startup-time]=null",
+		"--karpenter-version", "1.12", "--set", "capacitypool/general.spec.disruption.budget=10%")
+	for i, want := range []struct{ name, policy string }{
+		{"savings plan 50 %", "as-is"}, {"savings plan 25 %", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
+		{"deployment/shop replicas=30 with deployment/shop spotter.dev/startup-time=null", "as-is"}, {"Karpenter 1.12", "as-is"}, {"capacitypool/general budget=10%", "as-is"},
+	} {
+		if i >= len(r.Variants) || r.Variants[i].Name != want.name || r.Variants[i].Policy != want.policy {
+			t.Fatalf("variant %d of %+v is not %v", i, r.Variants, want)
+		}
+	}
+	if r.Runs != 8*9 {
+		t.Errorf("%d runs, want 72", r.Runs)
+	}
+	half, quarter := &r.Variants[0], &r.Variants[1]
+	if saved := -half.Change.Median / r.AsIs.Cost.Median; saved < 0.140 || saved > 0.146 { // half of it at 29 % off, all of it used
+		t.Errorf("half of the bill under a plan saves %v of it", saved)
+	}
+	if ratio := half.Change.Median / quarter.Change.Median; ratio < 1.98 || ratio > 2.02 {
+		t.Errorf("half saves %v times what a quarter saves", ratio)
+	}
+	if half.Change.Interval == nil || !strings.Contains(half.Words, "saves $") {
+		t.Errorf("no interval: %+v", half)
+	}
+	if v := &r.Variants[2]; v.Equal || v.Nodes.Median >= r.AsIs.Nodes.Median {
+		t.Errorf("other pools: %+v", v)
+	}
+	if v := &r.Variants[4]; v.Change.Median <= 0 || !v.Demand {
+		t.Errorf("thirty shops cost %+v", v)
+	}
+	if v := &r.Variants[6]; !v.Equal || len(v.Changes) != 1 {
+		t.Errorf("what is so already: %+v", v)
+	}
+}
+
+// TestWhatIfSweep: values become variants, a table with a plot, and a picture.
+func TestWhatIfSweep(t *testing.T) {
+	dir := t.TempDir()
+	svg, md := filepath.Join(dir, "a.svg"), filepath.Join(dir, "a.md")
+	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h/3", "--out", svg, "--out", md)
+	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") || !strings.Contains(stdout, "· 8 runs") || !strings.Contains(stdout, "\n2  7m30s ") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	if text, err := os.ReadFile(svg); err != nil || !bytes.HasPrefix(text, []byte("<svg")) || !bytes.Contains(text, []byte("evictions per pod-day")) {
+		t.Errorf("the picture: %v, %.100s", err, text)
+	}
+	if text, err := os.ReadFile(md); err != nil || !bytes.Contains(text, []byte("### ")) {
+		t.Errorf("the comment: %v, %.100s", err, text)
+	}
+}
+
+// TestWhatIfCalls refuses what cannot be meant before anything is run.
+func TestWhatIfCalls(t *testing.T) {
+	day := aDay(t)
+	folder := t.TempDir()
+	broken := file(t, "broken.yaml", "a: [")
+	unknown := file(t, "unknown.yaml", "{apiVersion: spotter.dev/v1alpha1, kind: CapacityPool, metadata: {name: new}, spec: {backnd: {}}}")
+	for _, c := range []struct{ want, args string }{
+		{"nothing is changed", ""},
+		{`no capacitypool "genral": there is general; did you mean "general"?`, "--set capacitypool/genral.spec.mode=off"},
+		{`no kind "capacitypol"`, "--set capacitypol/general.spec.mode=off"},
+		{`capacitypool/general: field "spec.disruption.budgt": unknown key; did you mean "budget"?`, "--set capacitypool/general.spec.disruption.budgt=1"},
+		{`capacitypool/general: field "spec.mode": `, "--set capacitypool/general.spec.mode=x"},
+		{"it changes the weather itself", "--set scenario/tiny.spec.market.intensity=2"},
+		{"it changes the weather itself", "--set scenario/tiny.spec.duration=48h"},
+		{`"5m" is no range`, "--sweep capacitypool/general.spec.disruption.consolidateAfter=5m"},
+		{"a picture is drawn of a sweep", "--allow-spot --out a.svg"},
+		{"has no extension that stands for a format", "--allow-spot --out a.pdf"},
+		{"--out: write", "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
+		{"no such file or directory", "--nodepools " + filepath.Join(folder, "nowhere")},
+		{"there is no NodePool", "--nodepools " + folder},
+		{broken + ": yaml", "--nodepools " + broken},
+		{`capacitypool/new: field "spec.backnd": unknown key; did you mean "backend"?`, "--nodepools " + unknown},
+		{`"1.99" is no version of Karpenter`, "--karpenter-version 1.12,1.99"},
+		{`"101" is no percent`, "--savings-plan 101"},
+		{`"no" is no percent`, "--savings-plan no"},
+		{"buys too little on demand", "--savings-plan 0.1"},
+		{"--karpenter-version: it has several values beside those of --sweep", "--karpenter-version 1.12,1.13 --with --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..5m"},
+		{"--discount-1y: 1 is not a share", "--savings-plan 50 --discount-1y 1"},
+		{"portfolo", "--policy portfolo"},
+		{"every pool may buy Spot already", "--allow-spot --with --allow-spot"},
+		{"stands twice", "--allow-spot --allow-spot"},
+		{"--seeds: ", "--allow-spot --seeds none"},
+		{"--windows: ", "--allow-spot --windows none"},
+	} {
+		wrongCallIs(t, c.want, append([]string{"whatif", day}, strings.Fields(c.args)...)...)
+	}
+	wrongCallIs(t, "arg", "whatif", "--allow-spot")
+	wrongCallIs(t, "is neither a file nor embedded", "whatif", "nowhere", "--allow-spot")
+}
+
+// TestWhatIfStopped: what was begun too late is an end with 3, and no result is none.
+func TestWhatIfStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out, errs bytes.Buffer
+	if code := spotter.Run(ctx, []string{"whatif", aDay(t), "--allow-spot"}, &out, &errs); code != cli.ExitError || out.Len() > 0 {
+		t.Errorf("exit %d\n%s%s", code, &out, &errs)
+	}
+}
