@@ -5,6 +5,8 @@
 # posted before.
 set -euo pipefail
 
+if [ -n "${WHATIF:-}" ]; then exec "$(dirname "$0")/whatif.sh"; fi
+
 out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-report.XXXXXX")
 args=(--yes --seeds "$SEEDS") # the time limit of the job is the one that holds
 option() { # flag, value: nothing for an empty value

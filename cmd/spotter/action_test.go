@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // actionFolder is where the steps of action.yml are.
@@ -72,6 +76,65 @@ func TestActionEval(t *testing.T) {
 		}
 		for _, key := range []string{"json", "markdown", "junit", "sarif", "html", "comment"} {
 			if info, err := os.Stat(out[key]); err != nil || info.Size() == 0 {
+				t.Errorf("%s: output %s: %v", c.name, key, err)
+			}
+		}
+	}
+}
+
+// TestActionWhatIf runs the step that says what changed pools cost, against those of the base and
+// against those of the scenario, and one that cannot be run.
+func TestActionWhatIf(t *testing.T) {
+	spotter := otherSpotter(t, "v1.0.0")
+	text, err := scenarios.Source("tiny")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pool = "{apiVersion: spotter.dev/v1alpha1, kind: CapacityPool, metadata: {name: %s}, spec: {backend: {karpenter: {nodeClassName: default}}, markets: {families: [%s]}}}\n"
+	base, head := t.TempDir(), t.TempDir()
+	for folder, pools := range map[string]string{base: fmt.Sprintf(pool, "general", "m5") + "---\n" + fmt.Sprintf(pool, "gone", "c5"), head: fmt.Sprintf(pool, "general", "r5")} {
+		for name, text := range map[string]string{"pools/p.yaml": pools, "same/p.yaml": fmt.Sprintf(pool, "general", "m5"), "cluster.yaml": strings.Replace(string(text), "duration: 168h", "duration: 24h", 1)} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	script, err := filepath.Abs(actionFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := actionFolder
+	actionFolder = script
+	t.Cleanup(func() { actionFolder = old })
+	t.Chdir(head)
+	for _, c := range []struct{ name, whatif, files, scenarios, code, outcome, comment string }{
+		{"dearer pools", "pools", base, "cluster.yaml", "0", "warn", "### ⚠ Spotter: +$"},
+		{"the same pools", "same", base, "cluster.yaml", "0", "pass", "<!-- spotter: nothing new -->\n### ✓ Spotter: no change"},
+		{"two scenarios", "pools", base, "cluster.yaml\ncluster.yaml", "0", "warn", "### ⚠ Spotter: +$"},
+		{"no base", "pools", "", "cluster.yaml", "0", "warn", "### ⚠ Spotter: +$"},
+		{"no such folder", "nowhere", base, "cluster.yaml", "2", "error", ""},
+		{"a flag is no scenario", "pools", base, "--help", "2", "error", ""},
+	} {
+		summary := filepath.Join(t.TempDir(), "summary")
+		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE_FILES="+c.files, "SCENARIOS="+c.scenarios, "WHATIF="+c.whatif, "SEEDS=6", "GITHUB_STEP_SUMMARY="+summary)
+		if code != 0 || out["code"] != c.code || out["verdict"] != c.outcome {
+			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
+			continue
+		}
+		if c.outcome == "error" {
+			continue
+		}
+		md, err := os.ReadFile(out["comment"])
+		sum, sumErr := os.ReadFile(summary)
+		if err != nil || sumErr != nil || !bytes.Equal(md, sum) || !strings.HasPrefix(string(md), c.comment) ||
+			strings.Count(string(md), "### ") != 1+strings.Count(c.scenarios, "\n") || !strings.Contains(c.comment, strings.SplitAfter(out["headline"], ": ")[0]) {
+			t.Errorf("%s: %v, %v, outputs %v\n%s\n%s", c.name, err, sumErr, out, said, md)
+		}
+		for _, key := range []string{"json", "markdown", "comment"} {
+			if info, err := os.Stat(out[key]); err != nil || info.Size() == 0 || !strings.HasPrefix(out[key], out["folder"]) {
 				t.Errorf("%s: output %s: %v", c.name, key, err)
 			}
 		}

@@ -150,6 +150,7 @@ func TestWhatIfCalls(t *testing.T) {
 		{"--out: write", "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
 		{"no such file or directory", "--nodepools " + filepath.Join(folder, "nowhere")},
 		{"there is no NodePool", "--nodepools " + folder},
+		{"--as-is-nodepools: " + folder + ": there is no NodePool", "--allow-spot --as-is-nodepools " + folder},
 		{broken + ": yaml", "--nodepools " + broken},
 		{`capacitypool/new: field "spec.backnd": unknown key; did you mean "backend"?`, "--nodepools " + unknown},
 		{`"1.99" is no version of Karpenter`, "--karpenter-version 1.12,1.99"},

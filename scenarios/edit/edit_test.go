@@ -153,6 +153,16 @@ func TestReplacePools(t *testing.T) {
 	}
 }
 
+// TestRemovePools: what was deleted goes, and what was never there stays.
+func TestRemovePools(t *testing.T) {
+	f := read(t, pools)
+	f.RemovePools(read(t, "{kind: NodePool, metadata: {name: b}}\n---\n{kind: EC2NodeClass, metadata: {name: a}}\n---\n{kind: Deployment, metadata: {name: a}}"), read(t, "{kind: EC2NodeClass, metadata: {name: a}}"))
+	const want = "{kind: NodePool, metadata: {name: a}, spec: old}|{kind: EC2NodeClass, metadata: {name: a}, spec: old}|kind: Deployment\nmetadata: {name: a}\nspec: old"
+	if got := strings.ReplaceAll(strings.TrimSpace(written(t, f)), "\n---\n", "|"); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
 // TestAllowSpot: what may buy on demand only buys Spot too, and what may already stays.
 func TestAllowSpot(t *testing.T) {
 	const types = "spotter.dev/capacity-types: "

@@ -49,6 +49,21 @@ func (f *File) ReplacePools(other *File, prune bool) error {
 	return nil
 }
 
+// RemovePools takes away the pools and node classes that old has and latest has not: what somebody
+// deleted.
+func (f *File) RemovePools(old, latest *File) {
+	var gone, left []string
+	for _, d := range latest.docs {
+		left = append(left, keyOf(d))
+	}
+	for _, d := range old.docs {
+		if key := keyOf(d); slices.Contains(poolKinds, text(d, "kind")) && !slices.Contains(left, key) {
+			gone = append(gone, key)
+		}
+	}
+	f.docs = slices.DeleteFunc(f.docs, func(d *yaml.Node) bool { return slices.Contains(gone, keyOf(d)) })
+}
+
 // Add appends the documents of other.
 func (f *File) Add(other *File) { f.docs = append(f.docs, other.docs...) }
 

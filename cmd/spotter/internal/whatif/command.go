@@ -13,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/scenarios/edit"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -21,12 +22,14 @@ type call struct {
 	input.CaseFlags
 	changes  changes
 	prune    bool
+	asIs     string // where the pools of the scenario as it is are, empty for its own
 	discount float64
 	form     cli.Form
 	out      []string
 
 	scenario string
 	text     []byte
+	before   *edit.File // what asIs names, nil without it
 	windows  input.WindowRange
 	opened   input.Traces
 	cases    []eval.Case // as they are
@@ -73,6 +76,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEPS]`, lengths of time, percents or numbers, %d steps unless stated", stepsDefault))
 	f.changes.register(flags, flagPools, "string", "put the NodePools, node classes and CapacityPools of `DIR|FILE` in place of those of the same kind and name, and add new ones; may be repeated")
 	flags.BoolVar(&f.prune, "prune", false, "let --nodepools take away what is not there, of each kind that is")
+	flags.StringVar(&f.asIs, "as-is-nodepools", "", "let the scenario as it is have the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then takes away what it lacks of them")
 	f.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
 	f.changes.register(flags, flagSpot, "", "let every pool buy Spot besides on demand")
 	f.changes.register(flags, flagPolicy, "string", "let a policy of Spotter run, `NAME[:key=value…],…`, each a variant")
@@ -154,8 +158,32 @@ func (c *call) load(ctx context.Context, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	c.text = text
-	c.cases, err = c.WindowsOf(sc, name, c.opened, c.windows)
+	if c.text = text; c.asIs == "" {
+		c.cases, err = c.WindowsOf(sc, name, c.opened, c.windows)
+		return err
+	}
+	if err := c.loadPools(); err != nil {
+		return cli.Invalid(fmt.Errorf("--as-is-nodepools: %w", err), "give the folder or file of the pools that are there now")
+	}
+	return nil
+}
+
+// loadPools puts the pools that are there now into the scenario as it is.
+func (c *call) loadPools() error {
+	file, err := edit.Read(c.scenario, c.text)
+	if err != nil {
+		return err
+	}
+	if c.before, err = readPools(c.asIs); err != nil {
+		return err
+	}
+	if err := file.ReplacePools(c.before, false); err != nil {
+		return fmt.Errorf("%s: %w", c.asIs, err)
+	}
+	if c.text, err = file.Text(); err != nil {
+		return err
+	}
+	c.cases, err = c.bind(&draft{file: file})
 	return err
 }
 

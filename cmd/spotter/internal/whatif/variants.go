@@ -53,6 +53,9 @@ func (c *call) alternatives(x change) ([]alternative, error) {
 			if err := d.file.ReplacePools(pools, c.prune); err != nil {
 				return fmt.Errorf("%s: %w", value, err)
 			}
+			if c.before != nil {
+				d.file.RemovePools(c.before, pools)
+			}
 			return nil
 		}}}, nil
 	case flagKarpenter:
