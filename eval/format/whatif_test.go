@@ -47,7 +47,7 @@ func saves(dollars float64, evictions int64) func(*sim.Result) {
 	}
 }
 
-// now and then: dearer under odd seeds, cheaper under even ones, with an outage.
+// noise is dearer under even seeds, cheaper under odd ones, and has outages.
 func noise(r *sim.Result) {
 	saves(0.5-float64(r.Seed%2), 0)(r)
 	r.Incidents, r.OutageCost = 2, policy.Dollars(1)
