@@ -64,14 +64,26 @@ func (w *WhatIf) Tradeoffs() (points []Tradeoff, places []int) {
 }
 
 // Knee returns the place of the value of a sweep beyond which more evictions bring little, −1 for
-// the scenario as it is, and whether there is one: see the function [Knee].
+// the scenario as it is, and whether there is one: see the function [Knee]. There is none where
+// chance explains every change.
 func (w *WhatIf) Knee() (place int, ok bool) {
 	points, places := w.Tradeoffs()
 	knee, ok := Knee(points)
-	if !ok || w.Sweep == "" {
+	if !ok || w.Sweep == "" || !slices.ContainsFunc(w.Variants, WhatIfRow.differs) {
 		return 0, false
 	}
 	return places[knee], true
+}
+
+// differs reports whether chance does not explain what x changes of the cost or the evictions.
+// Without intervals that is not known, and it may.
+func (x WhatIfRow) differs() bool {
+	for _, s := range []*Summary{&x.Change, &x.EvictionChange} {
+		if i := s.MedianInterval; s.N > 0 && (i == nil || i.Low > 0 || i.High < 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // A WhatIfRow is what one variant comes to, over the runs that are there of it and of the

@@ -171,7 +171,7 @@ func WhatIfWords(r *eval.WhatIf) []string {
 // sweepWords say what is best in a sweep.
 func sweepWords(r *eval.WhatIf) []string {
 	knee, bends := r.Knee()
-	out := []string{"There is no knee: what a value saves more goes with what it evicts more, or nothing is saved."}
+	out := []string{"There is no knee: what a value saves more goes with what it evicts more, or chance explains it."}
 	switch {
 	case bends && knee < 0:
 		out[0] = "The knee is " + r.AsIs.Name + ": no value saves more without many more evictions."

@@ -107,6 +107,14 @@ func TestWhatIfQuiet(t *testing.T) {
 
 func noiseOnly(r *sim.Result) { saves(0.5-float64(r.Seed%2), 0)(r) }
 
+// noiseBy saves so much and evicts so many more in the median, and both by chance.
+func noiseBy(dollars float64, evictions int64) func(*sim.Result) {
+	return func(r *sim.Result) {
+		luck := 1 - 2*int64(r.Seed%2)
+		saves(dollars+2*float64(luck), evictions+50*luck)(r)
+	}
+}
+
 // TestWhatIfKnee: the knee may be what there is, or nothing.
 func TestWhatIfKnee(t *testing.T) {
 	for _, c := range []struct {
@@ -115,6 +123,7 @@ func TestWhatIfKnee(t *testing.T) {
 		want     string
 	}{
 		{"as it is", []func(*sim.Result){saves(-1, 0), saves(-0.9, -1), saves(0.1, 20)}, "The knee is as-is: no value saves more without many more evictions."},
+		{"chance", []func(*sim.Result){noiseBy(0.8, 1), noiseBy(0.9, 4)}, "There is no knee"},
 		{"none", []func(*sim.Result){saves(-1, 4), saves(-2, 5)}, "There is no knee"},
 	} {
 		r := whatIf(t, 10, c.variants...)

@@ -57,7 +57,8 @@ func Command(p *cli.Program) *cobra.Command {
 			"at equal factors where the greater is ten times the smaller, else at equal distances,\n" +
 			"and draws savings over evictions. Its knee is the point of the convex front (what no\n" +
 			"mixture of others beats in both) that is furthest from the chord between the front's\n" +
-			"ends, both axes scaled to 1; there is none within 0.05 of the chord.\n\n" +
+			"ends, both axes scaled to 1; there is none within 0.05 of the chord, nor where chance\n" +
+			"explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
 			"Exit code: 0 good, 2 the call or an input is wrong, 3 it broke or was stopped.",
 		Example: "  spotter whatif cluster.yaml --set nodepool/default.spec.disruption.consolidateAfter=5m\n" +

@@ -110,8 +110,12 @@ func shortOf(text string) string {
 		return object + " " + path[strings.LastIndexByte(path, '[')+1:len(path)-1] + value
 	}
 	last := strings.LastIndexByte(path, '.') + 1
-	if begin, bracket, ok := strings.Cut(path[:last], "["); ok && strings.HasSuffix(bracket, "].") && begin != "" {
-		return object + " [" + bracket[strings.LastIndexByte(bracket, '[')+1:] + path[last:] + value
+	if element, ok := strings.CutSuffix(path[:last], "]."); ok {
+		element = element[strings.LastIndexByte(element, '[')+1:]
+		if _, chosen, ok := strings.Cut(element, "="); ok {
+			element = chosen
+		}
+		return object + " " + element[strings.LastIndexByte(element, '/')+1:] + " " + path[last:] + value
 	}
 	return object + " " + path[last:] + value
 }
