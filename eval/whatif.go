@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -159,7 +160,7 @@ func (v *Variant) Alike(cases []Case) error {
 	}
 	for i := range cases {
 		if EvidenceOf(v.Cases[i].Bound).Conditions != EvidenceOf(cases[i].Bound).Conditions {
-			return fmt.Errorf("it changes the weather itself: the span, the prices, spec.market or the faults")
+			return errors.New("it changes the weather itself: the span, the prices, spec.market or the faults")
 		}
 	}
 	return nil
