@@ -214,8 +214,8 @@ site-check: $(HUGO) ## open the site in Chromium
 
 # bench measures whole processes (CPU seconds, resident memory, the costly policies beside
 # spotvortex; those of the controller beside a cluster of ten thousand pods, and when all
-# nodes are reclaimed at once, after make testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines
-# and the frames of the terminal. Its figures are those of an idle machine.
+# nodes are reclaimed at once, after make testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines,
+# the frames of the terminal, and the reader of metrics of a past year. Its figures are those of an idle machine.
 bench: build ## measure whole processes and hot paths, on an idle machine
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
@@ -226,6 +226,7 @@ bench: build ## measure whole processes and hot paths, on an idle machine
 	$(GO) test -run '^$$' -bench '^Benchmark(At|Fill)' -benchtime 5x -timeout 15m ./eval/timeline
 	$(GO) test -run '^$$' -bench '^Benchmark(View|Scrub|Frame)' -benchtime 100x -timeout 15m ./cmd/spotter/internal/tui/...
 	$(GO) test -run '^$$' -bench '^BenchmarkGenerate' -benchtime 3x -timeout 15m ./scenarios/trace/generate
+	$(GO) test -run '^$$' -bench '^BenchmarkHistoryYear' -benchtime 1x -timeout 30m ./cmd/spotter/internal/history
 
 # bench-compare fails when processor time or memory of whole processes has grown by more
 # than a tenth since a commit, which is built beside this tree, as in make bench-compare

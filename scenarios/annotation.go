@@ -11,13 +11,18 @@ import (
 // The annotations that only a simulation reads: a cluster has these things
 // themselves.
 const (
-	annotationReplicas = kube.OwnPrefix + "replica-schedule" // see replicaSchedule
-	annotationReleases = kube.OwnPrefix + "releases"         // when instances of a job are created; see parseReleases
+	// AnnotationReplicas of a service says how many replicas are wanted when; see
+	// replicaSchedule.
+	AnnotationReplicas = kube.OwnPrefix + "replica-schedule"
+
+	// AnnotationReleases of a job says when instances of it are created; see
+	// parseReleases.
+	AnnotationReleases = kube.OwnPrefix + "releases"
 )
 
 var ownAnnotations = map[string]bool{
-	kube.AnnotationDuration: true, kube.AnnotationCheckpoint: true, kube.AnnotationDeadline: true, annotationReplicas: true,
-	annotationReleases: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
+	kube.AnnotationDuration: true, kube.AnnotationCheckpoint: true, kube.AnnotationDeadline: true, AnnotationReplicas: true,
+	AnnotationReleases: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
 }
 
 // Annotations are those of a workload, of what stands between, and of its
@@ -54,13 +59,13 @@ func (a *annotations) fail(key, format string, args ...any) {
 
 // schedule reads the replica schedule; nil when absent or wrong.
 func (a *annotations) schedule() *replicaSchedule {
-	return parsed(a, annotationReplicas, parseReplicaSchedule)
+	return parsed(a, AnnotationReplicas, parseReplicaSchedule)
 }
 
 // releases reads the instants at which a job is created; nil when absent or
 // wrong.
 func (a *annotations) releases() []release {
-	return parsed(a, annotationReleases, parseReleases)
+	return parsed(a, AnnotationReleases, parseReleases)
 }
 
 // parsed reads an annotation; the zero value when it is absent or wrong.

@@ -50,6 +50,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 		Name:        sc.Name,
 		Digest:      sc.Digest,
 		Captured:    sc.Captured,
+		Deviation:   sc.Deviation,
 		TraceDigest: windowDigest(tr, start, end),
 		Start:       start,
 		Duration:    sc.Duration,

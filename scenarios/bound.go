@@ -22,6 +22,10 @@ type BoundScenario struct {
 	// Captured says that it is a cluster that was captured.
 	Captured bool
 
+	// Deviation says how far a simulation of it is from what happened; empty where
+	// that is not known.
+	Deviation string
+
 	// The run is metered from Start to Start+Duration, after WarmUp before it.
 	Start            policy.Time
 	Duration, WarmUp time.Duration

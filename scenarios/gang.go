@@ -126,7 +126,7 @@ func (sc *Scenario) checkGangs() []error {
 		if f.Job.Work != l.Job.Work || f.Job.Checkpoint != l.Job.Checkpoint || f.Job.Deadline != l.Job.Deadline || !slices.Equal(f.listed, l.listed) {
 			errs = append(errs, g.doc.problem([]string{"metadata", "annotations"},
 				"%s and %s belong to the gang %s and differ in %s, %s, %s or %s", f.Name, l.Name, g.name,
-				kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, annotationReleases))
+				kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases))
 		}
 	}
 	return errs

@@ -144,6 +144,10 @@ const reserveMost = 1000
 // 2026-01-03T14:00:00Z.
 const AnnotationCaptured = kube.OwnPrefix + "captured"
 
+// AnnotationDeviation on a Scenario that was captured says how far a simulation of what
+// runs there is from what happened, in a few words.
+const AnnotationDeviation = kube.OwnPrefix + "deviation"
+
 // DefaultReadyGrace is how long a change of replicas upward does not count where
 // nothing else is said and no pod has accelerators.
 const DefaultReadyGrace = 10 * time.Minute
@@ -167,6 +171,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		}
 		sc.Captured = true
 	}
+	sc.Deviation = m.Annotations[AnnotationDeviation]
 	if text, stated := m.Annotations[AnnotationKarpenterVersion]; stated {
 		v, err := ParseKarpenterVersion(text)
 		if err != nil {

@@ -48,6 +48,10 @@ type Scenario struct {
 	// was made up.
 	Captured bool
 
+	// Deviation says how far a simulation of what was captured is from what happened;
+	// empty where that is not known.
+	Deviation string
+
 	// Trace is the file or folder that the scenario names, or an embedded trace
 	// as "embedded:NAME"; empty leaves it to the caller.
 	Trace string

@@ -61,7 +61,7 @@ func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []erro
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	a.refuse("DaemonSet", annotationReplicas, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, annotationReleases)
+	a.refuse("DaemonSet", AnnotationReplicas, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
 	t.DaemonSet = true
 	t.Tolerations = append(t.Tolerations, kube.DaemonTolerations()...)
 	sc.keep(t, l)
@@ -71,7 +71,7 @@ func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 // readService reads a workload that wants a number of pods at all times.
 func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
-	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, annotationReleases)
+	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
 	for i := range claims {
 		t.Volumes = append(t.Volumes, kube.Volume(&claims[i].Spec))
 	}
@@ -108,7 +108,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	if o.Spec.TimeZone != nil {
 		text = "CRON_TZ=" + *o.Spec.TimeZone + " " + text
 	}
-	a.refuse("CronJob", annotationReleases)
+	a.refuse("CronJob", AnnotationReleases)
 	var err error
 	if l.releases, err = cron.ParseStandard(text); err != nil {
 		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is no cron schedule: %v", o.Spec.Schedule, err))
@@ -124,7 +124,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 
 // readJob fills in the work of one instance.
 func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *annotations) []error {
-	a.refuse("Job", annotationReplicas)
+	a.refuse("Job", AnnotationReplicas)
 	l.Job = &Job{Pods: 1, Completions: 1}
 	var errs []error
 	set := func(name string, v *int32, most int32, to *int32) {

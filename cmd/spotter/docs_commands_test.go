@@ -156,6 +156,7 @@ var pagesLeft = map[string]string{
 	"docs/report.md":            "it is a comparison of minutes: TestEvalReport writes one, TestEvalCompareFiles compares two",
 	"docs/tui.md":               isScreen,
 	"docs/verify.md":            isRelease,
+	"docs/history.md":           "it takes a Prometheus and logs: TestCaptureSince and TestCaptureAudit run it beside some that are made up",
 }
 
 // blockOf matches a block of commands, and hereDoc the begin of a file within one.

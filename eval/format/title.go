@@ -59,6 +59,9 @@ func Settings(r *eval.Report) []string {
 			line += ", truth " + w.Truth.String()
 		}
 		line += fmt.Sprintf(", scenario %x", w.Digest[:6])
+		if w.Deviation != "" {
+			line += "; simulated as it is beside what happened: " + w.Deviation
+		}
 		if len(scenarios) == 0 || scenarios[len(scenarios)-1] != line {
 			scenarios = append(scenarios, line)
 		}

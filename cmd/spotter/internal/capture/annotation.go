@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // startMost is the longest start that is taken for one: a pod that became ready later
@@ -23,6 +24,9 @@ func ownAnnotations(x *load) map[string]string {
 	}
 	if start > 0 {
 		out[kube.AnnotationStartup] = start.String()
+	}
+	if x.past != nil && x.past.job == nil {
+		out[scenarios.AnnotationReplicas] = x.past.schedule
 	}
 	if x.t.OutagePenalty >= 0 {
 		out[kube.AnnotationPenalty] = strconv.FormatFloat(x.t.OutagePenalty, 'g', -1, 64)

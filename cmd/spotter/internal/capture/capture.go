@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -41,6 +42,10 @@ type Options struct {
 
 	// OnDemand begins with nodes on demand where the cluster has spot.
 	OnDemand bool
+
+	// History is what went on before the snapshot, nil for a still picture: the
+	// scenario is then what the cluster did, by the rules that it has now.
+	History *history.History
 
 	// Anonymise replaces every name that people chose.
 	Anonymise bool
@@ -81,6 +86,10 @@ type source struct {
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{}}
 	pools := &poolSet{source: c}
+	if h := o.History; h != nil {
+		c.s, pools.began = withNodes(s, h)
+		c.out.Assumed = append(c.out.Assumed, h.Uncertain...)
+	}
 	pools.placeNodes()
 	if len(pools.all) == 0 {
 		return nil, fmt.Errorf("nothing can be bought: there is neither a CapacityPool nor a node of a known instance type%s", c.reasons())

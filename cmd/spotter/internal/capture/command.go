@@ -41,6 +41,8 @@ type captureFlags struct {
 	seed             uint64
 	labels           []string
 	nodes            string
+
+	then sinceFlags
 }
 
 // Command returns the command capture.
@@ -55,13 +57,26 @@ func Command(p *cli.Program) *cobra.Command {
 			"Prices come from --trace, else from the recording where it goes on for an hour or\n" +
 			"more; else they are drawn, and are called synthetic wherever they are shown. What\n" +
 			"is not of --trace is written beside FILE. What was assumed and what was left out\n" +
-			"stands at the head of the scenario.",
+			"stands at the head of the scenario.\n\n" +
+			"With --since it is what the cluster did for that long, and not a still picture:\n" +
+			"replicas over time, jobs as they ran and the nodes at its begin, out of metrics\n" +
+			"that Prometheus kept or of audit logs. It is simulated as it was, and how far that\n" +
+			"is from what happened stands at the head too.",
 		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
 			"  spotter capture -o cluster.yaml --anonymise\n" +
+			"  spotter capture -o week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
 			"  spotter capture -o then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
 			"  spotter eval cluster.yaml",
 		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			switch {
+			case f.then.on() && c.Flags().Changed("duration"):
+				return cli.Invalid(errors.New("--duration: with --since a run takes as long as what was captured"), "leave --duration out")
+			case f.then.on() && f.nodes == nodesOnDemand:
+				return cli.Invalid(errors.New("--nodes: with --since a run begins with the nodes that were there"), "leave --nodes out")
+			}
+			return run(c.Context(), p, &f)
+		},
 	}
 	flags := c.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE`")
@@ -79,6 +94,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringArrayVar(&f.labels, "spot-label", nil, "take nodes with the label `NAME[=VALUE]` for spot, before all labels that are known; may be given again")
 	flags.DurationVar(&f.JobDuration, "job-duration", time.Hour, "take `TIME` for a completion of a job that does not say how long it takes")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of prices that are drawn")
+	f.then.register(flags)
 	cli.Complete(c, "provider", catalog.Providers())
 	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
 	return c
@@ -119,6 +135,9 @@ func (f *captureFlags) check() error {
 			return cli.Invalid(fmt.Errorf("--spot-label: %w", err), "write it as name or name=value")
 		}
 		f.Capacity.Own = append(f.Capacity.Own, label)
+	}
+	if err := f.then.check(); err != nil {
+		return err
 	}
 	if f.Name == "" {
 		f.Name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
@@ -167,13 +186,19 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	if err != nil {
 		return err
 	}
+	head := []string{fmt.Sprintf("What %s at %v.", from.from, from.snapshot.Now.Std().Format(time.RFC3339))}
+	if f.then.on() {
+		line, err := f.readPast(ctx, p, &from)
+		if err != nil {
+			return err
+		}
+		head = append(head, line)
+	}
 	taken, err := Take(from.snapshot, f.Options)
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("capture: %w", err), "see the nodes with `kubectl get nodes --show-labels`; --provider and --spot-label say what they do not")
 	}
-	run := Run{WarmUp: f.warmUp, Head: []string{
-		fmt.Sprintf("What %s at %v.", from.from, from.snapshot.Now.Std().Format(time.RFC3339)),
-	}}
+	run := Run{WarmUp: f.warmUp, Head: head}
 	prices, own, err := f.market(&from, taken, &run)
 	if err != nil {
 		return err
@@ -182,8 +207,13 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := f.provable(text, prices); err != nil {
+	if _, err := f.bind(text, prices); err != nil {
 		return err
+	}
+	if f.History != nil {
+		if text, err = f.compared(ctx, taken, &run, prices); err != nil {
+			return err
+		}
 	}
 	if own {
 		if err := trace.WriteFile(f.prices(), prices); err != nil {
@@ -197,7 +227,12 @@ func run(ctx context.Context, p *cli.Program, f *captureFlags) error {
 	if err != nil {
 		return err
 	}
-	return p.Output("", func(w io.Writer) error { return f.report(w, taken, prices, own) })
+	return p.Output("", func(w io.Writer) error {
+		for _, line := range run.Compared {
+			fmt.Fprintln(w, line)
+		}
+		return f.report(w, taken, prices, own)
+	})
 }
 
 // recordedCluster returns a step of a recording.
@@ -236,10 +271,13 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 			return nil, false, err
 		}
 		run.Trace = f.seen(f.trace)
+		if f.History != nil {
+			return t, false, f.then.covered(t, f.History, run)
+		}
 		return t, false, f.window(t, t.From, run)
 	}
 	run.Trace = filepath.Base(f.prices())
-	if from.recording != nil {
+	if from.recording != nil && f.History == nil {
 		if t, err = Prices(f.prices(), from.recording.Steps()); err != nil && !errors.Is(err, trace.ErrEmpty) {
 			return nil, false, input.RecordingError(err)
 		}
@@ -254,11 +292,19 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 			return t, true, f.window(t, begin, run)
 		}
 	}
-	begin := now - now%policy.Time(24*time.Hour/time.Millisecond)
-	if t, err = taken.Draw(f.seed, begin, begin.Add(f.duration)); err != nil {
+	const day = policy.Time(24 * time.Hour / time.Millisecond)
+	begin := now - now%day
+	end := begin.Add(f.duration)
+	if h := f.History; h != nil {
+		begin, end = h.From-h.From%day, h.To
+	}
+	if t, err = taken.Draw(f.seed, begin, end); err != nil {
 		return nil, false, cli.Invalid(fmt.Errorf("drawing prices: %w", err), "give a trace with --trace")
 	}
 	run.Start, run.Duration = begin, f.duration
+	if h := f.History; h != nil {
+		run.Start, run.Duration = h.From, h.To.Sub(h.From)
+	}
 	return t, true, nil
 }
 
@@ -297,16 +343,17 @@ func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error
 	return nil
 }
 
-// provable reads the scenario as sim does, and joins it with its prices.
-func (f *captureFlags) provable(text []byte, t *trace.Trace) error {
+// bind reads the scenario as sim does, and joins it with its prices.
+func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenario, error) {
 	sc, err := scenarios.Parse(f.output, text)
 	if err != nil {
-		return fmt.Errorf("what was captured is no scenario: %w", err)
+		return nil, fmt.Errorf("what was captured is no scenario: %w", err)
 	}
-	if _, err := scenarios.Bind(sc, t, scenarios.BindOptions{}); err != nil {
-		return cli.Invalid(fmt.Errorf("%s cannot be run on these prices: %w", f.Name, err), "give a trace of the region of the cluster with --trace, or none for prices that are drawn")
+	w, err := scenarios.Bind(sc, t, scenarios.BindOptions{})
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("%s cannot be run on these prices: %w", f.Name, err), "give a trace of the region of the cluster with --trace, or none for prices that are drawn")
 	}
-	return nil
+	return w, nil
 }
 
 // report says what was written.

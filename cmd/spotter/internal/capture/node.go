@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -31,7 +32,7 @@ type seed struct {
 }
 
 // The labels that say that a node is of the control plane.
-var controlPlane = []string{"node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"}
+var controlPlane = []string{history.LabelControlPlane, "node-role.kubernetes.io/master"}
 
 // placeNodes finds out where every node is, and makes the pools.
 func (c *poolSet) placeNodes() {
@@ -53,9 +54,15 @@ func (c *poolSet) placeNodes() {
 		if !ok {
 			continue
 		}
-		at.pool = c.poolOf(n, &at)
+		at.pool = c.takerOf(n, &at)
+		if at.pool == nil {
+			at.pool = c.poolOf(n, &at)
+		}
 		at.pool.nodes = append(at.pool.nodes, n.ID)
 		c.places[i] = at
+		if !c.seeded(n.ID) {
+			continue
+		}
 		c.out.Nodes++
 		if at.capacity == policy.Spot {
 			c.out.Spot++
@@ -64,6 +71,23 @@ func (c *poolSet) placeNodes() {
 	slices.SortFunc(c.all, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
 	c.derive()
 }
+
+// takerOf returns the stated pool that may buy what a node of the past was, where no label
+// says what it was made for; nil for a node of now.
+func (c *poolSet) takerOf(n *policy.Node, at *place) *pool {
+	if _, past := c.began[n.ID]; !past || n.Pool >= 0 || groupOf(n) != "" {
+		return nil
+	}
+	i := slices.IndexFunc(c.all, func(p *pool) bool { return p.manifest != nil && takes(p.manifest, at) })
+	if i < 0 {
+		return nil
+	}
+	return c.all[i]
+}
+
+// seeded reports whether the scenario begins with a node: with the nodes of the snapshot,
+// or those that were there when the history begins.
+func (c *poolSet) seeded(n policy.NodeID) bool { return c.began == nil || c.began[n] }
 
 func hasLabel(n *policy.Node, keys []string) bool {
 	return slices.ContainsFunc(keys, func(k string) bool { _, has := n.Label(k); return has })
@@ -113,7 +137,7 @@ func (c *poolSet) seeds() []seed {
 	var all []seed
 	for i := range c.places {
 		p := &c.places[i]
-		if p.pool == nil {
+		if p.pool == nil || !c.seeded(policy.NodeID(i)) {
 			continue
 		}
 		x := seed{

@@ -40,6 +40,10 @@ type poolSet struct {
 	*source
 	all    []*pool // ascending by name
 	places []place // of each node
+
+	// began are the nodes that were there when the history begins, by false those that
+	// came later; nil where there is no history.
+	began map[policy.NodeID]bool
 }
 
 // statedPools makes the pools that have a manifest, or that the snapshot knows.

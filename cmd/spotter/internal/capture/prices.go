@@ -38,7 +38,7 @@ func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, er
 			if x == nil {
 				x = &trace.Series{Provider: m.Provider, Region: m.Region, Zone: s.Zones[m.Zone], Type: s.Types[m.Type].Name}
 				all[key] = x
-				history(x, m, s.Now)
+				priorPrices(x, m, s.Now)
 			}
 			price := policy.NoPrice
 			if m.Offered {
@@ -64,8 +64,8 @@ func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, er
 // gridStep is the step of the price history of a snapshot.
 const gridStep = policy.Time(10 * 60 * 1000)
 
-// history takes in what the first snapshot knows of the hours before it.
-func history(x *trace.Series, m *policy.Market, now policy.Time) {
+// priorPrices takes in what the first snapshot knows of the hours before it.
+func priorPrices(x *trace.Series, m *policy.Market, now policy.Time) {
 	newest := now - now%gridStep
 	for i, price := range m.History {
 		if at := newest - policy.Time(len(m.History)-1-i)*gridStep; at < now && at > 0 {

@@ -29,6 +29,8 @@ type load struct {
 
 	// starts are how long its pods took from being bound to being ready.
 	starts []time.Duration
+
+	past *past // nil for one of now
 }
 
 // A workWriter writes workloads, each under a name of its own.
@@ -90,9 +92,14 @@ func (c *workWriter) loads() []*load {
 			all = append(all, x)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *load) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) })
+	if c.o.History != nil {
+		return c.withPast(all)
+	}
+	slices.SortStableFunc(all, byName)
 	return all
 }
+
+func byName(a, b *load) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) }
 
 // join adds y to x, which may be nil. The template with the most pods stands for all.
 func (x *load) join(y *load) *load {
@@ -123,7 +130,7 @@ func (c *workWriter) workloads() []any {
 	bare := 0
 	for _, x := range c.loads() {
 		if m := c.manifestOf(x); m != nil {
-			if x.kind == policy.KindBare && !x.t.DaemonSet {
+			if x.kind == policy.KindBare && !x.t.DaemonSet && x.past == nil {
 				bare += int(x.pods)
 			}
 			out = append(out, m)
@@ -142,7 +149,9 @@ func (c *workWriter) manifestOf(x *load) any {
 	if x.w != nil && x.kind != policy.KindJob {
 		n = max(0, x.w.Replicas-x.away)
 	}
-	if x.away > 0 && !x.t.DaemonSet {
+	if x.past != nil {
+		n = x.past.first
+	} else if x.away > 0 && !x.t.DaemonSet {
 		c.leave(int(x.away), "pods on nodes that are not captured")
 	}
 	switch {
@@ -150,9 +159,11 @@ func (c *workWriter) manifestOf(x *load) any {
 		m, pod := c.parts(x, "DaemonSet")
 		c.out.Pods += int(x.pods)
 		return &appsv1.DaemonSet{TypeMeta: apps("DaemonSet"), ObjectMeta: m, Spec: appsv1.DaemonSetSpec{Selector: c.own(x), Template: pod}}
+	case x.kind == policy.KindJob && x.past != nil:
+		return c.jobThen(x, x.past.job)
 	case x.kind == policy.KindJob:
 		return c.job(x)
-	case n == 0:
+	case n == 0 && x.past == nil:
 		c.leave(1, "workloads that want no pods")
 		return nil
 	}

@@ -22,6 +22,14 @@ type Run struct {
 
 	// Head are lines for the head of the file.
 	Head []string
+
+	// Intensity multiplies the modelled rate of reclaims; nil leaves it as it is.
+	Intensity *float64
+
+	// Compared are lines of a table that compares what is simulated with what
+	// happened, and Deviation says it in a few words; empty where it is not compared.
+	Compared  []string
+	Deviation string
 }
 
 // The Scenario object, with its fields in the order in which people read them.
@@ -44,6 +52,11 @@ type spec struct {
 	Trace       string       `json:"trace"`
 	Nodes       []seed       `json:"nodes,omitempty"`
 	Commitments []commitment `json:"commitments,omitempty"`
+	Market      *market      `json:"market,omitempty"`
+}
+
+type market struct {
+	Intensity *float64 `json:"intensity"`
 }
 
 // Write returns the scenario as a file: what was assumed and left out as comments at
@@ -59,10 +72,20 @@ func (c *Captured) Write(r Run) ([]byte, error) {
 	for _, l := range c.Left {
 		manifest.Comment(&b, "# Left out: ", "#  ", l)
 	}
+	for _, line := range r.Compared {
+		b.WriteString("# " + line + "\n")
+	}
 	mark := map[string]string{scenarios.AnnotationCaptured: c.at.Std().Format(time.RFC3339)}
+	if r.Deviation != "" {
+		mark[scenarios.AnnotationDeviation] = r.Deviation
+	}
+	var m *market
+	if r.Intensity != nil {
+		m = &market{r.Intensity}
+	}
 	all := append([]any{&scenario{"spotter.dev/v1alpha1", "Scenario", metadata{c.name, mark}, spec{
 		Start: r.Start.Std().Format(time.RFC3339), Duration: r.Duration.String(), WarmUp: r.WarmUp.String(), Trace: r.Trace,
-		Nodes: c.seeds, Commitments: c.commitments,
+		Nodes: c.seeds, Commitments: c.commitments, Market: m,
 	}}}, c.objects...)
 	for i, o := range all {
 		if i > 0 {

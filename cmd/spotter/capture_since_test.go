@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history/historytest"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestCaptureSince captures what metrics say of the day before a recorded step: the scenario
+// has the replicas of that day, says how far its simulation is from it, and eval repeats
+// that.
+func TestCaptureSince(t *testing.T) {
+	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	from, to := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), policy.TimeOf(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
+	kind := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot"}}
+	c := &historytest.Cluster{From: from.Add(-time.Hour), To: to.Add(time.Hour), Hourly: 0.2,
+		Nodes: []history.Node{{Name: "a", From: from.Add(-time.Hour), To: to.Add(time.Hour), Kind: kind}, {Name: "b", From: from.Add(-time.Hour), To: from.Add(9 * time.Hour), Kind: kind}},
+		Workloads: []history.Workload{
+			{Name: "default/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 4}, {At: from.Add(9 * time.Hour), N: 2}}},
+			{Name: "default/gone", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 1}, {At: from.Add(3 * time.Hour), N: -1}},
+				Pod: history.Pod{Requests: policy.Resources{CPU: 250, Memory: 1 << 28}}},
+		},
+		Reclaims: []policy.Time{from.Add(9 * time.Hour)},
+	}
+	server := historytest.New(t, c.Source)
+	out := filepath.Join(dir, "day.yaml")
+	args := []string{"capture", "-o", out, "--run", rec, "--to", "2026-01-02", "--since", "1d", "--prometheus", server.URL, "--cache", filepath.Join(dir, "cache")}
+	code, stdout, stderr := call(t, args...)
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# What it did from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z by the metrics at " + server.URL,
+		"spotter.dev/replica-schedule: +0s=4 +9h0m0s=2", "spotter.dev/replica-schedule: +0s=1 +3h0m0s=0", "cpu: 250m",
+		"rules unknown: 1 workloads", "default/gone", "start: \"2026-01-01T00:00:00Z\"", "duration: 24h0m0s", "count: 2", "m5.xlarge",
+		"# Reclaims: 1 in 33 spot node-hours by karpenter_nodeclaims_disrupted_total", "spotter.dev/deviation: node-hours", "# Simulated as-is",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	if !strings.Contains(stdout, "nodes on average") || !strings.Contains(stdout, "dollars on synthetic prices") {
+		t.Errorf("printed was\n%s", stdout)
+	}
+	calls := server.Calls()
+	if code, _, stderr := call(t, append(args, "--force")...); code != cli.ExitOK || server.Calls() != calls {
+		t.Errorf("again: exit code %d, %d calls after %d\n%s", code, server.Calls(), calls, stderr)
+	}
+	if again, err := os.ReadFile(out); err != nil || string(again) != string(text) {
+		t.Errorf("the same answers give another file, %v", err)
+	}
+	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is beside what happened: node-hours") {
+		t.Errorf("eval: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestCaptureAudit captures a day out of an audit log: what it does not name was there all
+// the time.
+func TestCaptureAudit(t *testing.T) {
+	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	log := file(t, "audit.log", `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"patch","objectRef":{"resource":"deployments","namespace":"default","name":"web","subresource":"scale"},`+
+		`"responseStatus":{"code":200},"requestObject":{"spec":{"replicas":7}},"responseObject":{"status":{"replicas":4}},"stageTimestamp":"2026-01-01T05:30:00.000000Z"}`)
+	out := filepath.Join(dir, "day.yaml")
+	code, stdout, stderr := call(t, "capture", "-o", out, "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log)
+	if code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"replica-schedule: +0s=4 +5h30m0s=7", "duration: 20h0m0s", "by audit logs", "instanceType: m5.", "the logs have events from 2026-01-01T05:30:00Z"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+	wrongCallIs(t, "no event of the API server", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
+}
+
+// TestCaptureSinceCalls refuses what cannot be meant, and writes nothing.
+func TestCaptureSinceCalls(t *testing.T) {
+	dir := t.TempDir()
+	out, at := filepath.Join(dir, "c.yaml"), "http://localhost:1"
+	for want, args := range map[string][]string{
+		"--since is missing":                        {"--prometheus", at},
+		"--since and --from say the same":           {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
+		"--since reads one of":                      {"--since", "7d"},
+		`--since: "7 days" is no time`:              {"--since", "7 days", "--prometheus", at},
+		`--since: "5m" is not from 1h0m0s`:          {"--since", "5m", "--prometheus", at},
+		`--to: "soon" is neither`:                   {"--since", "7d", "--to", "soon", "--prometheus", at},
+		`--prometheus: "prom:9090" is no address`:   {"--since", "7d", "--prometheus", "prom:9090"},
+		`--prometheus-header: "x" is not`:           {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
+		"--prometheus-token-file: open " + dir:      {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
+		"--nodes: with --since":                     {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
+		"--duration: with --since":                  {"--since", "7d", "--prometheus", at, "--duration", "3h"},
+		"--prometheus-ca-file: open " + dir + "/ca": {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
+	} {
+		wrongCallIs(t, want, append([]string{"capture", "-o", out}, args...)...)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
+		t.Errorf("refused calls left %v, %v", entries, err)
+	}
+}

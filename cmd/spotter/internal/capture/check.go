@@ -1,0 +1,299 @@
+package capture
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A figure is what a cluster came to, as it was or as it is simulated.
+type figure struct {
+	hours            map[string]float64 // of nodes, by instance type and capacity type
+	total, spot      float64            // of them all, and of those on spot
+	most             int                // nodes at once
+	mean             float64
+	gone             int64 // nodes that went away
+	reclaims         history.Count
+	evictions        history.Count
+	dollars          float64
+	hasDollars       bool
+	withoutType, all int // nodes whose type is not known are in no other figure
+
+	// reclaimed is the mean of reclaims, which a count rounds.
+	reclaimed float64
+
+	synthetic bool // the prices that dollars are of
+}
+
+// hourKey names nodes of one instance type that were bought alike.
+func hourKey(instanceType string, c policy.CapacityType) string {
+	return instanceType + " " + c.String()
+}
+
+// figureOf counts what a history has of nodes that a scenario can hold.
+func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
+	f := &figure{hours: map[string]float64{}, reclaims: h.Reclaims, evictions: h.Evictions, dollars: h.Dollars, hasDollars: h.HasDollars, all: len(h.Nodes)}
+	held := *h
+	held.Nodes = nil
+	for _, n := range h.Nodes {
+		if n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool { _, has := n.Kind.Labels[k]; return has }) {
+			f.all--
+			continue
+		}
+		if n.Kind == nil || !sold(n.Kind.Labels[corev1.LabelInstanceTypeStable]) {
+			f.withoutType++
+			continue
+		}
+		capacity, _ := resolver.Resolve(n.Kind.Labels)
+		if capacity == policy.Reserved {
+			capacity = policy.OnDemand
+		}
+		f.hours[hourKey(n.Kind.Labels[corev1.LabelInstanceTypeStable], capacity)] += n.Hours()
+		f.total += n.Hours()
+		if capacity == policy.Spot {
+			f.spot += n.Hours()
+		}
+		if n.To < h.To {
+			f.gone++
+		}
+		held.Nodes = append(held.Nodes, n)
+	}
+	f.most, f.mean = held.Count()
+	return f
+}
+
+// sold reports whether the catalog has an instance type.
+func sold(name string) bool {
+	return slices.ContainsFunc(catalog.Providers(), func(p string) bool { _, ok := catalog.Lookup(p, name); return ok })
+}
+
+// lives follows the nodes of a run. A node counts from when the cluster has it.
+type lives struct {
+	w     *scenarios.BoundScenario
+	nodes []history.Node
+	open  map[policy.NodeID]history.Node
+	kinds map[policy.MarketID]*history.NodeKind
+}
+
+func newLives(w *scenarios.BoundScenario) *lives {
+	return &lives{w: w, open: map[policy.NodeID]history.Node{}, kinds: map[policy.MarketID]*history.NodeKind{}}
+}
+
+// Happened does nothing: what counts is where an instant ends.
+func (*lives) Happened(sim.Entry) {}
+
+// Settled notes which nodes came and went.
+func (l *lives) Settled(m *sim.Moment) {
+	for _, id := range m.Nodes() {
+		n, _, _, ok := m.Node(id)
+		ok = ok && n.Phase != policy.NodeLaunching
+		was, open := l.open[id]
+		if open && (!ok || was.Name != n.Name) {
+			l.end(id, m.Now)
+			open = false
+		}
+		if ok && !open {
+			l.open[id] = history.Node{Name: n.Name, From: m.Now, Kind: l.kind(n.Market)}
+		}
+	}
+}
+
+func (l *lives) end(id policy.NodeID, at policy.Time) {
+	n := l.open[id]
+	delete(l.open, id)
+	n.From, n.To = max(n.From, l.w.Start), min(at, l.w.Start.Add(l.w.Duration))
+	if n.To > n.From {
+		l.nodes = append(l.nodes, n)
+	}
+}
+
+// kind returns what a node of a market is.
+func (l *lives) kind(id policy.MarketID) *history.NodeKind {
+	if l.kinds[id] == nil {
+		m := &l.w.Markets[id]
+		l.kinds[id] = &history.NodeKind{Labels: map[string]string{
+			corev1.LabelInstanceTypeStable: l.w.Types[m.Type].Name, corev1.LabelTopologyZone: l.w.Zones[m.Zone], corev1.LabelTopologyRegion: m.Region,
+			keyCapacity: m.Capacity.String(),
+		}}
+	}
+	return l.kinds[id]
+}
+
+// history returns the lives of the nodes of a run.
+func (l *lives) history() *history.History {
+	for _, id := range slices.Sorted(maps.Keys(l.open)) {
+		l.end(id, l.w.Start.Add(l.w.Duration))
+	}
+	slices.SortFunc(l.nodes, func(a, b history.Node) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Name, b.Name)) })
+	return &history.History{From: l.w.Start, To: l.w.Start.Add(l.w.Duration), Nodes: l.nodes}
+}
+
+// asIs is the policy that goes on with what runs there.
+const asIs = "as-is"
+
+// simulate returns what a scenario does as it is.
+func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed uint64) (*history.History, error) {
+	runs := runner.New()
+	job := eval.Job{Case: eval.Case{Scenario: name, Bound: w}, Policy: asIs, Seed: seed}
+	cfg, err := runs.Config(job)
+	if err != nil {
+		return nil, err
+	}
+	l := newLives(w)
+	cfg.Observer = l
+	r, err := runs.Simulate(ctx, job, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("simulating what was captured: %w", err)
+	}
+	h := l.history()
+	h.Reclaims, h.Evictions = history.Count{N: r.Reclaims, Source: asIs}, history.Count{N: r.VoluntaryEvictions, Source: asIs}
+	h.Dollars, h.HasDollars = r.Bill.Float(), true
+	return h, nil
+}
+
+// seedsCompared are those over which what is simulated is averaged.
+const seedsCompared = 3
+
+// simulateSeeds returns what a scenario comes to as it is, the mean over seeds.
+func simulateSeeds(ctx context.Context, name string, w *scenarios.BoundScenario) (*figure, error) {
+	mean := &figure{hours: map[string]float64{}, hasDollars: true, reclaims: history.Count{Source: asIs}, evictions: history.Count{Source: asIs}}
+	for seed := uint64(1); seed <= seedsCompared; seed++ {
+		h, err := simulate(ctx, name, w, seed)
+		if err != nil {
+			return nil, err
+		}
+		f := figureOf(h, &kube.CapacityResolver{})
+		for k, v := range f.hours {
+			mean.hours[k] += v / seedsCompared
+		}
+		mean.total += f.total / seedsCompared
+		mean.spot += f.spot / seedsCompared
+		mean.mean += f.mean / seedsCompared
+		mean.dollars += f.dollars / seedsCompared
+		mean.most = max(mean.most, f.most)
+		mean.gone += f.gone
+		mean.reclaims.N += f.reclaims.N
+		mean.evictions.N += f.evictions.N
+	}
+	round := func(n int64) int64 { return (n + seedsCompared/2) / seedsCompared }
+	mean.reclaimed = float64(mean.reclaims.N) / seedsCompared
+	mean.gone, mean.reclaims.N, mean.evictions.N = round(mean.gone), round(mean.reclaims.N), round(mean.evictions.N)
+	return mean, nil
+}
+
+// money names what dollars are of.
+func (f *figure) money() string {
+	if f.synthetic {
+		return "dollars on synthetic prices"
+	}
+	return "dollars"
+}
+
+// relative writes how far a figure is from what it should be.
+func relative(got, want float64) string {
+	if want == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%+.1f %%", 100*(got-want)/want)
+}
+
+// deviation says in a few words how far what is simulated is from what was.
+func deviation(was, is *figure) string {
+	words := []string{"node-hours " + relative(is.total, was.total)}
+	if was.spot > 0 {
+		words = append(words, "spot node-hours "+relative(is.spot, was.spot))
+	}
+	if was.reclaims.Source != "" {
+		words = append(words, fmt.Sprintf("reclaims %d beside %d", is.reclaims.N, was.reclaims.N))
+	}
+	if was.hasDollars {
+		words = append(words, is.money()+" "+relative(is.dollars, was.dollars))
+	}
+	return strings.Join(words, ", ")
+}
+
+// typesShown is how many instance types are compared by name.
+const typesShown = 12
+
+// beside compares what is simulated with what was, a line each.
+func beside(was, is *figure) []string {
+	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, beside what happened:", seedsCompared)}
+	line := func(name string, got, want float64, digits int) {
+		lines = append(lines, fmt.Sprintf("  %-34s %10.*f %10.*f  %s", name, digits, got, digits, want, relative(got, want)))
+	}
+	line("node-hours", is.total, was.total, 1)
+	keys := map[string]bool{}
+	for _, m := range []map[string]float64{was.hours, is.hours} {
+		for k := range m {
+			keys[k] = true
+		}
+	}
+	order := keysOf(keys)
+	slices.SortStableFunc(order, func(a, b string) int {
+		return cmp.Compare(max(was.hours[b], is.hours[b]), max(was.hours[a], is.hours[a]))
+	})
+	for _, k := range order[:min(len(order), typesShown)] {
+		line("  "+k, is.hours[k], was.hours[k], 1)
+	}
+	if n := len(order) - typesShown; n > 0 {
+		lines = append(lines, fmt.Sprintf("    and %d more types", n))
+	}
+	line("spot node-hours", is.spot, was.spot, 1)
+	line("nodes at most", float64(is.most), float64(was.most), 0)
+	line("nodes on average", is.mean, was.mean, 1)
+	line("nodes that went away", float64(is.gone), float64(was.gone), 0)
+	if was.reclaims.Source != "" {
+		line("nodes that were reclaimed", float64(is.reclaims.N), float64(was.reclaims.N), 0)
+	}
+	if was.evictions.Source != "" {
+		line("pods evicted", float64(is.evictions.N), float64(was.evictions.N), 0)
+	}
+	if was.hasDollars {
+		line(is.money(), is.dollars, was.dollars, 2)
+	}
+	if was.withoutType > 0 {
+		lines = append(lines, fmt.Sprintf("  %d of %d nodes are of no type that is known, and in no figure", was.withoutType, was.all))
+	}
+	return lines
+}
+
+// intensity returns by what the modelled rate of reclaims is multiplied so that it is what
+// was seen, and says how that is known; 1 where it is not. modelled is with 1.
+func intensity(was, modelled *figure) (x float64, said string) {
+	seen := was.reclaims
+	switch {
+	case seen.Source == "":
+		return 1, "Reclaims: no metric counted them, so that they are as modelled."
+	case was.spot <= 0:
+		return 1, "Reclaims: there was no spot node."
+	}
+	interval := stats.PoissonInterval(seen.N, 0.05)
+	said = fmt.Sprintf("Reclaims: %d in %.0f spot node-hours by %s, %.3g per node-hour (exact 95 %% interval %.3g to %.3g)",
+		seen.N, was.spot, seen.Source, float64(seen.N)/was.spot, interval.Low/was.spot, interval.High/was.spot)
+	if modelled.reclaimed <= 0 || modelled.spot <= 0 {
+		return 1, said + "; the model had none, and is left as it is."
+	}
+	rate := modelled.reclaimed / modelled.spot
+	x = float64(seen.N) / was.spot / rate
+	if seen.N == 0 { // none is no proof that there are none
+		x = min(1, interval.High/was.spot/rate)
+	}
+	x = math.Round(min(x, 1000)*1000) / 1000
+	return x, said + fmt.Sprintf("; modelled are %.3g: spec.market.intensity is %v.", rate, x)
+}

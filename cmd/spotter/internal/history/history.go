@@ -1,0 +1,98 @@
+package history
+
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A History is what a cluster did from From to To.
+type History struct {
+	From, To policy.Time
+
+	// Step is how often the source looked. What went on for less may be missing, and an
+	// end that nothing states is known to half of it.
+	Step time.Duration
+
+	// Workloads are services, ascending by name and kind, Jobs what ran to an end,
+	// ascending by name.
+	Workloads []Workload
+	Jobs      []Job
+
+	// Nodes are those that were there at any time, ascending by their begin and name.
+	Nodes []Node
+
+	// Reclaims are spot nodes that the provider took, Disruptions nodes that
+	// Karpenter gave up for another reason, Evictions pods evicted.
+	Reclaims, Disruptions, Evictions Count
+
+	// Dollars is what the nodes cost by the source's account, where HasDollars.
+	Dollars    float64
+	HasDollars bool
+
+	// Uncertain says what the source does not have, a sentence each.
+	Uncertain []string
+}
+
+// A Count is how often something happened. Source names what counted it; it is empty
+// where nothing did.
+type Count struct {
+	N      int64
+	Source string
+}
+
+// A Workload is a service: something that wants a number of pods at all times.
+type Workload struct {
+	Name string // "namespace/name"
+	Kind policy.WorkloadKind
+
+	// Replicas are the changes of how many were wanted, ascending; the first is at
+	// From.
+	Replicas []Change
+
+	Pod
+}
+
+// A Change is the number that holds from an instant on.
+type Change struct {
+	At policy.Time
+	N  int32
+}
+
+// A Pod is what is known of the pods of a workload. The zero value says that nothing is.
+type Pod struct {
+	// Requests are the mean over the time that pods were there, and Latest those at
+	// its end. GPUResource is what GPU counts.
+	Requests, Latest policy.Resources
+	GPUResource      string
+
+	// Start is the median time from being bound to being ready.
+	Start time.Duration
+}
+
+// A Job is jobs of one owner, or of names that are alike, with about one running time.
+type Job struct {
+	Name string // "namespace/name"; several may have one
+
+	// Runs are when one began, ascending. Took is the mean of how long a pod worked.
+	Runs []policy.Time
+	Took time.Duration
+
+	// Parallelism and Completions are those of most runs.
+	Parallelism, Completions int32
+
+	Pod
+}
+
+// A Node is the life of one.
+type Node struct {
+	Name     string
+	From, To policy.Time // To is that of the history for one that went on
+
+	// Kind is what it was; nil where that is not known.
+	Kind *NodeKind
+}
+
+// A NodeKind is what nodes have in common: their labels, as far as they say what a node
+// is. Equal ones are one value.
+type NodeKind struct{ Labels map[string]string }

@@ -1,0 +1,230 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Prometheus is where metrics are read.
+type Prometheus struct {
+	Client
+
+	// Match are matchers that select one cluster where several write to one place, as in
+	// `cluster="prod"`.
+	Match string
+
+	// Progress is called after each slice of time with how much of all is read, from 0
+	// to 1; nil is not called.
+	Progress func(part float64)
+}
+
+// Step returns how often metrics are looked at over a span of time: as often as they are
+// usually scraped, less often over long spans.
+func Step(span time.Duration) time.Duration {
+	switch day := 24 * time.Hour; {
+	case span <= 14*day:
+		return time.Minute
+	case span <= 92*day:
+		return 5 * time.Minute
+	}
+	return 15 * time.Minute
+}
+
+// slice returns how much is asked for at once: six hours of a step of a minute, and a day at
+// most. A server answers no more than 11,000 points of a series.
+func slice(step time.Duration) time.Duration {
+	return min(360*step, 24*time.Hour)
+}
+
+// sliceLeast is the least that a slice is divided to where a server refuses more.
+const sliceLeast = 15 * time.Minute
+
+// ErrNothing is returned where kube-state-metrics wrote nothing in the span.
+var ErrNothing = errors.New("there are no metrics of kube-state-metrics")
+
+// Read returns what the metrics say of a span of time. Both ends are cut to whole steps.
+func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, error) {
+	step := Step(to.Sub(from))
+	unit := policy.Time(step / time.Millisecond)
+	from, to = from-from%unit, to-to%unit
+	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{}, counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
+	if p.Cache != "" {
+		if err := os.MkdirAll(p.Cache, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	width := policy.Time(slice(step) / time.Millisecond)
+	for at := from; at < to; {
+		end := min(at-at%width+width, to) // whole ones lie alike whatever from is, so that they are found again
+		if err := r.slice(ctx, at, end); err != nil {
+			return nil, err
+		}
+		at = end
+		if p.Progress != nil {
+			p.Progress(float64(at-from) / float64(to-from))
+		}
+	}
+	if !r.answered[metricHeart] {
+		return nil, fmt.Errorf("%w at %s from %v to %v", ErrNothing, p.URL.Redacted(), from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
+	}
+	r.end()
+	r.conclude()
+	return r.finish(), nil
+}
+
+// A reading is metrics being folded into a history.
+type reading struct {
+	*builder
+	p        *Prometheus
+	now      expressions     // the slice that is folded
+	answered map[string]bool // by metric
+	counters map[string]*counter
+	owned    map[string]workloadKey // by "namespace/replicaset"
+
+	// noRequests are the most pods without requests in a slice.
+	noRequests int64
+
+	// hourly is what nodes cost by the hour at costAt.
+	hourly float64
+	costAt policy.Time
+
+	labelled int // nodes that labels describe
+
+	unread map[string]error // why a metric could not be read at times
+
+	after []func() // what is left to do when the answer that is read was
+}
+
+// slice reads one slice of time, in two where it is too much at once. Nothing is folded
+// before all of it is there, so that nothing is folded twice.
+func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
+	e := expressions{match: r.p.Match, from: from, to: to}
+	all := append([]query{heartbeat()}, queries(from == r.from)...)
+	answers := make([]*answer, len(all))
+	defer func() {
+		for _, a := range answers {
+			a.done()
+		}
+	}()
+	for i := range all {
+		var err error
+		if answers[i], err = r.p.ask(ctx, r.question(&all[i], &e)); err == nil {
+			continue
+		}
+		if errors.Is(err, errUnmatched) { // the others say what they say
+			r.unread[all[i].metric] = err
+			continue
+		}
+		if half := from.Add(to.Sub(from) / 2); errors.Is(err, errTooMuch) && to.Sub(from) >= 2*max(sliceLeast, 2*r.step) {
+			half -= half % policy.Time(r.step/time.Millisecond)
+			return errors.Join(r.slice(ctx, from, half), r.slice(ctx, half, to))
+		}
+		return fmt.Errorf("reading %s from %v to %v: %w", all[i].metric, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339), err)
+	}
+	r.now = e
+	clear(r.owned)
+	for i := range all {
+		if answers[i] == nil {
+			continue
+		}
+		if err := answers[i].read(all[i].fold(r)); err != nil {
+			return fmt.Errorf("reading %s: %w", all[i].metric, err)
+		}
+		for _, f := range r.after {
+			f()
+		}
+		r.after = nil
+	}
+	r.nodes.settle()
+	r.jobs.settle(to)
+	return nil
+}
+
+// question asks a query of a slice: at each step but that of its end, which is the next
+// slice's, or once at its end.
+func (r *reading) question(q *query, e *expressions) *question {
+	text := q.text(e)
+	if q.each {
+		return &question{text, e.from, e.to.Add(-r.step), r.step}
+	}
+	at := e.to.Add(-time.Second) // so that what happens at the very end is the next slice's
+	return &question{text, at, at, r.step}
+}
+
+// conclude says what was not there.
+func (r *reading) conclude() {
+	seen := map[string]bool{}
+	for _, q := range queries(true) {
+		if q.without == "" || seen[q.metric] || r.answered[q.metric] {
+			continue
+		}
+		seen[q.metric] = true
+		r.note(q.metric + " is not there: " + q.without)
+	}
+	for _, metric := range sorted(r.unread) {
+		r.note(fmt.Sprintf("%s could not be read at all times: %v", metric, r.unread[metric]))
+	}
+	if r.answered["kube_node_labels"] && r.labelled == 0 {
+		r.note("kube_node_labels has no labels that say what a node is: set " + allowNodeLabels + " at kube-state-metrics")
+	}
+	if r.noRequests > 0 {
+		r.note(fmt.Sprintf("up to %d pods at a time request no CPU: they are taken as they are now", r.noRequests))
+	}
+	r.note("DaemonSets are those of now: pods of theirs come and go with nodes")
+	h := &r.out
+	h.Reclaims = r.count("karpenter_nodeclaims_disrupted_total reclaimed", "karpenter_nodeclaims_disrupted_total")
+	if h.Reclaims.Source == "" {
+		if h.Reclaims = r.count("karpenter_interruption_received_messages_total"); h.Reclaims.Source != "" {
+			r.note("spot interruptions are counted from karpenter_interruption_received_messages_total, which has those of other clusters of the account too where the queue is not of this one alone")
+		}
+	}
+	h.Disruptions = r.count("karpenter_nodeclaims_disrupted_total other", "karpenter_nodeclaims_disrupted_total")
+	h.Evictions = r.count("apiserver_request_total")
+	if h.Evictions.Source == "" {
+		h.Evictions = r.count("karpenter_pods_eviction_requests_total")
+	}
+	if h.HasDollars = r.answered["karpenter_nodepools_cost_total"]; h.HasDollars {
+		r.charge(r.to)
+	}
+}
+
+// count returns what counters of a name counted. source is the metric, the name itself
+// where it is left out.
+func (r *reading) count(name string, source ...string) Count {
+	metric := append(source, name)[0]
+	if !r.answered[metric] {
+		return Count{}
+	}
+	c := Count{Source: metric}
+	for key, x := range r.counters {
+		if group, _, _ := strings.Cut(key, "\n"); group == name {
+			c.N += int64(math.Round(x.sum))
+		}
+	}
+	return c
+}
+
+// A counter is one series of a counter, which begins again at 0 when its process does.
+type counter struct {
+	value, sum float64
+}
+
+// add notes a value. What a series has at once counts, unless it may have had it before
+// the history began.
+func (c *counter) add(v float64, before bool) {
+	switch {
+	case before:
+	case v >= c.value:
+		c.sum += v - c.value
+	default:
+		c.sum += v
+	}
+	c.value = v
+}

@@ -1,0 +1,232 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A query is one of those that a slice of time is asked.
+type query struct {
+	metric string // the one that it is about
+
+	// text makes the query of a slice.
+	text func(e *expressions) string
+
+	// each asks at every step; else once, at the end of the slice.
+	each bool
+
+	// fold makes what takes the answer.
+	fold func(r *reading) fold
+
+	// without says what is not known where the metric is not there, and of which flag of
+	// kube-state-metrics; empty where nothing is lost.
+	without string
+}
+
+// expressions makes the expressions of one slice.
+type expressions struct {
+	match    string // matchers that each selector has, "" for none
+	from, to policy.Time
+}
+
+// of selects a metric.
+func (e *expressions) of(metric string, matchers ...string) string {
+	if e.match != "" {
+		matchers = append([]string{e.match}, matchers...)
+	}
+	if len(matchers) == 0 {
+		return metric
+	}
+	return metric + "{" + strings.Join(matchers, ",") + "}"
+}
+
+// last selects the last value within the slice of each series of a metric.
+func (e *expressions) last(metric string, matchers ...string) string {
+	return "last_over_time(" + e.of(metric, matchers...) + "[" + e.width() + "])"
+}
+
+// width returns the length of the slice as Prometheus writes it.
+func (e *expressions) width() string { return fmt.Sprintf("%ds", e.to.Sub(e.from)/time.Second) }
+
+// begin returns the first instant of the slice in seconds.
+func (e *expressions) begin() string { return fmt.Sprintf("%d", e.from/1000) }
+
+// late is how long after it happened something may first be scraped.
+const late = 5 * time.Minute
+
+// since returns an instant before which nothing that happened is new in the slice.
+func (e *expressions) since() string { return fmt.Sprintf("%d", e.from.Add(-late)/1000) }
+
+// owner gives pods the labels of what made them, one for each pod.
+func (e *expressions) owner(matchers ...string) string {
+	return "* on (namespace, pod) group_left (created_by_kind, created_by_name) topk by (namespace, pod) (1, " +
+		"max by (namespace, pod, created_by_kind, created_by_name) (" + e.last("kube_pod_info", matchers...) + "))"
+}
+
+// byPod makes one series of each pod.
+func byPod(x string) string { return "max by (namespace, pod) (" + x + ")" }
+
+// jobsBegun keeps the jobs that began in the slice; of the first slice those too that went on.
+func (e *expressions) jobsBegun(first bool) string {
+	started := "max by (namespace, job_name) (" + e.last("kube_job_status_start_time") + ")"
+	if first {
+		return started + " unless on (namespace, job_name) (max by (namespace, job_name) (" + e.last("kube_job_status_completion_time") + ") < " + e.begin() + ")" +
+			" unless on (namespace, job_name) (max by (namespace, job_name) (" + e.last("kube_job_failed", `condition="true"`) + ") == 1)"
+	}
+	return started + " >= " + e.since()
+}
+
+// The resources that kube-state-metrics names, and what they are called in Kubernetes.
+var accelerators = map[string]string{
+	"nvidia_com_gpu": "nvidia.com/gpu", "amd_com_gpu": "amd.com/gpu", "aws_amazon_com_neuron": "aws.amazon.com/neuron", "habana_ai_gaudi": "habana.ai/gaudi",
+}
+
+// nodeLabels are the labels that say what a node is, in whose words.
+var nodeLabels = []string{
+	"node.kubernetes.io/instance-type", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+	"karpenter.sh/capacity-type", "karpenter.sh/nodepool", "eks.amazonaws.com/capacityType", "eks.amazonaws.com/nodegroup",
+	"alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup", "node.kubernetes.io/lifecycle",
+	"cloud.google.com/gke-spot", "cloud.google.com/gke-provisioning", "cloud.google.com/gke-nodepool",
+	"kubernetes.azure.com/scalesetpriority", "kubernetes.azure.com/agentpool",
+}
+
+// allowNodeLabels is the flag with which kube-state-metrics writes those that matter most.
+const allowNodeLabels = "--metric-labels-allowlist=nodes=[node.kubernetes.io/instance-type,topology.kubernetes.io/zone,topology.kubernetes.io/region,karpenter.sh/capacity-type,karpenter.sh/nodepool]"
+
+// written returns a label as kube-state-metrics writes it.
+func written(label string) string {
+	var b strings.Builder
+	b.WriteString("label_")
+	low := false // the letter before is one that a capital begins a word after
+	for _, r := range label {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			if low {
+				b.WriteByte('_')
+			}
+			r += 'a' - 'A'
+			low = false
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			low = true
+		default:
+			r, low = '_', false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func writtenAll(labels []string) string {
+	out := make([]string, len(labels))
+	for i, l := range labels {
+		out[i] = written(l)
+	}
+	return strings.Join(out, ", ")
+}
+
+// metricHeart is there whenever kube-state-metrics was scraped, and heartbeat asks for it.
+const metricHeart = "kube_node_created"
+
+func heartbeat() query {
+	return query{metricHeart, func(e *expressions) string { return "count(" + e.of("kube_node_created") + ")" }, true, (*reading).heart, ""}
+}
+
+// queries are asked of every slice, in this order: nodes and jobs before what describes
+// them, and owners before what they own.
+func queries(first bool) []query {
+	return slices.Concat(nodeQueries(), jobQueries(first), workloadQueries(), karpenterQueries())
+}
+
+func nodeQueries() []query {
+	return []query{
+		{"kube_node_created", func(e *expressions) string { return "max by (node) (" + e.of("kube_node_created") + ")" }, true, (*reading).node, ""},
+		{"kube_node_labels", func(e *expressions) string {
+			return "max by (node, " + writtenAll(nodeLabels) + ") (" + e.last("kube_node_labels") + ")"
+		}, false, (*reading).labels, "what nodes are is read from metrics of Karpenter, and of the nodes that are there now; kube-state-metrics writes it with " + allowNodeLabels},
+		{"kube_node_role", func(e *expressions) string {
+			return "max by (node) (" + e.last("kube_node_role", `role=~"control-plane|master"`) + ")"
+		}, false, (*reading).controlPlane, ""},
+		{"karpenter_nodes_allocatable", func(e *expressions) string {
+			return "max by (node_name, nodepool, instance_type, zone, region, capacity_type) (" + e.last("karpenter_nodes_allocatable", `resource_type="cpu"`) + ")"
+		}, false, (*reading).allocatable, ""},
+	}
+}
+
+func workloadQueries() []query {
+	return []query{
+		{"kube_deployment_spec_replicas", func(e *expressions) string {
+			return "max by (namespace, deployment) (" + e.of("kube_deployment_spec_replicas") + ")"
+		}, true, func(r *reading) fold { return r.replicas(policy.KindDeployment, "deployment", "") }, "how many replicas Deployments had is not known"},
+		{"kube_statefulset_replicas", func(e *expressions) string {
+			return "max by (namespace, statefulset) (" + e.of("kube_statefulset_replicas") + ")"
+		}, true, func(r *reading) fold { return r.replicas(policy.KindStatefulSet, "statefulset", "") }, "how many replicas StatefulSets had is not known"},
+		{"kube_replicaset_spec_replicas", func(e *expressions) string {
+			return "sum by (namespace, owner_name) (max by (namespace, replicaset) (" + e.of("kube_replicaset_spec_replicas") + ") * on (namespace, replicaset) group_left (owner_name) " +
+				"topk by (namespace, replicaset) (1, max by (namespace, replicaset, owner_name) (" + e.of("kube_replicaset_owner", `owner_kind!="Deployment"`, `owner_kind!=""`, `owner_kind!="<none>"`) + ")))"
+		}, true, func(r *reading) fold { return r.replicas(policy.KindDeployment, "owner_name", "") }, ""},
+		{"kube_pod_info", func(e *expressions) string {
+			return "count by (namespace, created_by_kind, created_by_name) (max by (namespace, pod, created_by_kind, created_by_name) (" +
+				e.of("kube_pod_info", `created_by_kind!~"ReplicaSet|StatefulSet|DaemonSet|Job|Node"`) + ") and on (namespace, pod) (" +
+				byPod(e.of("kube_pod_status_phase", `phase=~"Pending|Running"`)) + " == 1))"
+		}, true, (*reading).others, ""},
+		{"kube_replicaset_owner", func(e *expressions) string {
+			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") + ") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
+				"max_over_time(" + e.of("kube_replicaset_spec_replicas") + "[" + e.width() + "])) > 0)"
+		}, false, (*reading).owners, "which pods are of which Deployment is told from their names"},
+		{"kube_pod_container_resource_requests", func(e *expressions) string {
+			return "avg by (namespace, created_by_kind, created_by_name, resource) (sum by (namespace, pod, resource) (max by (namespace, pod, container, resource) (" +
+				e.last("kube_pod_container_resource_requests") + ")) " + e.owner(`created_by_kind!~"DaemonSet|Node"`) + ")"
+		}, false, (*reading).requests, "requests are those of now, and workloads of which there are no pods now are left out"},
+		{"kube_pod_status_ready_time", func(e *expressions) string {
+			return "quantile by (namespace, created_by_kind, created_by_name) (0.5, ((" + byPod(e.last("kube_pod_status_ready_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
+				byPod(e.last("kube_pod_status_scheduled_time")) + ") " + e.owner(`created_by_kind=~"ReplicaSet|StatefulSet"`) + ")"
+		}, false, (*reading).starts, "how long pods take to start is measured on those of now"},
+		{"kube_pod_info", func(e *expressions) string {
+			return "count(count by (namespace, pod) (" + e.last("kube_pod_info", `created_by_kind!~"DaemonSet|Node"`) + ") unless on (namespace, pod) count by (namespace, pod) (" +
+				e.last("kube_pod_container_resource_requests", `resource="cpu"`) + "))"
+		}, false, (*reading).requestless, ""},
+	}
+}
+
+func jobQueries(first bool) []query {
+	job := func(x string) string { return "max by (namespace, job_name) (" + x + ")" }
+	begun := func(e *expressions) string { return " and on (namespace, job_name) (" + e.jobsBegun(first) + ")" }
+	return []query{
+		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, false, foldJobStarts, "jobs are those of now"},
+		{"kube_job_status_completion_time", func(e *expressions) string {
+			return job(e.last("kube_job_status_completion_time")) + " >= " + e.since()
+		}, false, foldJobEnds, ""},
+		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" }, true, foldJobActive, ""},
+		{"kube_job_spec_parallelism", func(e *expressions) string { return job(e.last("kube_job_spec_parallelism")) + begun(e) }, false, foldJobPods, ""},
+		{"kube_job_spec_completions", func(e *expressions) string { return job(e.last("kube_job_spec_completions")) + begun(e) }, false, foldJobWork, ""},
+		{"kube_job_owner", func(e *expressions) string {
+			return "max by (namespace, job_name, owner_name) (" + e.last("kube_job_owner", `owner_kind="CronJob"`) + ")" + begun(e)
+		}, false, (*reading).jobOwners, ""},
+		{"kube_pod_completion_time", func(e *expressions) string {
+			return "avg by (namespace, created_by_name) (((" + byPod(e.last("kube_pod_completion_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
+				byPod(e.last("kube_pod_start_time")) + ") " + e.owner(`created_by_kind="Job"`) + ")"
+		}, false, foldJobRan, ""},
+	}
+}
+
+func karpenterQueries() []query {
+	return []query{
+		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.of("karpenter_nodeclaims_disrupted_total") }, true, (*reading).disrupted, ""},
+		{"karpenter_interruption_received_messages_total", func(e *expressions) string {
+			return e.of("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
+		}, true, counted("karpenter_interruption_received_messages_total"), ""},
+		{"apiserver_request_total", func(e *expressions) string {
+			return e.of("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`)
+		}, true, counted("apiserver_request_total"), ""},
+		{"karpenter_pods_eviction_requests_total", func(e *expressions) string {
+			return e.of("karpenter_pods_eviction_requests_total", `code="200"`)
+		}, true, counted("karpenter_pods_eviction_requests_total"), ""},
+		{"karpenter_nodepools_cost_total", func(e *expressions) string {
+			return "sum(max by (nodepool) (" + e.of("karpenter_nodepools_cost_total") + "))"
+		}, true, (*reading).cost, "dollars are not compared"},
+	}
+}
