@@ -151,7 +151,7 @@ func onCluster(t *testing.T, env *testenv.Env, p *page, program string) int {
 		})
 	}
 	if p.name != "docs/quickstart.md" {
-		for _, command := range commandsOf(t, "docs/quickstart.md")[1:5] {
+		for _, command := range commandsOf(t, "docs/quickstart.md")[2:6] {
 			if strings.HasPrefix(command, "kubectl create namespace") {
 				command += " --dry-run=client -o yaml | kubectl apply -f -"
 			}

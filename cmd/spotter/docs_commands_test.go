@@ -66,6 +66,7 @@ var pagesRun = []page{
 		"spotter eval captured…":                       {cluster: true, says: "portfolio"},
 	}},
 	{"docs/quickstart.md", map[string]treatment{
+		"spotter try":               {cluster: true, says: "You pay about"},
 		"make build":                {leave: "it is what has made the program that runs these"},
 		"kubectl create namespace…": {cluster: true},
 		"kubectl apply…":            {cluster: true, says: "serverside-applied"},
@@ -76,8 +77,6 @@ var pagesRun = []page{
 		"kubectl describe…":         {cluster: true, says: "Last Decision Id"},
 		"bin/spotter explain…":      {cluster: true, before: "kill -INT $(cat running) && while kill -0 $(cat running) 2>/dev/null; do sleep 0.2; done", says: "general"},
 		"bin/spotter tui --live…":   {leave: isScreen},
-		"bin/spotter capture…":      {cluster: true, says: "captured.yaml"},
-		"bin/spotter eval…":         {cluster: true, says: "portfolio"},
 		"kubectl delete --ignore…":  {cluster: true, says: "deleted"},
 		"kubectl delete namespace…": {cluster: true},
 	}},

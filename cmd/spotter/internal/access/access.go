@@ -27,6 +27,20 @@ func (c *Cluster) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Context, "context", c.Context, "use the context `NAME` of the kubeconfig")
 }
 
+// Name returns the context of the kubeconfig that is used, empty in a pod.
+func (c *Cluster) Name() string {
+	if c.Context != "" {
+		return c.Context
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.Kubeconfig
+	raw, err := rules.Load()
+	if err != nil {
+		return ""
+	}
+	return raw.CurrentContext
+}
+
 // Config returns how a program of a version reaches the API server.
 func (c *Cluster) Config(version string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()

@@ -63,7 +63,7 @@ func (c *poolSet) sellers(p *pool) (out []seller) {
 			i, out = len(out), append(out, seller{name: name})
 		}
 		if x := c.nodePoolOf(n); x != nil {
-			out[i].spot, out[i].onDemand = permits(x, karpv1.CapacityTypeSpot), permits(x, karpv1.CapacityTypeOnDemand)
+			out[i].spot, out[i].onDemand = Permits(x, karpv1.CapacityTypeSpot), Permits(x, karpv1.CapacityTypeOnDemand)
 			continue
 		}
 		capacity := c.places[id].capacity
@@ -112,9 +112,9 @@ func (c *source) nodePoolOf(n *policy.Node) *karpv1.NodePool {
 	return &c.o.NodePools[i]
 }
 
-// permits reports whether the requirements of a NodePool allow a capacity type. One
+// Permits reports whether the requirements of a NodePool allow a capacity type. One
 // that asks for none allows all.
-func permits(p *karpv1.NodePool, capacity string) bool {
+func Permits(p *karpv1.NodePool, capacity string) bool {
 	for _, q := range p.Spec.Template.Spec.Requirements {
 		if q.Key != karpv1.CapacityTypeLabelKey {
 			continue

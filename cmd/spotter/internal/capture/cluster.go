@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"reflect"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +31,7 @@ import (
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -70,53 +74,90 @@ func nodeClasses() *unstructured.UnstructuredList {
 	return &list
 }
 
+// Kinds returns the kinds of objects that are listed.
+func Kinds() (out []string) {
+	for _, x := range readings() {
+		kind, _, _ := strings.Cut(x.name, ".")
+		out = append(out, kind)
+	}
+	return out
+}
+
 // captureWait bounds how long a cluster is waited for.
 const captureWait = 2 * time.Minute
 
 // runningCluster reads a cluster once and returns it as the controller would see it.
 func runningCluster(ctx context.Context, p *cli.Program, f *captureFlags) (captureSource, error) {
+	ctx, stop := context.WithTimeout(ctx, captureWait)
+	defer stop()
 	config, err := f.cluster.Config(p.Version)
 	if err != nil {
 		return captureSource{}, err
 	}
+	c, err := Read(ctx, config, &f.Options, p.Stderr)
+	if err != nil {
+		return captureSource{}, err
+	}
+	p.Warn(map[string]bool{}, c.Missing)
+	return captureSource{snapshot: c.Snapshot, from: "the cluster at " + hostOf(config.Host, f.Anonymise) + " held"}, nil
+}
+
+// A Cluster is a running cluster, read once.
+type Cluster struct {
+	Snapshot *policy.Snapshot
+
+	// Missing are the rights that are missing, each with what is not known without it,
+	// and kinds of a version that is not read whole.
+	Missing []string
+
+	// Installed says that the cluster has the kinds of Spotter.
+	Installed bool
+}
+
+// Read reads a cluster once, as the controller would see it. It fills in of o what the
+// cluster states, and logs to log what of its objects cannot be used.
+func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
-	ctx, stop := context.WithTimeout(ctx, captureWait)
-	defer stop()
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return captureSource{}, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "see that `kubectl get nodes` works with this kubeconfig")
+		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "see that `kubectl get nodes` works with this kubeconfig")
 	}
-	read, err := readCluster(ctx, p, c, f)
+	return ReadBy(ctx, c, o, log)
+}
+
+// ReadBy is Read by a client.
+func ReadBy(ctx context.Context, c client.Reader, o *Options, log io.Writer) (*Cluster, error) {
+	read, err := readCluster(ctx, c, o)
 	if err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
-	log := slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: untimed}))
 	markets := livemarket.DefaultConfig()
 	markets.Log = slog.New(slog.DiscardHandler) // which markets there are is for the trace to say
 	book, err := livemarket.New(markets)
 	if err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
-	o := cluster.DefaultConfig()
-	o.Log, o.Provider, o.Capacity = log, f.Provider, f.Capacity
-	observer, err := cluster.New(o, book)
+	view := cluster.DefaultConfig()
+	view.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn, ReplaceAttr: untimed}))
+	view.Provider, view.Capacity = o.Provider, o.Capacity
+	observer, err := cluster.New(view, book)
 	if err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
 	if err := observer.Follow(ctx, read); err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
 	if _, err := observer.Observe(ctx); err != nil { // the book learns what the nodes are
-		return captureSource{}, err
+		return nil, err
 	}
 	s, err := observer.Observe(ctx)
 	if err != nil {
-		return captureSource{}, err
+		return nil, err
 	}
-	return captureSource{snapshot: s, from: "the cluster at " + hostOf(config.Host, f.Anonymise) + " held"}, nil
+	return &Cluster{Snapshot: s, Missing: read.missing, Installed: read.installed}, nil
 }
 
 // untimed leaves out the time, which a warning of a command does not have.
@@ -137,7 +178,7 @@ func hostOf(host string, hide bool) string {
 
 // readCluster lists everything once. What may not be read is said by the right that is
 // missing; without nodes or pods there is nothing to capture.
-func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captureFlags) (*listed, error) {
+func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, error) {
 	out := &listed{objects: map[reflect.Type][]client.Object{}}
 	var missing []error
 	for _, x := range readings() {
@@ -145,11 +186,14 @@ func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captur
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // a kind that the cluster does not have
 		case apierrors.IsForbidden(err) && x.without != "":
-			p.Warn(map[string]bool{}, []string{fmt.Sprintf("the right to list %s is missing: %s", x.name, x.without)})
+			out.missing = append(out.missing, fmt.Sprintf("the right to list %s is missing: %s", x.name, x.without))
 		case apierrors.IsForbidden(err):
 			missing = append(missing, fmt.Errorf("the right to list %s is missing: %w", x.name, err))
 		case err != nil:
 			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err), "see that `kubectl get nodes` works with this kubeconfig")
+		}
+		if _, ours := x.list.(*v1alpha1.CapacityPoolList); ours {
+			out.installed = err == nil || apierrors.IsForbidden(err)
 		}
 		if err := out.take(x.list); err != nil {
 			return nil, err
@@ -158,6 +202,8 @@ func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captur
 	if len(missing) > 0 {
 		return nil, cli.Invalid(errors.Join(missing...), "grant `list` on nodes and pods of all namespaces, as the ClusterRole view and one for nodes do")
 	}
+	out.readBeta(ctx, c)
+	f.Apart = out.apart()
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
 		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type
 	}
@@ -178,6 +224,11 @@ func readCluster(ctx context.Context, p *cli.Program, c client.Reader, f *captur
 type listed struct {
 	cache.Informers
 	objects map[reflect.Type][]client.Object
+
+	// missing are the rights that are missing, and installed says that the kinds of
+	// Spotter are there.
+	missing   []string
+	installed bool
 }
 
 func (l *listed) take(list client.ObjectList) error {

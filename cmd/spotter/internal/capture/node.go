@@ -50,6 +50,10 @@ func (c *poolSet) placeNodes() {
 			c.leave(1, "nodes of the control plane, with the pods on them")
 			continue
 		}
+		if why := c.o.Apart[n.Name]; why != "" {
+			c.leave(1, "nodes %s, with the pods on them", why)
+			continue
+		}
 		at, ok := c.marketOf(n)
 		if !ok {
 			continue

@@ -104,10 +104,10 @@ func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 			if p.takes(at) {
 				return p
 			}
-			name = plain(x.Name + "-others")
+			name = Plain(x.Name + "-others")
 		}
 	}
-	name = cmp.Or(name, plain(groupOf(n)), "nodes")
+	name = cmp.Or(name, Plain(groupOf(n)), "nodes")
 	for p := c.find(name); p != nil && p.manifest != nil; p = c.find(name) {
 		name += "-others" // a manifest has the name
 	}
@@ -121,8 +121,8 @@ func (c *poolSet) poolOf(n *policy.Node, at *place) *pool {
 
 var notPlain = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^a-z0-9]+`) })
 
-// plain makes a name of an object of the value of a label.
-func plain(v string) string {
+// Plain makes a name of an object of the value of a label.
+func Plain(v string) string {
 	const most = 50 // a CapacityPool may have 58, and one is made unique by an ending
 	v = strings.Trim(notPlain().ReplaceAllString(strings.ToLower(v), "-"), "-")
 	return strings.Trim(v[:min(len(v), most)], "-")

@@ -135,6 +135,53 @@ type ware struct {
 
 // markets returns what prices are drawn for, ascending by name.
 func (c *Captured) markets() ([]generate.Market, error) {
+	list, err := c.wares()
+	if err != nil {
+		return nil, err
+	}
+	if len(list) > drawnMax {
+		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most per vCPU: prices are drawn for no more than %d", len(list)-drawnMax, len(list), drawnMax))
+		list = list[:drawnMax]
+	}
+	out := make([]generate.Market, len(list))
+	for i := range list {
+		out[i] = list[i].Market
+	}
+	slices.SortFunc(out, func(a, b generate.Market) int {
+		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type))
+	})
+	return out, nil
+}
+
+// Types returns at most so many of the instance types that pools may buy of a provider:
+// those of its nodes first, then those that cost least per vCPU.
+func (c *Captured) Types(provider string, most int) ([]string, error) {
+	list, err := c.wares()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for i := range list {
+		if list[i].Provider == provider && len(out) < most {
+			out = add(out, list[i].Type)
+		}
+	}
+	return out, nil
+}
+
+// Regions returns the regions of a provider in which there are nodes.
+func (c *Captured) Regions(provider string) (out []string) {
+	for _, s := range c.seeds {
+		if s.provider == provider {
+			out = add(out, s.region)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// wares returns what may be bought, from that of its nodes on to what costs most per vCPU.
+func (c *Captured) wares() ([]ware, error) {
 	wares := map[string]ware{}
 	put := func(w ware) {
 		key := w.Provider + "/" + w.Region + "/" + w.Zone + "/" + w.Type
@@ -171,18 +218,7 @@ func (c *Captured) markets() ([]generate.Market, error) {
 		}
 		return cmp.Or(cmp.Compare(int64(a.OnDemand)*b.vcpu, int64(b.OnDemand)*a.vcpu), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
 	})
-	if len(list) > drawnMax {
-		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most per vCPU: prices are drawn for no more than %d", len(list)-drawnMax, len(list), drawnMax))
-		list = list[:drawnMax]
-	}
-	out := make([]generate.Market, len(list))
-	for i := range list {
-		out[i] = list[i].Market
-	}
-	slices.SortFunc(out, func(a, b generate.Market) int {
-		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.Type, b.Type))
-	})
-	return out, nil
+	return list, nil
 }
 
 // priced returns a type of the catalog and its price on demand, derived where nobody

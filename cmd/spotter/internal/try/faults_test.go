@@ -1,0 +1,334 @@
+package try
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// sighted reads a cluster.
+func sighted(t *testing.T, s shelf) (*sight, error) {
+	t.Helper()
+	x := &sight{server: "https://shop.test"}
+	return x, x.take(t.Context(), s.reader(t.Context()))
+}
+
+// isWrongCall fails unless err is a fault of the input, in one line that says want.
+func isWrongCall(t *testing.T, err error, want string) {
+	t.Helper()
+	var invalid *cli.InvalidError
+	if !errors.As(err, &invalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, want a line with %q and exit code %d", err, want, cli.ExitInvalid)
+	}
+}
+
+// TestUnreadable: what keeps a cluster from being tried is one sentence.
+func TestUnreadable(t *testing.T) {
+	_, err := sighted(t, shelf{})
+	isWrongCall(t, err, "the cluster has no nodes")
+	empty := shelf{objects: []client.Object{node(0, "default", nil)}}
+	_, err = sighted(t, empty)
+	isWrongCall(t, err, "nothing is wanted: there is no workload")
+	odd := shop()
+	for _, o := range odd.objects {
+		if n, is := o.(*corev1.Node); is {
+			n.Labels[corev1.LabelInstanceTypeStable] = "z99.huge"
+		}
+	}
+	_, err = sighted(t, odd)
+	isWrongCall(t, err, "30 nodes of type z99.huge, which the catalog of aws does not hold")
+	blind := shop()
+	blind.refuse = forbid[*corev1.PodList]("pods")
+	_, err = sighted(t, blind)
+	isWrongCall(t, err, "the right to list pods is missing")
+}
+
+// forbid refuses the lists of one kind.
+func forbid[L client.ObjectList](name string) func(client.ObjectList) error {
+	return func(l client.ObjectList) error {
+		if _, is := l.(L); is {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", nil)
+		}
+		return nil
+	}
+}
+
+// TestLeftOut: what cannot be read or simulated is named, and the rest is tried.
+func TestLeftOut(t *testing.T) {
+	s := shop()
+	nodes := 0
+	for _, o := range s.objects {
+		n, is := o.(*corev1.Node)
+		if !is {
+			continue
+		}
+		switch nodes++; nodes {
+		case 1, 2:
+			n.Labels[corev1.LabelOSStable] = "windows"
+		case 3:
+			n.Labels["eks.amazonaws.com/compute-type"] = "fargate"
+		case 4:
+			n.Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("7")
+		case 5:
+			n.Labels["nvidia.com/gpu.sharing-strategy"] = "time-slicing"
+		case 6:
+			n.Labels["nvidia.com/gpu.sharing-strategy"] = "none"
+		case 7:
+			n.Labels[corev1.LabelInstanceTypeStable] = "z99.huge"
+		case 8:
+			n.Labels["nvidia.com/gpu.product"] = "A100-SXM4-40GB-MIG-1g.5gb"
+		}
+	}
+	s.refuse = forbid[*policyv1.PodDisruptionBudgetList]("poddisruptionbudgets.policy")
+	x, err := sighted(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x.taken.Nodes != 23 {
+		t.Errorf("%d nodes are tried, and 7 of 30 cannot be", x.taken.Nodes)
+	}
+	all := strings.Join(slices.Concat(x.Missing, x.taken.Left), "\n")
+	for _, want := range []string{
+		"the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets", "2 nodes that run Windows", "1 nodes of Fargate",
+		"1 nodes whose GPUs are cut into nvidia.com/mig-1g.5gb", "1 nodes whose GPUs are shared by time", "1 nodes of type z99.huge",
+		"1 nodes whose GPUs are cut into A100-SXM4-40GB-MIG-1g.5gb",
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("it is not said that %s:\n%s", want, all)
+		}
+	}
+}
+
+// TestDerivedNodePools: policies may buy Spot although the NodePools allow none.
+func TestDerivedNodePools(t *testing.T) {
+	x, err := sighted(t, shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x.taken.Write(capture.Run{})
+	if err != nil || strings.Contains(string(text), "kind: NodePool") || !strings.Contains(string(text), "spotter.dev/capacity-types: on-demand\n") {
+		t.Errorf("%v\n%.3000s", err, text)
+	}
+}
+
+// TestBetaNodePools: the NodePools of a Karpenter before 1.0 say what they allow too.
+func TestBetaNodePools(t *testing.T) {
+	s := shop()
+	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { _, is := o.(*karpv1.NodePool); return is })
+	beta := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"labels": map[string]any{"team": "shop"}},
+		"spec": map[string]any{"requirements": []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"}}},
+			"nodeClassRef": map[string]any{"name": "bottlerocket"}},
+	}}}}
+	beta.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1beta1", Kind: "NodePool"})
+	beta.SetName("default")
+	s.objects = append(s.objects, beta)
+	x, err := sighted(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := x.forbidSpot(); len(got) != 1 || got[0] != "default" {
+		t.Errorf("NodePools without Spot: %v", got)
+	}
+	if b := karpenterBackend(&group{name: "default"}, x.options.NodePools); b.Karpenter.NodeClassName != "bottlerocket" {
+		t.Errorf("node class %s", b.Karpenter.NodeClassName)
+	}
+	if !slices.ContainsFunc(x.Missing, func(m string) bool { return strings.Contains(m, "karpenter.sh/v1beta1") }) {
+		t.Errorf("that the NodePools are of v1beta1 is not said: %q", x.Missing)
+	}
+}
+
+// TestNotReached: a server that does not answer, or does not know the user, is said so, and
+// in a moment.
+func TestNotReached(t *testing.T) {
+	isWrongCall(t, answers(&rest.Config{Host: "http://127.0.0.1:1"}), "the cluster at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1")
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer refuses.Close()
+	isWrongCall(t, answers(&rest.Config{Host: refuses.URL}), "does not know this user")
+}
+
+// TestNoKubeconfig: without a cluster the embedded week is named.
+func TestNoKubeconfig(t *testing.T) {
+	alone(t)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	t.Chdir(t.TempDir())
+	program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
+	code, out, log := program.Call(t, "try")
+	if code != cli.ExitInvalid || out != "" || !strings.Contains(log, "no kubeconfig was found") || !strings.Contains(log, "spotter eval") {
+		t.Errorf("exit code %d\n%s%s", code, out, log)
+	}
+}
+
+// TestFolder: what try has not written is not replaced without --force.
+func TestFolder(t *testing.T) {
+	f := folder{filepath.Join(t.TempDir(), "x")}
+	if err := f.check(false); err != nil {
+		t.Errorf("a new folder: %v", err)
+	}
+	if _, err := os.Stat(f.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is made before there is anything to write: %v", err)
+	}
+	if err := os.Mkdir(f.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.pools(), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	isWrongCall(t, f.check(false), f.pools()+" was not written by try")
+	if err := f.check(true); err != nil {
+		t.Errorf("with --force: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(f.dir, markFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.check(false); err != nil {
+		t.Errorf("a folder of try: %v", err)
+	}
+}
+
+// TestRefusals: why prices are synthetic is said in words.
+func TestRefusals(t *testing.T) {
+	for want, err := range map[string]error{
+		"no AWS credentials were found":                            aws.ErrNoCredentials,
+		"the AWS credentials have expired":                         aws.ErrExpired,
+		"the AWS credentials may not ec2:DescribeSpotPriceHistory": &aws.RequestError{Action: "ec2:DescribeSpotPriceHistory", Region: "us-east-1", Kind: aws.ErrPermission, Err: errors.New("no")},
+		"AWS did not give them within 15s":                         aws.ErrTimeout,
+		"AWS is not reached":                                       aws.ErrUnreachable,
+		"AWS has none for these types":                             aws.ErrNothing,
+		"one":                                                      errors.New("one\ntwo"),
+	} {
+		if got := refusal(err, 15*time.Second); got != want {
+			t.Errorf("%v: %q, want %q", err, got, want)
+		}
+	}
+}
+
+// TestSample: where runs take long one node in a few is simulated, which is said, and
+// amounts are those of all.
+func TestSample(t *testing.T) {
+	alone(t)
+	whole, _, _, err := tried(t, few(), shelf{objects: clusterOf(45, 5, 4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := few()
+	l.firstRuns = time.Nanosecond
+	out, log, _, err := tried(t, l, shelf{objects: clusterOf(45, 5, 4)})
+	if err != nil || !strings.Contains(out, "one node in 4 is simulated, with its pods, and amounts are times 4") || !strings.Contains(out, "33 nodes since one in 4 is simulated") {
+		t.Fatalf("%v\n%s%s", err, log, out)
+	}
+	first, _, _ := strings.Cut(whole, ".")
+	if !strings.HasPrefix(out, first) {
+		t.Errorf("what is paid now is not that of all nodes:\n%s%s", whole, out)
+	}
+	amount := regexp.MustCompile(`Karpenter, Spot allowed +\$([0-9]+)`)
+	a, b := amount.FindStringSubmatch(strings.ReplaceAll(whole, ",000", "000")), amount.FindStringSubmatch(out)
+	if a == nil || b == nil || len(a[1]) != len(b[1]) {
+		t.Errorf("amounts are not those of all nodes:\n%s%s", whole, out)
+	}
+}
+
+// TestPools: nodes that a CapacityPool holds get none, and those that labels tell apart get
+// one each. None does more than show.
+func TestPools(t *testing.T) {
+	s := shop()
+	for i, o := range s.objects {
+		n, is := o.(*corev1.Node)
+		if !is {
+			continue
+		}
+		switch {
+		case i < 10:
+			n.Labels["team"] = "shop"
+		case i < 20:
+			n.Labels[karpv1.NodePoolLabelKey], n.Labels["team"] = "other", "search"
+		case i < 25:
+			delete(n.Labels, karpv1.NodePoolLabelKey)
+			n.Labels[labelNodeGroup] = "Web_A"
+		default:
+			n.Labels["held"] = "yes"
+		}
+	}
+	s.objects = append(s.objects, &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: v1alpha1.CapacityPoolSpec{
+		Backend: v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: "default"}}, Mode: v1alpha1.ModeActive,
+		Template: v1alpha1.NodeTemplate{Labels: map[string]string{"held": "yes"}}, Markets: v1alpha1.Markets{Regions: []string{"us-east-1"}},
+	}})
+	p := plan(t, s)
+	var got []string
+	for _, c := range p.pools {
+		if c.Spec.Mode != v1alpha1.ModeShadow || c.Spec.Policy.Name != portfolio {
+			t.Errorf("CapacityPool %s is %s, of policy %s", c.Name, c.Spec.Mode, c.Spec.Policy.Name)
+		}
+		class := "asg"
+		if k := c.Spec.Backend.Karpenter; k != nil {
+			class = k.NodeClassName
+		}
+		got = append(got, c.Name+" "+class+" "+metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: c.Spec.Template.Labels}))
+	}
+	if want := []string{"default bottlerocket team=shop", "other default team=search", "web-a asg eks.amazonaws.com/nodegroup=Web_A"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if strings.Join(p.backends, ",") != "asg,karpenter" || p.regions != "us-east-1" {
+		t.Errorf("backends %v in %s", p.backends, p.regions)
+	}
+}
+
+// TestSharedLabels: NodePools whose nodes no label tells apart share a CapacityPool.
+func TestSharedLabels(t *testing.T) {
+	s := shop()
+	for i, o := range s.objects {
+		if n, is := o.(*corev1.Node); is && i < 10 {
+			n.Labels[karpv1.NodePoolLabelKey] = "other"
+		}
+	}
+	p := plan(t, s)
+	if len(p.pools) != 1 || p.pools[0].Spec.Template.Labels[corev1.LabelArchStable] != "amd64" || len(p.notes) != 1 || !strings.Contains(p.notes[0], "default, other") {
+		t.Errorf("%d pools, %q", len(p.pools), p.notes)
+	}
+	if text, err := p.write(); err != nil || !strings.Contains(string(text), "# Left out: a CapacityPool for each of the NodePools default, other") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// plan makes the CapacityPools of a cluster.
+func plan(t *testing.T, s shelf) *poolPlan {
+	t.Helper()
+	alone(t)
+	x, err := sighted(t, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{t.TempDir()}, began: time.Now(), patient: few()}
+	staged, err := tr.scenario(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return poolsOf(x, staged.bound)
+}

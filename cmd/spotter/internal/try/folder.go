@@ -1,0 +1,93 @@
+package try
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/report"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// A folder is where a trial writes.
+type folder struct{ dir string }
+
+// The files of a folder. The last says that try has written the others.
+const (
+	scenarioFile = "cluster.yaml"
+	pricesFile   = "cluster.prices.parquet"
+	reportFile   = "report.html"
+	poolsFile    = "capacitypool.yaml"
+	markFile     = ".spotter-try"
+)
+
+func (f folder) scenario() string { return filepath.Join(f.dir, scenarioFile) }
+func (f folder) pools() string    { return filepath.Join(f.dir, poolsFile) }
+
+// check refuses a folder with files of others, or that cannot be written, before anything
+// is read. A new one is made when there is something to write.
+func (f folder) check(force bool) error {
+	const advice = "give another folder with --dir, or --force to replace them"
+	if f.dir == "" {
+		return cli.Invalid(errors.New("--dir: it names no folder"), "leave it out for spotter-try")
+	}
+	if _, err := os.Lstat(filepath.Join(f.dir, markFile)); errors.Is(err, fs.ErrNotExist) && !force {
+		for _, name := range []string{scenarioFile, pricesFile, reportFile, poolsFile} {
+			if _, err := os.Lstat(filepath.Join(f.dir, name)); err == nil {
+				return cli.Invalid(fmt.Errorf("--dir: %s was not written by try", filepath.Join(f.dir, name)), advice)
+			}
+		}
+	}
+	there := f.dir
+	for there != filepath.Dir(there) {
+		if _, err := os.Stat(there); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		there = filepath.Dir(there)
+	}
+	if err := cli.CheckWritable(filepath.Join(there, scenarioFile)); err != nil {
+		return cli.Invalid(fmt.Errorf("--dir: %w", err), "give a folder that can be made and written")
+	}
+	return nil
+}
+
+// write writes everything, and returns the files.
+func (f folder) write(s *staged, r *eval.Report, p *poolPlan) ([]string, error) {
+	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+		return nil, err
+	}
+	var page bytes.Buffer
+	if err := report.Write(&page, r); err != nil {
+		return nil, err
+	}
+	files := []string{f.scenario(), filepath.Join(f.dir, reportFile)}
+	texts := [][]byte{s.text, page.Bytes()}
+	if len(p.pools) > 0 {
+		text, err := p.write()
+		if err != nil {
+			return nil, err
+		}
+		files, texts = append(files, f.pools()), append(texts, text)
+	} else if err := os.Remove(f.pools()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err // it would be that of another call
+	}
+	prices := filepath.Join(f.dir, pricesFile)
+	if err := trace.WriteFile(prices, s.trace); err != nil {
+		return nil, err
+	}
+	mark := filepath.Join(f.dir, markFile)
+	err := cli.ReplaceFiles(append(files, mark), func(w io.Writer, i int) error {
+		if i == len(files) {
+			return nil
+		}
+		_, err := w.Write(texts[i])
+		return err
+	})
+	return append(files, prices), err
+}

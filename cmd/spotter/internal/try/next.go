@@ -1,0 +1,62 @@
+package try
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// gain is the least part of what is paid as it is, in percent, that is worth a step.
+const gain = 3
+
+// idle is the share of what is paid below which what pods request shows nodes that are
+// hardly used.
+const idle = 0.75
+
+// A step is the one thing to do next.
+type step struct {
+	Do       string   `json:"do"`
+	Commands []string `json:"commands,omitempty"`
+}
+
+// next chooses it: what saves most, and of what saves about as much the smaller step.
+func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
+	plain, ours := r.row(karpenter), r.row(portfolio)
+	forbid := seen.forbidSpot()
+	better := plain.Change-ours.Change >= gain || plain.Change-ours.Change > -1 && ours.Worst.Minutes < plain.Worst.Minutes
+	switch {
+	case ours.Change <= -gain && better && len(p.pools) > 0:
+		return t.shadow(seen, ours, p)
+	case plain.Change <= -gain && len(forbid) > 0:
+		return step{Do: fmt.Sprintf("allow Spot in NodePool %s: it saves %.0f %%, to which Spotter would add little. Add spot to its karpenter.sh/capacity-type:", strings.Join(forbid, ", "), -plain.Change),
+			Commands: []string{"kubectl edit nodepool " + forbid[0]}}
+	case ours.Change <= -gain && len(p.pools) > 0:
+		return t.shadow(seen, ours, p)
+	case ours.Change <= -gain:
+		return step{Do: fmt.Sprintf("%.0f %% could be saved, but nothing here can be steered: Spotter needs nodes of Karpenter, of Auto Scaling groups or of Rackspace Spot (docs/run.md)", -ours.Change)}
+	}
+	if kept := r.row(asIs).Month; kept < idle*r.Now.Month && len(seen.options.NodePools) > 0 {
+		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(kept), dollars(r.Now.Month)),
+			Commands: []string{"kubectl get events -A --field-selector reason=Unconsolidatable"}}
+	}
+	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
+}
+
+// shadow says how Spotter is run in shadow.
+func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
+	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to save %.0f %%. In shadow it touches no node:", -ours.Change)}
+	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
+	if p.regions == "" {
+		p.regions = "REGION"
+	}
+	if seen.Installed {
+		s.Commands = []string{apply, "spotter run --leader-elect=false --backends " + strings.Join(p.backends, ",") + " --region " + p.regions}
+		return s
+	}
+	s.Commands = []string{
+		"helm install spotter oci://ghcr.io/spotter-dev/charts/spotter --namespace spotter --create-namespace --set 'backends={" + strings.Join(p.backends, ",") + "},aws.regions={" + p.regions + "}'",
+		apply,
+	}
+	return s
+}

@@ -1,0 +1,324 @@
+package try
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A poolPlan is the CapacityPools that would let Spotter show what it would do.
+type poolPlan struct {
+	pools []*v1alpha1.CapacityPool
+
+	// backends and regions are what the controller is started with.
+	backends []string
+	regions  string
+
+	// notes say which nodes are in none of them, and why.
+	notes []string
+}
+
+// A group is the nodes that one NodePool or node group made.
+type group struct {
+	name      string
+	karpenter bool
+	nodes     []*policy.Node
+}
+
+const labelNodeGroup = "eks.amazonaws.com/nodegroup"
+
+// poolsOf makes CapacityPools for the nodes that none has yet. One holds the nodes that
+// carry the labels of its template: NodePools whose nodes no label tells apart share one.
+func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
+	p := &poolPlan{}
+	groups, others := groupsOf(seen.Snapshot, seen.options.Apart)
+	var karpenters []*group
+	for _, g := range groups {
+		if g.karpenter {
+			karpenters = append(karpenters, g)
+			continue
+		}
+		labels := map[string]string{labelNodeGroup: g.name}
+		backend := v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"eks:nodegroup-name": g.name}}}
+		p.add([]*group{g}, backend, labels, w)
+	}
+	if told := tellApart(karpenters, seen.options.NodePools); told != nil {
+		for i, g := range karpenters {
+			p.add([]*group{g}, karpenterBackend(g, seen.options.NodePools), told[i], w)
+		}
+	} else if len(karpenters) > 0 {
+		p.add(karpenters, karpenterBackend(karpenters[0], seen.options.NodePools), widest(karpenters), w)
+		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all", namesOf(karpenters)))
+	}
+	if others > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: neither Karpenter nor a node group of EKS made them", counted(others, "node")))
+	}
+	slices.SortFunc(p.pools, func(a, b *v1alpha1.CapacityPool) int { return cmp.Compare(a.Name, b.Name) })
+	return p
+}
+
+// groupsOf returns the groups of nodes that no CapacityPool holds, ascending by name, and
+// how many nodes are of none.
+func groupsOf(s *policy.Snapshot, apart map[string]string) (out []*group, others int) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		if n.Pool >= 0 || n.Phase == policy.NodeGone || n.Phase == policy.NodeDeleting || apart[n.Name] != "" {
+			continue
+		}
+		name, karpenters := n.Label(karpv1.NodePoolLabelKey)
+		if !karpenters {
+			if name, _ = n.Label(labelNodeGroup); name == "" {
+				others++
+				continue
+			}
+		}
+		at := slices.IndexFunc(out, func(g *group) bool { return g.name == name && g.karpenter == karpenters })
+		if at < 0 {
+			at = len(out)
+			out = append(out, &group{name: name, karpenter: karpenters})
+		}
+		out[at].nodes = append(out[at].nodes, n)
+	}
+	slices.SortFunc(out, func(a, b *group) int { return cmp.Compare(a.name, b.name) })
+	return out, others
+}
+
+func namesOf(groups []*group) string {
+	var names []string
+	for _, g := range groups {
+		names = append(names, g.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func nodePool(name string, all []karpv1.NodePool) *karpv1.NodePool {
+	if i := slices.IndexFunc(all, func(p karpv1.NodePool) bool { return p.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+func karpenterBackend(g *group, all []karpv1.NodePool) v1alpha1.Backend {
+	class := "default"
+	if p := nodePool(g.name, all); p != nil && p.Spec.Template.Spec.NodeClassRef != nil {
+		class = cmp.Or(p.Spec.Template.Spec.NodeClassRef.Name, class)
+	}
+	return v1alpha1.Backend{Karpenter: &v1alpha1.KarpenterBackend{NodeClassName: class}}
+}
+
+// tellApart returns for each group labels that its nodes have and those of no other, nil
+// where one has none.
+func tellApart(groups []*group, all []karpv1.NodePool) (out []map[string]string) {
+	if len(groups) == 1 {
+		return []map[string]string{cmpLabels(ownLabels(groups[0], all), widest(groups))}
+	}
+	for _, g := range groups {
+		labels := ownLabels(g, all)
+		if !onlyOf(g, groups, labels) {
+			labels = nil
+			common := g.common()
+			for _, key := range slices.Sorted(maps.Keys(common)) {
+				if one := map[string]string{key: common[key]}; onlyOf(g, groups, one) {
+					labels = one
+					break
+				}
+			}
+		}
+		if labels == nil {
+			return nil
+		}
+		out = append(out, labels)
+	}
+	return out
+}
+
+func cmpLabels(a, b map[string]string) map[string]string {
+	if len(a) > 0 {
+		return a
+	}
+	return b
+}
+
+// ownLabels returns those that the NodePool of g states for its nodes and all of them have.
+func ownLabels(g *group, all []karpv1.NodePool) map[string]string {
+	p := nodePool(g.name, all)
+	if p == nil {
+		return nil
+	}
+	common, out := g.common(), map[string]string{}
+	for key, value := range p.Spec.Template.Labels {
+		if common[key] == value && common[key] != "" {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// onlyOf reports whether no node of another group has all of the labels.
+func onlyOf(g *group, groups []*group, labels map[string]string) bool {
+	if len(labels) == 0 {
+		return false
+	}
+	for _, other := range groups {
+		if other != g && slices.ContainsFunc(other.nodes, func(n *policy.Node) bool { return has(n, labels) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func has(n *policy.Node, labels map[string]string) bool {
+	for key, value := range labels {
+		if v, ok := n.Label(key); !ok || v != value {
+			return false
+		}
+	}
+	return true
+}
+
+// ofNode begin the keys of labels that say what a single node is, or that Karpenter lets
+// nobody set.
+var ofNode = []string{
+	"karpenter", "kubernetes.io/hostname", "topology.", "failure-domain.", "node.kubernetes.io/", "beta.kubernetes.io/", "k8s.io/cloud-provider",
+	"eks.amazonaws.com/", "alpha.eksctl.io/", "nvidia.com/",
+}
+
+// common returns the labels that all nodes of g have, less those of single nodes.
+func (g *group) common() map[string]string {
+	out := map[string]string{}
+	for _, l := range g.nodes[0].Labels {
+		single := slices.ContainsFunc(ofNode, func(p string) bool { return strings.HasPrefix(l.Key, p) }) || strings.Contains(l.Key, "karpenter.")
+		one := map[string]string{l.Key: l.Value}
+		if !single && l.Value != "" && !slices.ContainsFunc(g.nodes, func(n *policy.Node) bool { return !has(n, one) }) {
+			out[l.Key] = l.Value
+		}
+	}
+	return out
+}
+
+// widest returns a label that all nodes of the groups have.
+func widest(groups []*group) map[string]string {
+	arch := groups[0].common()[corev1.LabelArchStable]
+	for _, g := range groups {
+		if g.common()[corev1.LabelArchStable] != arch {
+			arch = ""
+		}
+	}
+	if arch == "" {
+		return map[string]string{corev1.LabelOSStable: "linux"}
+	}
+	return map[string]string{corev1.LabelArchStable: arch}
+}
+
+// add makes a CapacityPool in shadow for groups. It may buy what the pools of the scenario
+// that are made of these groups may.
+func (p *poolPlan) add(groups []*group, backend v1alpha1.Backend, labels map[string]string, w *scenarios.BoundScenario) {
+	markets, regions := marketsOf(groups, w)
+	c := &v1alpha1.CapacityPool{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "spotter.dev/v1alpha1", Kind: "CapacityPool"},
+		ObjectMeta: metav1.ObjectMeta{Name: cmp.Or(capture.Plain(groups[0].name), "nodes")},
+		Spec: v1alpha1.CapacityPoolSpec{
+			Mode: v1alpha1.ModeShadow, Backend: backend, Template: v1alpha1.NodeTemplate{Labels: labels},
+			Markets: markets, Policy: &v1alpha1.PolicyRef{Name: portfolio},
+		},
+	}
+	for k := 2; slices.ContainsFunc(p.pools, func(x *v1alpha1.CapacityPool) bool { return x.Name == c.Name }); k++ {
+		c.Name = fmt.Sprintf("%s-%d", capture.Plain(groups[0].name), k)
+	}
+	kind := "karpenter"
+	if backend.Karpenter == nil {
+		kind = "asg"
+	}
+	whole := c.DeepCopy()
+	whole.Default()
+	if errs := whole.Validate(); len(errs) > 0 {
+		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for the nodes of %s: %s", namesOf(groups), firstLine(errs.ToAggregate())))
+		return
+	}
+	p.pools = append(p.pools, c)
+	if !slices.Contains(p.backends, kind) {
+		p.backends = append(p.backends, kind)
+		slices.Sort(p.backends)
+	}
+	p.regions = strings.Join(union(strings.Split(p.regions, ","), regions), ",")
+}
+
+// union returns the words of both, ascending, each once and without the empty one.
+func union(a, b []string) []string {
+	out := slices.DeleteFunc(slices.Concat(a, b), func(s string) bool { return s == "" })
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// marketsOf restates what the pools of the scenario that are made of groups may buy, and
+// returns the regions of AWS among them.
+func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Markets, aws []string) {
+	of := func(x *policy.Pool) bool {
+		return slices.ContainsFunc(groups, func(g *group) bool { return capture.Plain(g.name) == x.Name })
+	}
+	if !slices.ContainsFunc(w.Pools, func(x policy.Pool) bool { return of(&x) }) {
+		of = func(*policy.Pool) bool { return true }
+	}
+	least, most, gpus := int64(0), int64(0), true
+	for i := range w.Pools {
+		if !of(&w.Pools[i]) {
+			continue
+		}
+		for _, id := range w.Pools[i].Markets {
+			m := &w.Markets[id]
+			t := &w.Types[m.Type]
+			out.Regions, out.Zones = append(out.Regions, m.Region), append(out.Zones, w.Zones[m.Zone])
+			out.Categories, out.Architectures = append(out.Categories, t.Category), append(out.Architectures, t.Arch)
+			if least == 0 || t.VCPU < least {
+				least = t.VCPU
+			}
+			most, gpus = max(most, t.VCPU), gpus && t.Capacity.GPU > 0
+			if m.Provider == catalog.AWS && !slices.Contains(aws, m.Region) {
+				aws = append(aws, m.Region)
+			}
+		}
+	}
+	for _, list := range []*[]string{&out.Regions, &out.Zones, &out.Categories, &out.Architectures} {
+		*list = union(*list, nil)
+	}
+	low, high, one := int32(least), int32(most), int32(1)
+	if most > 0 {
+		out.MinVCPU, out.MaxVCPU = &low, &high
+	}
+	if gpus && most > 0 {
+		out.MinGPUs = &one
+	}
+	return out, aws
+}
+
+// write returns the CapacityPools as a file.
+func (p *poolPlan) write() ([]byte, error) {
+	var b bytes.Buffer
+	manifest.Comment(&b, "# ", "# ", "CapacityPools for the nodes of this cluster that none holds. In shadow Spotter decides and shows what it would do, and touches nothing: with mode active it would act.")
+	for _, n := range p.notes {
+		manifest.Comment(&b, "# Left out: ", "#  ", n+".")
+	}
+	for i, c := range p.pools {
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		if err := manifest.Write(&b, c); err != nil {
+			return nil, fmt.Errorf("writing CapacityPool %s: %w", c.Name, err)
+		}
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,241 @@
+package try
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+
+	// typesMax is how many instance types AWS is asked for: it filters by no more at once.
+	typesMax = 200
+
+	// pricesWait is how long AWS may take, and searchWait how long where only an instance's
+	// own role could be found, for which elsewhere nobody answers.
+	pricesWait = 15 * time.Second
+	searchWait = 4 * time.Second
+)
+
+// A staged is a cluster with its prices, ready to be run.
+type staged struct {
+	file  string // the scenario, as reports name it
+	text  []byte
+	trace *trace.Trace
+	bound *scenarios.BoundScenario
+
+	// length is how long the runs are metered.
+	length time.Duration
+
+	// why says why the prices are not those of the account; empty where they are.
+	why string
+
+	seen *sight
+
+	// taken is what is run: the cluster, or one in so many of its nodes.
+	taken *capture.Captured
+	times int
+}
+
+// prices says in a word where they come from.
+func (s *staged) prices() string { return s.bound.Trace.Prices() }
+
+// scenario gives the cluster prices: those of its account, else drawn ones.
+func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
+	s := &staged{file: t.folder.scenario(), seen: seen, taken: seen.taken, times: 1}
+	recorded, why := t.recorded(ctx, seen.taken)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("reading prices: %w", err)
+	}
+	if recorded != nil {
+		s.trace = recorded
+		err := s.bind()
+		if err == nil {
+			return s, nil
+		}
+		why = "the recorded ones do not cover the cluster: " + firstLine(err)
+	}
+	s.why = why
+	end := seen.Snapshot.Now - seen.Snapshot.Now%policy.Time(day/time.Millisecond)
+	drawn, err := seen.taken.Draw(1, end.Add(-week-day), end)
+	if err != nil {
+		return nil, cli.Invalid(fmt.Errorf("the cluster cannot be priced: %w", err), "capture it with `spotter capture --trace` and prices of your own")
+	}
+	s.trace = drawn
+	return s, s.bind()
+}
+
+// sample has one in so many of the nodes run, with their pods: of nodes alike as many as of
+// others.
+func (s *staged) sample(times int) error {
+	nodes := slices.Clone(s.seen.Snapshot.Nodes)
+	word := func(n *policy.Node) string {
+		var b strings.Builder
+		for _, key := range []string{karpv1.NodePoolLabelKey, labelNodeGroup, karpv1.CapacityTypeLabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
+			value, _ := n.Label(key)
+			b.WriteString(value + "\x00")
+		}
+		return b.String() + n.Name
+	}
+	nodes = slices.DeleteFunc(nodes, func(n policy.Node) bool { return s.seen.options.Apart[n.Name] != "" })
+	slices.SortFunc(nodes, func(a, b policy.Node) int { return cmp.Compare(word(&a), word(&b)) })
+	o := s.seen.options
+	o.Apart = maps.Clone(o.Apart)
+	for i := range nodes {
+		if i%times != 0 {
+			o.Apart[nodes[i].Name] = fmt.Sprintf("since one in %d is simulated", times)
+		}
+	}
+	taken, err := capture.Take(s.seen.Snapshot, o)
+	if err != nil {
+		return fmt.Errorf("taking one in %d nodes: %w", times, err)
+	}
+	s.taken, s.times = taken, times
+	return s.bind()
+}
+
+// warmUp is how long the policies have before what is metered.
+const warmUp = day
+
+// bind makes the scenario of the last part of the prices.
+func (s *staged) bind() error {
+	const minute = policy.Time(time.Minute / time.Millisecond)
+	from := (s.trace.From + minute - 1) / minute * minute
+	known := s.trace.To.Sub(from).Truncate(time.Minute)
+	warmUp := min(warmUp, known/4)
+	length := min(week, known-warmUp)
+	if length < time.Hour {
+		return cli.Invalid(fmt.Errorf("the prices cover %v, and a run needs an hour", known), "record more of them with `spotter trace record`")
+	}
+	s.length = length.Truncate(time.Minute)
+	r := capture.Run{
+		Start: s.trace.To.Add(-length) / minute * minute, Duration: s.length, WarmUp: warmUp.Truncate(time.Minute),
+		Trace: filepath.Base(pricesFile),
+		Head:  append([]string{fmt.Sprintf("What the cluster at %s held at %v.", s.seen.server, s.seen.Snapshot.Now.Std().Format(time.RFC3339))}, s.seen.Missing...),
+	}
+	for _, a := range s.assumed() {
+		r.Head = append(r.Head, "Assumed: "+a+".")
+	}
+	for _, m := range s.seen.remarks {
+		r.Head = append(r.Head, "Noted: "+m)
+	}
+	text, err := s.taken.Write(r)
+	if err != nil {
+		return err
+	}
+	sc, err := scenarios.Parse(s.file, text)
+	if err != nil {
+		return fmt.Errorf("what was captured is no scenario: %w", err)
+	}
+	if s.bound, err = scenarios.Bind(sc, s.trace, scenarios.BindOptions{}); err != nil {
+		return cli.Invalid(fmt.Errorf("the cluster cannot be run on these prices: %w", err), "capture it with `spotter capture --trace` and prices of your own")
+	}
+	s.text = text
+	return nil
+}
+
+// recorded returns what AWS published in the last eight days of what the pools may buy, or
+// nil and why not.
+func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.Trace, string) {
+	regions := taken.Regions(catalog.AWS)
+	if len(regions) == 0 {
+		return nil, "prices are read from AWS alone"
+	}
+	types, err := taken.Types(catalog.AWS, typesMax)
+	if err != nil {
+		return nil, firstLine(err)
+	}
+	dir, err := os.MkdirTemp("", "spotter-try-")
+	if err != nil {
+		return nil, "they could not be stored: " + firstLine(err)
+	}
+	defer os.RemoveAll(dir)
+	t.say("asking AWS for the Spot prices of the last week, of %d instance types in %s", len(types), cli.FirstOf(regions, 3))
+	c := aws.DefaultConfig()
+	c.Dir = filepath.Join(dir, "prices")
+	c.Regions, c.Types, c.Days, c.ZoneNames = regions, types, int((week+day)/day), true
+	c.OnDemand, c.Scores = false, false
+	wait := searchWait
+	if credentialsStated() {
+		wait = pricesWait
+	}
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	recorder, err := aws.New(c)
+	if err == nil {
+		_, err = recorder.Record(ctx)
+	}
+	if err != nil {
+		return nil, refusal(err, wait)
+	}
+	tr, err := trace.Open(c.Dir, trace.ReadOptions{})
+	if err != nil {
+		return nil, firstLine(err)
+	}
+	if tr.To.Sub(tr.From) < 2*day {
+		return nil, "AWS has less than two days of them"
+	}
+	tr.Name, tr.About = pricesFile, "the Spot prices of the last week, of the account of the user"
+	return tr, ""
+}
+
+// credentialsStated says whether anything but an instance's own role names credentials.
+func credentialsStated() bool {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+		if os.Getenv(name) != "" {
+			return true
+		}
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{"credentials", "config"} {
+		if _, err := os.Stat(filepath.Join(home, ".aws", name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal says in words why AWS gave no prices.
+func refusal(err error, wait time.Duration) string {
+	var asked *aws.RequestError
+	switch {
+	case errors.Is(err, aws.ErrNoCredentials):
+		return "no AWS credentials were found"
+	case errors.Is(err, aws.ErrExpired):
+		return "the AWS credentials have expired"
+	case errors.Is(err, aws.ErrPermission) && errors.As(err, &asked):
+		return "the AWS credentials may not " + asked.Action
+	case errors.Is(err, aws.ErrCredentials):
+		return "AWS refuses the credentials"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, aws.ErrTimeout):
+		return fmt.Sprintf("AWS did not give them within %v", wait)
+	case errors.Is(err, aws.ErrUnreachable):
+		return "AWS is not reached"
+	case errors.Is(err, aws.ErrNothing):
+		return "AWS has none for these types"
+	}
+	return firstLine(err)
+}

@@ -1,0 +1,157 @@
+package try
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A sight is what was read of a cluster.
+type sight struct {
+	*capture.Cluster
+	options capture.Options
+	taken   *capture.Captured
+
+	// context and server name the cluster. Remarks are what of its objects cannot be used.
+	context, server string
+	remarks         []string
+}
+
+const (
+	// answerWait is how long the API server may take for its first answer, and readWait
+	// how long for all objects of a large cluster.
+	answerWait = 10 * time.Second
+	readWait   = 2 * time.Minute
+
+	// remarksMax is how many remarks are kept.
+	remarksMax = 20
+)
+
+const (
+	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; without a cluster `spotter eval` shows the same on an embedded week"
+	notReached     = "see that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter eval` shows the same on an embedded week"
+)
+
+func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+
+// read reads the cluster that the flags name.
+func (t *trial) read(ctx context.Context) (*sight, error) {
+	config, err := t.f.cluster.Config(t.p.Version)
+	switch {
+	case isEmpty(err):
+		return nil, cli.Invalid(errors.New("there is no cluster to try: no kubeconfig was found"), withoutCluster)
+	case err != nil:
+		return nil, cli.Invalid(errors.New(firstLine(err)), withoutCluster)
+	}
+	klog.SetLogger(logr.Discard()) // what clients say of API groups that nothing is read of
+	ctrllog.SetLogger(logr.Discard())
+	x := &sight{context: t.f.cluster.Name(), server: config.Host}
+	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server, strings.Join(capture.Kinds(), ", "))
+	if err := answers(config); err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, readWait)
+	defer stop()
+	read := func(o *capture.Options, log io.Writer) (*capture.Cluster, error) {
+		return capture.Read(ctx, config, o, log)
+	}
+	return x, x.take(ctx, read)
+}
+
+// isEmpty reports whether err says that there is no kubeconfig.
+func isEmpty(err error) bool {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if clientcmd.IsEmptyConfig(err) {
+			return true
+		}
+	}
+	return false
+}
+
+// take reads the cluster by read, and makes a scenario of it that has no prices yet.
+func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer) (*capture.Cluster, error)) error {
+	x.options = capture.Options{Name: "cluster", Provider: catalog.AWS, JobDuration: time.Hour}
+	var log bytes.Buffer
+	var err error
+	if x.Cluster, err = read(&x.options, &log); err != nil {
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return cli.Invalid(fmt.Errorf("the cluster at %s was not read within %v", x.server, readWait), notReached)
+		}
+		return cli.Invalid(err, notReached)
+	}
+	for line := range strings.Lines(log.String()) {
+		if len(x.remarks) < remarksMax {
+			x.remarks = append(x.remarks, strings.TrimSpace(strings.TrimPrefix(line, "level=WARN ")))
+		}
+	}
+	if len(x.Snapshot.Nodes) == 0 {
+		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "come back when it has some; `spotter eval` shows an embedded week")
+	}
+	for i := range x.options.NodePools { // as a CapacityPool would hold their nodes, which is what is proposed
+		x.options.Derived = append(x.options.Derived, x.options.NodePools[i].Name)
+	}
+	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
+		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")
+	}
+	return nil
+}
+
+// answers asks the API server for its version, which everybody may read: where it is not
+// reached, that takes a moment and not the minute of all lists.
+func answers(config *rest.Config) error {
+	hurried := rest.CopyConfig(config)
+	hurried.Timeout = answerWait
+	c, err := discovery.NewDiscoveryClientForConfig(hurried)
+	if err != nil {
+		return cli.Invalid(errors.New(firstLine(err)), notReached)
+	}
+	switch _, err := c.ServerVersion(); {
+	case err == nil, apierrors.IsForbidden(err):
+		return nil
+	case apierrors.IsUnauthorized(err):
+		return cli.Invalid(fmt.Errorf("the cluster at %s does not know this user: the credentials of the kubeconfig are refused or have expired", config.Host), "log in again, as for `kubectl get nodes`")
+	default:
+		return cli.Invalid(fmt.Errorf("the cluster at %s does not answer: %s", config.Host, reasonOf(err)), notReached)
+	}
+}
+
+// reasonOf returns what is behind an error of a request, without the request.
+func reasonOf(err error) string {
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
+		err = inner
+		if _, isNet := inner.(interface{ Timeout() bool }); isNet {
+			break
+		}
+	}
+	return firstLine(err)
+}
+
+// forbidSpot returns the NodePools that allow no Spot, ascending.
+func (x *sight) forbidSpot() (out []string) {
+	for i := range x.options.NodePools {
+		if p := &x.options.NodePools[i]; !capture.Permits(p, policy.Spot.String()) {
+			out = append(out, p.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,182 @@
+package try
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/report"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// The policies that are compared, in the order in which they are shown.
+const (
+	asIs      = eval.CaptureBaseline
+	onDemand  = eval.OnDemand
+	karpenter = eval.DefaultBaseline
+	portfolio = "portfolio"
+)
+
+func compared() []string { return []string{asIs, onDemand, karpenter, portfolio} }
+
+// limits say how long a trial may take.
+type limits struct {
+	// total is when all is to be done, and firstRuns how long the runs of the first seed
+	// may take before a smaller part of the cluster is run.
+	total, firstRuns time.Duration
+
+	// seedsMax bounds the seeds; the time does it too.
+	seedsMax int
+}
+
+func defaultLimits() limits {
+	return limits{total: 55 * time.Second, firstRuns: 20 * time.Second, seedsMax: 20}
+}
+
+// wholeMax is how large a cluster is run whole, and sampledMax how large a part of a larger
+// one is: nodes, and tenths of pods. Raising them leaves time for fewer seeds.
+const (
+	wholeMax   = 1500
+	sampledMax = 1000
+)
+
+// oneIn returns of how many nodes one is simulated.
+func oneIn(nodes, pods int) int {
+	size := nodes + pods/10
+	if size <= wholeMax {
+		return 1
+	}
+	return (size + sampledMax - 1) / sampledMax
+}
+
+// graceWait is how long what is begun may take beyond the time.
+const graceWait = 15 * time.Second
+
+// simulate runs every policy under as many seeds as the time allows.
+func (t *trial) simulate(ctx context.Context, s *staged) (*eval.Report, error) {
+	shown := progress.Show(ctx, t.p, string(eval.StepRuns))
+	defer func() { shown.Close(t.p) }()
+	m, spent, err := t.firstRuns(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	left := t.patient.total - time.Since(t.began)
+	seeds := 1 + int(left/max(spent, time.Millisecond))
+	seeds = max(1, min(seeds, t.patient.seedsMax))
+	cfg := eval.DefaultConfig()
+	cfg.Policies, cfg.Baseline, cfg.Seeds = compared(), asIs, eval.DefaultSeeds(seeds)
+	cfg.Cases = []eval.Case{m.k}
+	cfg.Version, cfg.Invocation = t.p.Version, t.p.Invocation()
+	cfg.Command = func(j eval.Job) string {
+		return cli.Shell([]string{"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed)})
+	}
+	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
+	deadline, stop := context.WithTimeout(ctx, max(left, 0)+graceWait)
+	defer stop()
+	r, err := eval.Run(deadline, cfg, m.run)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("simulating: %w", err)
+	}
+	for i := range r.Runs {
+		if err := r.Runs[i].Err; err != nil && !r.Runs[i].Unfinished() {
+			return nil, fmt.Errorf("simulating %s: %w", r.Runs[i].Job.Policy, err)
+		}
+	}
+	return r, nil
+}
+
+// firstRuns runs every policy under the first seed, in a smaller part of the cluster where
+// that takes too long, and says how long it took. The smallest part takes as long as it
+// takes.
+func (t *trial) firstRuns(ctx context.Context, s *staged) (*memo, time.Duration, error) {
+	whole := s.seen.taken
+	for times := oneIn(whole.Nodes, whole.Pods); ; times *= 4 {
+		if times > 1 {
+			if err := s.sample(times); err != nil {
+				return nil, 0, err
+			}
+		}
+		m, began := newMemo(s), time.Now()
+		limited, stop := ctx, func() {}
+		if whole.Nodes >= 4*times*nodesMin && time.Since(t.began) < t.patient.total {
+			limited, stop = context.WithTimeout(ctx, t.patient.firstRuns)
+		}
+		err := m.all(limited)
+		over := limited.Err() != nil && ctx.Err() == nil
+		stop()
+		if !over || err == nil {
+			return m, time.Since(began), err
+		}
+	}
+}
+
+// nodesMin is the least number of nodes that stands for a cluster.
+const nodesMin = 10
+
+// A memo does runs, each once.
+type memo struct {
+	k      eval.Case
+	runner *runner.Runner
+
+	mu   sync.Mutex
+	done map[string]*sim.Result // of the first seed, by policy
+}
+
+func newMemo(s *staged) *memo {
+	return &memo{k: eval.Case{Scenario: s.file, Bound: s.bound}, runner: runner.New(), done: map[string]*sim.Result{}}
+}
+
+// all does the runs of the first seed.
+func (m *memo) all(ctx context.Context) error {
+	next := make(chan string, len(compared()))
+	for _, name := range slices.Backward(compared()) { // those that take longest first
+		next <- name
+	}
+	close(next)
+	failed := make([]error, min(runtime.GOMAXPROCS(0), len(compared())))
+	var wait sync.WaitGroup
+	for i := range failed {
+		wait.Go(func() {
+			for name := range next {
+				if _, err := m.run(ctx, eval.Job{Case: m.k, Policy: name, Seed: 1}); err != nil {
+					failed[i] = errors.Join(failed[i], err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(failed...)
+}
+
+// run is an eval.Runner. It samples, which the report draws.
+func (m *memo) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
+	m.mu.Lock()
+	known := m.done[j.Policy]
+	m.mu.Unlock()
+	if j.Seed == 1 && known != nil {
+		return known, nil
+	}
+	cfg, err := m.runner.Config(j)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Sample = report.SampleEvery(j.Bound.Duration)
+	r, err := m.runner.Simulate(ctx, j, cfg)
+	if err == nil && j.Seed == 1 {
+		m.mu.Lock()
+		m.done[j.Policy] = r
+		m.mu.Unlock()
+	}
+	return r, err
+}

@@ -1,0 +1,121 @@
+package try
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// titles are what policies are called on a terminal.
+var titles = map[string]string{
+	asIs: "as it is", onDemand: "on demand only", karpenter: "Karpenter, Spot allowed", portfolio: "Spotter (portfolio)",
+}
+
+// notesShown is how many assumptions and omissions are printed; the rest are in the file.
+const notesShown = 4
+
+// noteWidth is about how many letters of one are, all of them where wide is asked for.
+const noteWidth = 180
+
+// text writes r for a terminal.
+func (r *result) text(w io.Writer, wide bool) error {
+	now := r.Now.sentence(r.Prices)
+	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
+	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, under %s:\n\n", r.Prices, r.From[:10], r.To[:10], counted(r.Seeds, "seed")+" of the weather")
+	rows := make([][]string, 0, len(r.Policies))
+	for i := range r.Policies {
+		p := &r.Policies[i]
+		change := "–"
+		if p.Policy != asIs {
+			change = percent(p.Change)
+		}
+		rows = append(rows, []string{titles[p.Policy], p.month(), change, fmt.Sprintf("%.0f %%", 100*p.Share), p.Worst.sentence()})
+	}
+	if err := cli.Columns(w, []string{"", "$ A MONTH", "CHANGE", "SPOT", "TOO FEW PODS READY, WORST RUN"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	notes(w, "Assumed", r.Assumed, r.scenario, wide)
+	notes(w, "Left out", r.LeftOut, r.scenario, wide)
+	fmt.Fprintf(w, "\nNext: %s\n", r.Next.Do)
+	for _, c := range r.Next.Commands {
+		fmt.Fprintf(w, "  %s\n", c)
+	}
+	_, err := fmt.Fprintf(w, "\nWritten: %s\n", strings.Join(r.Files, ", "))
+	return err
+}
+
+// month writes the amount with its interval.
+func (p *row) month() string {
+	if p.Low == nil || dollars(*p.Low) == dollars(*p.High) {
+		return dollars(p.Month)
+	}
+	return fmt.Sprintf("%s [%s, %s]", dollars(p.Month), dollars(*p.Low), dollars(*p.High))
+}
+
+// causes are what outages come of, in words.
+var causes = [sim.OutageCauses]string{
+	sim.CauseReclaim: "Spot nodes taken", sim.CauseRefused: "no Spot to be had", sim.CauseMove: "nodes moved", sim.CauseProvisioner: "nodes consolidated",
+	sim.CauseFault: "a zone lost", sim.CauseBudget: "a GPU budget", sim.CausePreemption: "preempted", sim.CauseGrowth: "slow to start",
+}
+
+// sentence says how long too few pods were ready in the worst run, and why.
+func (x *worst) sentence() string {
+	if x.Incidents == 0 {
+		return "never"
+	}
+	longest := time.Duration(x.Longest * float64(time.Second)).Round(time.Second)
+	why := fmt.Sprintf("%v: %s (%s)", longest, x.Workload, causes[x.cause])
+	if x.Incidents == 1 {
+		return "once, " + why
+	}
+	return fmt.Sprintf("%d times, %d min; longest %s", x.Incidents, x.Minutes, why)
+}
+
+// notes writes the first of the sentences, and where the others are.
+func notes(w io.Writer, title string, all []string, file string, wide bool) {
+	for i, text := range all {
+		if i == notesShown-1 && len(all) > notesShown && !wide {
+			fmt.Fprintf(w, "%s: %d more, at the head of %s\n", title, len(all)-i, file)
+			return
+		}
+		if short := []rune(text); len(short) > noteWidth && !wide {
+			text = strings.TrimSpace(string(short[:noteWidth])) + "…"
+		}
+		fmt.Fprintf(w, "%s: %s.\n", title, strings.TrimSuffix(text, "."))
+	}
+}
+
+// percent writes a change with its sign, and none without.
+func percent(x float64) string {
+	if math.Round(x) == 0 {
+		return "0 %"
+	}
+	return fmt.Sprintf("%+.0f %%", x)
+}
+
+// counted writes a number of things.
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// dollars writes an amount without cents, and with them where it is small.
+func dollars(x float64) string {
+	if math.Abs(x) < 10 {
+		return fmt.Sprintf("$%.2f", x)
+	}
+	digits := strconv.FormatInt(int64(math.Round(x)), 10)
+	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return "$" + digits
+}
