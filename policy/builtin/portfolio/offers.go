@@ -54,7 +54,8 @@ func (m *marketOffers) valueFor(spot bool) *resourceValue {
 }
 
 // offersOf returns the best offers of a capacity type, of which the pool's limits
-// and the provider's quotas allow one node more.
+// and the provider's quotas allow one node more. A quarter of them at least has room for
+// half of what runs on a node of the pool, so that a few take the place of one.
 func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
 	unit := make([]float64, len(s.Markets))
@@ -65,7 +66,26 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.headroom.Has(id)
 	})
 	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
-	return m.e.offersIn(s, m.pool.ID, markets[:min(len(markets), offersMax)])
+	if len(markets) > offersMax {
+		const free = offersMax * 3 / 4
+		used := m.usedPerNode()
+		rest := slices.DeleteFunc(slices.Clone(markets[free:]), func(id policy.MarketID) bool {
+			return 2*s.Types[s.Markets[id].Type].Allocatable.CPU < used
+		})
+		markets = append(slices.Clip(markets[:free]), rest[:min(len(rest), offersMax-free)]...)
+	}
+	return m.e.offersIn(s, m.pool.ID, markets)
+}
+
+// usedPerNode returns the CPU that pods of the pool ask for, by node of it.
+func (m *marketOffers) usedPerNode() int64 {
+	nodes := int64(0)
+	for i := range m.s.Nodes {
+		if n := &m.s.Nodes[i]; n.Pool == m.pool.ID && n.Live() {
+			nodes++
+		}
+	}
+	return m.prices.demand.total.CPU / max(nodes, 1)
 }
 
 // beside returns what limits and quotas leave when the first market of each of bins is

@@ -1,6 +1,7 @@
 package portfolio
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -97,5 +98,28 @@ func TestRoundBuysElsewhere(t *testing.T) {
 	})
 	if len(plan.Drains) != len(s.Nodes) || len(plan.Launches) != 9 {
 		t.Errorf("%d of %d nodes are replaced by %d:\n%s", len(plan.Drains), len(s.Nodes), len(plan.Launches), plan.Format(s))
+	}
+}
+
+// TestSmallNodes: where the cheapest nodes are so small that too many would take the place of
+// one, larger ones do, however many of the small are cheaper.
+func TestSmallNodes(t *testing.T) {
+	for _, small := range []int{1, 70} {
+		text := strings.ReplaceAll(fiveFull, "app api 2 pdb=16 replicas=20", "app api 1 pdb=36 replicas=40")
+		for i := range 5 {
+			text = strings.Replace(text, fmt.Sprintf("pod api n%d 4", i+1), fmt.Sprintf("pod api n%d 8", i+1), 1)
+		}
+		for i := range small {
+			text = strings.Replace(text, "pool web", fmt.Sprintf("type s.%02d 1\nmarket z s.%02d spot 0.001\npool web", i, i), 1)
+		}
+		s, plan := decided(t, text, func(*policy.Snapshot) {})
+		if len(plan.Drains) == 0 || len(plan.Launches) == 0 {
+			t.Errorf("with %d small types %d nodes are drained and %d bought", small, len(plan.Drains), len(plan.Launches))
+		}
+		for i := range plan.Launches {
+			if m := plan.Launches[i].Markets[0]; s.Types[s.Markets[m].Type].VCPU < 4 {
+				t.Errorf("with %d small types one of %s is bought", small, s.Markets[m].Name)
+			}
+		}
 	}
 }

@@ -146,7 +146,7 @@ func (m *rebalance) settle(t *trial) bool {
 	}
 	placed := len(m.e.moved)
 	for range groupsLeft {
-		if !m.buy(t) || !m.balance.keepsShare(t) || !m.payoff.pays(t) {
+		if !m.buyFew(t) || !m.balance.keepsShare(t) || !m.payoff.pays(t) {
 			return false
 		}
 		for _, i := range t.index {
@@ -168,6 +168,27 @@ func (m *rebalance) settle(t *trial) bool {
 		t.offers = slices.DeleteFunc(slices.Clone(t.offers), func(o placement.Offer) bool { return inGroup(m.s, added.group, o.Market) })
 	}
 	return false
+}
+
+// buyFew finds the nodes to be bought for what has no place: of larger ones where it took
+// more than splitMax.
+func (m *rebalance) buyFew(t *trial) bool {
+	found := m.buy(t)
+	for parts := int64(splitMax); len(t.bins) > splitMax && parts > 0; parts /= 2 {
+		t.offers = m.ofParts(t, parts)
+		found = m.buy(t)
+	}
+	return found
+}
+
+// ofParts returns the offers of t of which so many have room for as much as its pods ask
+// for that have no place.
+func (m *rebalance) ofParts(t *trial, parts int64) []placement.Offer {
+	var need policy.Resources
+	for i := range t.rest {
+		need = need.Plus(m.s.Templates[t.rest[i].Template].Requests)
+	}
+	return slices.DeleteFunc(slices.Clone(t.offers), func(o placement.Offer) bool { return !need.Within(o.Allocatable.Scale(parts)) })
 }
 
 // buy finds the nodes to be bought for what has no place.
