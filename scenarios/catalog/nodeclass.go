@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -165,7 +166,7 @@ func manufacturer(t *policy.InstanceType) (string, bool) {
 	switch {
 	case t.Arch == "arm64":
 		return "aws", true
-	case t.Capacity.GPU > 0 || !strings.Contains(" c d h i m r t u x z ", " "+letters+" "):
+	case t.Capacity.GPU > 0 || !slices.Contains([]string{"c", "d", "h", "i", "m", "r", "t", "u", "x", "z"}, letters):
 		return "", false
 	case strings.HasPrefix(rest, "a"):
 		return "amd", true

@@ -115,9 +115,9 @@ func TestOwnNodePools(t *testing.T) {
 			t.Fatalf("pools %+v\n%s", w.Pools, text)
 		}
 		p, own := &w.Pools[at], w.NodePools[at]
-		got := fmt.Sprintln(p.CapacityTypes, p.Limits.CPU, len(p.Budgets), p.Budgets[1].Schedule, p.Consolidation, p.ConsolidateAfter, p.ExpireAfter, len(p.Labels), len(p.Taints),
+		got := fmt.Sprintln(p.CapacityTypes[0], p.CapacityTypes[1], p.Limits.CPU, len(p.Budgets), p.Budgets[1].Schedule, p.Consolidation, p.ConsolidateAfter, p.ExpireAfter, len(p.Labels), len(p.Taints),
 			own.Weight, own.MinValues, own.NodesMax, own.TerminationGrace)
-		if want := "[on-demand spot] 100000 2 0 9 * * mon-fri 1 3m0s 0s 3 1 7 [{karpenter.k8s.aws/instance-family 2}] 9 2h0m0s\n"; got != want {
+		if want := "on-demand spot 100000 2 0 9 * * mon-fri 1 3m0s 0s 3 1 7 [{karpenter.k8s.aws/instance-family 2}] 9 2h0m0s\n"; got != want {
 			t.Errorf("the NodePool is read as %s, want %s\n%s", got, want, text)
 		}
 		if seeds := seedsOf(w); seeds[name+" aws/us-east-1/us-east-1a/m5.large/spot"] != 1 || seeds[name+" aws/us-east-1/us-east-1b/m5.2xlarge/on-demand"] != 1 || len(seeds) != 3 {
