@@ -150,16 +150,20 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 }
 
 // ReadScenario is [LoadScenario] that returns the text as well.
-func ReadScenario(ctx context.Context, name string) (text []byte, sc *scenarios.Scenario, err error) {
-	loaded := make(chan struct{})
+func ReadScenario(ctx context.Context, name string) ([]byte, *scenarios.Scenario, error) {
+	var text []byte
+	var sc *scenarios.Scenario
+	loaded := make(chan error, 1)
 	go func() {
-		defer close(loaded)
+		var err error
 		if text, err = scenarios.Source(name); err == nil {
 			sc, err = scenarios.ParseAt(name, text)
 		}
+		loaded <- err
 	}()
+	var err error
 	select {
-	case <-loaded:
+	case err = <-loaded:
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
