@@ -94,7 +94,7 @@ func TestSolve(t *testing.T) {
 	}
 }
 
-// New nodes of a pool share their host ports where Karpenter is told to have them so.
+// New nodes of a pool share their host ports where the batch says so.
 func TestSolveSharedPorts(t *testing.T) {
 	for shared, bins := range map[bool]int{false: 3, true: 1} {
 		sp, b := solveCase(policy.Template{HostPorts: []policy.HostPort{{Port: 80}}}, 3)
@@ -106,7 +106,7 @@ func TestSolveSharedPorts(t *testing.T) {
 }
 
 // A DaemonSet that some node of the pool may run takes room on each new one, and its host
-// ports, where Karpenter is told to have it so. Here it takes that of the second pod on a
+// ports, where the batch says so. Here it takes that of the second pod on a
 // node of two cores; where its port is wanted too, no node is bought.
 func TestSolveSharedDaemons(t *testing.T) {
 	port := []policy.HostPort{{Port: 80}}

@@ -81,7 +81,7 @@ func (c *poolSet) ownPools() {
 		x.pool.Metadata.Name, x.pool.Spec = p.Name, p.Spec
 		var err error
 		if x.alone, err = x.read(); err != nil {
-			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: %s", c.names.pool(p.Name), c.told(err)))
+			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: %s", c.names.pool(p.Name), c.complaint(err)))
 			continue
 		}
 		if c.find(p.Name) != nil {
@@ -100,9 +100,9 @@ func (c *source) held(name string) bool {
 	})
 }
 
-// told says what is wrong with a NodePool: the first thing, without where it would stand,
+// complaint says what is wrong with a NodePool: the first thing, without where it would stand,
 // and without names that people chose where these are hidden.
-func (c *source) told(err error) string {
+func (c *source) complaint(err error) string {
 	first, _, more := strings.Cut(err.Error(), "\n")
 	if _, problem, found := strings.Cut(first, ": field "); found {
 		first = problem

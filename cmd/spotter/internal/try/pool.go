@@ -56,9 +56,9 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 		backend := v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"eks:nodegroup-name": g.name}}}
 		p.add([]*group{g}, backend, labels, w)
 	}
-	if told := tellApart(karpenters, seen.options.NodePools); told != nil {
+	if apart := tellApart(karpenters, seen.options.NodePools); apart != nil {
 		for i, g := range karpenters {
-			p.add([]*group{g}, karpenterBackend(g, seen.options.NodePools), told[i], w)
+			p.add([]*group{g}, karpenterBackend(g, seen.options.NodePools), apart[i], w)
 		}
 	} else if len(karpenters) > 0 {
 		p.add(karpenters, karpenterBackend(karpenters[0], seen.options.NodePools), widest(karpenters), w)
