@@ -89,6 +89,8 @@ var architecture = []rule{
 	{pkg: "test/..."},
 	{pkg: "internal/nearest"},
 	{pkg: "internal/cli", ours: []string{"internal/nearest", "policy", "scenarios"}},
+	{pkg: "internal/objects", ours: []string{"internal/cli", "live/aws/wire"}},
+	{pkg: "internal/objects/objectstest"},
 	{pkg: "internal/cli/clitest", ours: []string{"internal/cli", "internal/bundles", "policy/policytest"}},
 	{pkg: "internal/lab", ours: []string{"internal/cli"}},
 	{pkg: "internal/reference"},

@@ -1,0 +1,146 @@
+// Package objects reads and writes files that lie in a folder or in an object store that
+// speaks S3. A name s3://BUCKET/KEY is an object, every other name is a path.
+//
+// Region, endpoint and credentials are those of the usual configuration of the AWS SDK:
+// AWS_REGION, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_PROFILE and so on.
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+const scheme = "s3://"
+
+// A Store gives access to files and objects. Its zero value is ready for use. It may be
+// used by several goroutines.
+type Store struct {
+	// Endpoint is the URL of a server that is not AWS's; empty leaves it to the
+	// configuration of the SDK. A server that is named here or there is asked for
+	// buckets by path, as MinIO and Ceph want it.
+	Endpoint string
+
+	mu     sync.Mutex
+	client *s3.Client
+}
+
+// A File is open for reading.
+type File interface {
+	io.ReaderAt
+	io.Closer
+
+	// Size is the length in bytes.
+	Size() int64
+}
+
+// An Info is what a listing says of a file.
+type Info struct {
+	Name string // complete, as Open takes it
+	Size int64  // in bytes
+}
+
+// Remote reports whether name is that of an object, and not a path.
+func Remote(name string) bool { return strings.HasPrefix(name, scheme) }
+
+// Join returns the name of what lies under folder by the name elements.
+func Join(folder string, elements ...string) string {
+	if Remote(folder) {
+		return strings.TrimSuffix(folder, "/") + "/" + path.Join(elements...)
+	}
+	return filepath.Join(append([]string{folder}, elements...)...)
+}
+
+// Open opens a file or an object. Reads of an object are requests for a range until ctx
+// ends, and fail when it was replaced after Open. The error of a name that is not there
+// wraps [fs.ErrNotExist].
+func (s *Store) Open(ctx context.Context, name string) (File, error) {
+	if Remote(name) {
+		return s.openObject(ctx, name)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && info.IsDir() {
+		err = fmt.Errorf("%s is a folder", name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return file{f, info.Size()}, nil
+}
+
+type file struct {
+	*os.File
+	size int64
+}
+
+func (f file) Size() int64 { return f.size }
+
+// ReadFile returns all of a file or an object.
+func (s *Store) ReadFile(ctx context.Context, name string) (data []byte, err error) {
+	f, err := s.Open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return io.ReadAll(io.NewSectionReader(f, 0, f.Size()))
+}
+
+// Create writes name by write: it is there complete or not at all, and what was there
+// before stays until it is.
+func (s *Store) Create(ctx context.Context, name string, write func(io.Writer) error) error {
+	if Remote(name) {
+		return s.createObject(ctx, name, write)
+	}
+	return cli.ReplaceFile(name, write)
+}
+
+// List returns all that lies under a folder, at any depth, by ascending names. A folder
+// that is not there holds nothing.
+func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
+	if Remote(folder) {
+		return s.listObjects(ctx, folder)
+	}
+	var out []Info
+	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			out = append(out, Info{name, info.Size()})
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) && out == nil {
+		return nil, nil
+	}
+	slices.SortFunc(out, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	return out, err
+}
+
+// Delete removes a file or an object. One that is not there is no error.
+func (s *Store) Delete(ctx context.Context, name string) error {
+	if Remote(name) {
+		return s.deleteObject(ctx, name)
+	}
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
