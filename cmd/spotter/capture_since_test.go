@@ -24,7 +24,7 @@ func TestCaptureSince(t *testing.T) {
 	from, to := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), policy.TimeOf(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))
 	kind := &history.NodeKind{Labels: map[string]string{"node.kubernetes.io/instance-type": "m5.xlarge", "topology.kubernetes.io/zone": "us-east-1a", "karpenter.sh/capacity-type": "spot"}}
 	c := &historytest.Cluster{From: from.Add(-time.Hour), To: to.Add(time.Hour), Hourly: 0.2,
-		Nodes: []history.Node{{Name: "a", From: from.Add(-time.Hour), To: to.Add(time.Hour), Kind: kind}, {Name: "b", From: from.Add(-time.Hour), To: from.Add(9 * time.Hour), Kind: kind}},
+		Nodes: []history.Node{{Name: "a", Instance: "i-0a", From: from.Add(-time.Hour), To: to.Add(time.Hour), Kind: kind}, {Name: "b", Instance: "i-0b", From: from.Add(-time.Hour), To: from.Add(9 * time.Hour), Kind: kind}},
 		Workloads: []history.Workload{
 			{Name: "default/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 4}, {At: from.Add(9 * time.Hour), N: 2}}},
 			{Name: "default/gone", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from.Add(-time.Hour), N: 1}, {At: from.Add(3 * time.Hour), N: -1}},
@@ -63,9 +63,28 @@ func TestCaptureSince(t *testing.T) {
 	if again, err := os.ReadFile(out); err != nil || string(again) != string(text) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
+	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95 % interval") ||
+		!strings.Contains(text, "the other 1 of no node of it that is known; karpenter_nodeclaims_disrupted_total counted 1") {
+		t.Errorf("by CloudTrail it is\n%s", text)
+	}
 	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is beside what happened: node-hours") {
 		t.Errorf("eval: exit code %d\n%s%s", code, stdout, stderr)
 	}
+}
+
+// captured captures again with more flags, and returns the file.
+func captured(t *testing.T, args ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "again.yaml")
+	if code, stdout, stderr := call(t, append([]string{"capture", "-o", out}, args...)...); code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), "\n#  ", " ") // a long line of the head goes on in the next
 }
 
 // TestCaptureAudit captures a day out of an audit log: what it does not name was there all
@@ -91,6 +110,7 @@ func TestCaptureAudit(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
+	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
 	wrongCallIs(t, "no event of the API server", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
 }
 
@@ -100,6 +120,7 @@ func TestCaptureSinceCalls(t *testing.T) {
 	out, at := filepath.Join(dir, "c.yaml"), "http://localhost:1"
 	for want, args := range map[string][]string{
 		"--since is missing":                        {"--prometheus", at},
+		"--since is missing: how far back":          {"--interruptions", dir},
 		"--since and --from say the same":           {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
 		"--since reads one of":                      {"--since", "7d"},
 		`--since: "7 days" is no time`:              {"--since", "7 days", "--prometheus", at},

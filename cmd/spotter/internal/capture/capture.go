@@ -39,6 +39,9 @@ type Options struct {
 	// Apart says by the name of a node why it is left out.
 	Apart map[string]string
 
+	// Instances are what their provider calls nodes, by their names.
+	Instances map[string]string
+
 	// Provider sells the nodes that no market states, and Capacity tells spot nodes
 	// among them.
 	Provider string

@@ -41,6 +41,15 @@ type figure struct {
 	synthetic bool // the prices that dollars are of
 }
 
+// taken returns how many nodes were reclaimed: where they were counted in other node-hours
+// than those of f, as many as that makes of its own.
+func (f *figure) taken() int64 {
+	if f.reclaims.Hours <= 0 {
+		return f.reclaims.N
+	}
+	return int64(math.Round(float64(f.reclaims.N) * f.spot / f.reclaims.Hours))
+}
+
 // hourKey names nodes of one instance type that were bought alike.
 func hourKey(instanceType string, c policy.CapacityType) string {
 	return instanceType + " " + c.String()
@@ -220,7 +229,7 @@ func deviation(was, is *figure) string {
 		words = append(words, "spot node-hours "+relative(is.spot, was.spot))
 	}
 	if was.reclaims.Source != "" {
-		words = append(words, fmt.Sprintf("reclaims %d beside %d", is.reclaims.N, was.reclaims.N))
+		words = append(words, fmt.Sprintf("reclaims %d beside %d", is.reclaims.N, was.taken()))
 	}
 	if was.hasDollars {
 		words = append(words, is.money()+" "+relative(is.dollars, was.dollars))
@@ -259,7 +268,7 @@ func beside(was, is *figure) []string {
 	line("nodes on average", is.mean, was.mean, 1)
 	line("nodes that went away", float64(is.gone), float64(was.gone), 0)
 	if was.reclaims.Source != "" {
-		line("nodes that were reclaimed", float64(is.reclaims.N), float64(was.reclaims.N), 0)
+		line("nodes that were reclaimed", float64(is.reclaims.N), float64(was.taken()), 0)
 	}
 	if was.evictions.Source != "" {
 		line("pods evicted", float64(is.evictions.N), float64(was.evictions.N), 0)
@@ -283,16 +292,17 @@ func intensity(was, modelled *figure) (x float64, said string) {
 	case was.spot <= 0:
 		return 1, "Reclaims: there was no spot node."
 	}
+	hours := cmp.Or(seen.Hours, was.spot)
 	interval := stats.PoissonInterval(seen.N, 0.05)
 	said = fmt.Sprintf("Reclaims: %d in %.0f spot node-hours by %s, %.3g per node-hour (exact 95 %% interval %.3g to %.3g)",
-		seen.N, was.spot, seen.Source, float64(seen.N)/was.spot, interval.Low/was.spot, interval.High/was.spot)
+		seen.N, hours, seen.Source, float64(seen.N)/hours, interval.Low/hours, interval.High/hours)
 	if modelled.reclaimed <= 0 || modelled.spot <= 0 {
 		return 1, said + "; the model had none, and is left as it is."
 	}
 	rate := modelled.reclaimed / modelled.spot
-	x = float64(seen.N) / was.spot / rate
+	x = float64(seen.N) / hours / rate
 	if seen.N == 0 { // none is no proof that there are none
-		x = min(1, interval.High/was.spot/rate)
+		x = min(1, interval.High/hours/rate)
 	}
 	x = math.Round(min(x, 1000)*1000) / 1000
 	return x, said + fmt.Sprintf("; modelled are %.3g: spec.market.intensity is %v.", rate, x)

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/cluster"
 	"github.com/spotter-dev/spotter/live/karpenter"
@@ -204,6 +205,10 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	}
 	out.readBeta(ctx, c)
 	f.Apart = out.apart()
+	f.Instances = map[string]string{}
+	for _, o := range out.objects[reflect.TypeFor[*corev1.Node]()] {
+		f.Instances[o.GetName()] = history.LastOf(o.(*corev1.Node).Spec.ProviderID) //nolint:forcetypeassert // it is filed by its type
+	}
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
 		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type
 	}

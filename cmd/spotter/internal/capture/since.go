@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -32,6 +33,7 @@ type sinceFlags struct {
 	prometheus, tokenFile, caFile, match, cache string
 	headers                                     []string
 	logs                                        []string
+	interruptions                               []string
 }
 
 func (f *sinceFlags) register(flags *pflag.FlagSet) {
@@ -44,7 +46,8 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.headers, "prometheus-header", nil, "send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
 	flags.StringVar(&f.match, "prometheus-match", "", "read only series with the labels `M`, as 'cluster=\"prod\"'")
 	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that a capture that was stopped goes on where it was")
-	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, or a capture of kubereplay, in `FILE|DIR`; may be given again")
+	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, or a capture of kubereplay, in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 }
 
 // on reports whether the past is asked for.
@@ -52,7 +55,7 @@ func (f *sinceFlags) on() bool { return f.since != "" || f.from != "" }
 
 func (f *sinceFlags) check() error {
 	switch {
-	case !f.on() && (f.to != "" || f.prometheus != "" || len(f.logs) > 0 || f.cache != ""):
+	case !f.on() && (f.to != "" || f.prometheus != "" || len(f.logs) > 0 || len(f.interruptions) > 0 || f.cache != ""):
 		return cli.Invalid(errors.New("--since is missing: how far back to read"), captureAdvice)
 	case !f.on():
 		return nil
@@ -176,18 +179,29 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 }
 
 // read returns what a cluster did, and where that is from.
-func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource, jobDuration time.Duration) (h *history.History, source string, err error) {
+func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource, o *Options) (h *history.History, source string, err error) {
+	if h, source, err = f.recorded(ctx, p, of, o.JobDuration); err != nil {
+		return nil, "", err
+	}
+	describe(h, of.snapshot, o.Instances)
+	if err := f.interrupted(ctx, h, &o.Capacity); err != nil {
+		return nil, "", cli.Invalid(fmt.Errorf("--interruptions: %w", err), "give files of the time and the account of the cluster, or leave --interruptions out")
+	}
+	return h, source, nil
+}
+
+// recorded returns what metrics or logs have of a cluster.
+func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSource, jobDuration time.Duration) (h *history.History, source string, err error) {
 	from, to, err := f.span(of.snapshot.Now, of.recording != nil)
 	if err != nil {
 		return nil, "", err
 	}
 	if len(f.logs) > 0 {
 		logs := history.Logs{Paths: f.logs, JobDuration: jobDuration}
-		if h, err = logs.Read(from, to); err != nil {
+		if h, err = logs.Read(ctx, from, to); err != nil {
 			return nil, "", cli.Invalid(fmt.Errorf("--audit: %w", err), "see that the files have the time that is asked for, or choose another with --from and --to")
 		}
 		goOn(h, of.snapshot)
-		describe(h, of.snapshot)
 		return h, "audit logs", nil
 	}
 	metrics, err := f.client()
@@ -201,7 +215,6 @@ func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource
 	if err != nil {
 		return nil, "", cli.Invalid(err, "see that the address is that below which api/v1/query_range lies, that kube-state-metrics is scraped there, and that --prometheus-match selects it")
 	}
-	describe(h, of.snapshot)
 	return h, "the metrics at " + metrics.URL.Redacted(), nil
 }
 
@@ -259,7 +272,7 @@ func (f *captureFlags) compared(ctx context.Context, taken *Captured, run *Run, 
 // readPast reads the history of a cluster, and says where it is from.
 func (f *captureFlags) readPast(ctx context.Context, p *cli.Program, of *captureSource) (line string, err error) {
 	var source string
-	if f.History, source, err = f.then.read(ctx, p, of, f.JobDuration); err != nil {
+	if f.History, source, err = f.then.read(ctx, p, of, &f.Options); err != nil {
 		return "", err
 	}
 	if f.Anonymise {
@@ -291,8 +304,8 @@ func goOn(h *history.History, s *policy.Snapshot) {
 	}
 }
 
-// describe says what nodes are that are there now.
-func describe(h *history.History, s *policy.Snapshot) {
+// describe says what nodes are that are there now, and which instances by their names.
+func describe(h *history.History, s *policy.Snapshot, instances map[string]string) {
 	now := map[string]*history.NodeKind{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
@@ -313,7 +326,10 @@ func describe(h *history.History, s *policy.Snapshot) {
 	for i := range h.Nodes {
 		n := &h.Nodes[i]
 		if k := now[n.Name]; k != nil {
-			n.Kind = k // they say more than a source does
+			n.Kind = k        // they say more than a source does
+			if n.To >= h.To { // not one of before with the same name
+				n.Instance = cmp.Or(n.Instance, instances[n.Name])
+			}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -53,6 +54,7 @@ type auditObject struct {
 		Replicas    *int32 `json:"replicas"`
 		Parallelism *int32 `json:"parallelism"`
 		Completions *int32 `json:"completions"`
+		ProviderID  string `json:"providerID"` // of a Node
 		Taints      []struct {
 			Key string `json:"key"`
 		} `json:"taints"`
@@ -112,6 +114,7 @@ type logChange struct {
 	pods, work     int32
 	started, ended policy.Time
 	labels         map[string]string
+	instance       string // of a node
 }
 
 // object takes in what an object says.
@@ -144,6 +147,7 @@ func (c *logChange) object(o *auditObject) {
 	if o.Metadata.Labels != nil {
 		c.labels = o.Metadata.Labels
 	}
+	c.instance = cmp.Or(LastOf(o.Spec.ProviderID), c.instance)
 }
 
 // A logReading is logs being folded into a history.
@@ -295,6 +299,7 @@ func (r *logReading) applyNode(c *logChange) {
 		}
 	}
 	r.nodes.describe(c.name, found)
+	l.node.Instance = cmp.Or(c.instance, l.node.Instance)
 	if c.verb == "delete" {
 		l.node.To = c.at
 		r.nodes.done = append(r.nodes.done, l.node)
@@ -359,10 +364,10 @@ func (r *logReading) conclude(jobDuration time.Duration) *History {
 	}
 	r.note("DaemonSets are those of now: pods of theirs come and go with nodes", "how long pods take to start is measured on those of now")
 	if r.evictions > 0 {
-		r.out.Evictions = Count{r.evictions, "pods/eviction in the logs"}
+		r.out.Evictions = Count{N: r.evictions, Source: "pods/eviction in the logs"}
 	}
 	if len(r.reclaimed) > 0 {
-		r.out.Reclaims = Count{int64(len(r.reclaimed)), "interruptions in the logs"}
+		r.out.Reclaims = Count{N: int64(len(r.reclaimed)), Source: "interruptions in the logs"}
 	}
 	return r.finish()
 }

@@ -44,6 +44,15 @@ func (r *reading) labels() fold {
 	}
 }
 
+func (r *reading) instance() fold {
+	return func(labels map[string]string) func(policy.Time, float64) {
+		if l := r.nodes.open[labels["node"]]; l != nil {
+			l.node.Instance = LastOf(labels["provider_id"])
+		}
+		return nil
+	}
+}
+
 // LabelControlPlane is a label of nodes of the control plane, whatever its value is.
 const LabelControlPlane = "node-role.kubernetes.io/control-plane"
 

@@ -39,6 +39,9 @@ type History struct {
 type Count struct {
 	N      int64
 	Source string
+
+	// Hours are the spot node-hours in which it was counted, 0 for all of the history.
+	Hours float64
 }
 
 // A Workload is a service: something that wants a number of pods at all times.
@@ -86,7 +89,12 @@ type Job struct {
 
 // A Node is the life of one.
 type Node struct {
-	Name     string
+	Name string
+
+	// Instance is what its provider calls it, the last element of its provider ID; empty
+	// where that is not known.
+	Instance string
+
 	From, To policy.Time // To is that of the history for one that went on
 
 	// Kind is what it was; nil where that is not known.

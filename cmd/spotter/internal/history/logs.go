@@ -4,17 +4,16 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/tabular"
+	"github.com/spotter-dev/spotter/internal/objects"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -22,7 +21,8 @@ import (
 // CloudWatch hands them out or exports them, or what kubereplay made of them. What a file
 // is, its content tells; it may be compressed.
 type Logs struct {
-	// Paths are files, or folders all of whose files are read.
+	// Paths are files, or folders all of whose files are read, on disk or in an object
+	// store.
 	Paths []string
 
 	// JobDuration is the running time of jobs where none in the logs ended.
@@ -36,20 +36,21 @@ var ErrNoEvents = errors.New("no event of the API server")
 const logStep = time.Second
 
 // Read returns what the logs say of a span of time.
-func (l *Logs) Read(from, to policy.Time) (*History, error) {
-	files, err := l.files()
+func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error) {
+	r := &logReading{builder: newBuilder(from, to, logStep)}
+	files, err := eachFile(ctx, l.Paths, nil, func(_ string, f objects.File) error {
+		text, err := tabular.Inflated(io.NewSectionReader(f, 0, f.Size()))
+		if err != nil {
+			return err
+		}
+		return r.stream(text)
+	})
 	if err != nil {
 		return nil, err
 	}
-	r := &logReading{builder: newBuilder(from, to, logStep)}
-	for _, path := range files {
-		if err := r.file(path); err != nil {
-			return nil, err
-		}
-	}
 	if r.first == 0 {
 		return nil, fmt.Errorf("%w in %d files from %v to %v; what is read are audit logs of level Request or more, as lines or as CloudWatch has them, and captures of kubereplay",
-			ErrNoEvents, len(files), from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
+			ErrNoEvents, files, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
 	}
 	r.clock.last = to
 	slices.SortStableFunc(r.changes, func(a, b logChange) int { return cmp.Compare(a.at, b.at) })
@@ -57,43 +58,6 @@ func (l *Logs) Read(from, to policy.Time) (*History, error) {
 		r.apply(&r.changes[i])
 	}
 	return r.conclude(l.JobDuration), nil
-}
-
-// files returns the files to read, those of a folder by name.
-func (l *Logs) files() (out []string, err error) {
-	for _, path := range l.Paths {
-		err := filepath.WalkDir(path, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				out = append(out, path)
-			}
-			return err
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// file reads one file.
-func (r *logReading) file(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	b := bufio.NewReaderSize(f, 1<<16)
-	if magic, _ := b.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(b)
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		b = bufio.NewReaderSize(z, 1<<16)
-	}
-	if err := r.stream(b); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
 }
 
 // stream reads JSON, or lines that end with some: an export of CloudWatch has the time

@@ -111,7 +111,7 @@ func TestReadLogs(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h, err := (&history.Logs{Paths: []string{dir}, JobDuration: time.Hour}).Read(begin, after(24))
+		h, err := (&history.Logs{Paths: []string{dir}, JobDuration: time.Hour}).Read(t.Context(), begin, after(24))
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -163,7 +163,7 @@ func TestReadReplay(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := (&history.Logs{Paths: []string{path}, JobDuration: 40 * time.Minute}).Read(begin, after(24))
+	h, err := (&history.Logs{Paths: []string{path}, JobDuration: 40 * time.Minute}).Read(t.Context(), begin, after(24))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,11 +190,11 @@ func TestReadLogsFaults(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := (&history.Logs{Paths: []string{path}}).Read(begin, after(24)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (&history.Logs{Paths: []string{path}}).Read(t.Context(), begin, after(24)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := (&history.Logs{Paths: []string{path + "x"}}).Read(begin, after(24)); !errors.Is(err, os.ErrNotExist) {
+	if _, err := (&history.Logs{Paths: []string{path + "x"}}).Read(t.Context(), begin, after(24)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

@@ -147,6 +147,9 @@ func nodeQueries() []query {
 		{"kube_node_labels", func(e *expressions) string {
 			return "max by (node, " + writtenAll(nodeLabels) + ") (" + e.last("kube_node_labels") + ")"
 		}, false, (*reading).labels, "what nodes are is read from metrics of Karpenter, and of the nodes that are there now; kube-state-metrics writes it with " + allowNodeLabels},
+		{"kube_node_info", func(e *expressions) string {
+			return "max by (node, provider_id) (" + e.last("kube_node_info", `provider_id!=""`) + ")"
+		}, false, (*reading).instance, ""},
 		{"kube_node_role", func(e *expressions) string {
 			return "max by (node) (" + e.last("kube_node_role", `role=~"control-plane|master"`) + ")"
 		}, false, (*reading).controlPlane, ""},

@@ -73,7 +73,7 @@ func always(v float64) func(policy.Time) (float64, bool) {
 func (c *Cluster) Source(metric, by string, from, to policy.Time) iter.Seq[Series] {
 	return func(yield func(Series) bool) {
 		switch metric {
-		case "kube_node_created", "kube_node_labels", "kube_node_role":
+		case "kube_node_created", "kube_node_labels", "kube_node_role", "kube_node_info":
 			c.nodes(metric, by, from, to, yield)
 		case "kube_deployment_spec_replicas", "kube_statefulset_replicas":
 			c.replicas(metric, yield)
@@ -98,6 +98,10 @@ func (c *Cluster) nodes(metric, by string, from, to policy.Time, yield func(Seri
 		case n.From >= to || n.To <= from:
 		case metric == "kube_node_created":
 			yield(Series{[]string{"node", n.Name}, c.during(n.From, n.To, seconds(n.From))})
+		case metric == "kube_node_info":
+			if n.Instance != "" {
+				yield(Series{[]string{"node", n.Name, "provider_id", "aws:///us-east-1a/" + n.Instance}, always(1)})
+			}
 		case metric == "kube_node_role":
 			if n.Kind.Labels[history.LabelControlPlane] != "" {
 				yield(Series{[]string{"node", n.Name}, always(1)})

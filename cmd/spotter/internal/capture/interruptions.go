@@ -1,0 +1,154 @@
+package capture
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// lateMost is how long before a node appears or after it is gone an interruption of its
+// instance is taken for one of its own.
+const lateMost = 10 * time.Minute
+
+// interrupted has what the provider keeps of interruptions stand for what h counts as
+// reclaims. Instances that are no node of the cluster are left out and counted, and so are
+// the hours of nodes whose instances are not known.
+func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolver *kube.CapacityResolver) error {
+	if len(f.interruptions) == 0 {
+		return nil
+	}
+	x, err := history.ReadInterruptions(ctx, f.interruptions, h.From, h.To)
+	if err != nil {
+		return err
+	}
+	count := history.Count{Source: x.Source}
+	var said string
+	if x.Regions != nil {
+		count, said, err = countedByRegion(x, h)
+	} else {
+		count, said, err = countedByNode(x, h, resolver)
+	}
+	if err != nil {
+		return err
+	}
+	if was := h.Reclaims; was.Source != "" {
+		said += fmt.Sprintf("; %s counted %d", was.Source, was.N)
+	}
+	h.Reclaims = count
+	h.Uncertain = append(h.Uncertain, said)
+	return nil
+}
+
+// countedByNode counts the events of nodes of h that are spot.
+func countedByNode(x *history.Interruptions, h *history.History, resolver *kube.CapacityResolver) (count history.Count, said string, err error) {
+	count.Source = x.Source
+	nodes := instancesOf(h)
+	unknown, spot := 0, 0
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		if !isSpot(n, resolver) {
+			continue
+		}
+		spot++
+		if !identified(n) {
+			unknown++
+			continue
+		}
+		count.Hours += n.Hours()
+	}
+	if spot > 0 && unknown == spot {
+		return count, "", fmt.Errorf("%s: no source says which instance a node is: kube_node_info of kube-state-metrics has it as provider_id, and audit logs have it where nodes are logged", x.Source)
+	}
+	others := 0
+	for _, e := range x.Events {
+		if slices.ContainsFunc(nodes[e.Instance], func(i int) bool {
+			n := &h.Nodes[i]
+			return e.At >= n.From.Add(-lateMost) && e.At <= n.To.Add(lateMost) && isSpot(n, resolver)
+		}) {
+			count.N++
+		} else {
+			others++
+		}
+	}
+	said = fmt.Sprintf("%s has %d interruptions, of which %d are of spot nodes of this cluster and the other %d of no node of it that is known", x.Source, len(x.Events), count.N, others)
+	if unknown > 0 {
+		said += fmt.Sprintf("; of %d of %d spot nodes no source says which instance they are: their node-hours are not counted", unknown, spot)
+	}
+	return count, said, nil
+}
+
+// identified reports whether it is known which instance a node is. On Compute Engine a node
+// has the name of its instance, on EC2 at most its ID.
+func identified(n *history.Node) bool {
+	_, gcp := catalog.Lookup(catalog.GCP, n.Kind.Labels[corev1.LabelInstanceTypeStable])
+	return n.Instance != "" || gcp || strings.HasPrefix(n.Name, "i-")
+}
+
+// instancesOf returns the nodes of h by what their provider may call them.
+func instancesOf(h *history.History) map[string][]int {
+	out := map[string][]int{}
+	for i := range h.Nodes {
+		n := &h.Nodes[i]
+		first, _, _ := strings.Cut(n.Name, ".") // i-0abc.us-west-2.compute.internal
+		names := []string{n.Name, first}
+		if n.Instance != "" {
+			names = []string{n.Instance, n.Name}
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			out[name] = append(out[name], i)
+		}
+	}
+	return out
+}
+
+// isSpot reports whether n is a spot node of a type that is known.
+func isSpot(n *history.Node, resolver *kube.CapacityResolver) bool {
+	if n.Kind == nil || !sold(n.Kind.Labels[corev1.LabelInstanceTypeStable]) {
+		return false
+	}
+	capacity, _ := resolver.Resolve(n.Kind.Labels)
+	return capacity == policy.Spot
+}
+
+// countedByRegion adds up what was counted in the regions of h: of all clusters there, in
+// their hours.
+func countedByRegion(x *history.Interruptions, h *history.History) (count history.Count, said string, err error) {
+	count.Source = x.Source
+	ours := map[string]bool{}
+	for i := range h.Nodes {
+		if k := h.Nodes[i].Kind; k != nil {
+			for _, l := range nodeLabels(k.Labels) {
+				if l.Key == corev1.LabelTopologyRegion {
+					ours[l.Value] = true
+				}
+			}
+		}
+	}
+	n, used := 0.0, []string{}
+	for _, region := range slices.Sorted(maps.Keys(x.Regions)) {
+		if region == "" || len(ours) == 0 || ours[region] {
+			n, count.Hours, used = n+x.Regions[region].N, count.Hours+x.Regions[region].Hours, append(used, region)
+		}
+	}
+	count.N = int64(math.Round(n))
+	if count.Hours <= 0 {
+		return count, "", fmt.Errorf("%s: it has no hour of a spot instance in %s from %v to %v", x.Source, strings.Join(slices.Sorted(maps.Keys(ours)), ", "), h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339))
+	}
+	said = fmt.Sprintf("%s counts all instances of its accounts: no interruption of it is of a node that is known", x.Source)
+	if left := len(x.Regions) - len(used); left > 0 {
+		said += fmt.Sprintf("; %d regions without nodes of this cluster are left out", left)
+	}
+	return count, said, nil
+}
