@@ -15,6 +15,23 @@ import (
 // FocusVersion is the version of the specification that the columns are of.
 const FocusVersion = "1.2"
 
+// Columns and values that a bill of others is read by.
+const (
+	columnResourceID       = "ResourceId"
+	columnPeriodStart      = "ChargePeriodStart"
+	columnPeriodEnd        = "ChargePeriodEnd"
+	columnEffectiveCost    = "EffectiveCost"
+	columnChargeCategory   = "ChargeCategory"
+	columnServiceCategory  = "ServiceCategory"
+	columnConsumedQuantity = "ConsumedQuantity"
+	columnConsumedUnit     = "ConsumedUnit"
+	columnCommitmentStatus = "CommitmentDiscountStatus"
+
+	chargeUsage    = "Usage"
+	serviceCompute = "Compute"
+	statusUsed     = "Used"
+)
+
 // quantityScale is how many digits after the point quantities have.
 const quantityScale = 9
 
@@ -184,12 +201,12 @@ func accountColumns() []tabular.Column[*Line] {
 		tabular.Text("BillingCurrency", always("USD")),
 		tabular.Time("BillingPeriodEnd", func(l *Line) policy.Time { return month(l, 1) }),
 		tabular.Time("BillingPeriodStart", func(l *Line) policy.Time { return month(l, 0) }),
-		tabular.Text("ChargeCategory", func(l *Line) string { return pick(l.kind == linePurchase, "Purchase", "Usage") }),
+		tabular.Text(columnChargeCategory, func(l *Line) string { return pick(l.kind == linePurchase, "Purchase", chargeUsage) }),
 		tabular.Text("ChargeClass", always("")), // nothing is ever corrected
 		tabular.Text("ChargeDescription", (*Line).about),
 		tabular.Text("ChargeFrequency", func(l *Line) string { return pick(l.node == nil, "Recurring", "Usage-Based") }),
-		tabular.Time("ChargePeriodEnd", func(l *Line) policy.Time { return l.period.To }),
-		tabular.Time("ChargePeriodStart", func(l *Line) policy.Time { return l.period.From }),
+		tabular.Time(columnPeriodEnd, func(l *Line) policy.Time { return l.period.To }),
+		tabular.Time(columnPeriodStart, func(l *Line) policy.Time { return l.period.From }),
 	}
 }
 
@@ -202,8 +219,8 @@ func commitmentColumns() []tabular.Column[*Line] {
 		tabular.Text("CommitmentDiscountId", name),
 		tabular.Text("CommitmentDiscountName", name),
 		tabular.Decimal("CommitmentDiscountQuantity", quantityScale, (*Line).committed),
-		tabular.Text("CommitmentDiscountStatus", func(l *Line) string {
-			return map[lineKind]string{lineCovered: "Used", lineUnused: "Unused"}[l.kind]
+		tabular.Text(columnCommitmentStatus, func(l *Line) string {
+			return map[lineKind]string{lineCovered: statusUsed, lineUnused: "Unused"}[l.kind]
 		}),
 		tabular.Text("CommitmentDiscountType", ofCommitment(func(c *policy.Commitment) string { return pick(spends(c), "Savings Plan", "Reserved Instance") })),
 		tabular.Text("CommitmentDiscountUnit", ofCommitment(func(c *policy.Commitment) string {
@@ -216,11 +233,11 @@ func commitmentColumns() []tabular.Column[*Line] {
 func costColumns() []tabular.Column[*Line] {
 	vendorName := func(l *Line) string { return l.vendor().name }
 	return []tabular.Column[*Line]{
-		tabular.Decimal("ConsumedQuantity", quantityScale, func(l *Line) (int64, bool) { return l.quantity, l.node != nil }),
-		tabular.Text("ConsumedUnit", ofNode(always("Hours"))),
+		tabular.Decimal(columnConsumedQuantity, quantityScale, func(l *Line) (int64, bool) { return l.quantity, l.node != nil }),
+		tabular.Text(columnConsumedUnit, ofNode(always("Hours"))),
 		tabular.Money("ContractedCost", (*Line).list),
 		tabular.Money("ContractedUnitPrice", (*Line).unitPrice),
-		tabular.Money("EffectiveCost", func(l *Line) policy.Money { return l.effective }),
+		tabular.Money(columnEffectiveCost, func(l *Line) policy.Money { return l.effective }),
 		tabular.Text("InvoiceIssuerName", vendorName),
 		tabular.Money("ListCost", (*Line).list),
 		tabular.Money("ListUnitPrice", (*Line).unitPrice),
@@ -240,10 +257,10 @@ func resourceColumns() []tabular.Column[*Line] {
 	return []tabular.Column[*Line]{
 		tabular.Text("RegionId", region),
 		tabular.Text("RegionName", region),
-		tabular.Text("ResourceId", name),
+		tabular.Text(columnResourceID, name),
 		tabular.Text("ResourceName", name),
 		tabular.Text("ResourceType", ofNode(always("Virtual Machine"))),
-		tabular.Text("ServiceCategory", always("Compute")),
+		tabular.Text(columnServiceCategory, always(serviceCompute)),
 		tabular.Text("ServiceName", func(l *Line) string { return l.vendor().service }),
 		tabular.Text("ServiceSubcategory", always("Virtual Machines")),
 		tabular.Text("SkuId", (*Line).sku),

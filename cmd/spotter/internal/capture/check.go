@@ -61,7 +61,7 @@ func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
 	held := *h
 	held.Nodes = nil
 	for _, n := range h.Nodes {
-		if n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool { _, has := n.Kind.Labels[k]; return has }) {
+		if controls(&n) {
 			f.all--
 			continue
 		}
@@ -85,6 +85,11 @@ func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
 	}
 	f.most, f.mean = held.Count()
 	return f
+}
+
+// controls reports whether n is one of the control plane.
+func controls(n *history.Node) bool {
+	return n.Kind != nil && slices.ContainsFunc(controlPlane, func(k string) bool { _, has := n.Kind.Labels[k]; return has })
 }
 
 // sold reports whether the catalog has an instance type.

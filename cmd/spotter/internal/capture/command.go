@@ -61,7 +61,15 @@ func Command(p *cli.Program) *cobra.Command {
 			"With --since it is what the cluster did for that long, and not a still picture:\n" +
 			"replicas over time, jobs as they ran and the nodes at its begin, out of metrics\n" +
 			"that Prometheus kept or of audit logs. It is simulated as it was, and how far that\n" +
-			"is from what happened stands at the head too.",
+			"is from what happened stands at the head too.\n\n" +
+			"--interruptions has what the provider kept of spot interruptions stand for the\n" +
+			"metrics. Events count where their instance is a node by its provider ID, which\n" +
+			"kube_node_info, audit logs and the cluster have; the others are counted at the\n" +
+			"head. EC2 Capacity Manager names no instances: its rate is that of all of its\n" +
+			"accounts in the regions of the cluster. --bill compares dollars with what the\n" +
+			"instances of the cluster cost, commitments by their effective cost, where the bill\n" +
+			"has 90 % of the node-hours. Files of either may be compressed, and their content\n" +
+			"says what they are.",
 		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
 			"  spotter capture -o cluster.yaml --anonymise\n" +
 			"  spotter capture -o week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +

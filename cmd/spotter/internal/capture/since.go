@@ -33,7 +33,7 @@ type sinceFlags struct {
 	prometheus, tokenFile, caFile, match, cache string
 	headers                                     []string
 	logs                                        []string
-	interruptions                               []string
+	interruptions, bills                        []string
 }
 
 func (f *sinceFlags) register(flags *pflag.FlagSet) {
@@ -48,6 +48,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that a capture that was stopped goes on where it was")
 	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, or a capture of kubereplay, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
 }
 
 // on reports whether the past is asked for.
@@ -55,7 +56,7 @@ func (f *sinceFlags) on() bool { return f.since != "" || f.from != "" }
 
 func (f *sinceFlags) check() error {
 	switch {
-	case !f.on() && (f.to != "" || f.prometheus != "" || len(f.logs) > 0 || len(f.interruptions) > 0 || f.cache != ""):
+	case !f.on() && (f.to != "" || f.prometheus != "" || len(f.logs) > 0 || len(f.interruptions) > 0 || len(f.bills) > 0 || f.cache != ""):
 		return cli.Invalid(errors.New("--since is missing: how far back to read"), captureAdvice)
 	case !f.on():
 		return nil
@@ -75,6 +76,11 @@ func (f *sinceFlags) check() error {
 		}
 		if _, err := input.ParseTime(text); err != nil {
 			return cli.Invalid(fmt.Errorf("%s: %w", name, err), captureAdvice)
+		}
+	}
+	for _, path := range f.bills {
+		if u, err := url.Parse(path); isURL(path) && (err != nil || u.Host == "") {
+			return cli.Invalid(fmt.Errorf("--bill: %q is no address as http://opencost:9003/allocation", path), captureAdvice)
 		}
 	}
 	_, err := f.client()
@@ -187,6 +193,9 @@ func (f *sinceFlags) read(ctx context.Context, p *cli.Program, of *captureSource
 	if err := f.interrupted(ctx, h, &o.Capacity); err != nil {
 		return nil, "", cli.Invalid(fmt.Errorf("--interruptions: %w", err), "give files of the time and the account of the cluster, or leave --interruptions out")
 	}
+	if err := f.billed(ctx, h); err != nil {
+		return nil, "", cli.Invalid(fmt.Errorf("--bill: %w", err), "give the bill of the time and the account of the cluster, or leave --bill out")
+	}
 	return h, source, nil
 }
 
@@ -262,6 +271,9 @@ func (f *captureFlags) compared(ctx context.Context, taken *Captured, run *Run, 
 		}
 	}
 	is.synthetic = prices.Synthetic
+	if f.History.Bill != "" {
+		run.Head = append(run.Head, f.History.Bill)
+	}
 	if how := w.Reclaims(); how != "modelled" {
 		run.Head = append(run.Head, "Reclaims are "+how+" with these prices, however many there were.")
 	}

@@ -8,9 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/internal/objects"
 )
 
-// eachFile opens files, those below folders and below names of an object store by their
-// names. What read returns says nothing of the file: its name is put before it.
-func eachFile(ctx context.Context, paths []string, wanted func(name string) bool, read func(name string, f objects.File) error) (n int, err error) {
+// EachFile opens files, and those below folders in the order of their names, on disk or in an
+// object store, and returns how many. wanted may pass files over by their names; nil takes
+// all. An error of read gets the name of the file put before it.
+func EachFile(ctx context.Context, paths []string, wanted func(name string) bool, read func(name string, f objects.File) error) (n int, err error) {
 	var store objects.Store
 	for _, path := range paths {
 		all, err := store.List(ctx, path)

@@ -26,9 +26,11 @@ type History struct {
 	// Karpenter gave up for another reason, Evictions pods evicted.
 	Reclaims, Disruptions, Evictions Count
 
-	// Dollars is what the nodes cost by the source's account, where HasDollars.
+	// Dollars is what the nodes cost by the source's account, where HasDollars. Bill says
+	// which bill they are of and how much of it, empty where they are of none.
 	Dollars    float64
 	HasDollars bool
+	Bill       string
 
 	// Uncertain says what the source does not have, a sentence each.
 	Uncertain []string

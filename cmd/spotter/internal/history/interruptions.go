@@ -80,7 +80,7 @@ func ReadInterruptions(ctx context.Context, paths []string, from, to policy.Time
 		day, _, ok := dayOf(name)
 		return !ok || day.Add(24*time.Hour) > from && day < to.Add(fileLate)
 	}
-	n, err := eachFile(ctx, paths, within, r.file)
+	n, err := EachFile(ctx, paths, within, r.file)
 	switch {
 	case err != nil:
 		return nil, err

@@ -38,7 +38,7 @@ const logStep = time.Second
 // Read returns what the logs say of a span of time.
 func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error) {
 	r := &logReading{builder: newBuilder(from, to, logStep)}
-	files, err := eachFile(ctx, l.Paths, nil, func(_ string, f objects.File) error {
+	files, err := EachFile(ctx, l.Paths, nil, func(_ string, f objects.File) error {
 		text, err := tabular.Inflated(io.NewSectionReader(f, 0, f.Size()))
 		if err != nil {
 			return err

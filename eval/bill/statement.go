@@ -1,0 +1,246 @@
+package bill
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/eval/tabular"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+)
+
+// The forms of a statement.
+const (
+	FormCUR      = "the AWS Cost and Usage Report"
+	FormFocus    = "a FOCUS export"
+	FormOpenCost = "OpenCost's allocations"
+)
+
+// ErrForm is returned for a file that is in no form of a statement.
+var ErrForm = errors.New("it is no bill that is known: an AWS Cost and Usage Report or a FOCUS export, as CSV or Parquet, or an answer of OpenCost's /allocation")
+
+// A Statement is what somebody else says that machines cost in a span of time: a provider's
+// bill, or what OpenCost makes of prices.
+type Statement struct {
+	Span billing.Span
+
+	// Form is that of the files; empty before the first.
+	Form string
+
+	// Resources has the machines by the last element of what the bill calls them: an
+	// instance of EC2 by its ID. Whole is of all of a cluster, where machines are not
+	// named, and Idle says that what no pod asked for is in it.
+	Resources map[string]Charged
+	Whole     Charged
+	Idle      bool
+
+	// Passed counts rows that are not the running of machines: taxes, traffic, volumes.
+	Passed int64
+}
+
+// A Charged is what something cost in how many hours, as far as they are in the span.
+type Charged struct {
+	// Dollars are effective costs: what commitments cover bears its part of their fees.
+	// Committed is that part, which is in Dollars.
+	Dollars, Committed float64
+	Hours              float64
+}
+
+// Read adds what a file says. All files of a statement have one form.
+func (s *Statement) Read(f io.ReaderAt, size int64) error {
+	text, err := tabular.Inflated(io.NewSectionReader(f, 0, size))
+	if err != nil {
+		return err
+	}
+	if tabular.IsJSON(text) {
+		return s.ReadOpenCost(text)
+	}
+	var form rowForm
+	t := tabular.Reader{
+		Want: func(names []string) ([]int, error) {
+			for _, x := range rowForms() {
+				at := tabular.Find(names, x.columns...)
+				if slices.Contains(at[:x.needed], -1) {
+					continue
+				}
+				form = x
+				return at, s.is(x.name)
+			}
+			return nil, fmt.Errorf("%w; its columns are %s", ErrForm, strings.Join(names, ", "))
+		},
+		Each: func(row tabular.Row) error { return s.row(&form, row) },
+	}
+	return t.Read(f, size)
+}
+
+// is notes the form of a file.
+func (s *Statement) is(form string) error {
+	if s.Form != "" && s.Form != form {
+		return fmt.Errorf("it is %s, and what was read before is %s", form, s.Form)
+	}
+	s.Form = form
+	return nil
+}
+
+// A rowForm is how rows say what a machine cost.
+type rowForm struct {
+	name string
+
+	// columns are those that are read, of which the first needed ones must be there: what
+	// was charged, from when, to when, and the cost.
+	columns []string
+	needed  int
+
+	// running returns how many hours of a machine a row is of, and what of them a
+	// commitment paid for; false where it is of something else.
+	running func(row tabular.Row) (hours, cost float64, committed, ok bool, err error)
+}
+
+// rowForms are the forms of rows. Columns are those of the CUR 2.0 data dictionary of AWS,
+// which the reports before it have with other signs, and those of FOCUS.
+func rowForms() []rowForm {
+	return []rowForm{
+		{FormCUR, []string{
+			"line_item_resource_id", "line_item_usage_start_date", "line_item_usage_end_date", "line_item_unblended_cost",
+			"line_item_line_item_type", "line_item_usage_type", "line_item_usage_amount",
+			"savings_plan_savings_plan_effective_cost", "reservation_effective_cost",
+		}, 7, runningOfCUR},
+		{FormFocus, []string{
+			columnResourceID, columnPeriodStart, columnPeriodEnd, columnEffectiveCost,
+			columnChargeCategory, columnServiceCategory, columnConsumedQuantity, columnConsumedUnit, columnCommitmentStatus, "x_UsageType",
+		}, 8, runningOfFocus},
+	}
+}
+
+// isInstance reports whether a usage type of AWS is the running of an instance, as in
+// USW2-SpotUsage:m5.large.
+func isInstance(usage string) bool {
+	for _, of := range []string{"BoxUsage", "SpotUsage", "DedicatedUsage"} {
+		if strings.Contains(usage, of) {
+			return !strings.Contains(usage, "UnusedBox")
+		}
+	}
+	return false
+}
+
+// runningOfCUR has usage at its cost, and what a commitment pays for at the part of its fee:
+// the line of its negation is left out, as are credits, discounts and taxes.
+func runningOfCUR(row tabular.Row) (hours, cost float64, committed, ok bool, err error) {
+	by := map[string]int{"Usage": 3, "SavingsPlanCoveredUsage": 7, "DiscountedUsage": 8}
+	k, known := by[row.Text(4)]
+	if !known || !isInstance(row.Text(5)) {
+		return 0, 0, false, false, nil
+	}
+	if committed = k != 3; committed && row.Text(k) == "" { // the export leaves that column out
+		k = 3
+	}
+	if hours, err = row.Number(6); err == nil {
+		cost, err = row.Number(k)
+	}
+	return hours, cost, committed, true, err
+}
+
+// hourUnits are how hours are written as a unit.
+var hourUnits = []string{"h", "hr", "hrs", "hour", "hours"}
+
+func runningOfFocus(row tabular.Row) (hours, cost float64, committed, ok bool, err error) {
+	usage := row.Text(9)
+	if row.Text(4) != chargeUsage || row.Text(5) != serviceCompute || usage != "" && !isInstance(usage) {
+		return 0, 0, false, false, nil
+	}
+	if slices.Contains(hourUnits, strings.ToLower(row.Text(7))) {
+		hours, err = row.Number(6)
+	}
+	if err == nil {
+		cost, err = row.Number(3)
+	}
+	return hours, cost, row.Text(8) == statusUsed, true, err
+}
+
+// row adds one row, as far as its period lies in the span.
+func (s *Statement) row(form *rowForm, row tabular.Row) error {
+	from, err := row.Time(1)
+	if err != nil {
+		return err
+	}
+	to, err := row.Time(2)
+	if err != nil {
+		return err
+	}
+	part := s.part(billing.Span{From: from, To: to})
+	if part == 0 {
+		return nil
+	}
+	hours, cost, committed, ok, err := form.running(row)
+	switch {
+	case err != nil:
+		return err
+	case !ok || row.Text(0) == "":
+		s.Passed++
+		return nil
+	}
+	if s.Resources == nil {
+		s.Resources = map[string]Charged{}
+	}
+	name := row.Text(0)[strings.LastIndexByte(row.Text(0), '/')+1:]
+	c := s.Resources[name]
+	c.Dollars += float64(cost * part)
+	c.Hours += float64(hours * part)
+	if committed {
+		c.Committed += float64(cost * part)
+	}
+	s.Resources[name] = c
+	return nil
+}
+
+// part returns how much of a period lies in the span, 0 to 1.
+func (s *Statement) part(period billing.Span) float64 {
+	if period.Length() <= 0 {
+		return 0
+	}
+	return float64(period.Clip(s.Span).Length()) / float64(period.Length())
+}
+
+// ReadOpenCost adds an answer of OpenCost's /allocation: what it says of processors, memory
+// and accelerators, which are what nodes are divided into.
+func (s *Statement) ReadOpenCost(r io.Reader) error {
+	if err := s.is(FormOpenCost); err != nil {
+		return err
+	}
+	var answer struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+		Data    *[]Set `json:"data"`
+	}
+	if err := json.NewDecoder(r).Decode(&answer); err != nil {
+		return fmt.Errorf("%w: %w", ErrForm, err)
+	}
+	if answer.Data == nil {
+		return fmt.Errorf("%w: it has no data, code %d %s", ErrForm, answer.Code, answer.Message)
+	}
+	for i, set := range *answer.Data {
+		var window billing.Span
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			a := set[name]
+			from, err := time.Parse(time.RFC3339, a.Window.Start)
+			if err != nil {
+				return fmt.Errorf("data[%d][%q].window.start: %q is no time", i, name, a.Window.Start)
+			}
+			to, err := time.Parse(time.RFC3339, a.Window.End)
+			if err != nil {
+				return fmt.Errorf("data[%d][%q].window.end: %q is no time", i, name, a.Window.End)
+			}
+			window = billing.Span{From: policy.TimeOf(from), To: policy.TimeOf(to)}
+			s.Whole.Dollars += float64((a.CPUCost + a.RAMCost + a.GPUCost) * s.part(window))
+			s.Idle = s.Idle || strings.HasSuffix(name, Idle)
+		}
+		s.Whole.Hours += window.Clip(s.Span).Length().Hours()
+	}
+	return nil
+}
