@@ -9,6 +9,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -101,6 +102,8 @@ func checkPods(t *testing.T, all []*unstructured.Unstructured) {
 		switch o.GetKind() {
 		case "Deployment":
 			pod = as[appsv1.Deployment](t, o).Spec.Template.Spec
+		case "CronJob":
+			pod = as[batchv1.CronJob](t, o).Spec.JobTemplate.Spec.Template.Spec
 		case "Job":
 			spec, _, _ := unstructured.NestedMap(o.Object, "spec", "template", "spec")
 			pod = *as[corev1.PodSpec](t, &unstructured.Unstructured{Object: spec})
@@ -471,6 +474,56 @@ func TestPricesAreRead(t *testing.T) {
 		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)
 		if got := configuration(t, made).Prices; got.Trace != want.Trace || got.Interval != want.Interval {
 			t.Errorf("%s: of prices it says %+v", name, got)
+		}
+	}
+}
+
+// TestRecorder: what keeps recording prices is off by default, never runs twice at a time, names
+// what to record, and may do nothing in the cluster.
+func TestRecorder(t *testing.T) {
+	h := newHelm(t, "")
+	for name, want := range map[string]struct {
+		args, claim string
+		env         int
+		role        string
+	}{
+		"defaults":       {},
+		"recorder":       {"trace record --region=us-east-1,eu-west-1 --families=m5 --output=/var/lib/spotter/trace", release + "-recorder", 3, ""},
+		"recorder-claim": {"trace record --region=us-east-1 --types=p5.48xlarge,m5.large --output=/var/lib/spotter/trace/us --score-quota=20", "prices", 0, "arn:aws:iam::123456789012:role/recorder"},
+	} {
+		all := profiles()
+		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)
+		var account *corev1.ServiceAccount
+		jobs, claims := 0, 0
+		for _, o := range made {
+			switch {
+			case o.GetKind() == "CronJob":
+				jobs++
+				job := as[batchv1.CronJob](t, o).Spec
+				pod := job.JobTemplate.Spec.Template.Spec
+				c := pod.Containers[0]
+				if got := strings.Join(c.Args, " "); got != want.args || len(c.Env) != want.env || pod.Volumes[0].PersistentVolumeClaim.ClaimName != want.claim {
+					t.Errorf("%s: it runs %s with %d variables on %s, want %+v", name, got, len(c.Env), pod.Volumes[0].PersistentVolumeClaim.ClaimName, want)
+				}
+				if job.ConcurrencyPolicy != batchv1.ForbidConcurrent || pod.ServiceAccountName != release+"-recorder" || *pod.AutomountServiceAccountToken {
+					t.Errorf("%s: it may run twice at a time, or speak to the API server: %+v", name, job)
+				}
+			case o.GetKind() == "PersistentVolumeClaim":
+				claims++
+			case o.GetKind() == "ServiceAccount" && o.GetName() == release+"-recorder":
+				account = as[corev1.ServiceAccount](t, o)
+			case strings.HasSuffix(o.GetKind(), "RoleBinding"):
+				subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+				if strings.Contains(fmt.Sprint(subjects), release+"-recorder") {
+					t.Errorf("%s: %s gives it rights", name, o.GetName())
+				}
+			}
+		}
+		if on := want.args != ""; jobs > 0 != on || (account != nil) != on || (claims > 0) != (want.claim == release+"-recorder") {
+			t.Errorf("%s: %d jobs, %d claims, account %v", name, jobs, claims, account)
+		}
+		if account != nil && account.Annotations["eks.amazonaws.com/role-arn"] != want.role {
+			t.Errorf("%s: its role is %v, want %q", name, account.Annotations, want.role)
 		}
 	}
 }

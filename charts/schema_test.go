@@ -51,6 +51,9 @@ func TestRefusals(t *testing.T) {
 		{"podSecurity.runAsUser=0", []string{"runAsUser", "minimum"}},
 		{"prices.tracePath=../..", []string{"tracePath"}},
 		{"prices.interval=often", []string{"prices", "interval"}},
+		{"prices.recorder.schedule=hourly", []string{"recorder", "schedule"}},
+		{"prices.recorder.types={m5}", []string{"recorder", "types"}},
+		{"prices.recorder.roleARN=spotter", []string{"recorder", "roleARN"}},
 		{"models.claim=A", []string{"models", "claim"}},
 		{"models.image.path=models", []string{"models", "path"}},
 		{"models.timeout=soon", []string{"models", "timeout"}},
@@ -103,6 +106,7 @@ func TestContradictionsRefused(t *testing.T) {
 	h := newHelm(t, "")
 	for _, c := range []struct{ set, a, b string }{
 		{"models.claim=a,models.image.name=b", "models.claim", "models.image.name"},
+		{"prices.recorder.enabled=true", "prices.recorder.regions", "aws.regions"},
 		{"usage.prometheus.cpuQuery=up", "usage.prometheus.url is empty", "mean nothing"},
 		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x", "tokenSecret.name", "serviceAccountToken"},
 	} {

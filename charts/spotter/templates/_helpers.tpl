@@ -101,6 +101,9 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and .Values.models.claim .Values.models.image.name }}
 {{- fail "models.claim and models.image.name are both set: bundles come from one of them" }}
 {{- end }}
+{{- if and .Values.prices.recorder.enabled (not .Values.prices.recorder.regions) (not .Values.aws.regions) }}
+{{- fail "prices.recorder.enabled is true, and prices.recorder.regions and aws.regions are empty: name what to record" }}
+{{- end }}
 {{- $c := .Values.metrics.certificate }}
 {{- if and $c.certManager.enabled (not $c.certManager.issuerRef.name) }}
 {{- fail "metrics.certificate.certManager.issuerRef.name is empty: name who issues the certificate" }}
@@ -115,6 +118,19 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and $u.tokenSecret.name $u.serviceAccountToken }}
 {{- fail "usage.prometheus.tokenSecret.name and usage.prometheus.serviceAccountToken are both set: one token is shown" }}
 {{- end }}
+{{- end }}
+
+{{- /* Credentials of AWS out of a secret. */}}
+{{- define "spotter.awsEnv" -}}
+{{- $secret := .Values.aws.credentials.secretName }}
+{{- range list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY" }}
+- name: {{ . }}
+  valueFrom:
+    secretKeyRef: {name: {{ $secret | quote }}, key: {{ . }}}
+{{- end }}
+- name: AWS_SESSION_TOKEN
+  valueFrom:
+    secretKeyRef: {name: {{ $secret | quote }}, key: AWS_SESSION_TOKEN, optional: true}
 {{- end }}
 
 {{- /* What the pods of jobs have in common with each other. */}}

@@ -31,6 +31,7 @@ type inventory struct {
 	Digest   [32]byte
 
 	unmarked bool
+	scores   scored
 }
 
 // inventoryOf describes t.
@@ -51,6 +52,7 @@ func inventoryOf(t *trace.Trace) *inventory {
 		v.WithHazard += one(m.Hazard != nil)
 		v.WithBand += one(m.Band != nil)
 		v.WithOnDemand += one(m.OnDemand != nil)
+		v.scores.add(m)
 		if m.OnDemand == nil {
 			switch price, derived := measure.OnDemand(m); {
 			case derived:
@@ -103,6 +105,7 @@ type object struct {
 	GapHours      []float64  `json:"hours_between_changes,omitempty"`
 	Ratio         []float64  `json:"spot_to_on_demand,omitempty"`
 	Available     *float64   `json:"available_share,omitempty"`
+	Scores        *scoresOf  `json:"placement_scores,omitempty"`
 	OnDemand      onDemandOf `json:"on_demand_prices"`
 	Warnings      []string   `json:"warnings"`
 	Digest        string     `json:"digest"`
@@ -126,6 +129,7 @@ func (v *inventory) object() object {
 		OnDemand: onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
 		Warnings: append([]string{}, v.Warnings...), Digest: hex.EncodeToString(v.Digest[:]),
 	}
+	out.Scores = v.scores.object()
 	if v.Availability != nil {
 		out.Available = known(v.Availability.Share)
 	}
@@ -188,6 +192,7 @@ func (v *inventory) text(wide bool) string {
 	if d := v.Depth; d != nil {
 		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), percent(d.None), percent(d.All))
 	}
+	line("placement scores", "%s", v.scores.text())
 	line("digest", "%x", v.Digest[:8])
 	for _, w := range v.Warnings {
 		line("warning", "%s", w)
