@@ -32,10 +32,6 @@ type Options struct {
 	// NodeClasses are the EC2NodeClasses, where they may be read.
 	NodeClasses []unstructured.Unstructured
 
-	// Derived names NodePools that are not written as they are: their pools are made of
-	// their nodes, and other policies than as-is may buy capacity types that they forbid.
-	Derived []string
-
 	// Apart says by the name of a node why it is left out.
 	Apart map[string]string
 

@@ -301,7 +301,7 @@ func TestDerivedPools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := c.Draw(1, s.Now, s.Now.Add(24*time.Hour))
+	tr, err := c.Draw(1, drawnMax, s.Now, s.Now.Add(24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 	if h := f.History; h != nil {
 		begin, end = h.From-h.From%day, h.To
 	}
-	if t, err = taken.Draw(f.seed, begin, end); err != nil {
+	if t, err = taken.Draw(f.seed, drawnMax, begin, end); err != nil {
 		return nil, false, cli.Invalid(fmt.Errorf("drawing prices: %w", err), "give a trace with --trace")
 	}
 	run.Start, run.Duration = begin, f.duration

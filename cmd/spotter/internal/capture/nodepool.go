@@ -73,7 +73,7 @@ func (c *source) classOf(p *karpv1.NodePool) *nodeClass {
 func (c *poolSet) ownPools() {
 	for i := range c.o.NodePools {
 		p := c.o.NodePools[i].DeepCopy()
-		if _, ours := p.Spec.Template.Labels[karpenter.PoolLabel]; ours || c.held(p.Name) || slices.Contains(c.o.Derived, p.Name) {
+		if _, ours := p.Spec.Template.Labels[karpenter.PoolLabel]; ours || c.held(p.Name) {
 			continue
 		}
 		x := &ownPool{class: c.classOf(p)}

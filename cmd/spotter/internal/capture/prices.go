@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -100,17 +101,17 @@ func onDemand(m *policy.Market) policy.Money {
 	return m.OnDemand
 }
 
-// drawnMax is the most markets that prices are drawn for: a pool may buy any of
+// drawnMax is the most markets that a capture draws prices for: a pool may buy any of
 // thousands, and a run reads all of them.
 const drawnMax = 1200
 
 // laws name those by which the prices of a provider are drawn.
 var laws = map[string]string{catalog.AWS: "aws-2024", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026"}
 
-// Draw makes synthetic prices for what the pools of a captured cluster may buy, from
-// its nodes on to the cheapest per vCPU.
-func (c *Captured) Draw(seed uint64, from, to policy.Time) (*trace.Trace, error) {
-	markets, err := c.markets()
+// Draw makes synthetic prices for at most so many markets in which the pools of a captured
+// cluster may buy: those of its nodes first, then those that cost least for their size.
+func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Trace, error) {
+	markets, err := c.markets(most)
 	if err != nil {
 		return nil, err
 	}
@@ -130,18 +131,22 @@ func (c *Captured) Draw(seed uint64, from, to policy.Time) (*trace.Trace, error)
 type ware struct {
 	generate.Market
 	held bool
-	vcpu int64
+
+	// unit is the price in dollars per vCPU, byte of memory and accelerator, and dear is how often the least price per vCPU, byte of memory or accelerator it costs,
+	// whichever is least: where few can be kept, none of the three is without cheap ones.
+	unit [3]float64
+	dear float64
 }
 
-// markets returns what prices are drawn for, ascending by name.
-func (c *Captured) markets() ([]generate.Market, error) {
+// markets returns at most so many that prices are drawn for, ascending by name.
+func (c *Captured) markets(most int) ([]generate.Market, error) {
 	list, err := c.wares()
 	if err != nil {
 		return nil, err
 	}
-	if len(list) > drawnMax {
-		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most per vCPU: prices are drawn for no more than %d", len(list)-drawnMax, len(list), drawnMax))
-		list = list[:drawnMax]
+	if len(list) > most {
+		c.Left = append(c.Left, fmt.Sprintf("%d of %d markets that pools may buy in, those that cost most for their size: prices are drawn for no more than %d", len(list)-most, len(list), most))
+		list = list[:most]
 	}
 	out := make([]generate.Market, len(list))
 	for i := range list {
@@ -154,7 +159,7 @@ func (c *Captured) markets() ([]generate.Market, error) {
 }
 
 // Types returns at most so many of the instance types that pools may buy of a provider:
-// those of its nodes first, then those that cost least per vCPU.
+// those of its nodes first, then those that cost least for their size.
 func (c *Captured) Types(provider string, most int) ([]string, error) {
 	list, err := c.wares()
 	if err != nil {
@@ -180,12 +185,17 @@ func (c *Captured) Regions(provider string) (out []string) {
 	return out
 }
 
-// wares returns what may be bought, from that of its nodes on to what costs most per vCPU.
+// wares returns what may be bought, from that of its nodes on to what costs most for its size.
 func (c *Captured) wares() ([]ware, error) {
 	wares := map[string]ware{}
-	put := func(w ware) {
-		key := w.Provider + "/" + w.Region + "/" + w.Zone + "/" + w.Type
-		w.held = w.held || wares[key].held
+	least := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+	put := func(m generate.Market, held bool, t *policy.InstanceType) {
+		key := m.Provider + "/" + m.Region + "/" + m.Zone + "/" + m.Type
+		w := ware{Market: m, held: held || wares[key].held, dear: math.Inf(1)}
+		for k, amount := range [3]int64{t.VCPU, t.Capacity.Memory, t.Capacity.GPU} {
+			w.unit[k] = m.OnDemand.Float() / float64(amount) // +Inf where it has none
+			least[k] = min(least[k], w.unit[k])
+		}
 		wares[key] = w
 	}
 	for _, s := range c.seeds {
@@ -193,7 +203,7 @@ func (c *Captured) wares() ([]ware, error) {
 		if !ok {
 			return nil, fmt.Errorf("nobody knows the price on demand of %s in %s %s: give a trace that has it", s.InstanceType, s.provider, s.region)
 		}
-		put(ware{generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price}, true, t.VCPU})
+		put(generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price}, true, &t)
 	}
 	for _, at := range c.regions() {
 		for _, name := range catalog.Types(at.provider) {
@@ -203,7 +213,7 @@ func (c *Captured) wares() ([]ware, error) {
 			}
 			for _, zone := range at.zones {
 				if c.buys(at.provider, at.region, zone, &t) {
-					put(ware{generate.Market{Provider: at.provider, Region: at.region, Zone: zone, Type: name, OnDemand: price}, false, t.VCPU})
+					put(generate.Market{Provider: at.provider, Region: at.region, Zone: zone, Type: name, OnDemand: price}, false, &t)
 				}
 			}
 		}
@@ -212,11 +222,18 @@ func (c *Captured) wares() ([]ware, error) {
 		return nil, fmt.Errorf("the catalog has nothing that a pool may buy: give a trace")
 	}
 	list := slices.Collect(maps.Values(wares))
+	for i := range list {
+		for k, unit := range list[i].unit {
+			if !math.IsInf(unit, 1) {
+				list[i].dear = min(list[i].dear, unit/least[k])
+			}
+		}
+	}
 	slices.SortFunc(list, func(a, b ware) int {
 		if a.held != b.held {
 			return map[bool]int{true: -1, false: 1}[a.held]
 		}
-		return cmp.Or(cmp.Compare(int64(a.OnDemand)*b.vcpu, int64(b.OnDemand)*a.vcpu), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(a.dear, b.dear), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
 	})
 	return list, nil
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/live/aws"
@@ -125,15 +125,35 @@ func TestLeftOut(t *testing.T) {
 	}
 }
 
-// TestDerivedNodePools: policies may buy Spot although the NodePools allow none.
-func TestDerivedNodePools(t *testing.T) {
-	x, err := sighted(t, shop())
-	if err != nil {
-		t.Fatal(err)
+// TestOwnNodePools: NodePools are simulated as they are. One whose budget lets no node go
+// keeps what there is, under every policy; one in so many nodes have that part of a limit.
+func TestOwnNodePools(t *testing.T) {
+	alone(t)
+	s := shop()
+	for _, o := range s.objects {
+		if p, is := o.(*karpv1.NodePool); is {
+			p.Spec.Disruption.Budgets = []karpv1.Budget{{Nodes: "0"}}
+			p.Spec.Limits = karpv1.Limits{corev1.ResourceCPU: resource.MustParse("242"), "nodes": resource.MustParse("31")}
+		}
 	}
-	text, err := x.taken.Write(capture.Run{})
-	if err != nil || strings.Contains(string(text), "kind: NodePool") || !strings.Contains(string(text), "spotter.dev/capacity-types: on-demand\n") {
-		t.Errorf("%v\n%.3000s", err, text)
+	out, log, dir, err := tried(t, few(), s)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	const month = 30 * 0.384 * monthHours
+	if n := strings.Count(out, dollars(month)); n != 5 || strings.Contains(out, "going on as it is costs") {
+		t.Errorf("%d of 5 amounts are what 30 nodes cost that nobody may end:\n%s", n, out)
+	}
+	if text := read(t, dir, scenarioFile); !strings.Contains(text, "kind: NodePool\n") || !strings.Contains(text, `cpu: "242"`) {
+		t.Errorf("the scenario has not the NodePool as it is:\n%.3000s", text)
+	}
+	part := partOf(&karpv1.NodePool{Spec: karpv1.NodePoolSpec{
+		Limits:     karpv1.Limits{corev1.ResourceCPU: resource.MustParse("242"), "nodes": resource.MustParse("31")},
+		Disruption: karpv1.Disruption{Budgets: []karpv1.Budget{{Nodes: "0"}, {Nodes: "5"}, {Nodes: "10%"}}},
+	}}, 4)
+	cpu, nodes, b := part.Spec.Limits[corev1.ResourceCPU], part.Spec.Limits["nodes"], part.Spec.Disruption.Budgets
+	if cpu.Value() != 61 || nodes.Value() != 8 || b[0].Nodes != "0" || b[1].Nodes != "2" || b[2].Nodes != "10%" {
+		t.Errorf("a quarter is %+v", part.Spec)
 	}
 }
 
@@ -248,9 +268,15 @@ func TestSample(t *testing.T) {
 	if !strings.HasPrefix(out, first) {
 		t.Errorf("what is paid now is not that of all nodes:\n%s%s", whole, out)
 	}
-	amount := regexp.MustCompile(`Karpenter, Spot allowed +\$([0-9]+)`)
-	a, b := amount.FindStringSubmatch(strings.ReplaceAll(whole, ",000", "000")), amount.FindStringSubmatch(out)
-	if a == nil || b == nil || len(a[1]) != len(b[1]) {
+	amount := func(text string) float64 {
+		found := regexp.MustCompile(`Karpenter Spot allowed +\$([0-9]+)`).FindStringSubmatch(strings.ReplaceAll(text, ",", ""))
+		if found == nil {
+			t.Fatalf("no amount:\n%s", text)
+		}
+		v, _ := strconv.ParseFloat(found[1], 64)
+		return v
+	}
+	if a, b := amount(whole), amount(out); b < a/2 || b > 2*a {
 		t.Errorf("amounts are not those of all nodes:\n%s%s", whole, out)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
@@ -30,6 +32,10 @@ const (
 
 	// typesMax is how many instance types AWS is asked for: it filters by no more at once.
 	typesMax = 200
+
+	// marketsMax is how many markets prices are drawn for: each more makes runs longer, and
+	// so few that there is time for several seeds.
+	marketsMax = 600
 
 	// pricesWait is how long AWS may take, and searchWait how long where only an instance's
 	// own role could be found, for which elsewhere nobody answers.
@@ -77,7 +83,7 @@ func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 	}
 	s.why = why
 	end := seen.Snapshot.Now - seen.Snapshot.Now%policy.Time(day/time.Millisecond)
-	drawn, err := seen.taken.Draw(1, end.Add(-week-day), end)
+	drawn, err := seen.taken.Draw(1, marketsMax, end.Add(-week-day), end)
 	if err != nil {
 		return nil, cli.Invalid(fmt.Errorf("the cluster cannot be priced: %w", err), "capture it with `spotter capture --trace` and prices of your own")
 	}
@@ -100,6 +106,10 @@ func (s *staged) sample(times int) error {
 	nodes = slices.DeleteFunc(nodes, func(n policy.Node) bool { return s.seen.options.Apart[n.Name] != "" })
 	slices.SortFunc(nodes, func(a, b policy.Node) int { return cmp.Compare(word(&a), word(&b)) })
 	o := s.seen.options
+	o.NodePools = slices.Clone(o.NodePools)
+	for i := range o.NodePools {
+		o.NodePools[i] = *partOf(&o.NodePools[i], times)
+	}
 	o.Apart = maps.Clone(o.Apart)
 	for i := range nodes {
 		if i%times != 0 {
@@ -112,6 +122,22 @@ func (s *staged) sample(times int) error {
 	}
 	s.taken, s.times = taken, times
 	return s.bind()
+}
+
+// partOf returns a NodePool with one in so many of its limits and of the nodes that its
+// budgets let go at once, both rounded up.
+func partOf(p *karpv1.NodePool, times int) *karpv1.NodePool {
+	p = p.DeepCopy()
+	for name, q := range p.Spec.Limits {
+		p.Spec.Limits[name] = *resource.NewQuantity((q.Value()+int64(times)-1)/int64(times), q.Format)
+	}
+	for i := range p.Spec.Disruption.Budgets {
+		b := &p.Spec.Disruption.Budgets[i]
+		if n, err := strconv.Atoi(b.Nodes); err == nil {
+			b.Nodes = strconv.Itoa((n + times - 1) / times)
+		}
+	}
+	return p
 }
 
 // warmUp is how long the policies have before what is metered.

@@ -106,9 +106,6 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 	if len(x.Snapshot.Nodes) == 0 {
 		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "come back when it has some; `spotter eval` shows an embedded week")
 	}
-	for i := range x.options.NodePools { // as a CapacityPool would hold their nodes, which is what is proposed
-		x.options.Derived = append(x.options.Derived, x.options.NodePools[i].Name)
-	}
 	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
 		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")
 	}

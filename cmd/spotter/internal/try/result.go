@@ -214,7 +214,7 @@ func (s *staged) assumed() (out []string) {
 	}
 	out = append(out, "only nodes are counted, at list prices: no reserved instances, savings plans, disks or traffic")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
-		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as it is buys none there, and Karpenter with Spot and Spotter buy it for the sizes of the nodes that there are", strings.Join(forbid, ", ")))
+		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as it is buys none there; Karpenter with Spot allowed and Spotter buy it there, within the NodePool's other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
 		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))
