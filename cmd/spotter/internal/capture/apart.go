@@ -59,8 +59,8 @@ func apartOf(n *corev1.Node) string {
 	return ""
 }
 
-// readBeta reads the NodePools of a Karpenter before 1.0, which state what may be bought as
-// those of v1 do.
+// readBeta reads the NodePools of a Karpenter before 1.0, as its own conversion makes those of
+// v1 of them.
 func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 	if len(l.objects[reflect.TypeFor[*karpv1.NodePool]()]) > 0 {
 		return
@@ -74,13 +74,32 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 		return // there are none, or it was said that they may not be read
 	}
 	for i := range list.Items {
-		var p karpv1.NodePool
+		p := &karpv1.NodePool{}
 		p.Name = list.Items[i].GetName()
-		template, _, _ := unstructured.NestedMap(list.Items[i].Object, "spec", "template")
-		text, err := json.Marshal(template)
-		if err == nil && json.Unmarshal(text, &p.Spec.Template) == nil {
-			l.objects[reflect.TypeFor[*karpv1.NodePool]()] = append(l.objects[reflect.TypeFor[*karpv1.NodePool]()], &p)
+		if text, err := json.Marshal(fromBeta(list.Items[i].Object)); err == nil && json.Unmarshal(text, &p.Spec) == nil {
+			l.objects[reflect.TypeFor[*karpv1.NodePool]()] = append(l.objects[reflect.TypeFor[*karpv1.NodePool]()], p)
 		}
 	}
-	l.missing = append(l.missing, "the NodePools are of karpenter.sh/v1beta1: read are what they may buy and their labels; Spotter itself needs Karpenter 1.0 or later")
+	l.missing = append(l.missing, "the NodePools are of karpenter.sh/v1beta1: they are read as v1 would have them, without their node classes and settings of the kubelet; Spotter itself needs Karpenter 1.0 or later")
+}
+
+// fromBeta returns the spec of a NodePool of v1beta1 as v1 has it (nodepool_conversion.go of
+// Karpenter 1.0).
+func fromBeta(object map[string]any) map[string]any {
+	spec, _, _ := unstructured.NestedMap(object, "spec")
+	move := func(value any, found bool, to ...string) {
+		if found {
+			_ = unstructured.SetNestedField(spec, value, to...) // a path that cannot be set was none
+		}
+	}
+	version, found, _ := unstructured.NestedString(spec, "template", "spec", "nodeClassRef", "apiVersion")
+	group, _, _ := strings.Cut(version, "/")
+	move(group, found, "template", "spec", "nodeClassRef", "group")
+	expire, found, _ := unstructured.NestedString(spec, "disruption", "expireAfter")
+	move(expire, found, "template", "spec", "expireAfter")
+	consolidation, _, _ := unstructured.NestedString(spec, "disruption", "consolidationPolicy")
+	move(string(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized), consolidation == "WhenUnderutilized", "disruption", "consolidationPolicy")
+	_, stated, _ := unstructured.NestedString(spec, "disruption", "consolidateAfter")
+	move("0s", !stated, "disruption", "consolidateAfter")
+	return spec
 }

@@ -3,6 +3,7 @@ package try
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -26,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/live/aws"
@@ -48,30 +50,19 @@ func isWrongCall(t *testing.T, err error, want string) {
 	}
 }
 
-// TestUnreadable: what keeps a cluster from being tried is one sentence.
-func TestUnreadable(t *testing.T) {
-	_, err := sighted(t, shelf{})
-	isWrongCall(t, err, "the cluster has no nodes")
-	empty := shelf{objects: []client.Object{node(0, "default", nil)}}
-	_, err = sighted(t, empty)
-	isWrongCall(t, err, "nothing is wanted: there is no workload")
-	odd := shop()
-	for _, o := range odd.objects {
+// nodesOf returns the nodes of s.
+func (s shelf) nodes() (out []*corev1.Node) {
+	for _, o := range s.objects {
 		if n, is := o.(*corev1.Node); is {
-			n.Labels[corev1.LabelInstanceTypeStable] = "z99.huge"
+			out = append(out, n)
 		}
 	}
-	_, err = sighted(t, odd)
-	isWrongCall(t, err, "30 nodes of type z99.huge, which the catalog of aws does not hold")
-	blind := shop()
-	blind.refuse = forbid[*corev1.PodList]("pods")
-	_, err = sighted(t, blind)
-	isWrongCall(t, err, "the right to list pods is missing")
+	return out
 }
 
-// forbid refuses the lists of one kind.
-func forbid[L client.ObjectList](name string) func(client.ObjectList) error {
-	return func(l client.ObjectList) error {
+// forbid refuses the lists of one kind, as for a user without the right.
+func forbid[L client.ObjectList](s *shelf, name string) {
+	s.refuse = func(l client.ObjectList) error {
 		if _, is := l.(L); is {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: name}, "", nil)
 		}
@@ -79,49 +70,114 @@ func forbid[L client.ObjectList](name string) func(client.ObjectList) error {
 	}
 }
 
-// TestLeftOut: what cannot be read or simulated is named, and the rest is tried.
-func TestLeftOut(t *testing.T) {
-	s := shop()
-	nodes := 0
-	for _, o := range s.objects {
-		n, is := o.(*corev1.Node)
-		if !is {
-			continue
+// without takes the NodePools away, and the labels of Karpenter from nodes.
+func without(s *shelf, labels map[string]string) {
+	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { _, is := o.(*karpv1.NodePool); return is })
+	for _, n := range s.nodes() {
+		for _, key := range []string{karpv1.NodePoolLabelKey, karpv1.CapacityTypeLabelKey, karpv1.NodeInitializedLabelKey} {
+			delete(n.Labels, key)
 		}
-		switch nodes++; nodes {
-		case 1, 2:
-			n.Labels[corev1.LabelOSStable] = "windows"
-		case 3:
-			n.Labels["eks.amazonaws.com/compute-type"] = "fargate"
-		case 4:
-			n.Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("7")
-		case 5:
-			n.Labels["nvidia.com/gpu.sharing-strategy"] = "time-slicing"
-		case 6:
-			n.Labels["nvidia.com/gpu.sharing-strategy"] = "none"
-		case 7:
-			n.Labels[corev1.LabelInstanceTypeStable] = "z99.huge"
-		case 8:
-			n.Labels["nvidia.com/gpu.product"] = "A100-SXM4-40GB-MIG-1g.5gb"
-		}
+		maps.Copy(n.Labels, labels)
 	}
-	s.refuse = forbid[*policyv1.PodDisruptionBudgetList]("poddisruptionbudgets.policy")
-	x, err := sighted(t, s)
-	if err != nil {
-		t.Fatal(err)
+}
+
+// beta puts a NodePool of v1beta1 in place of those of v1.
+func beta(s *shelf) {
+	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { _, is := o.(*karpv1.NodePool); return is })
+	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"weight": int64(7), "limits": map[string]any{"cpu": "1k"},
+		"disruption": map[string]any{"consolidationPolicy": "WhenUnderutilized", "expireAfter": "240h", "budgets": []any{map[string]any{"nodes": "5%"}}},
+		"template": map[string]any{
+			"metadata": map[string]any{"labels": map[string]any{"team": "shop"}},
+			"spec": map[string]any{"requirements": []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"}}},
+				"kubelet": map[string]any{"maxPods": int64(20)}, "nodeClassRef": map[string]any{"apiVersion": "karpenter.k8s.aws/v1beta1", "kind": "EC2NodeClass", "name": "bottlerocket"}},
+		},
+	}}}
+	p.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1beta1", Kind: "NodePool"})
+	p.SetName("default")
+	s.objects = append(s.objects, p)
+}
+
+// TestFaults: whatever a cluster has that cannot be read or simulated is one sentence, as an
+// error where nothing could be tried, else beside what was tried without it.
+func TestFaults(t *testing.T) {
+	alone(t)
+	place := func(kind, region string) map[string]string {
+		return map[string]string{corev1.LabelInstanceTypeStable: kind, corev1.LabelTopologyRegion: region, corev1.LabelTopologyZone: region + "-a"}
 	}
-	if x.taken.Nodes != 23 {
-		t.Errorf("%d nodes are tried, and 7 of 30 cannot be", x.taken.Nodes)
-	}
-	all := strings.Join(slices.Concat(x.Missing, x.taken.Left), "\n")
-	for _, want := range []string{
-		"the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets", "2 nodes that run Windows", "1 nodes of Fargate",
-		"1 nodes whose GPUs are cut into nvidia.com/mig-1g.5gb", "1 nodes whose GPUs are shared by time", "1 nodes of type z99.huge",
-		"1 nodes whose GPUs are cut into A100-SXM4-40GB-MIG-1g.5gb",
+	for name, x := range map[string]struct {
+		change func(*shelf)
+		fails  string   // empty for one that is tried
+		says   []string // of the sentences, and of the notes to CapacityPools
+		nodes  int      // that are tried, of 30
+		pools  string   // backends of the CapacityPools
+	}{
+		"no nodes":              {change: func(s *shelf) { s.objects = nil }, fails: "the cluster has no nodes"},
+		"no workloads":          {change: func(s *shelf) { s.objects = []client.Object{node(0, "default", nil)} }, fails: "nothing is wanted: there is no workload"},
+		"all types are unknown": {change: func(s *shelf) { label(s, 30, corev1.LabelInstanceTypeStable, "z99.huge") }, fails: "30 nodes of type z99.huge, which the catalog of aws does not hold"},
+		"a type is unknown":     {change: func(s *shelf) { label(s, 2, corev1.LabelInstanceTypeStable, "z99.huge") }, says: []string{"2 nodes of type z99.huge"}, nodes: 28, pools: "karpenter"},
+		"Windows":               {change: func(s *shelf) { label(s, 2, corev1.LabelOSStable, "windows") }, says: []string{"2 nodes that run Windows"}, nodes: 28, pools: "karpenter"},
+		"Fargate":               {change: func(s *shelf) { label(s, 1, "eks.amazonaws.com/compute-type", "fargate") }, says: []string{"1 nodes of Fargate"}, nodes: 29, pools: "karpenter"},
+		"all of Fargate":        {change: func(s *shelf) { label(s, 30, "eks.amazonaws.com/compute-type", "fargate") }, fails: "30 nodes of Fargate"},
+		"MIG by its resource": {change: func(s *shelf) { s.nodes()[0].Status.Capacity["nvidia.com/mig-1g.5gb"] = resource.MustParse("7") },
+			says: []string{"1 nodes whose GPUs are cut into nvidia.com/mig-1g.5gb"}, nodes: 29, pools: "karpenter"},
+		"MIG by its label":   {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.product", "A100-SXM4-40GB-MIG-1g.5gb") }, says: []string{"1 nodes whose GPUs are cut into A100-SXM4-40GB-MIG-1g.5gb"}, nodes: 29, pools: "karpenter"},
+		"GPUs shared":        {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "time-slicing") }, says: []string{"1 nodes whose GPUs are shared by time"}, nodes: 29, pools: "karpenter"},
+		"GPUs not shared":    {change: func(s *shelf) { label(s, 1, "nvidia.com/gpu.sharing-strategy", "none") }, nodes: 30, pools: "karpenter"},
+		"no right to nodes":  {change: func(s *shelf) { forbid[*corev1.NodeList](s, "nodes") }, fails: "the right to list nodes is missing"},
+		"no right to pods":   {change: func(s *shelf) { forbid[*corev1.PodList](s, "pods") }, fails: "the right to list pods is missing"},
+		"no right to PDBs":   {change: func(s *shelf) { forbid[*policyv1.PodDisruptionBudgetList](s, "pdbs") }, says: []string{"the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets"}, nodes: 30, pools: "karpenter"},
+		"no right to pools":  {change: func(s *shelf) { forbid[*karpv1.NodePoolList](s, "nodepools") }, says: []string{"the right to list nodepools.karpenter.sh is missing"}, nodes: 30, pools: "karpenter"},
+		"no right to claims": {change: func(s *shelf) { forbid[*corev1.PersistentVolumeClaimList](s, "pvcs") }, says: []string{"the right to list persistentvolumeclaims is missing"}, nodes: 30, pools: "karpenter"},
+		"v1beta1":            {change: beta, says: []string{"the NodePools are of karpenter.sh/v1beta1"}, nodes: 30, pools: "karpenter"},
+		"a fixed number of nodes": {change: func(s *shelf) {
+			for _, o := range s.objects {
+				if p, is := o.(*karpv1.NodePool); is {
+					p.Spec.Replicas = ptr(int64(30))
+				}
+			}
+		}, says: []string{"NodePool default as it is: \"spec.replicas\": 30: NodePools of a fixed number of nodes are not simulated"}, nodes: 30, pools: "karpenter"},
+		"node groups of EKS": {change: func(s *shelf) { without(s, map[string]string{"eks.amazonaws.com/nodegroup": "web"}) }, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
+		"kops":               {change: func(s *shelf) { without(s, map[string]string{"kops.k8s.io/instancegroup": "nodes"}) }, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
+		"groups of no name":  {change: func(s *shelf) { without(s, nil) }, says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
+		"GKE":                {change: func(s *shelf) { without(s, place("e2-standard-8", "us-central1")) }, says: []string{"nodes of Google Cloud are bought and emptied as Karpenter would"}, nodes: 30},
+		"AKS":                {change: func(s *shelf) { without(s, place("Standard_D8s_v5", "eastus")) }, says: []string{"nodes of Azure are bought and emptied as Karpenter would"}, nodes: 30},
+		"no metrics":         {change: func(*shelf) {}, says: []string{"pods need what they request: no metrics are read"}, nodes: 30, pools: "karpenter"},
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("it is not said that %s:\n%s", want, all)
-		}
+		t.Run(name, func(t *testing.T) {
+			s := shop()
+			x.change(&s)
+			seen, err := sighted(t, s)
+			if x.fails != "" {
+				isWrongCall(t, err, x.fails)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr := &trial{p: &cli.Program{Stderr: t.Output()}, f: &call{}, folder: folder{t.TempDir()}, began: time.Now(), patient: few()}
+			staged, err := tr.scenario(t.Context(), seen)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := poolsOf(seen, staged.bound)
+			all := strings.Join(slices.Concat(seen.Missing, seen.taken.Left, staged.assumed(), p.notes), "\n")
+			for _, want := range x.says {
+				if !strings.Contains(all, want) {
+					t.Errorf("it is not said that %s:\n%s", want, all)
+				}
+			}
+			if seen.taken.Nodes != x.nodes || strings.Join(p.backends, ",") != x.pools {
+				t.Errorf("%d nodes are tried and CapacityPools of %q made, want %d and %q", seen.taken.Nodes, p.backends, x.nodes, x.pools)
+			}
+		})
+	}
+}
+
+// label gives the first n nodes a label.
+func label(s *shelf, n int, key, value string) {
+	for _, x := range s.nodes()[:n] {
+		x.Labels[key] = value
 	}
 }
 
@@ -157,18 +213,10 @@ func TestOwnNodePools(t *testing.T) {
 	}
 }
 
-// TestBetaNodePools: the NodePools of a Karpenter before 1.0 say what they allow too.
+// TestBetaNodePools: the NodePools of a Karpenter before 1.0 are simulated as v1 has them.
 func TestBetaNodePools(t *testing.T) {
 	s := shop()
-	s.objects = slices.DeleteFunc(s.objects, func(o client.Object) bool { _, is := o.(*karpv1.NodePool); return is })
-	beta := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
-		"metadata": map[string]any{"labels": map[string]any{"team": "shop"}},
-		"spec": map[string]any{"requirements": []any{map[string]any{"key": "karpenter.sh/capacity-type", "operator": "In", "values": []any{"on-demand"}}},
-			"nodeClassRef": map[string]any{"name": "bottlerocket"}},
-	}}}}
-	beta.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1beta1", Kind: "NodePool"})
-	beta.SetName("default")
-	s.objects = append(s.objects, beta)
+	beta(&s)
 	x, err := sighted(t, s)
 	if err != nil {
 		t.Fatal(err)
@@ -179,8 +227,14 @@ func TestBetaNodePools(t *testing.T) {
 	if b := karpenterBackend(&group{name: "default"}, x.options.NodePools); b.Karpenter.NodeClassName != "bottlerocket" {
 		t.Errorf("node class %s", b.Karpenter.NodeClassName)
 	}
-	if !slices.ContainsFunc(x.Missing, func(m string) bool { return strings.Contains(m, "karpenter.sh/v1beta1") }) {
-		t.Errorf("that the NodePools are of v1beta1 is not said: %q", x.Missing)
+	text, err := x.taken.Write(capture.Run{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"kind: NodePool\n", "consolidationPolicy: WhenEmptyOrUnderutilized", "expireAfter: 240h", "group: karpenter.k8s.aws", "nodes: 5%", "cpu: 1k", "weight: 7"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the scenario has no %s:\n%.3000s", want, text)
+		}
 	}
 }
 
@@ -269,7 +323,7 @@ func TestSample(t *testing.T) {
 		t.Errorf("what is paid now is not that of all nodes:\n%s%s", whole, out)
 	}
 	amount := func(text string) float64 {
-		found := regexp.MustCompile(`Karpenter Spot allowed +\$([0-9]+)`).FindStringSubmatch(strings.ReplaceAll(text, ",", ""))
+		found := regexp.MustCompile(`Spot allowed .karpenter. +\$([0-9]+)`).FindStringSubmatch(strings.ReplaceAll(text, ",", ""))
 		if found == nil {
 			t.Fatalf("no amount:\n%s", text)
 		}
@@ -297,7 +351,7 @@ func TestPools(t *testing.T) {
 			n.Labels[karpv1.NodePoolLabelKey], n.Labels["team"] = "other", "search"
 		case i < 25:
 			delete(n.Labels, karpv1.NodePoolLabelKey)
-			n.Labels[labelNodeGroup] = "Web_A"
+			n.Labels["eks.amazonaws.com/nodegroup"] = "Web_A"
 		default:
 			n.Labels["held"] = "yes"
 		}

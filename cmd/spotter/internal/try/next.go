@@ -34,7 +34,7 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	case ours.Change <= -gain && len(p.pools) > 0:
 		return t.shadow(seen, ours, p)
 	case ours.Change <= -gain:
-		return step{Do: fmt.Sprintf("%.0f %% could be saved, but nothing here can be steered: Spotter needs nodes of Karpenter, of Auto Scaling groups or of Rackspace Spot (docs/run.md)", -ours.Change)}
+		return step{Do: fmt.Sprintf("nothing by Spotter: %.0f %% could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", -ours.Change)}
 	}
 	if kept := r.row(asIs).Month; kept < idle*r.Now.Month && len(seen.options.NodePools) > 0 {
 		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(kept), dollars(r.Now.Month)),

@@ -32,14 +32,38 @@ type poolPlan struct {
 	notes []string
 }
 
-// A group is the nodes that one NodePool or node group made.
+// A group is the nodes that one NodePool or Auto Scaling group made.
 type group struct {
-	name      string
-	karpenter bool
-	nodes     []*policy.Node
+	name  string
+	made  maker
+	nodes []*policy.Node
 }
 
-const labelNodeGroup = "eks.amazonaws.com/nodegroup"
+// A maker says by a label of nodes what they were made by.
+type maker struct {
+	label string
+
+	// tag is that of Auto Scaling groups which has the value of the label; empty for Karpenter.
+	tag string
+}
+
+// makers are those of nodes that Spotter can steer; the first whose label a node has made it.
+var makers = []maker{
+	{karpv1.NodePoolLabelKey, ""},
+	{"eks.amazonaws.com/nodegroup", "eks:nodegroup-name"},
+	{"alpha.eksctl.io/nodegroup-name", "alpha.eksctl.io/nodegroup-name"},
+	{"kops.k8s.io/instancegroup", "kops.k8s.io/instancegroup"},
+}
+
+// madeBy returns what made a node, empty where no label says it.
+func madeBy(n *policy.Node) (name string, by maker) {
+	for _, m := range makers {
+		if v, _ := n.Label(m.label); v != "" {
+			return v, m
+		}
+	}
+	return "", maker{}
+}
 
 // poolsOf makes CapacityPools for the nodes that none has yet. One holds the nodes that
 // carry the labels of its template: NodePools whose nodes no label tells apart share one.
@@ -48,12 +72,12 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 	groups, others := groupsOf(seen.Snapshot, seen.options.Apart)
 	var karpenters []*group
 	for _, g := range groups {
-		if g.karpenter {
+		if g.made.tag == "" {
 			karpenters = append(karpenters, g)
 			continue
 		}
-		labels := map[string]string{labelNodeGroup: g.name}
-		backend := v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"eks:nodegroup-name": g.name}}}
+		labels := map[string]string{g.made.label: g.name}
+		backend := v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{g.made.tag: g.name}}}
 		p.add([]*group{g}, backend, labels, w)
 	}
 	if apart := tellApart(karpenters, seen.options.NodePools); apart != nil {
@@ -65,7 +89,7 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all", namesOf(karpenters)))
 	}
 	if others > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: neither Karpenter nor a node group of EKS made them", counted(others, "node")))
+		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", counted(others, "node")))
 	}
 	slices.SortFunc(p.pools, func(a, b *v1alpha1.CapacityPool) int { return cmp.Compare(a.Name, b.Name) })
 	return p
@@ -79,17 +103,15 @@ func groupsOf(s *policy.Snapshot, apart map[string]string) (out []*group, others
 		if n.Pool >= 0 || n.Phase == policy.NodeGone || n.Phase == policy.NodeDeleting || apart[n.Name] != "" {
 			continue
 		}
-		name, karpenters := n.Label(karpv1.NodePoolLabelKey)
-		if !karpenters {
-			if name, _ = n.Label(labelNodeGroup); name == "" {
-				others++
-				continue
-			}
+		name, made := madeBy(n)
+		if name == "" {
+			others++
+			continue
 		}
-		at := slices.IndexFunc(out, func(g *group) bool { return g.name == name && g.karpenter == karpenters })
+		at := slices.IndexFunc(out, func(g *group) bool { return g.name == name && g.made == made })
 		if at < 0 {
 			at = len(out)
-			out = append(out, &group{name: name, karpenter: karpenters})
+			out = append(out, &group{name: name, made: made})
 		}
 		out[at].nodes = append(out[at].nodes, n)
 	}

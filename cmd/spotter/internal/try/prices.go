@@ -97,7 +97,9 @@ func (s *staged) sample(times int) error {
 	nodes := slices.Clone(s.seen.Snapshot.Nodes)
 	word := func(n *policy.Node) string {
 		var b strings.Builder
-		for _, key := range []string{karpv1.NodePoolLabelKey, labelNodeGroup, karpv1.CapacityTypeLabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
+		name, _ := madeBy(n)
+		b.WriteString(name + "\x00")
+		for _, key := range []string{karpv1.CapacityTypeLabelKey, corev1.LabelInstanceTypeStable, corev1.LabelTopologyZone} {
 			value, _ := n.Label(key)
 			b.WriteString(value + "\x00")
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -199,7 +200,7 @@ const differs = 5
 func (r *result) assumptions(s *staged) []string {
 	own := s.assumed()
 	if change := 100 * (r.row(asIs).Month/r.Now.Month - 1); r.Now.Month > 0 && (change > differs || change < -differs) {
-		own = slices.Insert(own, min(2, len(own)), fmt.Sprintf("going on as it is costs %s a month and not %s: pods are placed by what they request, and nodes that these leave empty go", dollars(r.row(asIs).Month), dollars(r.Now.Month)))
+		own = slices.Insert(own, min(2, len(own)), fmt.Sprintf("going on as it is costs %s a month and not %s: pods are placed by what they request, and nodes that these do not need are removed", dollars(r.row(asIs).Month), dollars(r.Now.Month)))
 	}
 	return append(own, s.taken.Assumed...)
 }
@@ -214,7 +215,7 @@ func (s *staged) assumed() (out []string) {
 	}
 	out = append(out, "only nodes are counted, at list prices: no reserved instances, savings plans, disks or traffic")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
-		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as it is buys none there; Karpenter with Spot allowed and Spotter buy it there, within the NodePool's other requirements, limits and budgets", strings.Join(forbid, ", ")))
+		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: \"as it is\" buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
 		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))
@@ -222,7 +223,15 @@ func (s *staged) assumed() (out []string) {
 	if s.seen.taken.Spot > 0 {
 		out = append(out, "every policy begins with your Spot nodes, on-demand too, and keeps them until they are taken")
 	}
-	return append(out, "the number of replicas stays as it is now")
+	for _, cloud := range []struct{ provider, name string }{{catalog.GCP, "Google Cloud"}, {catalog.Azure, "Azure"}} {
+		if len(s.taken.Regions(cloud.provider)) > 0 {
+			out = append(out, fmt.Sprintf("nodes of %s are bought and emptied as Karpenter would: its own autoscaler is not simulated", cloud.name))
+		}
+	}
+	if groups, others := groupsOf(s.seen.Snapshot, s.seen.options.Apart); len(s.taken.Regions(catalog.AWS)) > 0 && (others > 0 || slices.ContainsFunc(groups, func(g *group) bool { return g.made.tag != "" })) {
+		out = append(out, "the Cluster Autoscaler serves Auto Scaling groups: with Spot allowed it grows those of Spot first, and replaces no node that runs")
+	}
+	return append(out, "the number of replicas stays as it is now, and pods need what they request: no metrics are read")
 }
 
 // hours writes a length of time in hours or days.

@@ -14,7 +14,7 @@ import (
 
 // titles are what policies are called on a terminal.
 var titles = map[string]string{
-	asIs: "as it is", onDemand: "on demand only", karpenter: "Karpenter, Spot allowed", portfolio: "Spotter (portfolio)",
+	asIs: "as it is (as-is)", onDemand: "on demand only", karpenter: "Spot allowed (karpenter)", portfolio: "Spotter (portfolio)",
 }
 
 // notesShown is how many assumptions and omissions are printed; the rest are in the file.
@@ -27,7 +27,7 @@ const noteWidth = 180
 func (r *result) text(w io.Writer, wide bool) error {
 	now := r.Now.sentence(r.Prices)
 	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
-	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, under %s:\n\n", r.Prices, r.From[:10], r.To[:10], counted(r.Seeds, "seed")+" of the weather")
+	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], counted(r.Seeds, "draw"))
 	rows := make([][]string, 0, len(r.Policies))
 	for i := range r.Policies {
 		p := &r.Policies[i]

@@ -66,7 +66,7 @@ func TestTry(t *testing.T) {
 	const month = 30 * 0.384 * monthHours // the list price of m5.2xlarge
 	for _, want := range []string{
 		"You pay about " + dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
-		"under 2 seeds of the weather", "no AWS credentials were found", "\nNext: ",
+		" of when Spot nodes are taken:", "no AWS credentials were found", "\nNext: ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
@@ -140,7 +140,7 @@ func TestNext(t *testing.T) {
 		"Spotter fails less":   {karpenter: -60, portfolio: -60, outage: 5, pool: forbids, plan: pools, do: "to save 60 %", command: "kubectl apply -f"},
 		"Spotter is installed": {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, installed: true, do: "touches no node", command: "spotter run --leader-elect=false --backends karpenter --region us-east-1"},
 		"idle nodes":           {karpenter: 0, portfolio: 0, now: 200, pool: allows, plan: pools, do: "$100 a month in place of $200", command: "reason=Unconsolidatable"},
-		"nothing to steer":     {karpenter: -50, portfolio: -60, pool: allows, plan: &poolPlan{}, do: "nothing here can be steered"},
+		"nothing to steer":     {karpenter: -50, portfolio: -60, pool: allows, plan: &poolPlan{}, do: "it cannot steer these nodes"},
 	} {
 		seen := &sight{Cluster: &capture.Cluster{Installed: x.installed}, options: capture.Options{NodePools: []karpv1.NodePool{*x.pool}}}
 		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100}, {Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
