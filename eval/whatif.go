@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -42,6 +43,11 @@ type WhatIf struct {
 
 	// Stopped says that the comparison ended early. What is finished is summed up.
 	Stopped bool
+
+	// Judged has the variants as policies, with the scenario as it is for their baseline and the
+	// results of Config.Gates; nil without gates. What a variant pays in advance beyond the
+	// scenario as it is stands in its bill there.
+	Judged *Report
 
 	// Sweep names the setting whose values the variants are, in their order; empty where they are
 	// none.
@@ -115,7 +121,8 @@ type WhatIfRow struct {
 
 // RunWhatIf runs c.Cases under the one policy that c has, and every variant under the same
 // weather: one run of each, the scenario as it is only once. Variants must be as [Alike] says.
-// It ends with ctx as [Run] does.
+// Where c has gates, every variant must meet them, and on-demand is run in the scenario as it is for
+// what they measure against it. It ends with ctx as [Run] does.
 func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner) (*WhatIf, error) {
 	if len(c.Policies) != 1 {
 		return nil, fmt.Errorf("%w: policies: %d run in the scenario as it is, want one", ErrConfig, len(c.Policies))
@@ -123,6 +130,9 @@ func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner)
 	asIs := Variant{Name: c.Policies[0], Policy: c.Policies[0], Cases: c.Cases}
 	all := append([]Variant{asIs}, variants...)
 	c.Baseline, c.Policies = asIs.Name, nil
+	if len(c.Gates) > 0 && !slices.ContainsFunc(all, func(v Variant) bool { return v.Name == OnDemand }) {
+		all = append(all, Variant{Name: OnDemand, Policy: OnDemand, Cases: c.Cases})
+	}
 	for _, v := range all {
 		c.Policies = append(c.Policies, v.Name)
 	}
@@ -134,23 +144,43 @@ func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner)
 		k := slices.IndexFunc(c.Cases, func(k Case) bool { return k.Bound == j.Bound })
 		return runner(ctx, Job{Case: v.Cases[k], Policy: v.Policy, Seed: j.Seed})
 	})
-	w := &WhatIf{Config: c, Runs: runs, Stopped: err != nil, Level: 1 - c.whatIfRate()}
+	w := &WhatIf{Config: c, Runs: runs, Stopped: err != nil, Level: 1 - whatIfRate(len(variants))}
 	if err != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, err
 	}
-	for p := range all {
-		row := w.row(&all[p], p)
-		if p == 0 {
-			w.AsIs = row
-		} else {
-			w.Variants = append(w.Variants, row)
-		}
+	w.AsIs = w.row(&all[0], 0, len(variants))
+	for p := range variants {
+		w.Variants = append(w.Variants, w.row(&all[1+p], 1+p, len(variants)))
+	}
+	if len(c.Gates) > 0 {
+		w.judge(all)
 	}
 	return w, nil
 }
 
+// judge applies the gates to all, whose places are those of Config.Policies.
+func (w *WhatIf) judge(all []Variant) {
+	runs := slices.Clone(w.Runs)
+	for i := range runs {
+		x := &runs[i]
+		if x.Err != nil {
+			continue
+		}
+		if more := all[i%len(all)].Cases[x.CaseIndex].fees() - w.Config.Cases[x.CaseIndex].fees(); more != 0 {
+			paid := *x.Result
+			paid.Bill += policy.Dollars(more)
+			x.Result = &paid
+		}
+	}
+	unbounded := slices.Repeat([]oracle.Bound{{Open: true}}, len(runs)/len(all))
+	w.Judged = newReport(&w.Config, runs, unbounded, unbounded)
+	if w.Stopped {
+		w.Judged.stop()
+	}
+}
+
 // whatIfRate is the error rate of one interval: a variant's part of what all of them share.
-func (c *Config) whatIfRate() float64 { return errorRate / float64(max(len(c.Policies)-1, 1)) }
+func whatIfRate(variants int) float64 { return errorRate / float64(max(variants, 1)) }
 
 // Alike reports whether v meets the conditions of cases: the same prices, span and market, and
 // the same faults. It says what it does not.
@@ -166,8 +196,8 @@ func (v *Variant) Alike(cases []Case) error {
 	return nil
 }
 
-// row sums up variant p of Config.Policies.
-func (w *WhatIf) row(v *Variant, p int) WhatIfRow {
+// row sums up variant p of Config.Policies, one of so many.
+func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 	row := WhatIfRow{Variant: *v, Broken: -1, Equal: true}
 	n, seeds := len(w.Config.Policies), len(w.Config.Seeds)
 	figures := make([][][]float64, len(whatIfFigures)) // by figure and window
@@ -198,7 +228,7 @@ func (w *WhatIf) row(v *Variant, p int) WhatIfRow {
 	for f := range whatIfFigures {
 		rate := 0.0
 		if whatIfFigures[f].change {
-			rate = w.Config.whatIfRate()
+			rate = whatIfRate(variants)
 		}
 		*whatIfFigures[f].place(&row) = summarizeRuns(figures[f], rate)
 	}

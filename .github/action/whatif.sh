@@ -12,6 +12,9 @@ option() { # flag, value: nothing for an empty value
 option --windows "${WINDOWS:-}"
 option --trace "${TRACE:-}"
 if [ -n "${BASE_FILES:-}" ] && [ -e "$BASE_FILES/$WHATIF" ]; then args+=(--as-is-nodepools "$BASE_FILES/$WHATIF"); fi
+while IFS= read -r gate; do
+  if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
+done <<<"${GATES:-}"
 # shellcheck disable=SC2153 # SCENARIOS is given by the step
 read -r -d '' -a scenarios <<<"$SCENARIOS" || true
 
@@ -38,6 +41,7 @@ headline=$(jq -r .headline "$out/1.json")
 case $code/$headline in
   0/✓*) verdict=pass ;;
   0/*) verdict=warn ;;
+  1/*) verdict=fail ;;
   *) verdict=error ;;
 esac
 put code "$code"

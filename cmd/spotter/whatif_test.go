@@ -30,6 +30,10 @@ type whatIfReport struct {
 	Sweep    string
 	AsIs     whatIfVariant `json:"as_is"`
 	Variants []whatIfVariant
+	Gates    []struct {
+		Policy string
+		Pass   bool
+	}
 }
 
 type whatIfVariant struct {
@@ -114,6 +118,59 @@ metadata: {name: left-out}
 	}
 }
 
+// TestWhatIfNodePools: the user's own NodePools are changed as CapacityPools are, by settings, by
+// files in their place, and by a sweep whose winner is not what chance explains.
+func TestWhatIfNodePools(t *testing.T) {
+	text, err := scenarios.Source("nodepools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	documents := strings.Split(strings.ReplaceAll(string(text), `cpu: "32"`, `cpu: "8"`), "\n---\n")
+	if err := os.WriteFile(filepath.Join(folder, "steady.yaml"), []byte(documents[2]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const general = "nodepool/general.spec.disruption."
+	r := whatIfOf(t, "nodepools", "--seeds", "2", "--set", general+"consolidateAfter=Never", "--set", general+"consolidationPolicy=Balanced",
+		"--set", general+`budgets[0].nodes="0"`, "--nodepools", folder, "--allow-spot")
+	for i, x := range []struct {
+		name  string
+		means func(*whatIfVariant) bool
+	}{
+		{"nodepool/general consolidateAfter=Never", func(v *whatIfVariant) bool { return v.Change.Median > 0 && v.Nodes.Median > r.AsIs.Nodes.Median }},
+		{"nodepool/general consolidationPolicy=Balanced", func(v *whatIfVariant) bool { return !v.Equal }},
+		{`nodepool/general 0 nodes="0"`, func(v *whatIfVariant) bool { return v.Change.Median > 0 }},
+		{"nodepools " + folder, func(v *whatIfVariant) bool { return v.Change.Median < 0 }}, // less of it is on demand
+		{"Spot allowed", func(v *whatIfVariant) bool { return v.Change.Median < -100 }},
+	} {
+		if v := &r.Variants[i]; v.Name != x.name || !x.means(v) {
+			t.Errorf("variant %d, %s, against %+v: %+v", i, x.name, r.AsIs, v)
+		}
+	}
+}
+
+// TestWhatIfGate: a gate fails the call by the names of the variants that break it, and on-demand
+// is run for what it measures.
+func TestWhatIfGate(t *testing.T) {
+	day, md := aDay(t), filepath.Join(t.TempDir(), "a.md")
+	args := []string{"whatif", "nodepools", "--seeds", "2", "--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
+	code, stdout, stderr := call(t, args...)
+	if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 2 failed\n✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") || !strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
+		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	if text, err := os.ReadFile(md); err != nil || !bytes.HasPrefix(text, []byte("### ✗ Spotter: ")) || !bytes.Contains(text, []byte("1 of 2 gates failed")) {
+		t.Errorf("the comment: %v\n%s", err, text)
+	}
+	if r := whatIfOf(t, day, "--seeds", "2", "--allow-spot", "--gate", "outage_delta.max <= 1000"); len(r.Gates) != 1 || !r.Gates[0].Pass || r.Gates[0].Policy != "Spot allowed" {
+		t.Errorf("gates: %+v", r.Gates)
+	}
+	// What is paid in advance is no saving: a plan for all of the bill saves what it takes off.
+	r := whatIfOf(t, day, "--seeds", "1", "--savings-plan", "100", "--gate", "net_savings_delta_pct.mean <= 29.5", "--gate", "net_savings_delta_pct.mean >= 25")
+	if len(r.Gates) != 2 || len(r.Variants) != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestWhatIfSweep: values become variants, a table with a plot, and a picture.
 func TestWhatIfSweep(t *testing.T) {
 	dir := t.TempDir()
@@ -138,6 +195,8 @@ func TestWhatIfCalls(t *testing.T) {
 	unknown := file(t, "unknown.yaml", "{apiVersion: spotter.dev/v1alpha1, kind: CapacityPool, metadata: {name: new}, spec: {backnd: {}}}")
 	for _, c := range []struct{ want, args string }{
 		{"nothing is changed", ""},
+		{`"on-demand:regret.max <= 1" is of "on-demand", and a gate holds for every variant`, "--allow-spot --gate on-demand:regret.max<=1"},
+		{"there is no metric", "--allow-spot --gate nothing.max<=1"},
 		{`no capacitypool "genral": there is general; did you mean "general"?`, "--set capacitypool/genral.spec.mode=off"},
 		{`no kind "capacitypol"`, "--set capacitypol/general.spec.mode=off"},
 		{`capacitypool/general: field "spec.disruption.budgt": unknown key; did you mean "budget"?`, "--set capacitypool/general.spec.disruption.budgt=1"},

@@ -104,6 +104,9 @@ func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, width int) error {
 	for _, line := range WhatIfWords(r) {
 		p.text("", line)
 	}
+	if r.Judged != nil {
+		p.list("Gates", gateLines(r.Judged))
+	}
 	p.list("Notes", whatIfNotes(r))
 	_, err := w.Write(b.Bytes())
 	return err

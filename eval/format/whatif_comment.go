@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 
@@ -29,6 +30,11 @@ func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error {
 	for _, line := range WhatIfWords(r) {
 		markdownItem(&b, line)
 	}
+	if r.Judged != nil {
+		for i := range r.Judged.Gates {
+			markdownItem(&b, gateWords(r.Judged, &r.Judged.Gates[i]))
+		}
+	}
 	if r.Sweep != "" {
 		b.WriteString("\n```\n")
 		writeFrontier(&b, r)
@@ -48,8 +54,11 @@ func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error {
 	return err
 }
 
-// whatIfQuiet reports whether no variant does anything that chance does not explain.
+// whatIfQuiet reports whether no gate failed and no variant does anything that chance does not explain.
 func whatIfQuiet(r *eval.WhatIf) bool {
+	if r.Judged != nil && r.Judged.Failed() {
+		return false
+	}
 	for i := range r.Variants {
 		x := &r.Variants[i]
 		if x.Equal {
@@ -87,5 +96,10 @@ func whatIfHeadline(r *eval.WhatIf) string {
 	if best.Incidents.Median != r.AsIs.Incidents.Median {
 		text += ", outage incidents " + arrow(whole(r.AsIs.Incidents.Median), whole(best.Incidents.Median))
 	}
-	return mark + " Spotter: " + text + " with " + best.Name
+	text += " with " + best.Name
+	if r.Judged != nil && r.Judged.Failed() {
+		mark = "✗"
+		text += fmt.Sprintf("; %d of %s failed", len(FailedGates(r.Judged)), plural(len(r.Judged.Gates), "gate"))
+	}
+	return mark + " Spotter: " + text
 }

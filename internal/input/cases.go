@@ -80,3 +80,16 @@ func (f *CaseFlags) SeedsText(seeds []uint64) string {
 	}
 	return text
 }
+
+// ParseGates reads gates as users write them.
+func ParseGates(texts []string) ([]eval.Gate, error) {
+	var out []eval.Gate
+	for _, text := range texts {
+		g, err := eval.ParseGate(text)
+		if err != nil {
+			return nil, cli.Invalid(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}

@@ -237,12 +237,8 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
 		}
 	}
-	for _, text := range f.gates {
-		g, err := eval.ParseGate(text)
-		if err != nil {
-			return nil, cli.Invalid(fmt.Errorf("--gate: %w", err), "write a gate as in --gate 'static:net_savings_pct.median >= 20'")
-		}
-		cfg.Gates = append(cfg.Gates, g)
+	if cfg.Gates, err = input.ParseGates(f.gates); err != nil {
+		return nil, err
 	}
 	if cfg.Cases, err = cases(ctx, p, f, args); err != nil {
 		return nil, err

@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/scenarios/edit"
@@ -26,6 +28,7 @@ type call struct {
 	discount float64
 	form     cli.Form
 	out      []string
+	gates    []string
 
 	scenario string
 	text     []byte
@@ -60,10 +63,14 @@ func Command(p *cli.Program) *cobra.Command {
 			"ends, both axes scaled to 1; there is none within 0.05 of the chord, nor where chance\n" +
 			"explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
-			"Exit code: 0 good, 2 the call or an input is wrong, 3 it broke or was stopped.",
+			"A --gate is as those of eval, without a policy: every variant must meet it. Its baseline\n" +
+			"is the scenario as it is, and net savings are those against " + eval.OnDemand + " in that, less what\n" +
+			"a variant pays more in advance. It knows no metric of the oracle.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or was\n" +
+			"stopped.",
 		Example: "  spotter whatif cluster.yaml --set nodepool/default.spec.disruption.consolidateAfter=5m\n" +
 			"  spotter whatif cluster.yaml --allow-spot --savings-plan 40,60 --policy portfolio\n" +
-			"  spotter whatif cluster.yaml --nodepools nodepools/ --format markdown > comment.md\n" +
+			"  spotter whatif cluster.yaml --nodepools nodepools/ --gate 'outage_delta.max <= 0' --format markdown > comment.md\n" +
 			"  spotter whatif cluster.yaml --karpenter-version 1.12,1.15 --with --set deployment/web.spec.replicas=4\n" +
 			"  spotter whatif web-week --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..4h/5 --out frontier.svg",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
@@ -86,6 +93,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Float64Var(&f.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
 	f.form.Register(c, formMarkdown)
 	flags.StringArrayVar(&f.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
+	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
+	cli.CompleteBy(c, "gate", input.CompleteGates)
 	cli.CompleteBy(c, flagPolicy, input.CompletePolicies)
 	cli.Complete(c, "truth", input.TruthNames())
 	return c
@@ -114,6 +123,10 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	if err != nil {
 		return nil, err
 	}
+	gates, err := c.parsedGates()
+	if err != nil {
+		return nil, err
+	}
 	shown := progress.Show(ctx, p, "loading the scenario and its prices")
 	defer func() { shown.Close(p) }()
 	if err := c.load(ctx, name); err != nil {
@@ -131,8 +144,10 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 		}
 	}
 	cfg := eval.Config{
-		Policies: []string{eval.CaptureBaseline}, Cases: c.cases, Seeds: c.seeds,
+		Policies: []string{eval.CaptureBaseline}, Cases: c.cases, Seeds: c.seeds, Gates: gates,
+		Discount1y: c.discount, Discount3y: eval.DefaultConfig().Discount3y,
 		Version: p.Version, Invocation: p.Invocation(), Progress: func(g eval.Progress) { shown.Send(g) },
+		Command: func(eval.Job) string { return p.Invocation() },
 	}
 	w, err := eval.RunWhatIf(ctx, cfg, variants, c.runOnce)
 	if err != nil {
@@ -141,6 +156,17 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	w.Sweep = c.sweep
 	p.Warn(map[string]bool{}, c.runner.Unanswered())
 	return w, nil
+}
+
+// parsedGates reads the gates, which hold for every variant.
+func (c *call) parsedGates() ([]eval.Gate, error) {
+	gates, err := input.ParseGates(c.gates)
+	for _, g := range gates {
+		if who := g.Who(); who != "" {
+			return nil, cli.Invalid(fmt.Errorf("--gate: %q is of %q, and a gate holds for every variant", g, who), fmt.Sprintf("write '%s'", g.Condition()))
+		}
+	}
+	return gates, err
 }
 
 // load reads the scenario and binds it as it is.
@@ -245,5 +271,9 @@ func result(w *eval.WhatIf) error {
 			return fmt.Errorf("%d of %d runs broke of %s; the first has seed %d: %s", x.Missing, len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
 		}
 	}
-	return nil
+	if w.Judged == nil || !w.Judged.Failed() {
+		return nil
+	}
+	failed := format.FailedGates(w.Judged)
+	return fmt.Errorf("%w: %d of %d failed\n%s", cli.ErrGate, len(failed), len(w.Judged.Gates), strings.Join(failed, "\n"))
 }
