@@ -223,7 +223,8 @@ func (w *BoundScenario) seed(sc *Scenario) error {
 			return fmt.Errorf("%w: nodes[%d] of %s: pool %s has no market with type %q, zone %q, capacity type %q at the start",
 				ErrNoMarket, i, sc.Name, n.Pool, n.InstanceType, n.Zone, n.CapacityType)
 		}
-		w.Seeds = append(w.Seeds, NodeSeed{p.ID, best, int(n.Count)})
+		w.Seeds = append(w.Seeds, NodeSeed{Pool: p.ID, Market: best, Count: int(n.Count)})
 	}
+	w.podsOn(sc)
 	return nil
 }

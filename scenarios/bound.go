@@ -349,6 +349,9 @@ type NodeSeed struct {
 	Pool   policy.PoolID
 	Market policy.MarketID
 	Count  int
+
+	// Pods run on each of them from the start, ascending by workload.
+	Pods []PodsOnNode
 }
 
 // A FaultKind is a kind of disturbance that a scenario orders.

@@ -60,6 +60,10 @@ type nodesSpec struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+
+	// Pods are how many pods of each workload run on each of them from the start. Those of
+	// which it says nothing are put where the scheduler finds room.
+	Pods map[string]int32 `json:"pods"`
 }
 
 // A groupsSpec bounds the desired size of every Auto Scaling group. Each pair of
@@ -281,6 +285,7 @@ func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 		if _, ok := capacityTypes[n.CapacityType]; !ok {
 			errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", n.CapacityType))
 		}
+		errs = append(errs, sc.checkPods(n.Pods, doc, at("pods"))...)
 	}
 	sc.nodes = nodes
 	return errs

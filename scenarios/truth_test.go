@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"math"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestUnderATruth(t *testing.T) {
 		if (under == w) != truth.Modelled() {
 			t.Errorf("the scenario under %v is itself: %v", truth, under == w)
 		}
-		if under.Intensity != w.Intensity || under.Slots != w.Slots || under.TraceDigest != w.TraceDigest || !slices.Equal(under.Seeds, w.Seeds) {
+		if under.Intensity != w.Intensity || under.Slots != w.Slots || under.TraceDigest != w.TraceDigest || !reflect.DeepEqual(under.Seeds, w.Seeds) {
 			t.Errorf("%v changes more than it says", truth)
 		}
 		moved := 0

@@ -37,6 +37,10 @@ type schedulingQueue struct {
 	// which preemption makes no room; and the pods to preempt.
 	failed, stays []bool
 	victims       []policy.PodID
+
+	// stated are, by template, the nodes on which the scenario has pods from the start,
+	// each as often as it has; nil where it has none.
+	stated [][]policy.NodeID
 }
 
 // A backoff is what the scheduling queue knows of a pending pod. A pod that found no node

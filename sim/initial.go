@@ -2,9 +2,11 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // start puts up the nodes that all policies find when warm-up begins: the
@@ -19,14 +21,14 @@ func (la *launches) start() {
 						s.Count-k, s.Count, la.scenario.Markets[s.Market].Name))
 					break
 				}
-				_ = la.addReady(s.Pool, s.Market, slot)
+				la.queue.state(la.addReady(s.Pool, s.Market, slot), s.Pods)
 			}
 		}
 	} else {
 		la.startPacked()
 	}
 	for i := range len(la.pods.all) {
-		if id := policy.PodID(i); la.pods.all[id].Phase == policy.PodPending {
+		if id := policy.PodID(i); la.pods.all[id].Phase == policy.PodPending && !la.queue.putStated(id) {
 			if n, ok := la.sched.Pick(&la.pods.all[id]); ok {
 				la.pods.bind(id, n)
 				la.pods.ready(id)
@@ -72,4 +74,45 @@ func (la *launches) startPacked() {
 			break
 		}
 	}
+}
+
+// state notes which pods the scenario has on node n from the start.
+func (sq *schedulingQueue) state(n policy.NodeID, pods []scenarios.PodsOnNode) {
+	for _, x := range pods {
+		if sq.stated == nil {
+			sq.stated = make([][]policy.NodeID, len(sq.scenario.Templates))
+		}
+		for range x.Count {
+			sq.stated[x.Workload] = append(sq.stated[x.Workload], n)
+		}
+	}
+}
+
+// putStated puts a pending pod onto the next node that the scenario states for its
+// workload, on which it is ready. It reports false where there is none. A node that lacks
+// what the pod needs is passed over; where only rules of spread and affinity speak against
+// it the pod is there nevertheless, as they bind when a pod is placed and not later.
+func (sq *schedulingQueue) putStated(id policy.PodID) bool {
+	if sq.stated == nil {
+		return false
+	}
+	p := &sq.pods.all[id]
+	for left := &sq.stated[p.Template]; len(*left) > 0; {
+		n := (*left)[0]
+		*left = (*left)[1:]
+		switch why := sq.space.Check(p, n); why {
+		case placement.OK, placement.Skewed, placement.Lonely, placement.Repelled, placement.RepelledByPod:
+			sq.pods.bind(id, n)
+			sq.pods.ready(id)
+			return true
+		default:
+			x := &sq.nodes.all[n]
+			warning := fmt.Sprintf("pods of %s that spec.nodes has on nodes of %s (%s) do not all fit there: %v", sq.scenario.Workloads[p.Template].Name,
+				sq.scenario.Pools[x.Pool].Name, sq.scenario.Markets[x.Market].Name, why)
+			if !slices.Contains(sq.result.Warnings, warning) {
+				sq.result.Warnings = append(sq.result.Warnings, warning)
+			}
+		}
+	}
+	return false
 }

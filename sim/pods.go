@@ -128,6 +128,10 @@ func (sq *schedulingQueue) schedule() {
 	rest := sq.pending[:0]
 	for _, id := range sq.pending {
 		p, x := &sq.pods.all[id], &sq.pods.state[id]
+		if !p.Gated && sq.q.Now == sq.prepared.begin && sq.putStated(id) {
+			bound = true
+			continue
+		}
 		if !x.due(sq.q.Now, moved) {
 			rest = append(rest, id)
 			continue

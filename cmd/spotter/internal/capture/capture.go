@@ -102,14 +102,14 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	}
 	pools.labelPools()
 	manifests := pools.manifests()
-	w := &workWriter{source: c, nodes: pools, pods: podWriter{c, map[string]priorityClass{}}, taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}}
+	w := &workWriter{source: c, nodes: pools, pods: podWriter{c, map[string]priorityClass{}}, taken: map[string]bool{}, pdbs: map[policy.PDBID]bool{}, then: map[string][]*load{}}
 	work := w.workloads()
 	if len(work) == 0 {
 		return nil, fmt.Errorf("nothing is wanted: there is no workload with pods on nodes that are captured%s", c.reasons())
 	}
 	pools.checkSelectors()
 	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
-	c.out.seeds, c.out.commitments = pools.seeds(), c.commitmentsOf()
+	c.out.seeds, c.out.commitments = pools.seeds(w.onNodes()), c.commitmentsOf()
 	c.out.Left = append(c.out.Left, c.reasonList()...)
 	return c.out, nil
 }

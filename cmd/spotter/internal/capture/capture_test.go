@@ -126,6 +126,9 @@ func TestRoundTrip(t *testing.T) {
 			if want, have := nodesOf(s), seedsOf(after); !reflect.DeepEqual(want, have) {
 				t.Errorf("nodes\n%v\nwant\n%v", have, want)
 			}
+			if want, have := podsOf(s), podsAt(after); !reflect.DeepEqual(want, have) {
+				t.Errorf("pods on nodes\n%v\nwant\n%v", have, want)
+			}
 		})
 	}
 }
@@ -144,6 +147,29 @@ func seedsOf(w *scenarios.BoundScenario) map[string]int {
 	out := map[string]int{}
 	for _, x := range w.Seeds {
 		out[w.Pools[x.Pool].Name+" "+w.Markets[x.Market].Name] += x.Count
+	}
+	return out
+}
+
+// podsOf counts the pods of a snapshot by workload, pool and market, podsAt those that are
+// on nodes when a scenario begins.
+func podsOf(s *policy.Snapshot) map[string]int {
+	out := map[string]int{}
+	for i := range s.Pods {
+		n, t := &s.Nodes[s.Pods[i].Node], &s.Templates[s.Pods[i].Template]
+		if !t.DaemonSet {
+			out[t.Name+" "+s.Pools[n.Pool].Name+" "+s.Markets[n.Market].Name]++
+		}
+	}
+	return out
+}
+
+func podsAt(w *scenarios.BoundScenario) map[string]int {
+	out := map[string]int{}
+	for _, x := range w.Seeds {
+		for _, p := range x.Pods {
+			out[w.Workloads[p.Workload].Name+" "+w.Pools[x.Pool].Name+" "+w.Markets[x.Market].Name] += int(p.Count) * x.Count
+		}
 	}
 	return out
 }

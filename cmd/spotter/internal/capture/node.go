@@ -2,6 +2,7 @@ package capture
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +28,9 @@ type seed struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+
+	// Pods are how many of each workload run on each of the nodes.
+	Pods map[string]int32 `json:"pods,omitempty"`
 
 	provider, region string
 }
@@ -136,9 +140,10 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 // in reports whether a node is in the scenario; pods that wait for one are.
 func (c *poolSet) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
 
-// seeds returns the nodes, equal ones together.
-func (c *poolSet) seeds() []seed {
+// seeds returns the nodes with the pods on them, equal ones together.
+func (c *poolSet) seeds(on podsOnNodes) []seed {
 	var all []seed
+	same := map[string]int{} // index by all but the count
 	for i := range c.places {
 		p := &c.places[i]
 		if p.pool == nil || !c.seeded(policy.NodeID(i)) {
@@ -146,16 +151,17 @@ func (c *poolSet) seeds() []seed {
 		}
 		x := seed{
 			Pool: c.names.pool(p.pool.name), InstanceType: p.kind, Zone: p.zone, CapacityType: p.capacity.String(),
-			provider: p.provider, region: p.region,
+			Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
 		}
-		k := slices.IndexFunc(all, func(y seed) bool { y.Count = 0; return x == y })
-		if k < 0 {
+		key := fmt.Sprint(x) // maps are printed in the order of their keys
+		k, seen := same[key]
+		if !seen {
 			k = len(all)
-			all = append(all, x)
+			same[key], all = k, append(all, x)
 		}
 		all[k].Count++
 	}
-	slices.SortFunc(all, func(a, b seed) int {
+	slices.SortStableFunc(all, func(a, b seed) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
 	})
 	return all

@@ -145,6 +145,7 @@ func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []
 		delete(now, w.Kind.String()+w.Name)
 		x.then(&w.Pod)
 		x.past = &past{schedule: scheduleOf(h.From, w.Replicas), first: w.Replicas[0].N}
+		c.then[keyThen(w.Kind, w.Name)] = []*load{x}
 		out = append(out, x)
 	}
 	if len(now) > 0 {
@@ -175,6 +176,7 @@ func (c *workWriter) jobsThen(now map[string]*load) (out []*load, unknown []stri
 		}
 		x.then(&j.Pod)
 		x.past = &past{job: j}
+		c.then[keyThen(policy.KindJob, j.Name)] = append(c.then[keyThen(policy.KindJob, j.Name)], x)
 		out = append(out, x)
 	}
 	return out, unknown

@@ -211,6 +211,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 			return nil, "", cli.Invalid(fmt.Errorf("--audit: %w", err), "see that the files have the time that is asked for, or choose another with --from and --to")
 		}
 		goOn(h, of.snapshot)
+		goOnPods(h, of.snapshot)
 		return h, "audit logs", nil
 	}
 	metrics, err := f.client()

@@ -31,6 +31,11 @@ type load struct {
 	starts []time.Duration
 
 	past *past // nil for one of now
+
+	// written is its name in the scenario, and room how many of its pods may be on nodes
+	// that the scenario begins with.
+	written string
+	room    int32
 }
 
 // A workWriter writes workloads, each under a name of its own.
@@ -43,6 +48,11 @@ type workWriter struct {
 	// select one of the workloads.
 	taken map[string]bool
 	pdbs  map[policy.PDBID]bool
+
+	// ofTemplate are the loads by their templates, and then those of a history by
+	// keyThen.
+	ofTemplate []*load
+	then       map[string][]*load
 }
 
 // loads returns what wants pods, ascending by name.
@@ -69,6 +79,7 @@ func (c *workWriter) loads() []*load {
 	var all []*load
 	bare := map[string]*load{}
 	owned := make([]*load, len(c.s.Workloads))
+	c.ofTemplate = make([]*load, len(c.s.Templates))
 	for i := range c.s.Templates {
 		t, x := &c.s.Templates[i], &byTemplate[i]
 		x.t = t
@@ -76,6 +87,7 @@ func (c *workWriter) loads() []*load {
 			w := &c.s.Workloads[t.Workload]
 			owned[w.ID] = owned[w.ID].join(x)
 			owned[w.ID].name, owned[w.ID].kind, owned[w.ID].w = w.Name, w.Kind, w
+			c.ofTemplate[i] = owned[w.ID]
 			continue
 		}
 		key := alike(t)
@@ -83,9 +95,10 @@ func (c *workWriter) loads() []*load {
 			x.name, x.kind = t.Name, policy.KindBare
 			bare[key] = x
 			all = append(all, x)
-			continue
+		} else {
+			bare[key].join(x)
 		}
-		bare[key].join(x)
+		c.ofTemplate[i] = bare[key]
 	}
 	for _, x := range owned {
 		if x != nil {
@@ -154,6 +167,7 @@ func (c *workWriter) manifestOf(x *load) any {
 	} else if x.away > 0 && !x.t.DaemonSet {
 		c.leave(int(x.away), "pods on nodes that are not captured")
 	}
+	x.room = c.startRoom(x, n)
 	switch {
 	case x.kind == policy.KindDaemonSet || x.t.DaemonSet:
 		m, pod := c.parts(x, "DaemonSet")
@@ -210,6 +224,9 @@ func (c *workWriter) job(x *load) any {
 	}
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
 	c.out.Pods += int(pods)
+	if !x.w.Suspended {
+		x.room = pods
+	}
 	spec := batchv1.JobSpec{Parallelism: &pods, Completions: &completions, Template: pod}
 	if x.t.Gang > 1 && pods == completions {
 		ranked := batchv1.IndexedCompletion // of a JobSet each of its jobs becomes a gang of its own
@@ -231,6 +248,7 @@ func (c *workWriter) parts(x *load, kind string) (metav1.ObjectMeta, corev1.PodT
 	for _, id := range x.t.PDBs {
 		c.pdbs[id] = true
 	}
+	x.written = namespace + "/" + name
 	m := metav1.ObjectMeta{Name: name, Namespace: namespace, Annotations: ownAnnotations(x)}
 	pod := corev1.PodTemplateSpec{Spec: c.pods.spec(x)}
 	pod.Labels = c.labels(x)

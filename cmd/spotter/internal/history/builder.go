@@ -104,6 +104,7 @@ func (b *builder) finish() *History {
 		return Pod{}
 	})
 	h.Nodes = b.nodes.finish()
+	slices.SortStableFunc(h.Placed, Placed.Compare)
 	for key, w := range b.workloads {
 		if key.kind == policy.KindJob || len(w.tracks) == 0 {
 			continue

@@ -109,6 +109,16 @@ func other(labels map[string]string) (key workloadKey, part string) {
 	return workloadKey{Stem(labels["namespace"] + "/" + name), policy.KindBare}, labels["created_by_kind"] + "/" + name
 }
 
+// placements folds which pods ran where at the begin.
+func (r *reading) placements() fold {
+	return func(labels map[string]string) func(policy.Time, float64) {
+		key := r.ownerOf(labels)
+		return func(_ policy.Time, n float64) {
+			r.out.Placed = append(r.out.Placed, Placed{Node: labels["node"], Workload: key.name, Kind: key.kind, N: int32(n)})
+		}
+	}
+}
+
 func (r *reading) owners() fold {
 	return func(labels map[string]string) func(policy.Time, float64) {
 		r.answer("kube_replicaset_owner")

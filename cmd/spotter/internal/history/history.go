@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -22,6 +23,10 @@ type History struct {
 	// Nodes are those that were there at any time, ascending by their begin and name.
 	Nodes []Node
 
+	// Placed are the pods that ran on nodes at From, as far as that is known, those of
+	// DaemonSets left out. A node may have several of one workload.
+	Placed []Placed
+
 	// Reclaims are spot nodes that the provider took, Disruptions nodes that
 	// Karpenter gave up for another reason, Evictions pods evicted.
 	Reclaims, Disruptions, Evictions Count
@@ -34,6 +39,18 @@ type History struct {
 
 	// Uncertain says what the source does not have, a sentence each.
 	Uncertain []string
+}
+
+// A Placed is a number of pods of one workload on a node.
+type Placed struct {
+	Node, Workload string // "namespace/name"
+	Kind           policy.WorkloadKind
+	N              int32
+}
+
+// Compare orders what is placed by node, then workload.
+func (p Placed) Compare(q Placed) int {
+	return cmp.Or(cmp.Compare(p.Node, q.Node), cmp.Compare(p.Workload, q.Workload), cmp.Compare(p.Kind, q.Kind))
 }
 
 // A Count is how often something happened. Source names what counted it; it is empty

@@ -148,14 +148,17 @@ func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
 }
 
 // question asks a query of a slice: at each step but that of its end, which is the next
-// slice's, or once at its end.
+// slice's, or once at its begin or end.
 func (r *reading) question(q *query, e *expressions) *question {
-	text := q.text(e)
-	if q.each {
-		return &question{text, e.from, e.to.Add(-r.step), r.step}
+	from, to := e.from, e.to.Add(-r.step)
+	switch q.asked {
+	case atBegin:
+		to = from
+	case atEnd:
+		to = e.to.Add(-time.Second) // so that what happens at the very end is the next slice's
+		from = to
 	}
-	at := e.to.Add(-time.Second) // so that what happens at the very end is the next slice's
-	return &question{text, at, at, r.step}
+	return &question{q.text(e), from, to, r.step}
 }
 
 // conclude says what was not there.

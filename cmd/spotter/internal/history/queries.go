@@ -16,8 +16,7 @@ type query struct {
 	// text makes the query of a slice.
 	text func(e *expressions) string
 
-	// each asks at every step; else once, at the end of the slice.
-	each bool
+	asked moment
 
 	// fold makes what takes the answer.
 	fold func(r *reading) fold
@@ -26,6 +25,15 @@ type query struct {
 	// kube-state-metrics; empty where nothing is lost.
 	without string
 }
+
+// A moment is when a query is asked.
+type moment uint8
+
+const (
+	atEnd   moment = iota // once, at the end of the slice
+	atBegin               // once, at its begin
+	atSteps               // at every step
+)
 
 // expressions makes the expressions of one slice.
 type expressions struct {
@@ -132,30 +140,43 @@ func writtenAll(labels []string) string {
 const metricHeart = "kube_node_created"
 
 func heartbeat() query {
-	return query{metricHeart, func(e *expressions) string { return "count(" + e.of("kube_node_created") + ")" }, true, (*reading).heart, ""}
+	return query{metricHeart, func(e *expressions) string { return "count(" + e.of("kube_node_created") + ")" }, atSteps, (*reading).heart, ""}
 }
 
 // queries are asked of every slice, in this order: nodes and jobs before what describes
 // them, and owners before what they own.
 func queries(first bool) []query {
-	return slices.Concat(nodeQueries(), jobQueries(first), workloadQueries(), karpenterQueries())
+	all := slices.Concat(nodeQueries(), jobQueries(first), workloadQueries(), karpenterQueries())
+	if first {
+		all = append(all, placementQuery())
+	}
+	return all
+}
+
+// placementQuery asks which pods ran where. It comes after what says who owns them.
+func placementQuery() query {
+	return query{"kube_pod_info", func(e *expressions) string {
+		return "count by (namespace, node, created_by_kind, created_by_name) (max by (namespace, pod, node, created_by_kind, created_by_name) (" +
+			e.of("kube_pod_info", `created_by_kind!~"DaemonSet|Node"`, `node!=""`) + ") and on (namespace, pod) (" +
+			byPod(e.of("kube_pod_status_phase", `phase=~"Pending|Running"`)) + " == 1))"
+	}, atBegin, (*reading).placements, ""}
 }
 
 func nodeQueries() []query {
 	return []query{
-		{"kube_node_created", func(e *expressions) string { return "max by (node) (" + e.of("kube_node_created") + ")" }, true, (*reading).node, ""},
+		{"kube_node_created", func(e *expressions) string { return "max by (node) (" + e.of("kube_node_created") + ")" }, atSteps, (*reading).node, ""},
 		{"kube_node_labels", func(e *expressions) string {
 			return "max by (node, " + writtenAll(nodeLabels) + ") (" + e.last("kube_node_labels") + ")"
-		}, false, (*reading).labels, "what nodes are is read from metrics of Karpenter, and of the nodes that are there now; kube-state-metrics writes it with " + allowNodeLabels},
+		}, atEnd, (*reading).labels, "what nodes are is read from metrics of Karpenter, and of the nodes that are there now; kube-state-metrics writes it with " + allowNodeLabels},
 		{"kube_node_info", func(e *expressions) string {
 			return "max by (node, provider_id) (" + e.last("kube_node_info", `provider_id!=""`) + ")"
-		}, false, (*reading).instance, ""},
+		}, atEnd, (*reading).instance, ""},
 		{"kube_node_role", func(e *expressions) string {
 			return "max by (node) (" + e.last("kube_node_role", `role=~"control-plane|master"`) + ")"
-		}, false, (*reading).controlPlane, ""},
+		}, atEnd, (*reading).controlPlane, ""},
 		{"karpenter_nodes_allocatable", func(e *expressions) string {
 			return "max by (node_name, nodepool, instance_type, zone, region, capacity_type) (" + e.last("karpenter_nodes_allocatable", `resource_type="cpu"`) + ")"
-		}, false, (*reading).allocatable, ""},
+		}, atEnd, (*reading).allocatable, ""},
 	}
 }
 
@@ -163,35 +184,35 @@ func workloadQueries() []query {
 	return []query{
 		{"kube_deployment_spec_replicas", func(e *expressions) string {
 			return "max by (namespace, deployment) (" + e.of("kube_deployment_spec_replicas") + ")"
-		}, true, func(r *reading) fold { return r.replicas(policy.KindDeployment, "deployment", "") }, "how many replicas Deployments had is not known"},
+		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindDeployment, "deployment", "") }, "how many replicas Deployments had is not known"},
 		{"kube_statefulset_replicas", func(e *expressions) string {
 			return "max by (namespace, statefulset) (" + e.of("kube_statefulset_replicas") + ")"
-		}, true, func(r *reading) fold { return r.replicas(policy.KindStatefulSet, "statefulset", "") }, "how many replicas StatefulSets had is not known"},
+		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindStatefulSet, "statefulset", "") }, "how many replicas StatefulSets had is not known"},
 		{"kube_replicaset_spec_replicas", func(e *expressions) string {
 			return "sum by (namespace, owner_name) (max by (namespace, replicaset) (" + e.of("kube_replicaset_spec_replicas") + ") * on (namespace, replicaset) group_left (owner_name) " +
 				"topk by (namespace, replicaset) (1, max by (namespace, replicaset, owner_name) (" + e.of("kube_replicaset_owner", `owner_kind!="Deployment"`, `owner_kind!=""`, `owner_kind!="<none>"`) + ")))"
-		}, true, func(r *reading) fold { return r.replicas(policy.KindDeployment, "owner_name", "") }, ""},
+		}, atSteps, func(r *reading) fold { return r.replicas(policy.KindDeployment, "owner_name", "") }, ""},
 		{"kube_pod_info", func(e *expressions) string {
 			return "count by (namespace, created_by_kind, created_by_name) (max by (namespace, pod, created_by_kind, created_by_name) (" +
 				e.of("kube_pod_info", `created_by_kind!~"ReplicaSet|StatefulSet|DaemonSet|Job|Node"`) + ") and on (namespace, pod) (" +
 				byPod(e.of("kube_pod_status_phase", `phase=~"Pending|Running"`)) + " == 1))"
-		}, true, (*reading).others, ""},
+		}, atSteps, (*reading).others, ""},
 		{"kube_replicaset_owner", func(e *expressions) string {
 			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") + ") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
 				"max_over_time(" + e.of("kube_replicaset_spec_replicas") + "[" + e.width() + "])) > 0)"
-		}, false, (*reading).owners, "which pods are of which Deployment is guessed from their names"},
+		}, atEnd, (*reading).owners, "which pods are of which Deployment is guessed from their names"},
 		{"kube_pod_container_resource_requests", func(e *expressions) string {
 			return "avg by (namespace, created_by_kind, created_by_name, resource) (sum by (namespace, pod, resource) (max by (namespace, pod, container, resource) (" +
 				e.last("kube_pod_container_resource_requests") + ")) " + e.owner(`created_by_kind!~"DaemonSet|Node"`) + ")"
-		}, false, (*reading).requests, "requests are those of now, and workloads of which there are no pods now are left out"},
+		}, atEnd, (*reading).requests, "requests are those of now, and workloads of which there are no pods now are left out"},
 		{"kube_pod_status_ready_time", func(e *expressions) string {
 			return "quantile by (namespace, created_by_kind, created_by_name) (0.5, ((" + byPod(e.last("kube_pod_status_ready_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_status_scheduled_time")) + ") " + e.owner(`created_by_kind=~"ReplicaSet|StatefulSet"`) + ")"
-		}, false, (*reading).starts, "how long pods take to start is measured on those of now"},
+		}, atEnd, (*reading).starts, "how long pods take to start is measured on those of now"},
 		{"kube_pod_info", func(e *expressions) string {
 			return "count(count by (namespace, pod) (" + e.last("kube_pod_info", `created_by_kind!~"DaemonSet|Node"`) + ") unless on (namespace, pod) count by (namespace, pod) (" +
 				e.last("kube_pod_container_resource_requests", `resource="cpu"`) + "))"
-		}, false, (*reading).requestless, ""},
+		}, atEnd, (*reading).requestless, ""},
 	}
 }
 
@@ -199,37 +220,37 @@ func jobQueries(first bool) []query {
 	job := func(x string) string { return "max by (namespace, job_name) (" + x + ")" }
 	begun := func(e *expressions) string { return " and on (namespace, job_name) (" + e.jobsBegun(first) + ")" }
 	return []query{
-		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, false, foldJobStarts, "jobs are those of now"},
+		{"kube_job_status_start_time", func(e *expressions) string { return e.jobsBegun(first) }, atEnd, foldJobStarts, "jobs are those of now"},
 		{"kube_job_status_completion_time", func(e *expressions) string {
 			return job(e.last("kube_job_status_completion_time")) + " >= " + e.since()
-		}, false, foldJobEnds, ""},
-		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" }, true, foldJobActive, ""},
-		{"kube_job_spec_parallelism", func(e *expressions) string { return job(e.last("kube_job_spec_parallelism")) + begun(e) }, false, foldJobPods, ""},
-		{"kube_job_spec_completions", func(e *expressions) string { return job(e.last("kube_job_spec_completions")) + begun(e) }, false, foldJobWork, ""},
+		}, atEnd, foldJobEnds, ""},
+		{"kube_job_status_active", func(e *expressions) string { return job(e.of("kube_job_status_active")) + " > 0" }, atSteps, foldJobActive, ""},
+		{"kube_job_spec_parallelism", func(e *expressions) string { return job(e.last("kube_job_spec_parallelism")) + begun(e) }, atEnd, foldJobPods, ""},
+		{"kube_job_spec_completions", func(e *expressions) string { return job(e.last("kube_job_spec_completions")) + begun(e) }, atEnd, foldJobWork, ""},
 		{"kube_job_owner", func(e *expressions) string {
 			return "max by (namespace, job_name, owner_name) (" + e.last("kube_job_owner", `owner_kind="CronJob"`) + ")" + begun(e)
-		}, false, (*reading).jobOwners, ""},
+		}, atEnd, (*reading).jobOwners, ""},
 		{"kube_pod_completion_time", func(e *expressions) string {
 			return "avg by (namespace, created_by_name) (((" + byPod(e.last("kube_pod_completion_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_start_time")) + ") " + e.owner(`created_by_kind="Job"`) + ")"
-		}, false, foldJobRan, ""},
+		}, atEnd, foldJobRan, ""},
 	}
 }
 
 func karpenterQueries() []query {
 	return []query{
-		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.of("karpenter_nodeclaims_disrupted_total") }, true, (*reading).disrupted, ""},
+		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.of("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
 		{"karpenter_interruption_received_messages_total", func(e *expressions) string {
 			return e.of("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
-		}, true, counted("karpenter_interruption_received_messages_total"), ""},
+		}, atSteps, counted("karpenter_interruption_received_messages_total"), ""},
 		{"apiserver_request_total", func(e *expressions) string {
 			return e.of("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`)
-		}, true, counted("apiserver_request_total"), ""},
+		}, atSteps, counted("apiserver_request_total"), ""},
 		{"karpenter_pods_eviction_requests_total", func(e *expressions) string {
 			return e.of("karpenter_pods_eviction_requests_total", `code="200"`)
-		}, true, counted("karpenter_pods_eviction_requests_total"), ""},
+		}, atSteps, counted("karpenter_pods_eviction_requests_total"), ""},
 		{"karpenter_nodepools_cost_total", func(e *expressions) string {
 			return "sum(max by (nodepool) (" + e.of("karpenter_nodepools_cost_total") + "))"
-		}, true, (*reading).cost, "dollars are not compared"},
+		}, atSteps, (*reading).cost, "dollars are not compared"},
 	}
 }

@@ -2,6 +2,7 @@ package historytest
 
 import (
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type Cluster struct {
 
 	// Jobs have their runs one by one, and Namespaced names that are made anew for each.
 	Jobs []history.Job
+
+	// Placed are where pods were at From; of jobs in the run that was at work then.
+	Placed []history.Placed
 
 	// Unlabelled leaves out kube_node_labels.
 	Unlabelled bool
@@ -79,6 +83,10 @@ func (c *Cluster) Source(metric, by string, from, to policy.Time) iter.Seq[Serie
 			c.replicas(metric, yield)
 		case "kube_replicaset_owner", "kube_pod_container_resource_requests", "kube_pod_status_ready_time":
 			c.pods(metric, from, to, yield)
+		case "kube_pod_info":
+			if strings.HasPrefix(by, "count by (namespace, node,") {
+				c.placed(yield)
+			}
 		case "karpenter_nodeclaims_disrupted_total", "karpenter_nodepools_cost_total":
 			c.karpenter(metric, yield)
 		default:
@@ -184,6 +192,28 @@ func (c *Cluster) pods(metric string, from, to policy.Time, yield func(Series) b
 				each(namespace, "Job", short, &c.Jobs[i].Pod)
 			}
 		}
+	}
+}
+
+// placed writes where pods were at the begin.
+func (c *Cluster) placed(yield func(Series) bool) {
+	for _, x := range c.Placed {
+		namespace, short := split(x.Workload)
+		kind := "StatefulSet"
+		switch x.Kind {
+		case policy.KindJob:
+			i := slices.IndexFunc(c.Jobs, func(j history.Job) bool { return j.Name == x.Workload })
+			j := &c.Jobs[i]
+			run := slices.IndexFunc(j.Runs, func(at policy.Time) bool { return at <= c.From && at.Add(took(j)) > c.From })
+			if run < 0 {
+				continue
+			}
+			kind = "Job"
+			_, short = split(c.jobName(i, run))
+		case policy.KindDeployment:
+			kind, short = "ReplicaSet", short+"-5d4f"
+		}
+		yield(Series{[]string{"namespace", namespace, "node", x.Node, "created_by_kind", kind, "created_by_name", short}, c.during(c.From, c.From+1, float64(x.N))})
 	}
 }
 
