@@ -169,8 +169,14 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
-// own notes what a NodePool asks for besides.
+// own notes what a NodePool or an Auto Scaling group asks for besides.
 func (w *BoundScenario) own(i int, sc *Scenario) {
+	if g := sc.pools[i].group; g != nil {
+		if w.ScalingGroups == nil {
+			w.ScalingGroups = make([]*ScalingGroup, len(sc.pools))
+		}
+		w.ScalingGroups[i] = g
+	}
 	if sc.pools[i].own == nil {
 		return
 	}

@@ -56,6 +56,10 @@ type BoundScenario struct {
 	// where there is none.
 	NodePools []*NodePool
 
+	// ScalingGroups are, by pool, the Auto Scaling groups that are described; nil for a pool
+	// that is none, and where there is none.
+	ScalingGroups []*ScalingGroup
+
 	// sizes are, by pool, what nodes of a type have for pods where that is not what Types
 	// has; nil where it is everywhere.
 	sizes []map[policy.TypeID]policy.Resources
@@ -97,7 +101,7 @@ type BoundScenario struct {
 	// [BoundScenario.Under].
 	Truth weather.Truth
 
-	// Groups bound the size of every Auto Scaling group.
+	// Groups bound the size of every Auto Scaling group that is not described.
 	Groups GroupBounds
 
 	Trace TraceInfo

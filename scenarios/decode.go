@@ -68,6 +68,9 @@ func InOrder(errs []error) error {
 type document struct {
 	file string
 	node *yaml.Node
+
+	// is is the key of describedKinds under which it stands, empty for a manifest.
+	is string
 }
 
 // split cuts a file into its documents, leaving out empty ones. One of kind List, as
@@ -87,14 +90,18 @@ func split(file string, data []byte) ([]document, error) {
 		if len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
 			continue
 		}
-		d := document{file, n.Content[0]}
+		d := document{file: file, node: n.Content[0]}
+		if described := d.described(); described != nil {
+			docs = append(docs, described...)
+			continue
+		}
 		items := d.at([]string{"items"})
 		if d.scalar("kind") != "List" || items == nil {
 			docs = append(docs, d)
 			continue
 		}
 		for _, item := range items.Content {
-			docs = append(docs, document{file, resolve(item)})
+			docs = append(docs, document{file: file, node: resolve(item)})
 		}
 	}
 }

@@ -311,7 +311,7 @@ func (sc *Scenario) checkPoolNames() []error {
 		p := &sc.pools[i]
 		if d := first[p.name]; d != nil {
 			errs = append(errs, p.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d: pools are known by their names",
-				p.name, d.scalar("kind"), d.node.Line))
+				p.name, d.kind(), d.node.Line))
 			continue
 		}
 		first[p.name] = p.doc

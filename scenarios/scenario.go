@@ -100,6 +100,7 @@ type pool struct {
 
 	capacity *v1alpha1.CapacityPool // nil for a NodePool
 	own      *ownPool               // nil for a CapacityPool
+	group    *ScalingGroup          // nil but for an Auto Scaling group that is described
 }
 
 // Names returns the names of the embedded scenarios in order.
@@ -265,9 +266,9 @@ func decodeAll(docs []document) ([]object, []error) {
 			errs = append(errs, d.problem([]string{"metadata", "name"}, "must be set"))
 			continue
 		}
-		name := d.scalar("kind") + " " + o.meta.Name
-		if !kinds[d.scalar("kind")].cluster {
-			name = d.scalar("kind") + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
+		name := d.kind() + " " + o.meta.Name
+		if !kinds[d.kind()].cluster {
+			name = d.kind() + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
 		}
 		if line, twice := first[name]; twice {
 			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s stands twice, first on line %d", name, line))
@@ -280,11 +281,14 @@ func decodeAll(docs []document) ([]object, []error) {
 }
 
 func (d *document) object(fields map[reflect.Type]map[string][]int) (object, error) {
-	name := d.scalar("kind")
+	name := d.kind()
 	if name == "" {
 		return object{}, d.problem([]string{"kind"}, "must be set")
 	}
 	k, ok := kinds[name]
+	if d.is != "" {
+		k, ok = describedKinds[d.is], true
+	}
 	switch why, known := refused[name]; {
 	case ok:
 	case known:
@@ -296,16 +300,28 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q", v, name, k.apiVersion)
 	}
 	value, meta := k.make()
-	return object{d, value, meta}, d.decode(value, fields)
+	err := d.decode(value, fields)
+	switch v := value.(type) {
+	case *awsGroup:
+		meta.Name = v.Name
+	case *eksGroup:
+		meta.Name = v.Name
+	}
+	return object{d, value, meta}, err
 }
 
 // read fills sc from objects, in the order in which they need each other:
 // priority classes, pools, workloads, budgets, and the Scenario last.
 func (sc *Scenario) read(objects []object) []error {
 	var errs []error
+	managed, groups := managedBy(objects)
 	for i := range objects {
 		doc := objects[i].doc
 		switch v := objects[i].value.(type) {
+		case *awsGroup:
+			errs = append(errs, sc.readGroup(doc, v, managed[v.Name])...)
+		case *eksGroup:
+			errs = append(errs, sc.readNodegroup(doc, v, groups)...)
 		case *schedulingv1.PriorityClass:
 			sc.readPriority(v)
 		case *v1alpha1.CapacityPool:
@@ -390,7 +406,7 @@ func (sc *Scenario) checkNames(objects []object) []error {
 			name = cmp.Or(o.meta.Namespace, "default") + "/" + name
 			if d := first[name]; d != nil {
 				errs = append(errs, o.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d",
-					name, d.scalar("kind"), d.node.Line))
+					name, d.kind(), d.node.Line))
 				continue
 			}
 			first[name] = o.doc

@@ -41,7 +41,7 @@ type actuator struct {
 // Steer sets what a pool buys from now on.
 func (ac *actuator) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p := &ac.pools.state[x.Pool]
-	p.mixed = x.Mixed && ac.scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter
+	p.mixed = x.Mixed && (ac.scenario.Pools[x.Pool].Provisioner == policy.ProvisionerKarpenter || ac.prepared.group(x.Pool) != nil)
 	p.share, p.exact, p.fallback, p.bid, p.empty, p.allowed = x.Share, x.Exact, x.Fallback, x.Bid, x.EmptyOnly, nil
 	if x.Markets != nil {
 		p.allowed = make([]bool, len(s.Markets))

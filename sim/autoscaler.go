@@ -175,7 +175,7 @@ func (a *autoscaler) giveUp() (next policy.Time) {
 			soon(due)
 			continue
 		}
-		a.groups.setDesired(g, max(g.live, a.scenario.Groups.Min))
+		a.groups.setDesired(g, max(g.live, g.least))
 		g.backOff(a.Autoscaler, a.q.Now)
 		g.failedAt = 0
 		soon(a.q.Now.Add(a.ScanInterval))
@@ -311,7 +311,9 @@ func (a *autoscaler) expand(pool policy.PoolID, pods []policy.Pod, spot, onDeman
 	for _, c := range a.groups.classes[pool] {
 		var o option
 		for twin, wanted := range [...]bool{onDemandTwin: onDemand, spotTwin: spot} {
-			if g := c.twin[twin]; wanted && g >= 0 && a.groups.mayGrow(&a.groups.all[g]) {
+			g := c.twin[twin]
+			whole := twin == spotTwin && onDemand && g == c.twin[onDemandTwin] // it has been taken
+			if wanted && g >= 0 && !whole && a.groups.mayGrow(&a.groups.all[g]) {
 				o.offers = append(o.offers, a.groups.all[g].template)
 			}
 		}
@@ -356,7 +358,7 @@ func (a *autoscaler) twinsFor(pool policy.PoolID, offers []placement.Offer, b *p
 		}
 	}
 	switch {
-	case len(spot) == 0:
+	case len(spot) == 0: // or a group that chooses by itself
 		return fixed
 	case len(fixed) == 0 || !a.pools.wantsSpot(pool, a.groups.all[spot[0]].template.Market):
 		if len(fixed) == 0 {

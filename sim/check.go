@@ -132,7 +132,7 @@ func (ch *checker) checkGroups() error {
 	}
 	for g := range live {
 		x := &ch.groups.all[g]
-		if x.live != live[g] || x.live > x.desired || x.desired < ch.scenario.Groups.Min {
+		if x.live != live[g] || x.live > x.desired || x.desired < x.least {
 			return fmt.Errorf("group %d of pool %s counts %d instances of %d, there are %d", g, ch.pools.all[x.pool].Name, x.live, x.desired, live[g])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/market"
 )
@@ -30,6 +31,9 @@ type scalingGroups struct {
 	serving    *serving
 	scaleDown  *scaleDown
 
+	// ordered is what a policy orders at the moment, nil while it orders nothing.
+	ordered *policy.CapacityType
+
 	all     []scalingGroup // the scenario bounds their size
 	classes [][]class      // by pool; none where another provisioner serves it
 	of      [][]int32      // by pool and market, the group; nil where there is none
@@ -41,6 +45,13 @@ type scalingGroup struct {
 	pool    policy.PoolID
 	spot    bool
 	markets []policy.MarketID
+
+	// own is what a group that is described says of itself, nil for one of a pair. It may
+	// hold both capacity types: spot is then false and says nothing.
+	own *scenarios.ScalingGroup
+
+	// least and most bound desired; a most of 0 leaves it to the limits of the pool.
+	least, most int
 
 	// template is what the Cluster Autoscaler takes a new node for.
 	template placement.Offer
@@ -97,8 +108,12 @@ func (sg *scalingGroups) init() {
 	}
 	sg.karpenter.onlyGroups = !slices.ContainsFunc(sg.scenario.Pools, func(p policy.Pool) bool { return !serves(p) })
 	for i := range sg.all {
-		sg.all[i].desired = sg.scenario.Groups.Min
-		if sg.scenario.Groups.Min > 0 {
+		g := &sg.all[i]
+		g.least, g.most, g.desired = sg.scenario.Groups.Min, sg.scenario.Groups.Max, sg.scenario.Groups.Min
+		if g.own != nil {
+			g.least, g.most, g.desired = g.own.Min, g.own.Max, g.own.Desired
+		}
+		if g.desired > 0 {
 			sg.planFill(int32(i), sg.q.Now)
 		}
 	}
@@ -118,8 +133,13 @@ func (s groupSize) compare(x groupSize) int {
 		strings.Compare(s.gpuResource, x.gpuResource), strings.Compare(s.arch, x.arch), cmp.Compare(s.zone, x.zone))
 }
 
-// split makes the classes of pool p, the smallest first.
+// split makes the classes of pool p, the smallest first. One that is described is a group
+// by itself.
 func (sg *scalingGroups) split(p *policy.Pool) {
+	if own := sg.prepared.group(p.ID); own != nil {
+		sg.keepWhole(p, own)
+		return
+	}
 	zonal := sg.zoneBound()
 	sizeOf := func(m policy.MarketID) groupSize {
 		t := &sg.scenario.Types[sg.scenario.Markets[m].Type]
@@ -219,7 +239,7 @@ func (sg *scalingGroups) join(id policy.NodeID) {
 }
 
 // atMin reports whether g may not become smaller.
-func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= sg.scenario.Groups.Min }
+func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= g.least }
 
 // maySpare reports whether g may give up one more instance than those that are
 // being drained for that already.
@@ -230,12 +250,12 @@ func (sg *scalingGroups) maySpare(g *scalingGroup) bool {
 			leaving++
 		}
 	}
-	return g.desired-leaving > sg.scenario.Groups.Min
+	return g.desired-leaving > g.least
 }
 
 // mayGain reports whether g may become larger.
 func (sg *scalingGroups) mayGain(g *scalingGroup) bool {
-	return sg.scenario.Groups.Max == 0 || g.desired < sg.scenario.Groups.Max
+	return g.most == 0 && g.own == nil || g.desired < g.most
 }
 
 // setDesired sets how many instances g is to hold. Its nodes show whether that is
@@ -243,7 +263,7 @@ func (sg *scalingGroups) mayGain(g *scalingGroup) bool {
 func (sg *scalingGroups) setDesired(g *scalingGroup, desired int) {
 	before := sg.atMin(g)
 	g.desired = desired
-	if sg.scenario.Groups.Min == 0 || sg.atMin(g) == before {
+	if g.least == 0 || sg.atMin(g) == before {
 		return
 	}
 	for i := range sg.nodes.all {
@@ -324,11 +344,16 @@ func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 		return policy.None, false
 	}
 	bid := sg.pools.standingBid(g.pool, open)
-	for _, z := range sg.zonesOf(i) {
-		inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool { return sg.scenario.Markets[m].Zone != z })
-		if m, slot, ok := sg.market.Allocate(inZone, bid, sg.launches.launched); ok {
-			g.failedAt = 0
-			return sg.launches.launch(g.pool, m, slot, token, bid), true
+	zones := sg.zonesOf(i)
+	for _, kind := range sg.kindsOf(i) {
+		for _, z := range zones {
+			inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool {
+				return sg.scenario.Markets[m].Zone != z || g.own != nil && sg.scenario.Markets[m].Capacity != kind
+			})
+			if m, slot, ok := sg.allocate(g, inZone, bid); ok {
+				g.failedAt = 0
+				return sg.launches.launch(g.pool, m, slot, token, bid), true
+			}
 		}
 	}
 	return policy.None, false
@@ -404,6 +429,9 @@ func (sg *scalingGroups) refuse(g *scalingGroup) {
 // policy, chooses among its types and zones. A raise that brings no instance is
 // taken back, and the group of the next market is tried.
 func (sg *scalingGroups) launch(pool policy.PoolID, markets []policy.MarketID, token string) error {
+	kind := sg.scenario.Markets[markets[0]].Capacity
+	sg.ordered = &kind
+	defer func() { sg.ordered = nil }()
 	var tried []int32
 	for _, m := range markets {
 		i := sg.of[pool][m]

@@ -156,6 +156,25 @@ func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 // provider does so (kwok/cloudprovider/cloudprovider.go of 1.14.1), and EC2 says
 // nothing of it.
 func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number int) (id policy.MarketID, slot int32, ok bool) {
+	return m.AllocateBy(markets, Allocation{Bid: bid, Number: number})
+}
+
+// An Allocation is how the provider chooses among markets.
+type Allocation struct {
+	Bid    policy.Money
+	Number int // of the launch
+
+	// Strategy is that for spot. Of capacity-optimized the safest market by true hazard is
+	// taken; where it is prioritized the worst third is left out, since AWS says only that
+	// capacity comes before the order.
+	Strategy scenarios.SpotStrategy
+
+	// Rank orders markets before their prices do, the lowest first; nil does not.
+	Rank func(policy.MarketID) int
+}
+
+// AllocateBy is Allocate by another strategy.
+func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
 	type offer struct {
 		market policy.MarketID
 		slot   int32
@@ -165,7 +184,7 @@ func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number in
 	open := make([]offer, 0, len(markets))
 	for _, id := range markets {
 		price, offered := m.Price(id)
-		if !offered || m.Closed(id) || m.tooLow(id, bid) {
+		if !offered || m.Closed(id) || m.tooLow(id, a.Bid) {
 			continue
 		}
 		if s, free := m.freeSlot(id); free {
@@ -175,19 +194,27 @@ func (m *Market) Allocate(markets []policy.MarketID, bid policy.Money, number in
 	if len(open) == 0 {
 		return 0, 0, false
 	}
-	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice {
+	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice && a.Strategy != scenarios.LowestPrice {
 		slices.SortFunc(open, func(a, b offer) int {
 			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
 		})
+		if a.Strategy == scenarios.CapacityOptimized {
+			return open[0].market, open[0].slot, true
+		}
 		open = open[:len(open)-len(open)/3]
 	}
-	tie := chance.Stream(m.Seed, "launch-tie").At2(uint64(m.clock.Now), uint64(number))
-	best := slices.MinFunc(open, func(a, b offer) int {
-		if c := cmp.Compare(a.price, b.price); c != 0 || a.market == b.market {
+	tie := chance.Stream(m.Seed, "launch-tie").At2(uint64(m.clock.Now), uint64(a.Number))
+	best := slices.MinFunc(open, func(x, y offer) int {
+		if a.Rank != nil {
+			if c := cmp.Compare(a.Rank(x.market), a.Rank(y.market)); c != 0 {
+				return c
+			}
+		}
+		if c := cmp.Compare(x.price, y.price); c != 0 || x.market == y.market {
 			return c
 		}
 		name := func(id policy.MarketID) uint64 { return portable.HashString(m.scenario.Markets[id].Name) }
-		return cmp.Compare(tie.At1(name(a.market)), tie.At1(name(b.market)))
+		return cmp.Compare(tie.At1(name(x.market)), tie.At1(name(y.market)))
 	})
 	return best.market, best.slot, true
 }

@@ -1,0 +1,57 @@
+package scenarios
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// describedKinds are what AWS describes, by the key under which its answer has them. No
+// manifest can be of these kinds.
+var describedKinds = map[string]kind{
+	"AutoScalingGroups": {"", true, func() (any, *metav1.ObjectMeta) { o := &awsGroup{}; return o, &o.ObjectMeta }},
+	"nodegroup":         {"", true, func() (any, *metav1.ObjectMeta) { o := &eksGroup{}; return o, &o.ObjectMeta }},
+}
+
+// kind returns the kind of the object.
+func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind")) }
+
+// described returns the objects in an answer of AWS, which states no kind; nil for another
+// document.
+func (d *document) described() (docs []document) {
+	if d.kind() != "" {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(describedKinds)) {
+		switch n := d.at([]string{key}); {
+		case n == nil:
+		case n.Kind == yaml.SequenceNode:
+			for _, item := range n.Content {
+				docs = append(docs, document{d.file, resolve(item), key})
+			}
+		default:
+			docs = append(docs, document{d.file, n, key})
+		}
+	}
+	return docs
+}
+
+// managedBy returns the managed node groups by the Auto Scaling groups that they made, and
+// which of these are described themselves: such a node group is no pool besides.
+func managedBy(objects []object) (byGroup map[string]*eksGroup, groups map[string]bool) {
+	byGroup, groups = map[string]*eksGroup{}, map[string]bool{}
+	for i := range objects {
+		switch v := objects[i].value.(type) {
+		case *eksGroup:
+			for _, g := range v.Resources.Groups {
+				byGroup[g.Name] = v
+			}
+		case *awsGroup:
+			groups[v.Name] = true
+		}
+	}
+	return byGroup, groups
+}

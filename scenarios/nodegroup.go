@@ -1,0 +1,131 @@
+package scenarios
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An eksGroup is a managed node group as `aws eks describe-nodegroup` prints it.
+type eksGroup struct {
+	metav1.TypeMeta   `json:"-"`
+	metav1.ObjectMeta `json:"-"`
+
+	Name          string            `json:"nodegroupName"`
+	CapacityType  string            `json:"capacityType"`
+	InstanceTypes []string          `json:"instanceTypes"`
+	Labels        map[string]string `json:"labels"`
+	Taints        []eksTaint        `json:"taints"`
+	AMIType       string            `json:"amiType"`
+	Scaling       struct {
+		MinSize     *int32 `json:"minSize"`
+		MaxSize     *int32 `json:"maxSize"`
+		DesiredSize *int32 `json:"desiredSize"`
+	} `json:"scalingConfig"`
+	Resources struct {
+		Groups []struct {
+			Name string `json:"name"`
+		} `json:"autoScalingGroups"`
+		SecurityGroup anything `json:"remoteAccessSecurityGroup"`
+	} `json:"resources"`
+
+	// Fields that nothing is simulated of: see nodegroupFields.
+	ARN              anything `json:"nodegroupArn"`
+	ClusterName      anything `json:"clusterName"`
+	Version          anything `json:"version"`
+	ReleaseVersion   anything `json:"releaseVersion"`
+	CreatedAt        anything `json:"createdAt"`
+	ModifiedAt       anything `json:"modifiedAt"`
+	Status           anything `json:"status"`
+	Subnets          anything `json:"subnets"`
+	RemoteAccess     anything `json:"remoteAccess"`
+	NodeRole         anything `json:"nodeRole"`
+	DiskSize         anything `json:"diskSize"`
+	Health           anything `json:"health"`
+	UpdateConfig     anything `json:"updateConfig"`
+	NodeRepairConfig anything `json:"nodeRepairConfig"`
+	LaunchTemplate   anything `json:"launchTemplate"`
+	Tags             anything `json:"tags"`
+	WarmPoolConfig   anything `json:"warmPoolConfig"`
+}
+
+type eksTaint struct {
+	Key    string `json:"key"`
+	Value  string `json:"value"`
+	Effect string `json:"effect"`
+}
+
+// nodegroupFields are as groupFields.
+var nodegroupFields = map[string]string{
+	"warmPoolConfig": "warm pools are not simulated",
+	"updateConfig":   "", "nodeRepairConfig": "", "launchTemplate": "", "diskSize": "",
+}
+
+// eksEffects are those of taints as EKS writes them.
+var eksEffects = map[string]corev1.TaintEffect{
+	"NO_SCHEDULE": corev1.TaintEffectNoSchedule, "PREFER_NO_SCHEDULE": corev1.TaintEffectPreferNoSchedule, "NO_EXECUTE": corev1.TaintEffectNoExecute,
+}
+
+// Labels of the nodes of a managed node group.
+const (
+	labelNodegroup    = "eks.amazonaws.com/nodegroup"
+	labelEKSCapacity  = "eks.amazonaws.com/capacityType"
+	capacitySpot      = "SPOT"
+	capacityOnDemand  = "ON_DEMAND"
+	windowsAMI        = "WINDOWS"
+	capacityBlock     = "CAPACITY_BLOCK"
+	eksSpotAllocation = PriceCapacityOptimized
+)
+
+// readNodegroup reads a managed node group as a pool of its name, unless the Auto Scaling
+// group that it made stands beside it.
+func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]bool) []error {
+	for _, g := range o.Resources.Groups {
+		if groups[g.Name] {
+			return nil
+		}
+	}
+	r := newGroupReader(sc, doc, "managed node group", o.Name)
+	r.idle(nodegroupFields)
+	s := &o.Scaling
+	r.readSizes(s.MinSize, s.MaxSize, s.DesiredSize, "scalingConfig.minSize", "scalingConfig.maxSize", "scalingConfig.desiredSize")
+	if len(o.InstanceTypes) == 0 {
+		r.fail([]string{"instanceTypes"}, "must name the instance types: those of a launch template of your own are described by the Auto Scaling group")
+	}
+	r.own.Types, r.own.Prioritized, r.own.Spot = o.InstanceTypes, true, eksSpotAllocation
+	switch o.CapacityType {
+	case capacitySpot:
+	case capacityOnDemand, "":
+		r.own.OnDemandPercent = 100
+	case capacityBlock:
+		r.fail([]string{"capacityType"}, "capacity blocks of node groups are not simulated")
+	default:
+		r.fail([]string{"capacityType"}, "%q is not %s or %s", o.CapacityType, capacityOnDemand, capacitySpot)
+	}
+	if strings.HasPrefix(o.AMIType, windowsAMI) {
+		r.fail([]string{"amiType"}, "%q: nodes of Windows are not simulated", o.AMIType)
+	}
+	r.warn("its subnets do not say in which zones it launches, and it may in all; describe its Auto Scaling group beside it to say so")
+	r.readManaged(o)
+	return r.keep()
+}
+
+// readManaged gives the nodes of a group the labels and taints of its managed node group.
+func (r *groupReader) readManaged(o *eksGroup) {
+	labels := r.pool.Spec.Template.Labels
+	maps.Copy(labels, o.Labels)
+	labels[labelNodegroup] = o.Name
+	if o.CapacityType != "" {
+		labels[labelEKSCapacity] = o.CapacityType
+	}
+	for i, t := range o.Taints {
+		effect, known := eksEffects[t.Effect]
+		if !known {
+			r.errs = append(r.errs, r.doc.problem([]string{"taints", Index(i), "effect"}, "%q is not one of %s", t.Effect, strings.Join(slices.Sorted(maps.Keys(eksEffects)), ", ")))
+		}
+		r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: effect})
+	}
+}
