@@ -161,8 +161,9 @@ func (c *poolSet) seeds(on podsOnNodes) []seed {
 		}
 		all[k].Count++
 	}
-	slices.SortStableFunc(all, func(a, b seed) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType))
+	slices.SortFunc(all, func(a, b seed) int {
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType),
+			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // a capture of a capture is the same to the byte
 	})
 	return all
 }
