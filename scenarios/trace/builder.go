@@ -145,7 +145,8 @@ const seriesPage = 256
 func (b *builder) of(k int32) *Series { return &b.pages[k/seriesPage][k%seriesPage] }
 
 func (b *builder) open(name [5]string, code marketCode) int32 {
-	if !chosen(b.o.Providers, name[0]) || !chosen(b.o.Regions, name[1]) || !chosen(b.o.Types, name[3]) {
+	if !chosen(b.o.Providers, name[0]) || !chosen(b.o.Regions, name[1]) ||
+		!chosen(b.o.Zones, name[2]) || !chosen(b.o.Types, name[3]) {
 		b.index[code] = -1
 		return -1
 	}

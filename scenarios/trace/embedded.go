@@ -61,5 +61,5 @@ func embedded(name, file string) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded trace: %w", err)
 	}
-	return load(name, []source{{path: path, data: data}}, ReadOptions{})
+	return load(name, &listing{files: []source{{path: path, size: int64(len(data)), data: data}}}, ReadOptions{})
 }

@@ -10,26 +10,33 @@ import (
 // When a span is asked for, each series begins with the price in force at the
 // begin of the day before it, whatever is stored before that.
 func Open(path string, o ReadOptions) (*Trace, error) {
-	files, err := findFiles(path, &o)
+	found, err := findFiles(path, &o)
 	if err != nil {
 		return nil, err
 	}
-	t, err := load(path, files, o)
-	if err == nil {
-		t.Name = filepath.Base(filepath.Clean(path))
+	t, err := load(path, found, o)
+	if err != nil {
+		return nil, err
 	}
-	return t, err
+	if x := found.index; x != nil {
+		if o.whole() && t.Digest != x.Digest {
+			return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, indexName)}
+		}
+		t.Digest = x.Digest
+	}
+	t.Name = filepath.Base(filepath.Clean(path))
+	return t, nil
 }
 
 // load reads files into a trace called name.
-func load(name string, files []source, o ReadOptions) (*Trace, error) {
+func load(name string, found *listing, o ReadOptions) (*Trace, error) {
 	if o.Columns != 0 {
 		o.Columns |= ColumnTime | ColumnMarket | ColumnSpot
 	}
 	b := newBuilder(&o)
-	s := newScanner(&o, b.add)
+	s := newScanner(&o, found.stored, b.add)
 	s.meta = b.meta
-	for i := range files {
+	for i, files := 0, found.files; i < len(files); i++ {
 		if i > 0 && (files[i].provider != files[i-1].provider || files[i].region != files[i-1].region) {
 			b.flush()
 		}

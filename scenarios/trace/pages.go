@@ -11,14 +11,26 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-func openParquet(path string, r io.ReaderAt, size int64) (*parquet.File, error) {
-	if err := checkFrame(r, size); err != nil {
-		return nil, &FileError{File: path, Err: err}
+// openParquet reads the end of a file, or all of a small one of which everything is
+// wanted, and decodes the footer.
+func (s *scanner) openParquet(src *source, file File) (*parquet.File, error) {
+	r := &s.reader
+	r.file, r.size, r.block = file, src.size, r.block[:0]
+	begin := max(0, src.size-footerSize)
+	if src.size <= blockMax && !s.o.narrow() {
+		begin = 0
 	}
-	f, err := parquet.OpenFile(r, size,
+	err := r.fetch(begin, src.size)
+	if err == nil {
+		err = checkFrame(r, src.size)
+	}
+	if err != nil {
+		return nil, &FileError{File: src.path, Err: err}
+	}
+	f, err := parquet.OpenFile(r, src.size, parquet.SkipMagicBytes(true),
 		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(1<<16))
 	if err != nil {
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+		return nil, &FileError{File: src.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 	}
 	return f, nil
 }
@@ -28,6 +40,13 @@ func checkFrame(r io.ReaderAt, size int64) error {
 	const magic = "PAR1"
 	if size == 0 {
 		return fmt.Errorf("%w: the file has no bytes", ErrNotTrace)
+	}
+	tail := make([]byte, min(size, 8))
+	if _, err := r.ReadAt(tail, size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if size >= 12 && string(tail[4:]) == magic && int64(binary.LittleEndian.Uint32(tail)) <= size-12 {
+		return nil // what a request for four bytes at the begin could add is not worth it
 	}
 	head := make([]byte, min(size, 4))
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -40,15 +59,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 	if size < 12 {
 		return fmt.Errorf("%w: it was cut short after %d bytes", ErrCorrupt, size)
 	}
-	var tail [8]byte
-	if _, err := r.ReadAt(tail[:], size-8); err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	footer := int64(binary.LittleEndian.Uint32(tail[:]))
-	if string(tail[4:]) != magic || footer > size-12 {
-		return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
-	}
-	return nil
+	return fmt.Errorf("%w: its end is missing, so it was cut short or is still being written", ErrCorrupt)
 }
 
 // checkGroup fails when the footer promises more than the file can hold. The

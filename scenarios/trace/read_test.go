@@ -383,7 +383,8 @@ func TestPagesThatDoNotFit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := openParquet(path, bytes.NewReader(data), int64(len(data)))
+	src := &source{path: path, size: int64(len(data)), data: data}
+	f, err := newScanner(&ReadOptions{}, src.size, nil).openParquet(src, memory{bytes.NewReader(data)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,7 +430,7 @@ func TestTruncated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range whole {
-		_, err := load("t", []source{{path: "cut", data: whole[:n:n]}}, ReadOptions{})
+		_, err := load("t", &listing{files: []source{{path: "cut", size: int64(len(whole[:n:n])), data: whole[:n:n]}}}, ReadOptions{})
 		if !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotTrace) {
 			t.Fatalf("cut after %d of %d bytes: %v", n, len(whole), err)
 		}
@@ -454,7 +455,7 @@ func TestDamaged(t *testing.T) {
 		data := bytes.Clone(whole)
 		bit := n % 8
 		data[n] ^= 1 << bit
-		tr, err := load("t", []source{{path: "flipped", data: data}}, ReadOptions{})
+		tr, err := load("t", &listing{files: []source{{path: "flipped", size: int64(len(data)), data: data}}}, ReadOptions{})
 		switch {
 		case err != nil:
 			failed++

@@ -16,8 +16,10 @@ type ReadOptions struct {
 	// From is read too, since a run warms up before it is metered.
 	From, To policy.Time
 
-	// Providers, Regions and Types restrict what is read; empty means all.
-	Providers, Regions, Types []string
+	// Providers, Regions, Zones and Types restrict what is read; empty means all.
+	// Open returns nothing else; of Scan it only spares row groups that hold
+	// nothing of it.
+	Providers, Regions, Zones, Types []string
 
 	// Columns are those to read. Open always reads time, market and spot
 	// price.
@@ -25,6 +27,29 @@ type ReadOptions struct {
 
 	// Provider and Region are those of a file that does not name its own.
 	Provider, Region string
+
+	// Store is where the trace lies; nil is the disk.
+	Store Store
+
+	// Traffic, if not nil, is where what is read is counted.
+	Traffic *Traffic
+}
+
+func (o *ReadOptions) store() Store {
+	if o.Store == nil {
+		return disk{}
+	}
+	return o.Store
+}
+
+// narrow reports whether o asks for a part of the markets only.
+func (o *ReadOptions) narrow() bool {
+	return len(o.Providers)+len(o.Regions)+len(o.Zones)+len(o.Types) > 0
+}
+
+// whole reports whether o asks for everything that a trace holds.
+func (o *ReadOptions) whole() bool {
+	return !o.narrow() && o.From == 0 && o.To == 0 && o.Columns == 0
 }
 
 // start is the instant from which prices are wanted: the begin of the day
@@ -52,13 +77,13 @@ const batchRows = 16384
 // rows in the order in which they are stored. It checks single values and not
 // the order of times, which Open does.
 func Scan(path string, o ReadOptions, visit func(*Batch) error) error {
-	files, err := findFiles(path, &o)
+	found, err := findFiles(path, &o)
 	if err != nil {
 		return err
 	}
-	s := newScanner(&o, visit)
-	for i := range files {
-		if err := s.file(&files[i]); err != nil {
+	s := newScanner(&o, found.stored, visit)
+	for i := range found.files {
+		if err := s.file(&found.files[i]); err != nil {
 			return err
 		}
 	}
@@ -81,18 +106,30 @@ type scanner struct {
 	money   [5][]policy.Money
 
 	// tables are those of the dictionaries of the columns that are read, by
-	// place, and data is the content of the file: kept, so that the next file
+	// place, and reader has the block of the file: kept, so that the next file
 	// needs no new memory.
-	tables []table
-	data   []byte
-	header []format.KeyValue // the metadata that were found sound last
+	tables  []table
+	reader  blockReader
+	traffic *Traffic
+	header  []format.KeyValue // the metadata that were found sound last
+
+	choices map[string][]string // the values that are wanted of a column, ascending
 
 	// meta is called with each file before its rows.
 	meta func(*parquet.File) error
 }
 
-func newScanner(o *ReadOptions, visit func(*Batch) error) *scanner {
-	s := &scanner{o: o, visit: visit, symbols: symbols{known: map[string]int32{}}}
+// newScanner returns a scanner of a trace of so many bytes.
+func newScanner(o *ReadOptions, stored int64, visit func(*Batch) error) *scanner {
+	s := &scanner{o: o, visit: visit, symbols: symbols{known: map[string]int32{}}, traffic: o.Traffic}
+	if s.traffic == nil {
+		s.traffic = &Traffic{}
+	}
+	s.traffic.Stored = stored
+	s.reader.count = &s.traffic.Read
+	s.choices = map[string][]string{
+		colProvider: sorted(o.Providers), colRegion: sorted(o.Regions), colZone: sorted(o.Zones), colType: sorted(o.Types),
+	}
 	s.linux = s.symbols.code([]byte(ProductLinux))
 	s.time = make([]policy.Time, batchRows)
 	return s
@@ -106,12 +143,12 @@ func (s *scanner) file(src *source) (err error) {
 			err = &FileError{File: src.path, Err: fmt.Errorf("%w: %v", ErrCorrupt, r)}
 		}
 	}()
-	r, size, closer, err := src.open(&s.data)
+	file, err := src.open(s.o.store())
 	if err != nil {
 		return err
 	}
-	defer closer()
-	f, err := openParquet(src.path, r, size)
+	defer file.Close()
+	f, err := s.openParquet(src, file)
 	if err != nil {
 		return err
 	}
@@ -127,12 +164,21 @@ func (s *scanner) file(src *source) (err error) {
 	if err != nil {
 		return err
 	}
+	return s.groups(src, f, leaves)
+}
+
+// groups reads the row groups of a file that can hold what is wanted.
+func (s *scanner) groups(src *source, f *parquet.File, leaves []leaf) error {
 	row := int64(0)
-	for i, group := range f.RowGroups() {
+	all := f.RowGroups()
+	for i, group := range all {
 		if err := checkGroup(f, i); err != nil {
 			return &FileError{File: src.path, Err: err}
 		}
-		if !s.after(group, leaves) {
+		if !s.skips(f, i, leaves) {
+			if err := s.prefetch(f, i, leaves); err != nil {
+				return &FileError{File: src.path, Err: err}
+			}
 			if err := s.group(src, f, i, leaves, row); err != nil {
 				return err
 			}
@@ -154,21 +200,6 @@ func (s *scanner) checkHeader(f *parquet.File) error {
 		s.header = header
 	}
 	return checkColumns(f)
-}
-
-// after reports whether all rows of group are later than what is wanted. What
-// is earlier must be read, since it holds the prices in force.
-func (s *scanner) after(group parquet.RowGroup, leaves []leaf) bool {
-	if s.o.To == 0 || len(leaves) == 0 || leaves[0].name != colTime {
-		return false
-	}
-	chunk, ok := group.ColumnChunks()[leaves[0].index].(*parquet.FileColumnChunk)
-	if !ok {
-		return false
-	}
-	first, _, ok := chunk.Bounds()
-	return ok && first.Kind() == parquet.Int64 &&
-		policy.Time(first.Int64()/leaves[0].scale) > s.o.To
 }
 
 // group reads the rows of row group g, which begins after row rows of the

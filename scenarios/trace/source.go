@@ -3,10 +3,7 @@ package trace
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,81 +15,63 @@ import (
 // A source is one file of a trace.
 type source struct {
 	path             string
-	provider, region string // from the path; empty if it does not say
-	date             policy.Time
-	data             []byte // the content, if it is not on disk
+	size             int64
+	provider, region string      // from the path; empty if it does not say
+	begin, end       policy.Time // of the day or month that the path names; 0 if none
+	data             []byte      // the content, if it lies in no store
 }
 
-// smallFile is up to which size a file is read at once, which saves a system
-// call for each page.
-const smallFile = 8 << 20
-
-// open returns the content of a file and how long it is. A small one is read to
-// buf.
-func (src *source) open(buf *[]byte) (io.ReaderAt, int64, func(), error) {
+// open returns the content of a file.
+func (src *source) open(store Store) (File, error) {
 	if src.data != nil {
-		return bytes.NewReader(src.data), int64(len(src.data)), func() {}, nil
+		return memory{bytes.NewReader(src.data)}, nil
 	}
-	f, err := os.Open(src.path)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, 0, nil, err
-	}
-	if info.Size() > smallFile {
-		return f, info.Size(), func() { f.Close() }, nil
-	}
-	defer f.Close()
-	data := slices.Grow((*buf)[:0], int(info.Size()))[:info.Size()]
-	*buf = data
-	if _, err := io.ReadFull(f, data); err != nil {
-		return nil, 0, nil, &FileError{File: src.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
-	}
-	return bytes.NewReader(data), info.Size(), func() {}, nil
+	return store.Open(src.path)
+}
+
+// A listing is the files of a trace that are asked for.
+type listing struct {
+	files  []source
+	stored int64  // bytes of all files, asked for or not
+	index  *Index // nil of a trace that has none
 }
 
 // findFiles returns the files of the trace at path that o asks for, those of
 // one region together and ascending by date.
-func findFiles(path string, o *ReadOptions) ([]source, error) {
-	info, err := os.Stat(path)
+func findFiles(path string, o *ReadOptions) (*listing, error) {
+	entries, err := o.store().List(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.IsDir() {
-		src, err := locate(path)
-		return []source{src}, err
-	}
-	// Walking does not go behind a link.
-	if path, err = filepath.EvalSymlinks(path); err != nil {
+	l := &listing{}
+	if l.index, err = readIndex(o.store(), entries); err != nil {
 		return nil, err
 	}
-	var files []source
 	found := false
-	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(p) != ".parquet" {
-			return err
+	for _, e := range entries {
+		if filepath.Ext(e.Name) != ".parquet" && (len(entries) > 1 || e.Name != path) {
+			continue
 		}
 		found = true
-		src, err := locate(p)
-		if err == nil && src.wanted(o) {
-			files = append(files, src)
+		src, err := locate(e.Name)
+		if err != nil {
+			return nil, err
 		}
-		return err
-	})
+		src.size = e.Size
+		l.stored += e.Size
+		if src.wanted(o) {
+			l.files = append(l.files, src)
+		}
+	}
 	switch {
-	case err != nil:
-		return nil, err
 	case !found:
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: the folder holds no .parquet file", ErrNotTrace)}
-	case len(files) == 0:
+	case len(l.files) == 0:
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file lies in the span, providers and regions asked for", ErrEmpty)}
 	}
 	// Paths sort by date already; only a folder that mixes layouts may not.
-	slices.SortStableFunc(files, func(a, b source) int { return strings.Compare(a.path, b.path) })
-	return files, nil
+	slices.SortStableFunc(l.files, func(a, b source) int { return strings.Compare(a.path, b.path) })
+	return l, nil
 }
 
 // locate reads what the path of a file says of its content.
@@ -117,7 +96,13 @@ func locate(path string) (source, error) {
 			if err != nil {
 				return src, &FileError{File: path, Err: fmt.Errorf("%w: date=%s is no date", ErrNotTrace, value)}
 			}
-			src.date = policy.TimeOf(at)
+			src.begin, src.end = policy.TimeOf(at), policy.TimeOf(at.AddDate(0, 0, 1))
+		case "month":
+			at, err := time.Parse(monthLayout, value)
+			if err != nil {
+				return src, &FileError{File: path, Err: fmt.Errorf("%w: month=%s is no month", ErrNotTrace, value)}
+			}
+			src.begin, src.end = policy.TimeOf(at), policy.TimeOf(at.AddDate(0, 1, 0))
 		}
 	}
 	return src, nil
@@ -125,8 +110,11 @@ func locate(path string) (source, error) {
 
 func (src *source) wanted(o *ReadOptions) bool {
 	return chosen(o.Providers, src.provider) && chosen(o.Regions, src.region) &&
-		(src.date == 0 || src.date >= o.start() && src.date <= o.end())
+		(src.end == 0 || src.end > o.start() && src.begin <= o.end())
 }
+
+// monthLayout is how a path writes a month.
+const monthLayout = "2006-01"
 
 // chosen reports whether name passes the choice; what has no name does, since
 // it may be found in the file.

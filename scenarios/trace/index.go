@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"fmt"
+	"io"
+
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// indexName is the file at the top of a compact trace that makes it one.
+const indexName = "trace.json"
+
+// indexVersion is raised when a reader of the old index could misread a new one.
+const indexVersion = 1
+
+// An Index is what a compact trace says of itself, so that a part of it can be read
+// as a part of the whole: which files it has, its span, and its digest.
+type Index struct {
+	From, To      policy.Time
+	Digest        [32]byte
+	Markets, Rows int64
+
+	// Sizes are the bytes of the files by their path below the index, with slashes.
+	Sizes map[string]int64
+}
+
+// A storedIndex is an Index as it is stored.
+type storedIndex struct {
+	Version int              `json:"version"`
+	From    time.Time        `json:"from"`
+	To      time.Time        `json:"to"`
+	Digest  string           `json:"digest"`
+	Markets int64            `json:"markets"`
+	Rows    int64            `json:"rows"`
+	Files   map[string]int64 `json:"files"`
+}
+
+func (x *Index) encode() ([]byte, error) {
+	text, err := json.MarshalIndent(&storedIndex{
+		indexVersion, x.From.Std(), x.To.Std(), hex.EncodeToString(x.Digest[:]), x.Markets, x.Rows, x.Sizes,
+	}, "", " ")
+	return append(text, '\n'), err
+}
+
+// ReadIndex returns the index of the trace at path, nil where it has none and has to be
+// read as a whole. Store nil is the disk.
+func ReadIndex(path string, store Store) (*Index, error) {
+	o := ReadOptions{Store: store}
+	entries, err := o.store().List(path)
+	if err != nil {
+		return nil, err
+	}
+	return readIndex(o.store(), entries)
+}
+
+// readIndex returns the index among the files of a trace, nil without one. The files must
+// be those that it names.
+func readIndex(store Store, entries []Entry) (*Index, error) {
+	for _, e := range entries {
+		name := filepath.ToSlash(e.Name)
+		if path.Base(name) != indexName {
+			continue
+		}
+		x, err := decodeIndex(store, e)
+		if err == nil {
+			err = x.check(strings.TrimSuffix(name, indexName), entries)
+		}
+		if err != nil {
+			return nil, &FileError{File: e.Name, Err: err}
+		}
+		return x, nil
+	}
+	return nil, nil
+}
+
+func decodeIndex(store Store, e Entry) (*Index, error) {
+	f, err := store.Open(e.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, e.Size))
+	if err != nil {
+		return nil, err
+	}
+	var stored storedIndex
+	if err := json.Unmarshal(text, &stored); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if stored.Version != indexVersion {
+		return nil, fmt.Errorf("%w: version %d, this program reads %d", ErrFormat, stored.Version, indexVersion)
+	}
+	x := &Index{
+		From: policy.TimeOf(stored.From), To: policy.TimeOf(stored.To),
+		Markets: stored.Markets, Rows: stored.Rows, Sizes: stored.Files,
+	}
+	if n, err := hex.Decode(x.Digest[:], []byte(stored.Digest)); err != nil || n != len(x.Digest) {
+		return nil, fmt.Errorf("%w: digest %q", ErrCorrupt, stored.Digest)
+	}
+	return x, nil
+}
+
+// check fails when the files below root are others than those of the index.
+func (x *Index) check(root string, entries []Entry) error {
+	seen := 0
+	for _, e := range entries {
+		if filepath.Ext(e.Name) != ".parquet" {
+			continue
+		}
+		name, below := strings.CutPrefix(filepath.ToSlash(e.Name), root)
+		size, listed := x.Sizes[name]
+		switch {
+		case !below || !listed:
+			return fmt.Errorf("%w: it does not list %s", ErrCorrupt, e.Name)
+		case size != e.Size:
+			return fmt.Errorf("%w: %s has %d bytes and not the %d that it lists", ErrCorrupt, e.Name, e.Size, size)
+		}
+		seen++
+	}
+	if seen != len(x.Sizes) {
+		return fmt.Errorf("%w: it lists %d files, of which %d are there", ErrCorrupt, len(x.Sizes), seen)
+	}
+	return nil
+}
