@@ -212,12 +212,23 @@ func clockError(batch *Batch, i int, s *Series, last policy.Time) error {
 	return &FileError{File: batch.File, Column: colTime, Row: batch.Row + int64(i) + 1, Err: err}
 }
 
-// trace returns what was read.
+// trace returns what was read, without its digest.
 func (b *builder) trace() (*Trace, error) {
 	if b.read == 0 {
 		return nil, fmt.Errorf("%w: it has no rows", ErrEmpty)
 	}
 	b.flush()
+	t := b.head()
+	t.Series = b.wanted()
+	if len(t.Series) == 0 || t.From > t.To {
+		return nil, fmt.Errorf("%w: no market in the span, regions and types asked for; it covers %v to %v%s",
+			ErrEmpty, t.WholeFrom, t.WholeTo, b.choice())
+	}
+	return t, t.sort()
+}
+
+// head returns a trace without series: its span and what the files say of it.
+func (b *builder) head() *Trace {
 	t := &Trace{
 		WholeFrom: b.from, WholeTo: b.to,
 		Synthetic: b.info[metaSynthetic] == "true",
@@ -244,12 +255,7 @@ func (b *builder) trace() (*Trace, error) {
 	if said := t.Meta[MetaModelled]; said != "" {
 		t.Warnings = append(t.Warnings, said)
 	}
-	t.Series = b.wanted()
-	if len(t.Series) == 0 || t.From > t.To {
-		return nil, fmt.Errorf("%w: no market in the span, regions and types asked for; it covers %v to %v%s",
-			ErrEmpty, t.WholeFrom, t.WholeTo, b.choice())
-	}
-	return t, t.order()
+	return t
 }
 
 // wanted returns the series that have intervals in the span asked for.

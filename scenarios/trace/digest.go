@@ -11,28 +11,42 @@ import (
 // digest hashes the names and columns of all series. Each stands behind its
 // length, so that no two contents give the same bytes.
 func digest(series []Series) [32]byte {
-	d := digester{hash: sha256.New(), buf: make([]byte, 0, 1<<13)}
-	d.text("spotter trace 1")
-	d.word(uint64(len(series)))
+	d := newDigester(len(series))
 	for i := range series {
-		s := &series[i]
-		for _, name := range [...]string{s.Provider, s.Region, s.Zone, s.Type, s.Product} {
-			d.text(name)
-		}
-		words(&d, s.At)
-		words(&d, s.Spot)
-		words(&d, s.OnDemand)
-		for _, col := range [...][]int8{s.Available, s.Band, s.Score} {
-			words(&d, col)
-		}
-		for _, col := range [...][]float64{s.Hazard, s.TrueHazard} {
-			d.word(uint64(len(col)))
-			for _, v := range col {
-				d.word(math.Float64bits(v))
-			}
-		}
-		d.later(s)
+		d.series(&series[i])
 	}
+	return d.sum()
+}
+
+// newDigester returns one for so many series.
+func newDigester(markets int) *digester {
+	d := &digester{hash: sha256.New(), buf: make([]byte, 0, 1<<13)}
+	d.text("spotter trace 1")
+	d.word(uint64(markets))
+	return d
+}
+
+// series takes in the next series.
+func (d *digester) series(s *Series) {
+	for _, name := range [...]string{s.Provider, s.Region, s.Zone, s.Type, s.Product} {
+		d.text(name)
+	}
+	words(d, s.At)
+	words(d, s.Spot)
+	words(d, s.OnDemand)
+	for _, col := range [...][]int8{s.Available, s.Band, s.Score} {
+		words(d, col)
+	}
+	for _, col := range [...][]float64{s.Hazard, s.TrueHazard} {
+		d.word(uint64(len(col)))
+		for _, v := range col {
+			d.word(math.Float64bits(v))
+		}
+	}
+	d.later(s)
+}
+
+func (d *digester) sum() [32]byte {
 	d.flush()
 	return [32]byte(d.hash.Sum(nil))
 }

@@ -18,11 +18,8 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if x := found.index; x != nil {
-		if o.whole() && t.Digest != x.Digest {
-			return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, indexName)}
-		}
-		t.Digest = x.Digest
+	if found.index != nil && o.whole() && t.Digest != found.index.Digest {
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, indexName)}
 	}
 	t.Name = filepath.Base(filepath.Clean(path))
 	return t, nil
@@ -49,5 +46,10 @@ func load(name string, found *listing, o ReadOptions) (*Trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	t.Name = name
+	if found.index != nil && !o.whole() {
+		t.Digest = found.index.Digest
+	} else {
+		t.Digest = digest(t.Series)
+	}
 	return t, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // A Store is where the files of a trace lie: on disk or in an object store.
@@ -105,10 +106,7 @@ func (r *blockReader) fetch(begin, end int64) error {
 		return nil
 	}
 	n := int(end - begin)
-	if cap(r.block) < n {
-		r.block = make([]byte, n)
-	}
-	r.block, r.at = r.block[:n], begin
+	r.block, r.at = slices.Grow(r.block[:0], n)[:n], begin
 	got, err := r.file.ReadAt(r.block, begin)
 	*r.count += int64(got)
 	if got < n {

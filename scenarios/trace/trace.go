@@ -90,6 +90,15 @@ func (t *Trace) seal() error {
 
 // order sorts the series and computes the digest.
 func (t *Trace) order() error {
+	err := t.sort()
+	if err == nil {
+		t.Digest = digest(t.Series)
+	}
+	return err
+}
+
+// sort puts the series in order and fails when a market stands twice.
+func (t *Trace) sort() error {
 	slices.SortFunc(t.Series, func(a, b Series) int { return compareSeries(&a, &b) })
 	for i := range t.Series {
 		s := &t.Series[i]
@@ -97,6 +106,5 @@ func (t *Trace) order() error {
 			return fmt.Errorf("market %s: %w: it stands twice", s.Name(), ErrValue)
 		}
 	}
-	t.Digest = digest(t.Series)
 	return nil
 }

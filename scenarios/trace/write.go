@@ -26,6 +26,12 @@ func Write(dir string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}
+	return replaceFolder(dir, t.writeFolder)
+}
+
+// replaceFolder writes a trace by fill, to another folder, which then takes the place of
+// dir.
+func replaceFolder(dir string, fill func(temp string) error) error {
 	dir = filepath.Clean(dir)
 	old, err := checkTarget(dir)
 	if err != nil {
@@ -46,7 +52,7 @@ func Write(dir string, t *Trace) error {
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return err
 	}
-	if err := t.writeFolder(temp); err != nil {
+	if err := fill(temp); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}
 	return replace(dir, temp, old)
@@ -73,6 +79,9 @@ func checkTarget(dir string) (target, error) {
 		return targetEmpty, nil
 	}
 	for _, e := range entries {
+		if e.Name() == indexName {
+			continue
+		}
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), "provider=") {
 			return 0, fmt.Errorf("%s: %w: it holds %q, which is no part of a trace; choose another folder",
 				dir, ErrTarget, e.Name())
@@ -134,13 +143,17 @@ func (t *Trace) writeFolder(dir string) error {
 		for end < len(t.Series) && t.Series[end].Provider == first.Provider && t.Series[end].Region == first.Region {
 			end++
 		}
-		region := filepath.Join(dir, "provider="+url.PathEscape(first.Provider), "region="+url.PathEscape(first.Region))
-		if err := t.writeRegion(region, t.Series[begin:end], &rows); err != nil {
+		if err := t.writeRegion(filepath.Join(dir, regionPath(first.Provider, first.Region)), t.Series[begin:end], &rows); err != nil {
 			return err
 		}
 		begin = end
 	}
 	return nil
+}
+
+// regionPath returns the folder of a region within a trace.
+func regionPath(provider, region string) string {
+	return filepath.Join("provider="+url.PathEscape(provider), "region="+url.PathEscape(region))
 }
 
 func (t *Trace) writeRegion(dir string, series []Series, rows *rowBuffer) error {
@@ -154,7 +167,7 @@ func (t *Trace) writeRegion(dir string, series []Series, rows *rowBuffer) error 
 			for end < len(series) && series[end].Zone == series[begin].Zone && series[end].Type == series[begin].Type {
 				end++
 			}
-			rows.addDay(series[begin:end], next[begin:end], begin, d)
+			rows.addSpan(series[begin:end], next[begin:end], begin, d, d+day)
 			begin = end
 		}
 		if len(rows.at) == 0 {
@@ -199,16 +212,16 @@ func (r *rowBuffer) add(at policy.Time, series, interval int) {
 	r.interval = append(r.interval, int32(interval))
 }
 
-// addDay adds the rows of day d of some series, which differ only in their
+// addSpan adds the rows from d up to end of some series, which differ only in their
 // product and of which the first has the number base.
-func (r *rowBuffer) addDay(series []Series, next []int, base int, d policy.Time) {
+func (r *rowBuffer) addSpan(series []Series, next []int, base int, d, end policy.Time) {
 	begin := len(r.at)
 	for k := range series {
 		s, i := &series[k], next[k]
 		if i > 0 && (i == len(s.At) || s.At[i] != d) && s.Sample(i-1).live() {
 			r.add(d, base+k, i-1)
 		}
-		for ; i < len(s.At) && s.At[i] < d+day; i++ {
+		for ; i < len(s.At) && s.At[i] < end; i++ {
 			r.add(s.At[i], base+k, i)
 		}
 		next[k] = i

@@ -1,0 +1,335 @@
+package trace
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+const (
+	// compactRows is the most rows of a row group of a compact trace: the least that
+	// is read of it. Half of it makes files a tenth longer and slows reading by a
+	// third. A row group begins anew with each zone, so that its bounds say which
+	// types it has.
+	compactRows = batchRows
+
+	// partRows is about how many rows are in memory while a trace is made compact.
+	partRows = 8 << 20
+)
+
+// Compact writes the trace at src, of any form, to the folder dir as a compact one: a
+// file for each region and month, in which all rows of a market stand together, and an
+// index. A part of it is read as a part, in place of the whole. What on-demand price is
+// unknown for a time becomes the one before, else the first one after it, as runs take
+// it. Nothing is seen of the trace until it is complete; store nil is the disk.
+func Compact(src string, store Store, dir string) (*Index, error) {
+	o := ReadOptions{Store: store}
+	found, err := findFiles(src, &o)
+	if err != nil {
+		return nil, err
+	}
+	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[3]string]int64{}}
+	if err := c.survey(); err != nil {
+		return nil, err
+	}
+	c.index = &Index{From: c.head.From, To: c.head.To, Markets: int64(c.markets), Sizes: map[string]int64{}}
+	return c.index, replaceFolder(dir, c.write)
+}
+
+// A compaction is a trace that is being made compact.
+type compaction struct {
+	src   string
+	o     ReadOptions
+	found *listing
+
+	// The survey: the trace without its series, how many markets it has, which
+	// columns, and how many rows each zone has, by provider, region and zone.
+	head    *Trace
+	markets int
+	columns map[string]bool
+	rows    map[[3]string]int64
+
+	index  *Index
+	digest *digester
+	buffer rowBuffer
+}
+
+// survey reads names and times of all that is there.
+func (c *compaction) survey() error {
+	o := c.o
+	o.Columns = ColumnTime | ColumnMarket
+	b := newBuilder(&o)
+	markets := map[[5]string]bool{}
+	known := map[marketCode]*int64{} // of the rows of its zone
+	s := newScanner(&o, c.found.stored, func(batch *Batch) error {
+		b.read += int64(batch.Rows)
+		for _, at := range batch.Time {
+			b.seen, b.seenTo = min(b.seen, at), max(b.seenTo, at)
+		}
+		begin := 0
+		for i, run := range batch.Runs {
+			count := known[run.market]
+			if count == nil {
+				m := batch.Market(i)
+				markets[m] = true
+				count = new(int64)
+				known[run.market] = count
+			}
+			*count += int64(run.End - begin)
+			begin = run.End
+		}
+		return nil
+	})
+	s.meta = func(f *parquet.File) error {
+		for _, column := range f.Root().Columns() {
+			c.columns[column.Name()] = true
+		}
+		return b.meta(f)
+	}
+	for i := range c.found.files {
+		if err := s.file(&c.found.files[i]); err != nil {
+			return err
+		}
+	}
+	if b.read == 0 {
+		return fmt.Errorf("%s: %w: it has no rows", c.src, ErrEmpty)
+	}
+	for code, rows := range known {
+		c.rows[[3]string{s.symbols.names[code[0]], s.symbols.names[code[1]], s.symbols.names[code[2]]}] += *rows
+	}
+	c.head, c.markets = b.head(), len(markets)
+	return nil
+}
+
+// write writes all regions to dir, and the index last.
+func (c *compaction) write(dir string) error {
+	c.digest = newDigester(c.markets)
+	zones := slices.SortedFunc(maps.Keys(c.rows), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
+	for begin := 0; begin < len(zones); {
+		end := begin + 1
+		for end < len(zones) && zones[end][0] == zones[begin][0] && zones[end][1] == zones[begin][1] {
+			end++
+		}
+		if err := c.region(dir, zones[begin:end]); err != nil {
+			return err
+		}
+		begin = end
+	}
+	c.index.Digest = c.digest.sum()
+	text, err := c.index.encode()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, indexName), text, 0o644)
+}
+
+// region writes the months of one region, some zones at a time.
+func (c *compaction) region(dir string, zones [][3]string) (err error) {
+	at := regionPath(zones[0][0], zones[0][1])
+	m := &monthWriter{compaction: c, dir: dir, region: at, files: map[policy.Time]*monthFile{}}
+	defer func() { err = errors.Join(err, m.close()) }()
+	for begin := 0; begin < len(zones); {
+		end, rows := begin+1, c.rows[zones[begin]]
+		for end < len(zones) && rows+c.rows[zones[end]] <= partRows {
+			rows += c.rows[zones[end]]
+			end++
+		}
+		part, err := c.read(zones[begin:end])
+		if err != nil {
+			return err
+		}
+		for i := range part.Series {
+			s := &part.Series[i]
+			s.fillOnDemand()
+			c.digest.series(s)
+		}
+		if err := m.add(part.Series); err != nil {
+			return err
+		}
+		begin = end
+	}
+	return nil
+}
+
+// read reads some zones of a region.
+func (c *compaction) read(zones [][3]string) (*Trace, error) {
+	o := c.o
+	o.Providers, o.Regions = []string{zones[0][0]}, []string{zones[0][1]}
+	for _, zone := range zones {
+		o.Zones = append(o.Zones, zone[2])
+	}
+	b := newBuilder(&o)
+	s := newScanner(&o, c.found.stored, b.add)
+	s.meta = b.meta
+	for i := range c.found.files {
+		if src := &c.found.files[i]; src.wanted(&o) {
+			if err := s.file(src); err != nil {
+				return nil, err
+			}
+		}
+	}
+	t, err := b.trace()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.src, err)
+	}
+	return t, nil
+}
+
+// fillOnDemand puts a price where none is known: the one before, else the first.
+func (s *Series) fillOnDemand() {
+	first := slices.IndexFunc(s.OnDemand, func(p policy.Money) bool { return p > 0 })
+	if first < 0 {
+		return
+	}
+	price := s.OnDemand[first]
+	for i, p := range s.OnDemand {
+		price = cmp.Or(p, price)
+		s.OnDemand[i] = price
+	}
+	s.collapse()
+}
+
+// A monthWriter writes the files of one region.
+type monthWriter struct {
+	*compaction
+	dir, region string
+	files       map[policy.Time]*monthFile
+}
+
+// A monthFile is a file that is being written.
+type monthFile struct {
+	path     string // below the folder of the trace
+	file     *os.File
+	buffered *bufio.Writer
+	writer   *fileWriter
+}
+
+// add writes some series, those of a zone together, behind those that were added before.
+func (m *monthWriter) add(series []Series) error {
+	t := *m.head
+	t.Series = series
+	first, last := t.days(series)
+	next := make([]int, len(series))
+	for month := monthOf(first); month <= last; month = nextMonth(month) {
+		for begin := 0; begin < len(series); {
+			end := begin + 1
+			for end < len(series) && series[end].Zone == series[begin].Zone {
+				end++
+			}
+			if err := m.zone(series, next, begin, end, month); err != nil {
+				return err
+			}
+			begin = end
+		}
+	}
+	return nil
+}
+
+// zone writes a month of the series from begin up to end, which are those of a zone.
+func (m *monthWriter) zone(series []Series, next []int, begin, end int, month policy.Time) error {
+	rows := &m.buffer
+	rows.reset()
+	for begin < end {
+		stop := begin + 1
+		for stop < end && series[stop].Type == series[begin].Type {
+			stop++
+		}
+		rows.addSpan(series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
+		begin = stop
+	}
+	if len(rows.at) == 0 {
+		return nil
+	}
+	f, err := m.month(month, &series[0])
+	if err != nil {
+		return err
+	}
+	m.index.Rows += int64(len(rows.at))
+	for at := 0; at < len(rows.at); at += compactRows {
+		if err := f.writer.writeGroup(series, rows, at, min(at+compactRows, len(rows.at))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// month returns the file of a month, a new one at first.
+func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
+	if f := m.files[month]; f != nil {
+		return f, nil
+	}
+	f := &monthFile{path: filepath.Join(m.region, "month="+month.Std().Format(monthLayout), "part-0.parquet")}
+	path := filepath.Join(m.dir, f.path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.file, err = os.Create(path); err != nil {
+		return nil, err
+	}
+	m.files[month] = f
+	f.buffered = bufio.NewWriterSize(f.file, 1<<16)
+	f.writer = m.head.newWriter([]Series{withColumns(of, m.columns)}, false)
+	f.writer.parquet.Reset(f.buffered)
+	return f, nil
+}
+
+// close completes the files and notes their sizes.
+func (m *monthWriter) close() error {
+	var errs []error
+	for _, month := range slices.Sorted(maps.Keys(m.files)) {
+		f := m.files[month]
+		errs = append(errs, f.writer.parquet.Close(), f.buffered.Flush())
+		info, err := f.file.Stat()
+		if err == nil {
+			m.index.Sizes[filepath.ToSlash(f.path)] = info.Size()
+		}
+		errs = append(errs, err, f.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// withColumns returns a series without intervals that has the names of s and the columns
+// that are named.
+func withColumns(s *Series, names map[string]bool) Series {
+	w := Series{Provider: s.Provider, Region: s.Region, Spot: []policy.Money{}}
+	for _, c := range []struct {
+		name  string
+		begin func()
+	}{
+		{colOnDemand, func() { w.OnDemand = []policy.Money{} }},
+		{colAvailable, func() { w.Available = []int8{} }},
+		{colProbeGap, func() { w.ProbeGap = []int32{} }},
+		{colBand, func() { w.Band = []int8{} }},
+		{colScore, func() { w.Score = []int8{} }},
+		{colHazard, func() { w.Hazard = []float64{} }},
+		{colTrueHazard, func() { w.TrueHazard = []float64{} }},
+		{colBidP20, func() { w.Bids[0] = []policy.Money{} }},
+		{colBidP50, func() { w.Bids[1] = []policy.Money{} }},
+		{colBidP80, func() { w.Bids[2] = []policy.Money{} }},
+		{colLaunched, func() { w.Launched, w.Requested = []int32{}, []int32{} }},
+	} {
+		if names[c.name] {
+			c.begin()
+		}
+	}
+	return w
+}
+
+// monthOf returns the begin of the UTC month that holds t.
+func monthOf(t policy.Time) policy.Time {
+	at := t.Std()
+	return policy.TimeOf(time.Date(at.Year(), at.Month(), 1, 0, 0, 0, 0, time.UTC))
+}
+
+func nextMonth(month policy.Time) policy.Time { return policy.TimeOf(month.Std().AddDate(0, 1, 0)) }

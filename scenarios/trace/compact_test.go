@@ -1,0 +1,191 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+)
+
+// compacted makes a compact trace of tr by way of a folder.
+func compacted(t testing.TB, tr *Trace) (dir string, index *Index) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := Write(filepath.Join(dir, "folder"), tr); err != nil {
+		t.Fatal(err)
+	}
+	index, err := Compact(filepath.Join(dir, "folder"), nil, filepath.Join(dir, "compact"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "compact"), index
+}
+
+func TestCompactHoldsTheSame(t *testing.T) {
+	for seed := range uint64(12) {
+		want := small(t)
+		if seed > 0 {
+			want = random(t, seed)
+		}
+		dir, index := compacted(t, want)
+		for i := range want.Series {
+			want.Series[i].fillOnDemand()
+		}
+		if err := want.order(); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Open(dir, ReadOptions{})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		got.Name = want.Name
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("seed %d: read\n%+v\nwanted\n%+v", seed, got, want)
+		}
+		if index.Digest != want.Digest || index.From != want.From || index.To != want.To || index.Markets != int64(len(want.Series)) {
+			t.Errorf("seed %d: index %+v of %+v", seed, index, want)
+		}
+		again, err := Compact(dir, nil, dir)
+		if err != nil || !reflect.DeepEqual(again, index) {
+			t.Errorf("seed %d: made compact again: %+v, %v; before %+v", seed, again, err, index)
+		}
+	}
+}
+
+// What an unknown on-demand price is taken for does not depend on what is read.
+func TestOnDemandIsFilled(t *testing.T) {
+	s := Series{
+		At: []policy.Time{1, 2, 3, 4, 5}, Spot: []policy.Money{7, 7, 8, 8, 9},
+		OnDemand: []policy.Money{0, 20, 0, 30, 0},
+	}
+	s.fillOnDemand()
+	if fmt.Sprint(s.At) != fmt.Sprint([]policy.Time{1, 3, 4, 5}) || !reflect.DeepEqual(s.OnDemand, []policy.Money{20, 20, 30, 30}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// A part of a compact trace is that part of the whole, and has the digest of the whole.
+func TestPartsOfCompact(t *testing.T) {
+	for seed := range uint64(8) {
+		tr := random(t, seed+200)
+		for i := range tr.Series {
+			for k := range tr.Series[i].At { // over several months
+				tr.Series[i].At[k] = at(1, 0) + 9*(tr.Series[i].At[k]-at(1, 0))
+			}
+		}
+		tr, err := New("long", tr.Series)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir, index := compacted(t, tr)
+		whole, err := Open(dir, ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := 2; d < 70; d += 11 {
+			o := ReadOptions{From: at(d, 5), To: at(d+2, 7), Zones: []string{"a", "b"}, Types: []string{"t0", "t2", "t3"}}
+			part, err := Open(dir, o)
+			if errors.Is(err, ErrEmpty) {
+				continue
+			}
+			if err != nil || part.Digest != index.Digest || part.WholeFrom != index.From || part.WholeTo != index.To {
+				t.Fatalf("seed %d, day %d: %+v, %v", seed, d, part, err)
+			}
+			wanted := *whole
+			wanted.Series = nil
+			for _, s := range whole.Series {
+				if s.Zone != "c" && s.Type != "t1" && s.Type != "t4" {
+					wanted.Series = append(wanted.Series, s)
+				}
+			}
+			if len(part.Series) > len(wanted.Series) {
+				t.Errorf("seed %d, day %d: read %d of %d markets", seed, d, len(part.Series), len(wanted.Series))
+			}
+			checkWindow(t, &wanted, part, o)
+		}
+	}
+}
+
+func TestIndexThatDoesNotFit(t *testing.T) {
+	month := filepath.Join("provider=aws", "region=us-east-1", "month=2026-01", "part-0.parquet")
+	for name, damage := range map[string]func(dir string) error{
+		"lists 4 files":     func(dir string) error { return os.Remove(filepath.Join(dir, month)) },
+		"does not list":     func(dir string) error { return os.Link(filepath.Join(dir, month), filepath.Join(dir, "more.parquet")) },
+		"and not the":       func(dir string) error { return os.Truncate(filepath.Join(dir, month), 100) },
+		"invalid character": func(dir string) error { return os.WriteFile(filepath.Join(dir, indexName), []byte("{]"), 0o644) },
+		"version 9": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, indexName), []byte(`{"version":9}`), 0o644)
+		},
+		"do not fit the digest": func(dir string) error {
+			text, err := os.ReadFile(filepath.Join(dir, indexName))
+			if err != nil {
+				return err
+			}
+			i := strings.Index(string(text), `"digest": "`) + len(`"digest": "`)
+			text[i] = 'a' + (text[i]+1)%2
+			return os.WriteFile(filepath.Join(dir, indexName), text, 0o644)
+		},
+	} {
+		dir, index := compacted(t, small(t))
+		if len(index.Sizes) < 2 {
+			t.Fatalf("%+v", index)
+		}
+		if err := damage(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir, ReadOptions{}); err == nil || !strings.Contains(err.Error(), strings.Replace(name, "4", fmt.Sprint(len(index.Sizes)), 1)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// wide makes twelve days of so many markets in each of so many regions, five zones each.
+func wide(t testing.TB, regions, markets int) *Trace {
+	t.Helper()
+	begin := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	var all []Series
+	for r := range regions {
+		for m := range markets {
+			region := fmt.Sprintf("r-%02d", r)
+			s := Series{Provider: "aws", Region: region, Zone: region + string(rune('a'+m%5)), Type: benchType(m / 5)}
+			price := policy.Money(100_000)
+			key := chance.New(uint64(r), "wide", s.Name())
+			for i := range 12 * 24 {
+				price = max(10_000, price+policy.Money(key.At2(0, uint64(i)).IntN(21)-10)*100)
+				s.At = append(s.At, begin+policy.Time(i)*3600_000+policy.Time(key.At2(2, uint64(i)).IntN(3000))*1000)
+				s.Spot = append(s.Spot, price)
+				s.OnDemand = append(s.OnDemand, 1_000_000)
+			}
+			all = append(all, s)
+		}
+	}
+	tr, err := New("wide", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr
+}
+
+// One pool reads no more than a hundredth of the bytes: its region by path, its zone and
+// types by the bounds of row groups.
+func TestPartReadsLittle(t *testing.T) {
+	dir, _ := compacted(t, wide(t, 30, 200))
+	var traffic Traffic
+	tr, err := Open(dir, ReadOptions{
+		Regions: []string{"r-07"}, Zones: []string{"r-07b"}, Types: []string{"m5.large", "m5.xlarge"}, Traffic: &traffic,
+	})
+	if err != nil || len(tr.Series) != 2 {
+		t.Fatalf("%+v, %v", tr, err)
+	}
+	if traffic.Stored < 1<<20 || traffic.Read*100 > traffic.Stored {
+		t.Errorf("read %d of %d bytes", traffic.Read, traffic.Stored)
+	}
+	t.Logf("read %d of %d bytes", traffic.Read, traffic.Stored)
+}
