@@ -95,7 +95,7 @@ var architecture = []rule{
 	{pkg: "internal/lab", ours: []string{"internal/cli"}},
 	{pkg: "internal/reference"},
 	{pkg: "internal/pictures", ours: []string{"policy", "eval/chart", "internal/cli"}},
-	{pkg: "internal/input", ours: []string{"policy/...", "scenarios/...", "eval", "eval/format", "internal/cli"}},
+	{pkg: "internal/input", ours: []string{"policy/...", "scenarios/...", "eval", "eval/format", "internal/cli", "internal/objects"}},
 	{pkg: "internal/bundles", ours: []string{"policy/...", "models/...", "internal/cli"}},
 	{pkg: "cmd/spotter/config", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
 	{pkg: "cmd/spotter/internal/manifest"},

@@ -43,8 +43,8 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	}
 	start := cmp.Or(o.From, sc.Start, tr.From).Add(time.Duration(o.Window) * sc.Duration)
 	end := start.Add(sc.Duration)
-	if start < tr.From || end > wholeDay(tr.To) {
-		return nil, fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, tr.Name, tr.From, tr.To)
+	if err := sc.CoveredBy(tr.Name, tr.From, tr.To, start); err != nil {
+		return nil, err
 	}
 	w := &BoundScenario{
 		Name:        sc.Name,

@@ -253,12 +253,16 @@ type TraceInfo struct {
 
 	// About is one line: how it was made, or where it was recorded.
 	About string
+
+	// Traffic counts what was read of its files for all runs that have the same;
+	// nil where it has none.
+	Traffic *trace.Traffic
 }
 
 // InfoOf returns what is to be said of a trace.
 func InfoOf(tr *trace.Trace) TraceInfo {
 	return TraceInfo{
-		Name: tr.Name, From: tr.From, To: tr.To, Synthetic: tr.Synthetic, Scripted: tr.Scripted, About: tr.About,
+		Name: tr.Name, From: tr.WholeFrom, To: tr.WholeTo, Synthetic: tr.Synthetic, Scripted: tr.Scripted, About: tr.About,
 		Modelled: tr.Meta[trace.MetaModelled] != "",
 	}
 }

@@ -358,7 +358,7 @@ func (x *selection) signals(o *offer) SignalCurve {
 // on the first day counts as sold from the begin.
 func (x *selection) soldBefore(o *offer) bool {
 	first := o.series.At[o.first]
-	return first > x.begin && first <= x.tr.From+day
+	return first > x.begin && first <= x.tr.WholeFrom+day
 }
 
 // carried returns column with what is known in the place of what is unknown after

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +19,6 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -179,53 +177,6 @@ func ReadScenario(ctx context.Context, name string) ([]byte, *scenarios.Scenario
 	return nil, nil, cli.Invalid(err, "mend the file and check it with `spotter scenario validate "+name+"`")
 }
 
-// OpenTrace reads the trace at path; the embedded one when path is empty, and
-// another embedded one when path is "embedded:" and its name.
-func OpenTrace(path string) (*trace.Trace, error) {
-	if path == "" {
-		return trace.Embedded()
-	}
-	if t, ok, err := trace.EmbeddedNamed(path); ok {
-		if err != nil {
-			return nil, cli.Invalid(fmt.Errorf("trace: %w", err), "name one of those, as in embedded:rackspace")
-		}
-		return t, nil
-	}
-	t, err := trace.Open(path, trace.ReadOptions{})
-	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), TraceAdvice(err))
-	}
-	return t, nil
-}
-
-// TraceAdvice says what to do about a trace that cannot be read.
-func TraceAdvice(err error) string {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
-	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrColumn):
-		return "make a trace of it with `spotter trace import SRC… -o DIR`"
-	case errors.Is(err, trace.ErrEmpty):
-		return "see what the trace holds with `spotter trace info`"
-	}
-	return "import it again with `spotter trace import SRC… -o DIR`"
-}
-
-// Traces opens each trace once, since several scenarios may use one.
-type Traces map[string]*trace.Trace
-
-func (t Traces) open(path string) (*trace.Trace, error) {
-	if tr, ok := t[path]; ok {
-		return tr, nil
-	}
-	tr, err := OpenTrace(path)
-	if err != nil {
-		return nil, err
-	}
-	t[path] = tr
-	return tr, nil
-}
-
 // Bind returns sc bound to its window of a number, back to back.
 func (m *MarketFlags) Bind(sc *scenarios.Scenario, opened Traces, window int) (*scenarios.BoundScenario, error) {
 	return m.BindAt(sc, opened, WindowRange{}, time.Duration(window)*sc.Duration)
@@ -238,7 +189,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	if path == "" {
 		path = sc.Trace
 	}
-	tr, err := opened.open(path)
+	from, err := opened.open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +201,11 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	if err != nil {
 		return nil, cli.Invalid(fmt.Errorf("--truth: %w%s", err, cli.Meant(m.truth, TruthNames())), "give one of those; `spotter eval --stress` compares under all of them")
 	}
-	o.From = cmp.Or(r.begin(o.From, sc.Start, tr.From), sc.Start, tr.From).Add(after)
+	o.From = cmp.Or(r.begin(o.From, sc.Start, from.begin()), sc.Start, from.begin()).Add(after)
+	tr, err := from.part(sc, o.From)
+	if err != nil {
+		return nil, err
+	}
 	w, err := scenarios.Bind(sc, tr, o)
 	if err != nil {
 		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
@@ -258,6 +213,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	if path != "" {
 		w.Trace.Name = path
 	}
+	w.Trace.Traffic = from.traffic
 	return w.Under(truth), nil
 }
 

@@ -184,7 +184,7 @@ func TestPartReadsLittle(t *testing.T) {
 	if err != nil || len(tr.Series) != 2 {
 		t.Fatalf("%+v, %v", tr, err)
 	}
-	if traffic.Stored < 1<<20 || traffic.Read*100 > traffic.Stored {
+	if traffic.Stored < 1<<22 || traffic.Read*100 > traffic.Stored {
 		t.Errorf("read %d of %d bytes", traffic.Read, traffic.Stored)
 	}
 	t.Logf("read %d of %d bytes", traffic.Read, traffic.Stored)

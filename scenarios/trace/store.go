@@ -97,7 +97,7 @@ const (
 
 	// footerSize is how much of the end of a file is read at first. Most
 	// footers fit.
-	footerSize = 64 << 10
+	footerSize = 16 << 10
 )
 
 // fetch makes the bytes from begin up to end the stretch in memory.

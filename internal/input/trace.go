@@ -1,0 +1,161 @@
+package input
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// OpenTrace reads the trace at path, which may be an s3:// name; the embedded one when path
+// is empty, and another embedded one when path is "embedded:" and its name.
+func OpenTrace(path string) (*trace.Trace, error) { return OpenPart(path, trace.ReadOptions{}) }
+
+// OpenPart is [OpenTrace] of what o chooses. Of an embedded trace it is all.
+func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
+	if path == "" {
+		return trace.Embedded()
+	}
+	if t, ok, err := trace.EmbeddedNamed(path); ok {
+		if err != nil {
+			return nil, cli.Invalid(fmt.Errorf("trace: %w", err), "name one of those, as in embedded:rackspace")
+		}
+		return t, nil
+	}
+	if o.Store == nil {
+		o.Store = StoreOf(path)
+	}
+	t, err := trace.Open(path, o)
+	if err != nil {
+		return nil, TraceError(path, err)
+	}
+	return t, nil
+}
+
+// TraceError says what to do about a trace at path that cannot be read.
+func TraceError(path string, err error) error {
+	advice := TraceAdvice(err)
+	if file := (*trace.FileError)(nil); objects.Remote(path) && !errors.As(err, &file) && !errors.Is(err, trace.ErrEmpty) {
+		advice = "write s3://BUCKET/PREFIX, and set AWS_REGION, credentials, and AWS_ENDPOINT_URL_S3 where it is not AWS"
+	}
+	return cli.Invalid(fmt.Errorf("trace: %w", err), advice)
+}
+
+// TraceAdvice says what to do about a trace that cannot be read.
+func TraceAdvice(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
+	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrColumn):
+		return "make a trace of it with `spotter trace import SRC… -o DIR`"
+	case errors.Is(err, trace.ErrEmpty):
+		return "see what the trace holds with `spotter trace info`"
+	}
+	return "import it again with `spotter trace import SRC… -o DIR`"
+}
+
+// Traces opens each trace once, since several scenarios may use one.
+type Traces map[string]*opened
+
+// An opened trace is read whole, or, where it has an index, a part at a time.
+type opened struct {
+	path    string
+	whole   *trace.Trace
+	index   *trace.Index // nil where whole is set
+	store   trace.Store
+	traffic *trace.Traffic // nil of an embedded one
+}
+
+func (t Traces) open(path string) (*opened, error) {
+	if o, ok := t[path]; ok {
+		return o, nil
+	}
+	o := &opened{path: path, store: StoreOf(path)}
+	var err error
+	if path != "" && path != "embedded" && !strings.HasPrefix(path, "embedded:") {
+		o.traffic = &trace.Traffic{}
+		if o.index, err = trace.ReadIndex(path, o.store); err != nil {
+			return nil, TraceError(path, err)
+		}
+	}
+	if o.index == nil {
+		if o.whole, err = OpenPart(path, trace.ReadOptions{Store: o.store, Traffic: o.traffic}); err != nil {
+			return nil, err
+		}
+	}
+	t[path] = o
+	return o, nil
+}
+
+// begin is the trace's first time.
+func (o *opened) begin() policy.Time {
+	if o.whole != nil {
+		return o.whole.From
+	}
+	return o.index.From
+}
+
+// part returns what a run of sc needs that is metered from start.
+func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, error) {
+	if o.whole != nil {
+		return o.whole, nil
+	}
+	if err := sc.CoveredBy(o.path, o.index.From, o.index.To, start); err != nil {
+		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
+	}
+	reads := sc.Reads(start)
+	reads.Store, reads.Traffic = o.store, o.traffic
+	t, err := OpenPart(o.path, reads)
+	if errors.Is(err, trace.ErrEmpty) {
+		return nil, cli.Invalid(fmt.Errorf("%w: no pool of %s may buy what %s has of that time", scenarios.ErrNoMarket, sc.Name, o.path),
+			"see what the trace holds with `spotter trace info"+Argument(o.path)+"`, and choose with --from, --windows and --trace")
+	}
+	return t, err
+}
+
+// StoreOf returns where what is called path lies, nil for the disk.
+func StoreOf(path string) trace.Store {
+	if objects.Remote(path) {
+		return &bucket{}
+	}
+	return nil
+}
+
+// A bucket is the store of s3:// names. What it asks for has the time limits of the SDK and
+// no other, as what is read from a disk has none.
+type bucket struct{ objects objects.Store }
+
+// List implements [trace.Store].
+func (b *bucket) List(name string) ([]trace.Entry, error) {
+	if strings.HasSuffix(name, ".parquet") {
+		f, err := b.objects.Open(context.Background(), name)
+		if err != nil {
+			return nil, err
+		}
+		return []trace.Entry{{Name: name, Size: f.Size()}}, f.Close()
+	}
+	found, err := b.objects.List(context.Background(), name)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("%s: nothing lies there: %w", name, fs.ErrNotExist)
+	}
+	all := make([]trace.Entry, len(found))
+	for i, x := range found {
+		all[i] = trace.Entry{Name: x.Name, Size: x.Size}
+	}
+	return all, nil
+}
+
+// Open implements [trace.Store].
+func (b *bucket) Open(name string) (trace.File, error) {
+	return b.objects.Open(context.Background(), name)
+}

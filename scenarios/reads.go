@@ -1,0 +1,106 @@
+package scenarios
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// CoveredBy fails with [ErrTooShort] when a run that is metered from start does not lie
+// within the span of the trace called name.
+func (sc *Scenario) CoveredBy(name string, from, to, start policy.Time) error {
+	if end := start.Add(sc.Duration); start < from || end > wholeDay(to) {
+		return fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, name, from, to)
+	}
+	return nil
+}
+
+// Reads says what of a trace a run needs that is metered from start: the markets that a
+// pool may take as far as manifest and catalog say, in the span of the run. Binding to
+// that and to the whole trace gives the same markets.
+func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
+	o := trace.ReadOptions{From: start.Add(-sc.WarmUp), To: start.Add(sc.Duration)}
+	types := map[string]bool{}
+	places := map[string]string{} // the one region of a cluster
+	allRegions, allZones := false, false
+	for i := range sc.pools {
+		p := &sc.pools[i]
+		regions, zones := p.places()
+		cluster := ""
+		if p.capacity != nil {
+			cluster = p.capacity.Cluster()
+		}
+		// A pool that names no region buys where its cluster lies, which an
+		// earlier pool may say.
+		if at := places[cluster]; len(regions) == 0 && at != "" {
+			regions = []string{at}
+		}
+		if len(regions) == 1 && places[cluster] == "" {
+			places[cluster] = regions[0]
+		}
+		allRegions, allZones = allRegions || len(regions) == 0, allZones || len(zones) == 0
+		o.Regions, o.Zones = append(o.Regions, regions...), append(o.Zones, zones...)
+		p.types(types)
+	}
+	if allRegions {
+		o.Regions = nil
+	}
+	if allZones {
+		o.Zones = nil
+	}
+	o.Types = slices.Sorted(maps.Keys(types))
+	return o
+}
+
+// places returns the regions and zones that the pool names; none means any.
+func (p *pool) places() (regions, zones []string) {
+	if p.own == nil {
+		return p.capacity.Spec.Markets.Regions, p.capacity.Spec.Markets.Zones
+	}
+	for _, r := range p.own.Requirements {
+		switch {
+		case r.Op != policy.OpIn:
+		case r.Key == corev1.LabelTopologyRegion:
+			regions = r.Values
+		case r.Key == corev1.LabelTopologyZone:
+			zones = r.Values
+		}
+	}
+	return regions, zones
+}
+
+// types adds the types of the catalog that the pool may buy somewhere, and those of
+// which nobody knows whether it may.
+func (p *pool) types(into map[string]bool) {
+	var anywhere ownPool
+	if p.own != nil {
+		anywhere = *p.own
+		anywhere.class = nil
+		anywhere.Requirements = slices.DeleteFunc(slices.Clone(anywhere.Requirements), func(r policy.Requirement) bool {
+			return r.Key == corev1.LabelTopologyZone || r.Key == corev1.LabelTopologyRegion
+		})
+	}
+	for _, provider := range catalog.Providers() {
+		for _, name := range catalog.Types(provider) {
+			t, known := catalog.Lookup(provider, name)
+			switch {
+			case !known:
+			case p.own == nil:
+				if p.capacity.BuysFrom(provider) && p.capacity.Spec.Markets.TakeType(&t) {
+					into[name] = true
+				}
+			default:
+				if ok, unknown := anywhere.takes(&v1alpha1.Offer{Provider: provider, Type: &t}); ok || unknown != "" {
+					into[name] = true
+				}
+			}
+		}
+	}
+}
