@@ -83,7 +83,11 @@ func encode(w io.Writer, v any) error {
 func newTraces(r *eval.Report) (out []jsonTrace) {
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		out = append(out, jsonTrace{t.Name, t.From.String(), t.To.String(), t.Prices(), reclaims(r, t), t.About})
+		j := jsonTrace{Name: t.Name, From: t.From.String(), To: t.To.String(), Prices: t.Prices(), Reclaims: reclaims(r, t), About: t.About}
+		if b := t.Traffic; b != nil {
+			j.BytesRead, j.BytesStored = b.Read, b.Stored
+		}
+		out = append(out, j)
 	}
 	return out
 }

@@ -49,9 +49,17 @@ func traceNotes(r *eval.Report) []string {
 		if t.About != "" {
 			name += " (" + strings.TrimSuffix(t.About, ".") + ")"
 		}
-		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.", name, t.Prices(), Instant(t.From), Instant(t.To), reclaims(r, t)))
+		notes = append(notes, fmt.Sprintf("Trace %s: %s prices, %s to %s; reclaims are %s.%s", name, t.Prices(), Instant(t.From), Instant(t.To), reclaims(r, t), partRead(t)))
 	}
 	return notes
+}
+
+// partRead says how much was read of a trace that was not read whole.
+func partRead(t *scenarios.TraceInfo) string {
+	if t.Traffic == nil || t.Traffic.Read == t.Traffic.Stored {
+		return ""
+	}
+	return fmt.Sprintf(" Read: %d of %d bytes.", t.Traffic.Read, t.Traffic.Stored)
 }
 
 // reclaims says where reclaims come from in the cases that use trace t: a

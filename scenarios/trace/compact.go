@@ -130,7 +130,7 @@ func (c *compaction) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, indexName), text, 0o644)
+	return os.WriteFile(filepath.Join(dir, IndexName), text, 0o644)
 }
 
 // region writes the months of one region, some zones at a time.

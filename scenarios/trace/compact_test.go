@@ -119,18 +119,18 @@ func TestIndexThatDoesNotFit(t *testing.T) {
 		"lists 4 files":     func(dir string) error { return os.Remove(filepath.Join(dir, month)) },
 		"does not list":     func(dir string) error { return os.Link(filepath.Join(dir, month), filepath.Join(dir, "more.parquet")) },
 		"and not the":       func(dir string) error { return os.Truncate(filepath.Join(dir, month), 100) },
-		"invalid character": func(dir string) error { return os.WriteFile(filepath.Join(dir, indexName), []byte("{]"), 0o644) },
+		"invalid character": func(dir string) error { return os.WriteFile(filepath.Join(dir, IndexName), []byte("{]"), 0o644) },
 		"version 9": func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, indexName), []byte(`{"version":9}`), 0o644)
+			return os.WriteFile(filepath.Join(dir, IndexName), []byte(`{"version":9}`), 0o644)
 		},
 		"do not fit the digest": func(dir string) error {
-			text, err := os.ReadFile(filepath.Join(dir, indexName))
+			text, err := os.ReadFile(filepath.Join(dir, IndexName))
 			if err != nil {
 				return err
 			}
 			i := strings.Index(string(text), `"digest": "`) + len(`"digest": "`)
 			text[i] = 'a' + (text[i]+1)%2
-			return os.WriteFile(filepath.Join(dir, indexName), text, 0o644)
+			return os.WriteFile(filepath.Join(dir, IndexName), text, 0o644)
 		},
 	} {
 		dir, index := compacted(t, small(t))

@@ -15,8 +15,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// indexName is the file at the top of a compact trace that makes it one.
-const indexName = "trace.json"
+// IndexName is the file at the top of a compact trace that makes it one.
+const IndexName = "trace.json"
 
 // indexVersion is raised when a reader of the old index could misread a new one.
 const indexVersion = 1
@@ -66,12 +66,12 @@ func ReadIndex(path string, store Store) (*Index, error) {
 func readIndex(store Store, entries []Entry) (*Index, error) {
 	for _, e := range entries {
 		name := filepath.ToSlash(e.Name)
-		if path.Base(name) != indexName {
+		if path.Base(name) != IndexName {
 			continue
 		}
 		x, err := decodeIndex(store, e)
 		if err == nil {
-			err = x.check(strings.TrimSuffix(name, indexName), entries)
+			err = x.check(strings.TrimSuffix(name, IndexName), entries)
 		}
 		if err != nil {
 			return nil, &FileError{File: e.Name, Err: err}

@@ -19,7 +19,7 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 		return nil, err
 	}
 	if found.index != nil && o.whole() && t.Digest != found.index.Digest {
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, indexName)}
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, IndexName)}
 	}
 	t.Name = filepath.Base(filepath.Clean(path))
 	return t, nil

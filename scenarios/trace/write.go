@@ -79,7 +79,7 @@ func checkTarget(dir string) (target, error) {
 		return targetEmpty, nil
 	}
 	for _, e := range entries {
-		if e.Name() == indexName {
+		if e.Name() == IndexName {
 			continue
 		}
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), "provider=") {

@@ -2,38 +2,79 @@
 package trace
 
 import (
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // InfoCommand returns the command trace info.
 func InfoCommand(p *cli.Program) *cobra.Command {
 	var form cli.Form
+	var from, to string
+	o := trace.ReadOptions{Traffic: &trace.Traffic{}}
 	c := &cobra.Command{
 		Use:   "info [DIR|FILE]",
 		Short: "Say what a trace holds; without an argument, the embedded one",
-		Args:  cli.Arguments(cobra.MaximumNArgs(1)),
+		Long: "info describes a trace: a folder, a file or an s3:// name; without one, the\n" +
+			"embedded trace. Of a large one a part can be chosen, which is all that is read of\n" +
+			"one that `spotter trace compact` wrote.",
+		Example: "  spotter trace info prices\n" +
+			"  spotter trace info s3://traces/2026 --region us-east-1 --types m5.large --from 2026-03-01 --to 2026-04-01",
+		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := ""
 			if len(args) == 1 {
 				path = args[0]
 			}
-			t, err := input.OpenTrace(path)
+			if err := parseSpan(&o, from, to); err != nil {
+				return err
+			}
+			t, err := input.OpenPart(path, o)
 			if err != nil {
 				return err
 			}
 			p.Warn(map[string]bool{}, t.Warnings)
 			v := inventoryOf(t)
+			v.Traffic = *o.Traffic
 			return p.Print(&form, v.object(), func(w io.Writer, wide bool) error {
 				_, err := io.WriteString(w, v.text(wide))
 				return err
 			})
 		},
 	}
+	flags := c.Flags()
+	flags.StringSliceVar(&o.Regions, "region", nil, "only `REGION,…`")
+	flags.StringSliceVar(&o.Zones, "zones", nil, "only `ZONE,…`")
+	flags.StringSliceVar(&o.Types, "types", nil, "only the instance types `TYPE,…`")
+	flags.StringVar(&from, "from", "", "begin a day before `TIME`, as a run that begins then would")
+	flags.StringVar(&to, "to", "", "end at `TIME`")
 	form.Register(c)
 	return c
+}
+
+// parseSpan puts the span that the flags name into o.
+func parseSpan(o *trace.ReadOptions, from, to string) error {
+	for _, f := range []struct {
+		flag, text string
+		into       *policy.Time
+	}{{"from", from, &o.From}, {"to", to, &o.To}} {
+		if f.text == "" {
+			continue
+		}
+		at, err := input.ParseTime(f.text)
+		if err != nil {
+			return cli.Invalid(fmt.Errorf("--%s: %w", f.flag, err), "give a date as 2023-03-01 or a time as 2023-03-01T00:00:00Z")
+		}
+		*f.into = at
+	}
+	if o.To != 0 && o.To < o.From {
+		return cli.Invalid(fmt.Errorf("--to: %s is before --from %s", to, from), "give the later one to --to")
+	}
+	return nil
 }

@@ -30,6 +30,9 @@ type inventory struct {
 	Warnings []string
 	Digest   [32]byte
 
+	// Traffic is what was read of the files; nothing of an embedded trace.
+	Traffic trace.Traffic
+
 	unmarked bool
 	scores   scored
 }
@@ -107,6 +110,8 @@ type object struct {
 	Available     *float64   `json:"available_share,omitempty"`
 	Scores        *scoresOf  `json:"placement_scores,omitempty"`
 	OnDemand      onDemandOf `json:"on_demand_prices"`
+	BytesRead     int64      `json:"bytes_read,omitempty"`
+	BytesStored   int64      `json:"bytes_stored,omitempty"`
 	Warnings      []string   `json:"warnings"`
 	Digest        string     `json:"digest"`
 }
@@ -126,7 +131,8 @@ func (v *inventory) object() object {
 		Name: v.Name, About: v.About, Prices: v.origin(), From: v.From.String(), To: v.To.String(), Providers: v.Providers, Regions: v.Regions, Zones: v.Zones,
 		Types: v.Types, Markets: v.Markets, Rows: v.Rows, Changes: p.Changes, SampleS: p.Sampling.Interval.Seconds(),
 		Offered: known(p.Offered), ChangesPerDay: known(p.Rate[1]), GapHours: allKnown(p.GapHours[:3]), Ratio: allKnown([]float64{p.Ratio[1], p.Ratio[3], p.Ratio[5]}),
-		OnDemand: onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
+		OnDemand:  onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
+		BytesRead: v.Traffic.Read, BytesStored: v.Traffic.Stored,
 		Warnings: append([]string{}, v.Warnings...), Digest: hex.EncodeToString(v.Digest[:]),
 	}
 	out.Scores = v.scores.object()
@@ -193,6 +199,9 @@ func (v *inventory) text(wide bool) string {
 		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), percent(d.None), percent(d.All))
 	}
 	line("placement scores", "%s", v.scores.text())
+	if b := v.Traffic; b.Stored > 0 {
+		line("bytes read", "%d of %d (%s)", b.Read, b.Stored, percent(float64(b.Read)/float64(b.Stored)))
+	}
 	line("digest", "%x", v.Digest[:8])
 	for _, w := range v.Warnings {
 		line("warning", "%s", w)
