@@ -11,6 +11,7 @@ const IAMPolicy = `{
       "Effect": "Allow",
       "Action": [
         "ec2:DescribeAvailabilityZones",
+        "ec2:DescribeRegions",
         "ec2:DescribeSpotPriceHistory",
         "ec2:GetSpotPlacementScores",
         "pricing:GetProducts"
@@ -28,6 +29,7 @@ var ReaderActions = []string{actionZones, actionOffers, actionTypes, actionHisto
 // The actions of IAM that recorders and readers need.
 const (
 	actionZones    = "ec2:DescribeAvailabilityZones"
+	actionRegions  = "ec2:DescribeRegions"
 	actionHistory  = "ec2:DescribeSpotPriceHistory"
 	actionScores   = "ec2:GetSpotPlacementScores"
 	actionProducts = "pricing:GetProducts"

@@ -242,6 +242,8 @@ func (q query) answer(c *Call, _ []byte) (answer, *apiError) {
 			return answer{}, errInternal
 		}
 		result = q.describeAvailabilityZones(c.Region, r)
+	case "DescribeRegions":
+		result = q.describeRegions()
 	case "DescribeSpotPriceHistory":
 		result, no = q.describeSpotPriceHistory(c.Region, r, c.Form)
 	case "GetSpotPlacementScores":

@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,13 +24,36 @@ type recordCall struct {
 	until                         string
 	noOnDemand, noScores, noBands bool
 	follow, printPolicy           bool
+	parallel                      int
+}
+
+// allRegions stands for all regions that the account may use.
+const allRegions = "all"
+
+// A recorder records into one folder.
+type recorder interface {
+	Record(ctx context.Context) (*aws.Summary, error)
+	Follow(ctx context.Context, done func(*aws.Summary)) error
+}
+
+// recorder returns what records the regions: each by itself where all are asked for.
+func (r *recordCall) recorder(ctx context.Context) (recorder, error) {
+	if !slices.Equal(r.Regions, []string{allRegions}) {
+		return aws.New(r.Config)
+	}
+	c := r.Config
+	var err error
+	if c.Regions, err = aws.ListRegions(ctx, c); err != nil {
+		return nil, err
+	}
+	return aws.NewApart(c, r.parallel)
 }
 
 // RecordCommand returns the command trace record.
 func RecordCommand(p *cli.Program) *cobra.Command {
 	r := recordCall{Config: aws.DefaultConfig()}
 	c := &cobra.Command{
-		Use:   "record --region REGION,… -o DIR",
+		Use:   "record --region REGION,…|all -o DIR",
 		Short: "Record the Spot prices of your own AWS account",
 		Long: "record fetches what AWS publishes of the Spot market and writes it as a trace:\n" +
 			"every price change of up to 90 days, on-demand prices, and, as of now, the\n" +
@@ -36,16 +61,21 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 			"Killed or interrupted it goes on where it was when it is called again. Called\n" +
 			"again later it adds what is new. Credentials are found as the AWS CLI finds\n" +
 			"them; --print-iam-policy prints what they must allow. It costs nothing but\n" +
-			"requests, some 2,000 for 90 days of a whole large region.",
+			"requests, some 2,000 for 90 days of a whole large region.\n\n" +
+			"--region all records every region that the account may use, --parallel of them at\n" +
+			"a time. Each goes on by itself where it was. One that fails is named, the others\n" +
+			"are kept, and the exit code is 3; the same call asks for it again.",
 		Example: "  spotter trace record --region us-east-1 --families m5,c6i -o prices\n" +
 			"  spotter trace record --region us-east-1,us-west-2 --follow -o prices\n" +
+			"  spotter trace record --region all -o world\n" +
 			"  spotter eval --trace prices",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return runRecord(c.Context(), p, &r) },
 	}
 	flags := c.Flags()
 	flags.StringVarP(&r.Dir, "output", "o", "", "the folder `DIR` of the trace, new or one that was recorded before")
-	flags.StringSliceVar(&r.Regions, "region", nil, "record `REGION,…`")
+	flags.StringSliceVar(&r.Regions, "region", nil, "record `REGION,…`, or all")
+	flags.IntVar(&r.parallel, "parallel", 4, "with --region all: record `N` regions at once")
 	flags.IntVar(&r.Days, "days", r.Days, "begin `N` days back, at most 90")
 	flags.StringVar(&r.until, "until", "", "end at `TIME`, as 2026-01-31 or 2026-01-31T12:00:00Z (default now)")
 	flags.StringSliceVar(&r.Types, "types", nil, "only the instance types `TYPE,…`, as m5.large")
@@ -105,7 +135,7 @@ func runRecord(ctx context.Context, p *cli.Program, r *recordCall) error {
 		display.Send(progress.Counted{Done: done, Total: total})
 	}
 	r.Warn = func(text string) { p.Warn(shown, []string{text}) }
-	recorder, err := aws.New(r.Config)
+	recorder, err := r.recorder(ctx)
 	if err != nil {
 		return recordFault(r, err)
 	}
@@ -117,15 +147,16 @@ func runRecord(ctx context.Context, p *cli.Program, r *recordCall) error {
 	}
 	s, err := recorder.Record(ctx)
 	hide()
-	if err != nil {
+	if s == nil {
 		return recordFault(r, err)
 	}
-	return p.Output("", func(w io.Writer) error {
+	written := p.Output("", func(w io.Writer) error {
 		if err := writeRecording(w, s); err != nil {
 			return err
 		}
 		return writeRecorded(w, r.Dir, s)
 	})
+	return cmp.Or(written, recordFault(r, err))
 }
 
 // parseUntil reads --until.
@@ -174,6 +205,9 @@ func recordFault(r *recordCall, err error) error {
 	}
 	if errors.Is(err, aws.ErrTimeout) {
 		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: again + "; --timeout gives it longer"}
+	}
+	if some := (*aws.RegionsError)(nil); errors.As(err, &some) {
+		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: "the other regions are kept; the same call asks for these again"}
 	}
 	for _, c := range []struct {
 		kind error

@@ -1,0 +1,215 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+
+	"github.com/spotter-dev/spotter/live/flock"
+)
+
+// ListRegions returns the regions that the account may use, ascending.
+func ListRegions(ctx context.Context, c Config) ([]string, error) {
+	c.Regions = []string{pricingRegion}
+	s, err := newSession(ctx, &c, &stats{})
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.optional[pricingRegion].DescribeRegions(ctx, &ec2.DescribeRegionsInput{})
+	if err != nil {
+		return nil, fault(ctx, actionRegions, pricingRegion, err)
+	}
+	var all []string
+	for _, r := range answer.Regions {
+		all = append(all, sdk.ToString(r.RegionName))
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+// A RegionsError names the regions that could not be recorded while others were.
+type RegionsError struct {
+	Regions []string
+	Errs    []error // by region
+}
+
+// Error says of each region what was wrong.
+func (e *RegionsError) Error() string {
+	var said []string
+	for i, region := range e.Regions {
+		said = append(said, fmt.Sprintf("%s: %v", region, e.Errs[i]))
+	}
+	return fmt.Sprintf("%d regions are not recorded: %s", len(e.Regions), strings.Join(said, "; "))
+}
+
+// Unwrap returns the faults.
+func (e *RegionsError) Unwrap() []error { return e.Errs }
+
+// An Apart records several regions into one folder, each by itself and some at a time: it
+// has a journal of its own, goes on where it was, and fails without the others.
+type Apart struct {
+	config  Config
+	workers int
+}
+
+// NewApart returns a recorder that records so many regions at once. Each region has its own
+// limit of requests, as at AWS; the quota of placement scores is shared out.
+func NewApart(c Config, workers int) (*Apart, error) {
+	if workers < 1 || workers > parallelMax {
+		return nil, fmt.Errorf("%w: regions at once %d: it must lie within 1 and %d", ErrConfig, workers, parallelMax)
+	}
+	if c.Dir == "" {
+		return nil, fmt.Errorf("%w: folder %q: it must be named", ErrConfig, c.Dir)
+	}
+	return &Apart{c, workers}, c.validate()
+}
+
+// parallelMax bounds how many regions are recorded at once, each with up to five requests a
+// second and with the prices of its span in memory.
+const parallelMax = 64
+
+// Record records all regions. The error is a [RegionsError] where some failed and others
+// did not, and the summary is then of the others. Where all failed it is the first fault.
+func (a *Apart) Record(ctx context.Context) (*Summary, error) {
+	if err := checkFolder(a.config.Dir); err != nil {
+		return nil, err
+	}
+	state := filepath.Join(a.config.Dir, stateFolder)
+	if err := os.MkdirAll(state, 0o755); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+	}
+	lock := filepath.Join(state, "lock")
+	held, err := flock.Lock(lock)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if _, err := os.Stat(filepath.Join(a.config.Dir, "provider=aws")); err != nil {
+			os.Remove(lock) // folders that are not empty stay
+			os.Remove(state)
+			os.Remove(a.config.Dir)
+		}
+		held.Close()
+	}()
+	regions := sorted(a.config.Regions)
+	all := &gathered{config: a.config, done: make([][2]int, len(regions))}
+	sums, errs := make([]*Summary, len(regions)), make([]error, len(regions))
+	next := make(chan int)
+	var group sync.WaitGroup
+	for range min(a.workers, len(regions)) {
+		group.Go(func() {
+			for i := range next {
+				sums[i], errs[i] = all.region(ctx, i, regions[i], len(regions))
+			}
+		})
+	}
+	for i := range regions {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+	if ctx.Err() != nil {
+		return nil, errors.Join(errs...)
+	}
+	return sum(regions, sums, errs)
+}
+
+// Follow is [Recorder.Follow] of all regions. A region that fails is named by a warning and
+// asked again the next time.
+func (a *Apart) Follow(ctx context.Context, done func(*Summary)) error {
+	for first := true; ; first = false {
+		began := a.config.Now()
+		s, err := a.Record(ctx)
+		var some *RegionsError
+		passing := !first && (errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable))
+		switch {
+		case errors.As(err, &some), passing && ctx.Err() == nil:
+			a.config.warn("%v; the next attempt follows", err)
+		case err != nil:
+			return ended(ctx, err)
+		}
+		if s != nil {
+			done(s)
+		}
+		if err := sleep(ctx, a.config.Every-a.config.Now().Sub(began)); err != nil {
+			return ended(ctx, err)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// gathered is what the recordings of regions have in common.
+type gathered struct {
+	config Config
+	mu     sync.Mutex
+	done   [][2]int // windows done and in all, by region
+}
+
+// region records one of so many regions.
+func (g *gathered) region(ctx context.Context, i int, region string, of int) (*Summary, error) {
+	c := g.config
+	c.Regions, c.ScoresMax = []string{region}, c.ScoresMax/of
+	c.Warn = func(text string) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.config.warn("%s: %s", region, text)
+	}
+	if g.config.Progress != nil {
+		c.Progress = func(done, total int) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.done[i] = [2]int{done, total}
+			all := [2]int{}
+			for _, d := range g.done {
+				all[0], all[1] = all[0]+d[0], all[1]+d[1]
+			}
+			g.config.Progress(all[0], all[1])
+		}
+	}
+	r, err := New(c)
+	if err != nil {
+		return nil, err
+	}
+	r.state = filepath.Join(c.Dir, stateFolder, "region="+region)
+	return r.Record(ctx)
+}
+
+// sum adds up what the regions brought.
+func sum(regions []string, sums []*Summary, errs []error) (*Summary, error) {
+	var all *Summary
+	failed := &RegionsError{}
+	for i, s := range sums {
+		if errs[i] != nil {
+			failed.Regions, failed.Errs = append(failed.Regions, regions[i]), append(failed.Errs, errs[i])
+			continue
+		}
+		if all == nil {
+			all = &Summary{From: s.From, Until: s.Until}
+		}
+		all.From, all.Until, all.Resumed = min(all.From, s.From), max(all.Until, s.Until), all.Resumed || s.Resumed
+		for _, add := range [][2]*int{
+			{&all.Markets, &s.Markets}, {&all.Changes, &s.Changes}, {&all.Repeats, &s.Repeats}, {&all.Files, &s.Files},
+			{&all.OnDemand, &s.OnDemand}, {&all.Bands, &s.Bands}, {&all.Scores, &s.Scores},
+			{&all.Requests, &s.Requests}, {&all.Throttled, &s.Throttled}, {&all.Retries, &s.Retries},
+		} {
+			*add[0] += *add[1]
+		}
+	}
+	switch {
+	case all == nil:
+		return nil, failed.Errs[0]
+	case len(failed.Errs) > 0:
+		return all, failed
+	}
+	return all, nil
+}
