@@ -8,10 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
 // compacted makes a compact trace of tr by way of a folder.
@@ -144,48 +142,4 @@ func TestIndexThatDoesNotFit(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-}
-
-// wide makes twelve days of so many markets in each of so many regions, five zones each.
-func wide(t testing.TB, regions, markets int) *Trace {
-	t.Helper()
-	begin := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	var all []Series
-	for r := range regions {
-		for m := range markets {
-			region := fmt.Sprintf("r-%02d", r)
-			s := Series{Provider: "aws", Region: region, Zone: region + string(rune('a'+m%5)), Type: benchType(m / 5)}
-			price := policy.Money(100_000)
-			key := chance.New(uint64(r), "wide", s.Name())
-			for i := range 12 * 24 {
-				price = max(10_000, price+policy.Money(key.At2(0, uint64(i)).IntN(21)-10)*100)
-				s.At = append(s.At, begin+policy.Time(i)*3600_000+policy.Time(key.At2(2, uint64(i)).IntN(3000))*1000)
-				s.Spot = append(s.Spot, price)
-				s.OnDemand = append(s.OnDemand, 1_000_000)
-			}
-			all = append(all, s)
-		}
-	}
-	tr, err := New("wide", all)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tr
-}
-
-// One pool reads no more than a hundredth of the bytes: its region by path, its zone and
-// types by the bounds of row groups.
-func TestPartReadsLittle(t *testing.T) {
-	dir, _ := compacted(t, wide(t, 30, 200))
-	var traffic Traffic
-	tr, err := Open(dir, ReadOptions{
-		Regions: []string{"r-07"}, Zones: []string{"r-07b"}, Types: []string{"m5.large", "m5.xlarge"}, Traffic: &traffic,
-	})
-	if err != nil || len(tr.Series) != 2 {
-		t.Fatalf("%+v, %v", tr, err)
-	}
-	if traffic.Stored < 1<<22 || traffic.Read*100 > traffic.Stored {
-		t.Errorf("read %d of %d bytes", traffic.Read, traffic.Stored)
-	}
-	t.Logf("read %d of %d bytes", traffic.Read, traffic.Stored)
 }
