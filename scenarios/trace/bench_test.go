@@ -4,6 +4,7 @@ package trace
 
 import (
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -80,8 +81,7 @@ func cpu(b *testing.B) time.Duration {
 
 // benchRead reports rows for each second of processor time, which other work
 // on the machine does not distort.
-func benchRead(b *testing.B, read func(dir string) (rows int64, err error)) {
-	dir := benchTrace(b)
+func benchRead(b *testing.B, dir string, read func(dir string) (rows int64, err error)) {
 	begin, rows := time.Duration(0), int64(0)
 	b.ReportAllocs()
 	for first := true; b.Loop(); first = false {
@@ -108,16 +108,53 @@ func scanColumns(c Columns) func(string) (int64, error) {
 }
 
 // BenchmarkReadTwo reads time and spot price.
-func BenchmarkReadTwo(b *testing.B) { benchRead(b, scanColumns(ColumnTime|ColumnSpot)) }
+func BenchmarkReadTwo(b *testing.B) { benchRead(b, benchTrace(b), scanColumns(ColumnTime|ColumnSpot)) }
 
 // BenchmarkReadFour reads time, market, spot and on-demand price.
 func BenchmarkReadFour(b *testing.B) {
-	benchRead(b, scanColumns(ColumnTime|ColumnMarket|ColumnSpot|ColumnOnDemand))
+	benchRead(b, benchTrace(b), scanColumns(ColumnTime|ColumnMarket|ColumnSpot|ColumnOnDemand))
+}
+
+// BenchmarkReadCompact reads time and spot price of a compact trace.
+func BenchmarkReadCompact(b *testing.B) {
+	benchRead(b, benchCompact(b), scanColumns(ColumnTime|ColumnSpot))
+}
+
+// benchCompact returns the trace of benchTrace made compact.
+func benchCompact(b *testing.B) string {
+	b.Helper()
+	dir := benchTrace(b)
+	if _, err := Compact(dir, nil, dir+"-compact"); err != nil {
+		b.Fatal(err)
+	}
+	return dir + "-compact"
+}
+
+// BenchmarkOpenPart opens a week of one family in two zones of a compact trace, and reports
+// which share of the bytes it reads.
+func BenchmarkOpenPart(b *testing.B) {
+	dir := benchCompact(b)
+	var families []string
+	for i := range benchTypes {
+		if name := benchType(i); strings.HasPrefix(name, "m5.") {
+			families = append(families, name)
+		}
+	}
+	begin := policy.TimeOf(time.Date(2026, 1, 12, 0, 0, 0, 0, time.UTC))
+	var traffic Traffic
+	for b.Loop() {
+		traffic = Traffic{}
+		o := ReadOptions{From: begin, To: begin + 7*day, Zones: []string{"us-east-1a", "us-east-1b"}, Types: families, Traffic: &traffic}
+		if _, err := Open(dir, o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(100*float64(traffic.Read)/float64(traffic.Stored), "%bytes")
 }
 
 // BenchmarkOpen reads the four, makes series of them and computes the digest.
 func BenchmarkOpen(b *testing.B) {
-	benchRead(b, func(dir string) (int64, error) {
+	benchRead(b, benchTrace(b), func(dir string) (int64, error) {
 		_, err := Open(dir, ReadOptions{})
 		return benchZones * benchTypes * benchDays * benchChanges, err
 	})

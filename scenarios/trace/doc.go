@@ -6,11 +6,17 @@
 //
 //	provider=aws/region=us-east-1/date=2023-01-31/part-0.parquet
 //
-// or a single Parquet file. Rows are sorted by (zone, instance type, time).
-// Each file of a date begins, for every market that is sold at 00:00, with the
-// price then in force, so that a window can be read without what lies before
-// it; a row that repeats the price in force is not a change. DuckDB and pandas
-// read the same files.
+// or a single Parquet file, or a compact trace, as [Compact] makes it, with a file of
+// each month in place of those of dates, and an index:
+//
+//	trace.json
+//	provider=aws/region=us-east-1/month=2023-01/part-0.parquet
+//
+// Of that one a part can be read as a part of the whole. Rows are sorted by (zone,
+// instance_type, time). Each file of a date or month begins, for every market that is
+// sold at that instant, with the price then in force, so that a window can be read
+// without what lies before it; a row that repeats the price in force is not a change.
+// DuckDB and pandas read the same files.
 //
 // The columns are
 //
