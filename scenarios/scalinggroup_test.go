@@ -68,7 +68,7 @@ func TestDescribedGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := &w.Pools[0]
-		if len(w.Pools) != 1 || p.Name != x.pool || p.Provisioner != policy.ProvisionerClusterAutoscaler || fmt.Sprint(p.Labels) != x.labels || p.Taints[0].Key != x.taints || fmt.Sprint(p.CapacityTypes) != x.buys {
+		if len(w.Pools) != 1 || p.Name != x.pool || p.Provisioner != policy.ProvisionerClusterAutoscaler || fmt.Sprint(p.Labels) != x.labels || p.Taints[0].Key != x.taints || fmt.Sprintf("%v", p.CapacityTypes) != x.buys {
 			t.Errorf("pools %+v", w.Pools)
 		}
 		if !reflect.DeepEqual(*w.ScalingGroups[0], x.want) {

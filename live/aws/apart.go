@@ -142,9 +142,6 @@ func (a *Apart) Follow(ctx context.Context, done func(*Summary)) error {
 		if err := sleep(ctx, a.config.Every-a.config.Now().Sub(began)); err != nil {
 			return ended(ctx, err)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
 	}
 }
 

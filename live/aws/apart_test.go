@@ -23,7 +23,7 @@ func TestRegionsApart(t *testing.T) {
 	if err != nil || !slices.Equal(all, regions) {
 		t.Fatalf("%v, %v", all, err)
 	}
-	c.Regions = append(all, "ap-south-1")
+	c.Regions = slices.Concat(all, []string{"ap-south-1"})
 	r, err := aws.NewApart(c, 2)
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolv
 	if err != nil {
 		return err
 	}
-	count := history.Count{Source: x.Source}
+	var count history.Count
 	var said string
 	if x.Regions != nil {
 		count, said, err = countedByRegion(x, h)
