@@ -129,7 +129,7 @@ func holdsMedian(t *testing.T, x truth, of layout, n int, rate float64, key chan
 	given, missed, passed := 0, 0, 0
 	gates := []Gate{{Statistic: Low, Op: ">", Value: x.median}, {Statistic: High, Op: "<", Value: x.median}}
 	for e := range experiments {
-		s := summarizeRuns(of.draw(x, key.At1(uint64(e)), n), rate)
+		s := Summarize(of.draw(x, key.At1(uint64(e)), n), rate)
 		if i := s.MedianInterval; i != nil {
 			given++
 			if i.Low > x.median || i.High < x.median {

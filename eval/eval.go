@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -36,6 +37,20 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 		r.stop()
 	}
 	return r, nil
+}
+
+// Runs does every run of c and measures each, against on-demand and the baseline as [Run] does and
+// against no oracle, which takes longer than many runs. Whoever lets policies stand for more than
+// policies sees to it that all meet the same weather. It ends with ctx as [Run] does: then what is
+// done comes back with the error.
+func Runs(ctx context.Context, c Config, runner Runner) ([]RunRow, error) {
+	c = c.complete()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	runs, err := runAll(ctx, &c, runner)
+	measure(&c, runs, slices.Repeat([]oracle.Bound{{Open: true}}, len(c.Cases)*len(c.Seeds)))
+	return runs, err
 }
 
 // A RunRow is one run with its figures. Rows are ordered by case, then seed,

@@ -246,7 +246,7 @@ func (g Gate) Measure(r *Report, group *Group, p int) GateResult {
 	if end {
 		rate = r.Config.errorRate()
 	}
-	summary := summarizeRuns(windows, rate)
+	summary := Summarize(windows, rate)
 	if w := &summary.Windows; g.Statistic == WindowMin && w.N > 0 {
 		result.Case = group.Cases[w.First]
 	} else if g.Statistic == WindowMax && w.N > 0 {

@@ -83,7 +83,7 @@ func (l *library) run(ctx context.Context, j Job) (*sim.Result, error) {
 // ones in each scenario.
 func TestLibraryUnderEveryPolicy(t *testing.T) {
 	l := newLibrary(true)
-	for i, name := range scenarios.Names() {
+	for i, name := range slices.Concat(scenarios.Names(), scenarios.Hunted()) {
 		if strings.HasPrefix(name, "bench-") {
 			continue
 		}

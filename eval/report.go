@@ -270,7 +270,7 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 		if metrics[m].Interval {
 			rate = r.Config.errorRate()
 		}
-		out.Summaries = append(out.Summaries, summarizeRuns(windows, rate))
+		out.Summaries = append(out.Summaries, Summarize(windows, rate))
 	}
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
 	out.Outages = r.occurrence(all, mustMetric("outage_incidents"))

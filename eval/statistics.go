@@ -146,9 +146,9 @@ func summarize(values []float64) Summary {
 	}
 }
 
-// summarizeRuns describes the values of the runs of each window. The interval is
+// Summarize describes the values of the runs of each window. The interval is
 // made for an error rate, 0 for none.
-func summarizeRuns(windows [][]float64, rate float64) Summary {
+func Summarize(windows [][]float64, rate float64) Summary {
 	s := summarize(slices.Concat(windows...))
 	medians := make([]Value, len(windows))
 	for i, values := range windows {

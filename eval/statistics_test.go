@@ -31,7 +31,7 @@ func TestUnits(t *testing.T) {
 		{"eight windows, one without a value", append(windows[:7:7], nil), nil, 8, "windows"},
 		{"no value", [][]float64{nil}, nil, 0, ""},
 	} {
-		s := summarizeRuns(x.windows, rate)
+		s := Summarize(x.windows, rate)
 		if (s.MedianInterval == nil) != (x.want == nil) || x.want != nil && *s.MedianInterval != *x.want || s.Need != x.need || s.Over != x.over {
 			t.Errorf("%s: %v, need %d %s; want %v, need %d %s", x.name, s.MedianInterval, s.Need, s.Over, x.want, x.need, x.over)
 		}
@@ -39,7 +39,7 @@ func TestUnits(t *testing.T) {
 			t.Errorf("%s: low is %v", x.name, low)
 		}
 	}
-	if s := summarizeRuns([][]float64{seeds}, 0); s.MedianInterval != nil || s.Need != 0 {
+	if s := Summarize([][]float64{seeds}, 0); s.MedianInterval != nil || s.Need != 0 {
 		t.Errorf("a metric without intervals has %v and needs %d", s.MedianInterval, s.Need)
 	}
 }

@@ -230,7 +230,7 @@ func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 		if whatIfFigures[f].change {
 			rate = whatIfRate(variants)
 		}
-		*whatIfFigures[f].place(&row) = summarizeRuns(figures[f], rate)
+		*whatIfFigures[f].place(&row) = Summarize(figures[f], rate)
 	}
 	return row
 }

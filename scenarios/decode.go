@@ -117,6 +117,21 @@ func syntaxError(file string, err error) error {
 	return fmt.Errorf("%s: %w", file, err)
 }
 
+// DecodeFile reads the one object of a file, which is no scenario, into v, a pointer to a struct
+// with JSON tags, as strictly as a scenario is read. It returns what makes an error about a field
+// of the file, with its line.
+func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error, err error) {
+	docs, err := split(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs) != 1 {
+		return nil, &FieldError{File: file, Line: 1, Problem: fmt.Sprintf("the file holds %d objects, want one", len(docs))}
+	}
+	d := &docs[0]
+	return d.problem, d.decode(v, map[reflect.Type]map[string][]int{})
+}
+
 // problem returns an error about the field at path.
 func (d *document) problem(path []string, format string, args ...any) error {
 	return &FieldError{d.file, d.line(path), joinPath(path), fmt.Sprintf(format, args...)}

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -26,13 +27,13 @@ func embeddedTrace(t *testing.T, sc *Scenario) *trace.Trace {
 // Every embedded scenario can be read without a warning, and be run on the trace
 // that it names. What an auction assumes is said and is no fault of the scenario.
 func TestEmbeddedScenarios(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range slices.Concat(Names(), Hunted()) {
 		sc, err := Load(name)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if sc.Name != name {
+		if sc.Name != path.Base(name) {
 			t.Errorf("%s calls itself %s", name, sc.Name)
 		}
 		w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
@@ -59,7 +60,7 @@ func TestEmbeddedScenarios(t *testing.T) {
 // and each says at its head what it teaches, in what the list of scenarios cuts
 // at the first colon or full stop.
 func TestEmbeddedScenariosNameNoPlace(t *testing.T) {
-	for _, name := range Names() {
+	for _, name := range slices.Concat(Names(), Hunted()) {
 		sc, err := Load(name)
 		if err != nil {
 			t.Fatal(err)

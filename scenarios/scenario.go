@@ -3,11 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"crypto/sha256"
-	"embed"
-	"errors"
 	"fmt"
-	"os"
-	"path"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -21,17 +17,10 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
-
-// ErrNotFound is returned for a scenario that is neither embedded nor a file.
-var ErrNotFound = errors.New("no such scenario")
-
-//go:embed library/*.yaml
-var library embed.FS
 
 // A Scenario is what a file states, before it is bound to prices. It is not
 // changed after it was loaded.
@@ -103,36 +92,6 @@ type pool struct {
 	group    *ScalingGroup          // nil but for an Auto Scaling group that is described
 }
 
-// Names returns the names of the embedded scenarios in order.
-func Names() []string {
-	entries, err := library.ReadDir("library")
-	if err != nil {
-		panic(fmt.Sprintf("scenarios: reading the embedded folder: %v", err))
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
-	}
-	return names
-}
-
-// Source returns the text of a scenario: of the embedded one with that name,
-// else of the file at that path.
-func Source(nameOrPath string) ([]byte, error) {
-	if data, err := library.ReadFile(path.Join("library", nameOrPath+".yaml")); err == nil {
-		return data, nil
-	}
-	data, err := os.ReadFile(nameOrPath)
-	if errors.Is(err, os.ErrNotExist) {
-		meant := ""
-		if best, ok := nearest.Of(nameOrPath, Names()); ok {
-			meant = fmt.Sprintf("; did you mean %q?", best)
-		}
-		return nil, fmt.Errorf("%w: %q is neither a file nor embedded (%s)%s", ErrNotFound, nameOrPath, strings.Join(Names(), ", "), meant)
-	}
-	return data, err
-}
-
 // Load reads the embedded scenario of that name, else the file at that path.
 func Load(nameOrPath string) (*Scenario, error) {
 	data, err := Source(nameOrPath)
@@ -146,7 +105,7 @@ func Load(nameOrPath string) (*Scenario, error) {
 // the file at that path.
 func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 	file := nameOrPath
-	if slices.Contains(Names(), nameOrPath) {
+	if Embedded(nameOrPath) {
 		file += ".yaml"
 	}
 	sc, err := Parse(file, data)

@@ -123,6 +123,9 @@ var pagesRun = []page{
 		"spotter whatif cluster.yaml --nodepools…":  {before: "mkdir pools && sed -n '/^kind: CapacityPool/,/^---/p' cluster.yaml | sed '1i apiVersion: spotter.dev/v1alpha1' > pools/general.yaml", says: "nodepools pools/"},
 		"spotter whatif cluster.yaml --sweep…":      {says: "$ saved a month"},
 	}},
+	{"docs/sweep.md", map[string]treatment{
+		"spotter sweep plan.yaml…": {says: "fresh seeds"},
+	}},
 	{"docs/scenarios.md", nil},
 	{"docs/capture.md", map[string]treatment{
 		"spotter capture -o cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},

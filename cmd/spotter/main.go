@@ -21,6 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/scenario"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/sweep"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/try"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/whatif"
@@ -38,7 +39,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	return []*cobra.Command{
 		bill.Command(p), capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
 		local.plotCommand(), local.policiesCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), sim.Command(p),
-		status.Command(p), local.traceCommand(), try.Command(p), tui.Command(p), whatif.Command(p),
+		status.Command(p), sweep.Command(p), local.traceCommand(), try.Command(p), tui.Command(p), whatif.Command(p),
 	}
 }
 

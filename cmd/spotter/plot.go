@@ -52,7 +52,13 @@ func (p *program) plotCommand() *cobra.Command {
 			"  savings    saved so far, outages deducted, against on-demand in the same weather;\n" +
 			"             of a recording, against its own nodes at on-demand prices\n" +
 			"  reclaims   where nodes ran, and where and when they were taken\n" +
-			"  workloads  when pods were missing, and when that was an outage",
+			"  workloads  when pods were missing, and when that was an outage\n\n" +
+			"A recording has what the policy saw at its steps. Unlike a fresh run it is drawn from its\n" +
+			"first step, warm-up included, and lacks the cost of outages, an on-demand run (savings\n" +
+			"compare the time that nodes were seen, at their prices, with the same nodes at on-demand\n" +
+			"prices, without what was paid in advance), ready grace (growth of a workload counts as\n" +
+			"wanted after ten minutes), and nodes that came and went between two steps; a lost node\n" +
+			"shows only once the cluster noticed.",
 		Example: "  spotter plot web-week -o pictures\n" +
 			"  spotter plot web-week --policies portfolio,spotvortex --what savings -o savings.svg\n" +
 			"  spotter plot steps --what fleet,reclaims --since 24h --until 72h",

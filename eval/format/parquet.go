@@ -60,28 +60,30 @@ func runColumns() []tabular.Column[*runOf] {
 		tabular.Of("role", "dict", func(r *runOf) string { return role(&r.Config, r.run().Policy) }),
 		tabular.Of("baseline", "", func(r *runOf) bool { return r.run().Policy == r.Config.Baseline }),
 	}
-	for _, m := range eval.Metrics() {
-		out = append(out, metricColumn(m))
-	}
+	out = append(out, MetricColumns((*runOf).run)...)
 	return append(out, originColumns()...)
 }
 
-// metricColumn is null where the figure is unknown. Whole numbers are integers; others
-// are the float64 of the run, bit for bit.
-func metricColumn(m eval.Metric) tabular.Column[*runOf] {
-	switch {
-	case m.YesNo():
-		return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) bool { return v != 0 }))
-	case m.Whole():
-		return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) int64 { return int64(v) }))
+// MetricColumns are those of all metrics of the run that a row has, null where a figure is unknown.
+// Whole numbers are integers; others are the float64 of the run, bit for bit.
+func MetricColumns[R any](run func(R) *eval.RunRow) (out []tabular.Column[R]) {
+	for _, m := range eval.Metrics() {
+		switch {
+		case m.YesNo():
+			out = append(out, tabular.Of(m.Name, "optional", orNull(run, m.Name, func(v float64) bool { return v != 0 })))
+		case m.Whole():
+			out = append(out, tabular.Of(m.Name, "optional", orNull(run, m.Name, func(v float64) int64 { return int64(v) })))
+		default:
+			out = append(out, tabular.Of(m.Name, "optional", orNull(run, m.Name, func(v float64) float64 { return v })))
+		}
 	}
-	return tabular.Of(m.Name, "optional", orNull(m.Name, func(v float64) float64 { return v }))
+	return out
 }
 
 // orNull returns a metric as another type, nil where it is unknown.
-func orNull[T any](metric string, as func(float64) T) func(*runOf) *T {
-	return func(r *runOf) *T {
-		v := r.run().Value(metric)
+func orNull[R, T any](run func(R) *eval.RunRow, metric string, as func(float64) T) func(R) *T {
+	return func(r R) *T {
+		v := run(r).Value(metric)
 		if !v.Known {
 			return nil
 		}

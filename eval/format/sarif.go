@@ -2,7 +2,6 @@ package format
 
 import (
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -102,7 +101,7 @@ func writeSARIF(w io.Writer, r *eval.Report) error {
 func place(r *eval.Report, scenario string) string {
 	for i := range r.Config.Cases {
 		name := r.Config.Cases[i].Scenario
-		if (scenario == "" || scenario == name) && !slices.Contains(scenarios.Names(), name) {
+		if (scenario == "" || scenario == name) && !scenarios.Embedded(name) {
 			return strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "./")
 		}
 	}

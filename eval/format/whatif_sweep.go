@@ -31,6 +31,12 @@ func markOf(i int) string {
 // writeFrontier draws what each value of a sweep saves over the evictions that it costs.
 func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
 	points, places := r.Tradeoffs()
+	WriteFrontier(b, points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", amount)
+}
+
+// WriteFrontier draws points, each by its mark, in a frame of characters. Gain and price say what the
+// axes are, and words writes a gain. Of points at one place the first is seen.
+func WriteFrontier(b *bytes.Buffer, points []eval.Tradeoff, mark func(i int) string, gain, price string, words func(float64) string) {
 	if len(points) == 0 {
 		return
 	}
@@ -42,14 +48,14 @@ func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
 	for y := range grid {
 		grid[y] = strings.Split(strings.Repeat(" ", frontierWidth), "")
 	}
-	for i := len(points) - 1; i >= 0; i-- { // of equals the first is seen
+	for i := len(points) - 1; i >= 0; i-- {
 		x := scaled(points[i].Price, low.Price, high.Price, frontierWidth)
 		y := scaled(points[i].Gain, low.Gain, high.Gain, frontierHeight)
-		grid[frontierHeight-1-y][x] = markOf(places[i])
+		grid[frontierHeight-1-y][x] = mark(i)
 	}
-	top, bottom := amount(high.Gain), amount(low.Gain)
+	top, bottom := words(high.Gain), words(low.Gain)
 	margin := max(utf8.RuneCountInString(top), utf8.RuneCountInString(bottom))
-	b.WriteString("$ saved a month\n")
+	b.WriteString(gain + "\n")
 	for y, line := range grid {
 		label := ""
 		switch y {
@@ -64,9 +70,8 @@ func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
 	indent := strings.Repeat(" ", margin+2)
 	b.WriteString(strings.Repeat(" ", margin+1) + "└" + strings.Repeat("─", frontierWidth) + "\n")
 	between := max(frontierWidth-len(from)-len(to), 1)
-	about := "evictions per pod-day"
-	if n := between - len(about); n >= 2 {
-		fmt.Fprintf(b, "%s%s%s%s%s%s\n", indent, from, strings.Repeat(" ", n/2), about, strings.Repeat(" ", n-n/2), to)
+	if n := between - len(price); n >= 2 {
+		fmt.Fprintf(b, "%s%s%s%s%s%s\n", indent, from, strings.Repeat(" ", n/2), price, strings.Repeat(" ", n-n/2), to)
 	}
 }
 

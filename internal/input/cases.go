@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/edit"
 )
 
 // CaseFlags are the flags that say on which prices, over which windows and under which seeds
@@ -70,6 +71,40 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces
 		cases = append(cases, eval.Case{Scenario: name, Window: window, Bound: w})
 	}
 	return cases, nil
+}
+
+// WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name
+// the object, since nobody has seen the lines.
+func (f *CaseFlags) WindowsOfText(text []byte, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
+	sc, err := scenarios.ParseAt(name, text)
+	if err != nil {
+		return nil, inWords(text, err)
+	}
+	if err := sc.Validate(); err != nil {
+		return nil, err
+	}
+	return f.WindowsOf(sc, name, opened, r)
+}
+
+// inWords names in the faults of a changed text the object in place of the line, which nobody has
+// seen.
+func inWords(text []byte, err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var all []error
+		for _, e := range many.Unwrap() {
+			all = append(all, inWords(text, e))
+		}
+		return errors.Join(all...)
+	}
+	var f *scenarios.FieldError
+	if !errors.As(err, &f) {
+		return err
+	}
+	words := edit.ObjectAt(text, f.Line)
+	if f.Field != "" {
+		words += fmt.Sprintf(": field %q", f.Field)
+	}
+	return fmt.Errorf("%s: %s", words, f.Problem)
 }
 
 // SeedsText says which seeds these are, since --seeds 1001 reads as one seed to some.

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -251,7 +252,7 @@ const DefaultScenario = "web-week"
 
 // CompleteScenarios lets a shell complete the names of scenarios.
 func CompleteScenarios(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return scenarios.Names(), cobra.ShellCompDirectiveDefault
+	return slices.Concat(scenarios.Names(), scenarios.Hunted()), cobra.ShellCompDirectiveDefault
 }
 
 // ScenarioAdvice says what to do about a scenario that is not found.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -49,7 +48,7 @@ func RecordingError(err error) error {
 // the command that made it says so.
 func OnEmbeddedTrace(m *record.Meta) bool {
 	sc, err := scenarios.Load(m.Scenario)
-	if err != nil || m.Note == "" || !slices.Contains(scenarios.Names(), m.Scenario) {
+	if err != nil || m.Note == "" || !scenarios.Embedded(m.Scenario) {
 		return false
 	}
 	return !strings.Contains(m.Note, "--trace") && (sc.Trace == "" || strings.HasPrefix(sc.Trace, "embedded:"))

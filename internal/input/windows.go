@@ -13,6 +13,9 @@ import (
 // or all windows.
 const All = "all"
 
+// Hunted is the name that stands for the embedded scenarios in which a policy was found to do badly.
+const Hunted = "hunted"
+
 // setAside is the beginning of a trace in which windows counted over the whole
 // of it do not lie: who chooses constants by looking at a recording starts with
 // it, and a warm-up needs prices before the first window.

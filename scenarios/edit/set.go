@@ -261,3 +261,31 @@ func copied(n *yaml.Node) *yaml.Node {
 	}
 	return &out
 }
+
+// Short leaves of a change what tells it apart: kind and name, and the end of what lies below.
+func Short(text string) string {
+	ref, value, err := Split(text)
+	if err != nil {
+		ref = text
+	} else {
+		value = "=" + value
+	}
+	at := strings.IndexByte(ref, '/') + 1
+	dot := strings.IndexAny(ref[at:], ".[")
+	if dot < 0 {
+		return text
+	}
+	object, path := ref[:at+dot], ref[at+dot:]
+	if strings.HasSuffix(path, "]") {
+		return object + " " + path[strings.LastIndexByte(path, '[')+1:len(path)-1] + value
+	}
+	last := strings.LastIndexByte(path, '.') + 1
+	if element, ok := strings.CutSuffix(path[:last], "]."); ok {
+		element = element[strings.LastIndexByte(element, '[')+1:]
+		if _, chosen, ok := strings.Cut(element, "="); ok {
+			element = chosen
+		}
+		return object + " " + element[strings.LastIndexByte(element, '/')+1:] + " " + path[last:] + value
+	}
+	return object + " " + path[last:] + value
+}

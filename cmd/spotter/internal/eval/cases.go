@@ -54,6 +54,10 @@ func scenariosOf(args []string) (names []string, all bool) {
 		return []string{input.DefaultScenario}, false
 	}
 	for _, a := range args {
+		if a == input.Hunted {
+			names = append(names, scenarios.Hunted()...)
+			continue
+		}
 		if a != input.All {
 			names = append(names, a)
 			continue

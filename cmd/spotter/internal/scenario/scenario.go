@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -40,6 +41,7 @@ func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
 			},
 		},
 		validateCommand(p),
+		huntCommand(p),
 	)
 	c.AddCommand(more...)
 	return c
@@ -51,7 +53,11 @@ func validateCommand(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "validate SCENARIO…",
 		Short: "Check scenarios, and with --trace that they can run on its prices",
-		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
+		Long: "validate checks scenarios, and with --trace that they can run on its prices.\n\n" +
+			"spec.faults of a Scenario are a list. Each begins at a time since the start and lasts for\n" +
+			"a duration. zone, instanceType and capacityType limit those of markets; zoneNumber: 1 is\n" +
+			"the first zone by name. The kinds are:\n\n" + faultText,
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return validateScenarios(c.Context(), p, &m, &form, args) },
@@ -60,6 +66,22 @@ func validateCommand(p *cli.Program) *cobra.Command {
 	form.Register(c)
 	return c
 }
+
+// faultText is what help says of the kinds of fault.
+const faultText = `  zonal-shift           Karpenter buys nothing in the zone and takes down nothing there;
+                        nothing is reclaimed because of it
+  zone-outage           every node of the zone is lost without notice, launches are refused
+  squeeze               spot launches are refused, and the share of the nodes is taken
+                        within three minutes
+  price-ramp            prices rise linearly to factor times themselves, and fall back at the end
+  on-demand-refused     nothing can be launched on demand
+  api-throttle          calls fail with the probability share
+  api-error             all calls fail
+  late-notice           the share of notices comes delay late; without a delay, never
+  slow-nodes            nodes and pods take factor times as long to start
+  controller-down       nothing is decided; afterwards only what was saved is known
+  model-fails           the bundle of a policy gives no usable answer: how is gone (errors),
+                        late (none in time) or nan (no numbers)`
 
 // A validated is a scenario in which nothing is wrong.
 type validated struct {
@@ -170,7 +192,7 @@ func listCommand(p *cli.Program) *cobra.Command {
 }
 
 func listScenarios(ctx context.Context) (all []listed, err error) {
-	for _, name := range scenarios.Names() {
+	for _, name := range slices.Concat(scenarios.Names(), scenarios.Hunted()) {
 		text, err := scenarios.Source(name)
 		if err != nil {
 			return nil, err

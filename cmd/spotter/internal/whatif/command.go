@@ -81,7 +81,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.RegisterPrices(flags)
 	f.RegisterCases(flags, "10")
 	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
-	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEPS]`, lengths of time, percents or numbers, %d steps unless stated", stepsDefault))
+	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEPS]`, lengths of time, percents or numbers, %d steps unless stated", edit.StepsDefault))
 	f.changes.register(flags, flagPools, "string", "put the NodePools, node classes and CapacityPools of `DIR|FILE` in place of those of the same kind and name, and add new ones; may be repeated")
 	flags.BoolVar(&f.prune, "prune", false, "let --nodepools take away what is not there, of each kind that is")
 	flags.StringVar(&f.asIs, "as-is-nodepools", "", "let the scenario as it is have the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then takes away what it lacks of them")

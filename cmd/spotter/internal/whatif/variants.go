@@ -42,7 +42,7 @@ func (c *call) alternatives(x change) ([]alternative, error) {
 		for _, v := range values {
 			out = append(out, setting(path+"="+v))
 		}
-		c.sweep = shortOf(path)
+		c.sweep = edit.Short(path)
 		return out, err
 	case flagPools:
 		return []alternative{{"nodepools " + value, "the NodePools, node classes and CapacityPools in " + value, func(d *draft) error {
@@ -89,35 +89,7 @@ func splitAlternatives(list string, of func(string) (alternative, error)) ([]alt
 }
 
 func setting(text string) alternative {
-	return alternative{shortOf(text), text, func(d *draft) error { return d.file.Set(text) }}
-}
-
-// shortOf leaves of a path what tells it apart: kind and name, and the end of what lies below.
-func shortOf(text string) string {
-	ref, value, err := edit.Split(text)
-	if err != nil {
-		ref = text
-	} else {
-		value = "=" + value
-	}
-	at := strings.IndexByte(ref, '/') + 1
-	dot := strings.IndexAny(ref[at:], ".[")
-	if dot < 0 {
-		return text
-	}
-	object, path := ref[:at+dot], ref[at+dot:]
-	if strings.HasSuffix(path, "]") {
-		return object + " " + path[strings.LastIndexByte(path, '[')+1:len(path)-1] + value
-	}
-	last := strings.LastIndexByte(path, '.') + 1
-	if element, ok := strings.CutSuffix(path[:last], "]."); ok {
-		element = element[strings.LastIndexByte(element, '[')+1:]
-		if _, chosen, ok := strings.Cut(element, "="); ok {
-			element = chosen
-		}
-		return object + " " + element[strings.LastIndexByte(element, '/')+1:] + " " + path[last:] + value
-	}
-	return object + " " + path[last:] + value
+	return alternative{edit.Short(text), text, func(d *draft) error { return d.file.Set(text) }}
 }
 
 func allowSpot(d *draft) error {
@@ -292,37 +264,9 @@ func (c *call) bind(d *draft) ([]eval.Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	sc, err := scenarios.ParseAt(c.scenario, text)
-	if err != nil {
-		return nil, inWords(text, err)
-	}
-	if err := sc.Validate(); err != nil {
-		return nil, err
-	}
 	flags := c.CaseFlags
 	if d.karpenter != "" {
 		flags.MarketFlags = flags.UnderKarpenter(d.karpenter)
 	}
-	return flags.WindowsOf(sc, c.scenario, c.opened, c.windows)
-}
-
-// inWords names in the faults of a changed text the object in place of the line, which nobody has
-// seen.
-func inWords(text []byte, err error) error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var all []error
-		for _, e := range many.Unwrap() {
-			all = append(all, inWords(text, e))
-		}
-		return errors.Join(all...)
-	}
-	var f *scenarios.FieldError
-	if !errors.As(err, &f) {
-		return err
-	}
-	words := edit.ObjectAt(text, f.Line)
-	if f.Field != "" {
-		words += fmt.Sprintf(": field %q", f.Field)
-	}
-	return fmt.Errorf("%s: %s", words, f.Problem)
+	return flags.WindowsOfText(text, c.scenario, c.opened, c.windows)
 }

@@ -48,23 +48,6 @@ func TestParseSweep(t *testing.T) {
 	}
 }
 
-// TestShortOf: of a path the object and its end are left.
-func TestShortOf(t *testing.T) {
-	for text, want := range map[string]string{
-		"nodepool/default.spec.disruption.consolidateAfter=5m":                                     "nodepool/default consolidateAfter=5m",
-		"deployment/one/web.spec.replicas=4":                                                       "deployment/one/web replicas=4",
-		"capacitypool/a.metadata.annotations[spotter.dev/capacity-types]=spot":                     "capacitypool/a spotter.dev/capacity-types=spot",
-		"nodepool/a.spec.template.spec.requirements[key=karpenter.sh/capacity-type].values=[spot]": "nodepool/a capacity-type values=[spot]",
-		"nodepool/a.spec.disruption.budgets[0].nodes=1":                                            "nodepool/a 0 nodes=1",
-		"nodepool/a.spec.weight":                                                                   "nodepool/a weight",
-		"nodepool/a":                                                                               "nodepool/a",
-	} {
-		if got := shortOf(text); got != want {
-			t.Errorf("%s is %q, want %q", text, got, want)
-		}
-	}
-}
-
 // TestChanges: flags are variants in their order, and --with joins two.
 func TestChanges(t *testing.T) {
 	parse := func(args string) ([][]change, error) {

@@ -1,0 +1,252 @@
+package sweep
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"html/template"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/eval/sweep"
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// write writes the files of r, all or none, and then the terminal.
+func (f *call) write(p *cli.Program, r *sweep.Result) error {
+	out := newResult(f, r)
+	page := page{Result: out, Version: p.Version}
+	contents := map[string][]byte{}
+	add := func(path string, write func(io.Writer) error) error {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			return err
+		}
+		contents[path] = b.Bytes()
+		out.Files = append(out.Files, path)
+		return nil
+	}
+	if err := add(filepath.Join(f.out, "runs.parquet"), r.WriteParquet); err != nil {
+		return err
+	}
+	for i := range r.Races {
+		x := &r.Races[i]
+		if err := add(f.fileOf(r, "chosen", ".yaml", i), func(w io.Writer) error { _, err := w.Write(x.Candidates[x.Chosen].Text); return err }); err != nil {
+			return err
+		}
+		var drawn []template.HTML
+		for k := range prices {
+			path := f.fileOf(r, prices[k].name, ".svg", i)
+			if err := add(path, func(w io.Writer) error { return chart.Write(w, chart.SVG, picture(r, x, k)) }); err != nil {
+				return err
+			}
+			drawn = append(drawn, template.HTML(contents[path])) //nolint:gosec // chart escapes what it writes
+		}
+		page.Races = append(page.Races, pageRace{out.Races[i].title(), drawn, strings.Join(words(&out.Races[i]), "\n"), sorted(&out.Races[i])})
+	}
+	if err := add(filepath.Join(f.out, "index.html"), func(w io.Writer) error { return pageTemplate.Execute(w, page) }); err != nil {
+		return err
+	}
+	if err := cli.ReplaceFiles(out.Files, func(w io.Writer, i int) error { _, err := w.Write(contents[out.Files[i]]); return err }); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return p.Print(&f.form, out, func(w io.Writer, wide bool) error { return writeTable(w, out, wide) })
+}
+
+// title says under which conditions a race was.
+func (x *race) title() string {
+	return sweep.Name(x.of.Conditions)
+}
+
+// picture draws what candidates save over a price.
+func picture(r *sweep.Result, x *sweep.Race, k int) *chart.Points {
+	all := points(x, prices[k].of)
+	left, dropped, asItIs, best := chart.Cloud{Name: "left at the end"}, chart.Cloud{Name: "dropped"}, chart.Cloud{Name: sweep.AsItIs}, chart.Cloud{Name: "chosen: " + x.Candidates[x.Chosen].Name}
+	front := chart.Cloud{Name: "front", Joined: true}
+	for i, at := range all {
+		of := &left
+		switch {
+		case i == x.Chosen:
+			of = &best
+		case i == 0:
+			of = &asItIs
+		case x.Candidates[i].Dropped:
+			of = &dropped
+		}
+		of.X, of.Y = append(of.X, at.Price), append(of.Y, at.Gain)
+	}
+	for _, i := range eval.Front(all) {
+		front.X, front.Y = append(front.X, all[i].Price), append(front.Y, all[i].Gain)
+	}
+	title := "Savings over " + prices[k].name + ": " + r.Plan.Name
+	if name := sweep.Name(x.Conditions); name != "" {
+		title += ", " + name
+	}
+	drawn := &chart.Points{Frame: chart.Frame{
+		Title: title, Note: fmt.Sprintf("%s, %d candidates, up to %d seeds; candidates that dropped have fewer.", r.Scenario, len(all), len(x.Seeds)),
+		X: chart.Axis{Label: prices[k].label}, Y: chart.Axis{Label: "net savings, % of the on-demand bill (median)"},
+	}}
+	for _, c := range []chart.Cloud{front, left, dropped, asItIs, best} {
+		if len(c.X) > 0 {
+			drawn.Series = append(drawn.Series, c)
+		}
+	}
+	return drawn
+}
+
+// sorted returns the candidates of a race, those that save most first.
+func sorted(x *race) []candidate {
+	out := slices.Clone(x.Candidates)
+	slices.SortStableFunc(out, func(a, b candidate) int { return cmp.Compare(b.Saved, a.Saved) })
+	return out
+}
+
+// rowsShown is how many candidates a table has that is not to have all.
+const rowsShown = 15
+
+// writeTable writes what a sweep came to for a terminal.
+func writeTable(w io.Writer, r *result, wide bool) error {
+	var b bytes.Buffer
+	for i := range r.Races {
+		x := &r.Races[i]
+		fmt.Fprintf(&b, "%s: %d candidates, %d seeds", r.Scenario, len(x.Candidates), len(x.Seeds))
+		if len(x.of.Cases) > 1 {
+			fmt.Fprintf(&b, ", %d windows", len(x.of.Cases))
+		}
+		if name := x.title(); name != "" {
+			fmt.Fprintf(&b, ", with %s", name)
+		}
+		b.WriteString("\n\n")
+		if err := writeCandidates(&b, x, wide); err != nil {
+			return err
+		}
+		names := sorted(x)
+		for k := range prices {
+			all := points(x.of, prices[k].of)
+			if !slices.ContainsFunc(all, func(t eval.Tradeoff) bool { return t.Price != all[0].Price }) {
+				continue // there is nothing to weigh
+			}
+			b.WriteString("\n")
+			format.WriteFrontier(&b, all, func(i int) string {
+				return markOf(slices.IndexFunc(names, func(c candidate) bool { return c.Name == x.of.Candidates[i].Name }), i == 0)
+			}, "% saved", prices[k].label, func(g float64) string { return fmt.Sprintf("%.1f", g) })
+		}
+		b.WriteString("\n" + strings.Join(words(x), "\n") + "\n\n")
+	}
+	fmt.Fprintf(&b, "written to %s\n", filepath.Dir(r.Files[0]))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// markOf is the mark of the candidate in a row of the table.
+func markOf(row int, asItIs bool) string {
+	const marks = "123456789abcdefghijklmnopqrstuvwxyz"
+	switch {
+	case asItIs:
+		return "○"
+	case row < len(marks):
+		return marks[row : row+1]
+	}
+	return "•"
+}
+
+func writeCandidates(b *bytes.Buffer, x *race, wide bool) error {
+	var rows [][]string
+	more := 0
+	for i, c := range sorted(x) {
+		best := c.Name == x.Chosen.Name
+		if !wide && i >= rowsShown && !best && c.Name != sweep.AsItIs {
+			more++
+			continue
+		}
+		rows = append(rows, []string{
+			markOf(i, c.Name == sweep.AsItIs) + "  " + c.Name, fmt.Sprintf("%.1f", c.Saved), fmt.Sprintf("%+.1f", c.Change), fmt.Sprintf("%.1f / %.0f", c.Outage, c.OutageMax),
+			fmt.Sprintf("%.2f", c.Evictions), c.note(best),
+		})
+	}
+	if err := cli.Columns(b, []string{"CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN (MEAN / MAX)", "EVICTIONS/POD-DAY", ""}, rows); err != nil {
+		return err
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "and %d more: -o wide shows them\n", more)
+	}
+	return nil
+}
+
+// note says what became of a candidate.
+func (c *candidate) note(chosen bool) string {
+	var parts []string
+	if chosen {
+		parts = append(parts, "chosen")
+	}
+	if c.Dropped {
+		parts = append(parts, fmt.Sprintf("dropped after rung %d", c.Rungs))
+	}
+	if c.Front {
+		parts = append(parts, "front")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// words say what was chosen.
+func words(x *race) []string {
+	c := &x.Chosen
+	lines := []string{"Chosen: " + c.Name}
+	if c.Outcome == outcomeKeep {
+		lines[0] = "Chosen: " + c.Name + ", since " + c.Outcome
+	} else {
+		interval := "too few for an interval"
+		if c.Low != nil {
+			interval = fmt.Sprintf("interval %+.2f to %+.2f", *c.Low, *c.High)
+		}
+		lines = append(lines,
+			fmt.Sprintf("  on the %d seeds it was chosen by: %+.2f points against as it is, which it was chosen for", len(x.Seeds), c.Selection),
+			fmt.Sprintf("  on %d fresh seeds: %+.2f points, %s: %s", len(x.FreshSeeds), c.Fresh, interval, c.Outcome),
+			fmt.Sprintf("  there it saves %.1f %% against %.1f %%, with %.1f outage minutes against %.1f", c.Saved, c.AsItIs, c.Outage, c.AsItIsOut))
+	}
+	if n := x.of.Need; n > 0 {
+		lines = append(lines, fmt.Sprintf("  none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))
+	}
+	return append(lines, "  again: "+c.Command)
+}
+
+// A page is the sweep in a browser.
+type page struct {
+	Result  *result
+	Version string
+	Races   []pageRace
+}
+
+type pageRace struct {
+	Title      string
+	Pictures   []template.HTML
+	Words      string
+	Candidates []candidate
+}
+
+var pageTemplate = template.Must(template.New("sweep").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<title>Sweep {{.Result.Sweep}}</title>
+<style>body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}svg{max-width:100%;height:auto}pre{overflow-x:auto;background:#eee;padding:1rem}td,th{padding:.2rem .8rem;text-align:right}td:first-child,th:first-child{text-align:left}table{border-collapse:collapse}tr:nth-child(even){background:#f4f4f4}</style>
+</head>
+<body>
+<h1>Sweep {{.Result.Sweep}}</h1>
+<p>{{.Result.Scenario}}, {{.Result.Method}}, seed {{.Result.Seed}}, {{.Result.Runs}} runs. Made by Spotter {{.Version}}.</p>
+{{range .Races}}{{if .Title}}<h2>{{.Title}}</h2>
+{{end}}<pre>{{.Words}}</pre>
+{{range .Pictures}}<p>{{.}}</p>
+{{end}}<table>
+<tr><th scope="col">Candidate</th><th scope="col">Saved %</th><th scope="col">Change, points</th><th scope="col">Outage min, mean</th><th scope="col">max</th><th scope="col">Evictions/pod-day</th><th scope="col">Rungs</th></tr>
+{{range .Candidates}}<tr><td>{{.Name}}{{if .Front}} (front){{end}}</td><td>{{printf "%.1f" .Saved}}</td><td>{{printf "%+.1f" .Change}}</td><td>{{printf "%.1f" .Outage}}</td><td>{{printf "%.0f" .OutageMax}}</td><td>{{printf "%.2f" .Evictions}}</td><td>{{.Rungs}}{{if .Dropped}}, dropped{{end}}</td></tr>
+{{end}}</table>
+{{end}}</body>
+</html>
+`))

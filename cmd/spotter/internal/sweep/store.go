@@ -1,0 +1,107 @@
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A store keeps runs as files of a folder, named by their keys.
+type store struct {
+	dir string
+	n   atomic.Int64
+}
+
+// open makes the folder of the call.
+func (f *call) open() (*store, error) {
+	s := &store{dir: filepath.Join(f.out, "runs")}
+	if err := os.MkdirAll(s.dir, 0o755); err != nil {
+		return nil, cli.Invalid(fmt.Errorf("--out: %w", err), "give a folder that can be written")
+	}
+	return s, nil
+}
+
+// kept is how many runs were read or written.
+func (s *store) kept() int64 { return s.n.Load() }
+
+func (s *store) path(key string) string { return filepath.Join(s.dir, key[:2], key+".json") }
+
+// Get returns a run. One that cannot be read is none: it is done again.
+func (s *store) Get(key string) (*sim.Result, bool) {
+	text, err := os.ReadFile(s.path(key))
+	if err != nil {
+		return nil, false
+	}
+	r := &sim.Result{}
+	if json.Unmarshal(text, r) != nil {
+		return nil, false
+	}
+	s.n.Add(1)
+	return r, true
+}
+
+// Put keeps a run, whole or not at all.
+func (s *store) Put(key string, r *sim.Result) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("keeping a run: %w", err)
+	}
+	path := s.path(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("keeping a run: %w", err)
+	}
+	if err := cli.ReplaceFile(path, func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		return fmt.Errorf("keeping a run: %w", err)
+	}
+	s.n.Add(1)
+	return nil
+}
+
+// keys returns what names runs by their content: the program, the scenario with prices and weather,
+// the policy and the seed. A policy that reads files, whose content is not known here, has none.
+func keys() (func(eval.Job) string, error) {
+	build, err := program()
+	return func(j eval.Job) string {
+		if strings.Contains(j.Policy, "bundle=") || strings.Contains(j.Policy, "runtime=") {
+			return ""
+		}
+		text, err := json.Marshal(struct {
+			Build, Policy string
+			Seed          uint64
+			Evidence      eval.Evidence
+		}{build, j.Policy, j.Seed, eval.EvidenceOf(j.Bound)})
+		if err != nil {
+			panic("sweep: " + err.Error()) // of plain values
+		}
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:])
+	}, err
+}
+
+// program is a digest of what runs: another build may do another run, whatever its version says.
+func program() (string, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("telling this build from others: %w", err)
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("telling this build from others: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, in); err != nil {
+		return "", fmt.Errorf("telling this build from others: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,123 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// AsItIs is the name of the candidate that changes nothing.
+const AsItIs = "as it is"
+
+// A Candidate is one choice of settings under one set of conditions.
+type Candidate struct {
+	Name     string
+	Settings []Setting
+
+	// Policy is what decides, Text the scenario in which it does.
+	Policy string
+	Text   []byte
+}
+
+// candidates makes those of a set of conditions, the first of which is AsItIs, and checks each:
+// that it can be run, and that it changes nothing that nobody chooses.
+func (c *Config) candidates(ctx context.Context, conditions []Setting) ([]Candidate, error) {
+	s := &c.Plan.Spec
+	base, err := Edit(c.Scenario, c.Text, conditions)
+	if err != nil {
+		return nil, fmt.Errorf("%s: spec.conditions: %s: %w", c.Plan.File, Name(conditions), err)
+	}
+	cases, err := c.Bind(base)
+	if err != nil {
+		return nil, fmt.Errorf("%s: spec.conditions: %s: %w", c.Plan.File, Name(conditions), err)
+	}
+	all := []Candidate{{Name: AsItIs, Policy: s.Policy, Text: base}}
+	if err := c.Check(s.Policy, cases); err != nil {
+		return nil, fmt.Errorf("%s: spec.policy: %w", c.Plan.File, err)
+	}
+	for _, settings := range s.Candidates() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		x, err := c.candidate(settings, base, cases)
+		if err != nil {
+			return nil, fmt.Errorf("%s: spec.parameters: %s: %w", c.Plan.File, Name(settings), err)
+		}
+		all = append(all, x)
+	}
+	return all, nil
+}
+
+// candidate makes one and checks it against the scenario as it is.
+func (c *Config) candidate(settings []Setting, base []byte, cases []eval.Case) (Candidate, error) {
+	x := Candidate{Name: Name(settings), Settings: settings, Policy: SpecOf(c.Plan.Spec.Policy, settings)}
+	var err error
+	if x.Text, err = Edit(c.Scenario, base, settings); err != nil {
+		return x, err
+	}
+	if string(x.Text) != string(base) {
+		own, err := c.Bind(x.Text)
+		if err != nil {
+			return x, err
+		}
+		v := eval.Variant{Cases: own}
+		if err := v.Alike(cases); err != nil {
+			return x, fmt.Errorf("%w: put it among spec.conditions", err)
+		}
+		for i := range own {
+			if eval.EvidenceOf(own[i].Bound).Demand != eval.EvidenceOf(cases[i].Bound).Demand {
+				return x, errors.New("it changes what workloads ask for: put it among spec.conditions")
+			}
+		}
+		cases = own
+	}
+	return x, c.Check(x.Policy, cases)
+}
+
+// A Store keeps runs by key, so that a sweep that was stopped goes on. It is called from several
+// goroutines at once.
+type Store interface {
+	Get(key string) (*sim.Result, bool)
+	Put(key string, r *sim.Result) error
+}
+
+// An entrant is a candidate, or on-demand, with the windows of its scenario.
+type entrant struct {
+	Candidate
+	cases []eval.Case
+}
+
+// entrant binds a candidate, unless it has the windows of the scenario as it is.
+func (c *Config) entrant(x Candidate, cases []eval.Case) (entrant, error) {
+	if cases != nil {
+		return entrant{x, cases}, nil
+	}
+	cases, err := c.Bind(x.Text)
+	return entrant{x, cases}, err
+}
+
+// runnerOf does the runs of entrants, which stand in the comparison by their names, and keeps them.
+func (c *Config) runnerOf(all []entrant, cases []eval.Case) eval.Runner {
+	run := c.NewRunner()
+	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		e := &all[slices.IndexFunc(all, func(e entrant) bool { return e.Name == j.Policy })]
+		k := slices.IndexFunc(cases, func(k eval.Case) bool { return k.Bound == j.Bound })
+		own := eval.Job{Case: e.cases[k], Policy: e.Policy, Seed: j.Seed}
+		key := c.Key(own)
+		if key == "" {
+			return run(ctx, own)
+		}
+		if r, ok := c.Store.Get(key); ok {
+			return r, nil
+		}
+		r, err := run(ctx, own)
+		if err == nil {
+			err = c.Store.Put(key, r)
+		}
+		return r, err
+	}
+}

@@ -1,0 +1,225 @@
+package sweep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/edit"
+)
+
+// The apiVersion and kind of a plan.
+const (
+	APIVersion = "spotter.dev/v1alpha1"
+	Kind       = "Sweep"
+)
+
+// A Method is how candidates are made.
+type Method string
+
+// The methods.
+const (
+	Grid   Method = "grid"            // every combination of all values
+	Random Method = "random"          // each value by itself, of equal chance
+	Latin  Method = "latin-hypercube" // random, with every part of every range seen
+)
+
+// A Plan is what a file asks for.
+type Plan struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              Spec `json:"spec"`
+
+	// File is where it was read.
+	File string `json:"-"`
+}
+
+// A Spec is that of a Plan.
+type Spec struct {
+	// Scenario is an embedded name, or a file seen from the folder of the plan.
+	Scenario string `json:"scenario"`
+
+	// Policy decides, with the parameters that all candidates have.
+	Policy string `json:"policy"`
+
+	// Method makes candidates, Grid where it is empty; Points is how many the other methods make,
+	// and Seed that of their numbers.
+	Method Method  `json:"method"`
+	Points int     `json:"points"`
+	Seed   *uint64 `json:"seed"`
+
+	// Parameters are what is chosen.
+	Parameters []Axis `json:"parameters"`
+
+	// Conditions are fields of the scenario that nobody chooses. Under each combination of their
+	// values there is a race of its own.
+	Conditions []Axis `json:"conditions"`
+
+	// Rungs is how often candidates may drop out, from 1 to 3, which is meant by 0: each looks at
+	// twice the seeds of the one before.
+	Rungs int `json:"rungs"`
+
+	// Fresh is how many new seeds judge what was chosen; 0 means 20.
+	Fresh int `json:"fresh"`
+}
+
+// An Axis is a setting with its values.
+type Axis struct {
+	// Parameter is one of the policy, Set a field of the scenario, as KIND/NAME.path. One of them
+	// is stated.
+	Parameter string `json:"parameter"`
+	Set       string `json:"set"`
+
+	// Values are listed, Range is FROM..TO[/STEPS]. One of them is stated.
+	Values []Value `json:"values"`
+	Range  string  `json:"range"`
+
+	span edit.Range
+}
+
+// A Value is written as text or as a number.
+type Value string
+
+// UnmarshalJSON takes the text of a value as it is written.
+func (v *Value) UnmarshalJSON(raw []byte) error {
+	text := string(raw)
+	if strings.HasPrefix(text, `"`) {
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+	}
+	if *v = Value(text); text == "" {
+		return errors.New("it is empty")
+	}
+	return nil
+}
+
+// The bounds of a plan.
+const (
+	pointsMax     = 1000
+	conditionsMax = 50
+	freshDefault  = 20
+	freshMax      = 1000
+	rungsMost     = 3
+)
+
+// ReadPlan reads the text of a plan. Its errors name the file, the field and the value.
+func ReadPlan(file string, data []byte) (*Plan, error) {
+	p := &Plan{File: file}
+	problem, err := scenarios.DecodeFile(file, data, p)
+	if err != nil {
+		return nil, scenarios.InOrder([]error{err})
+	}
+	var errs []error
+	fail := func(format string, value any, path ...string) {
+		errs = append(errs, problem(path, format, value))
+	}
+	s := &p.Spec
+	for _, x := range []struct {
+		good        bool
+		format      string
+		value, path string
+	}{
+		{p.APIVersion == APIVersion, "%q, want " + APIVersion, p.APIVersion, "apiVersion"},
+		{p.Kind == Kind, "%q, want " + Kind, p.Kind, "kind"},
+		{p.Name != "", "must be set%s", "", "metadata.name"},
+		{s.Scenario != "", "must be set%s", "", "spec.scenario"},
+		{s.Policy != "", "must be set%s", "", "spec.policy"},
+		{len(s.Parameters) > 0, "names nothing to choose%s", "", "spec.parameters"},
+		{s.Rungs >= 0 && s.Rungs <= rungsMost, "%s is not from 1 to 3", fmt.Sprint(s.Rungs), "spec.rungs"},
+		{s.Fresh >= 0 && s.Fresh <= freshMax, "%s is not from 1 to 1000", fmt.Sprint(s.Fresh), "spec.fresh"},
+	} {
+		if !x.good {
+			fail(x.format, x.value, strings.Split(x.path, ".")...)
+		}
+	}
+	errs = append(errs, s.method(problem)...)
+	for _, list := range []struct {
+		name string
+		axes []Axis
+	}{{"parameters", s.Parameters}, {"conditions", s.Conditions}} {
+		for i := range list.axes {
+			if where, err := list.axes[i].read(list.name == "conditions"); err != nil {
+				errs = append(errs, problem([]string{"spec", list.name, scenarios.Index(i), where}, "%v", err))
+			}
+		}
+	}
+	if len(errs) > 0 {
+		return nil, scenarios.InOrder(errs)
+	}
+	if n := len(grid(s.Conditions)); n > conditionsMax {
+		fail("are %d combinations, more than 50", n, "spec", "conditions")
+	}
+	if n := s.count(); n > pointsMax {
+		fail("are %d candidates, more than 1000", n, "spec", "parameters")
+	}
+	s.Rungs, s.Fresh = orDefault(s.Rungs, rungsMost), orDefault(s.Fresh, freshDefault)
+	return p, errors.Join(errs...)
+}
+
+func orDefault(n, otherwise int) int {
+	if n == 0 {
+		return otherwise
+	}
+	return n
+}
+
+// method checks how candidates are made.
+func (s *Spec) method(problem func([]string, string, ...any) error) (errs []error) {
+	if s.Method == "" {
+		s.Method = Grid
+	}
+	switch s.Method {
+	case Grid:
+		if s.Points != 0 {
+			errs = append(errs, problem([]string{"spec", "points"}, "%d: a grid has as many as its values make", s.Points))
+		}
+	case Random, Latin:
+		if s.Points < 2 || s.Points > pointsMax {
+			errs = append(errs, problem([]string{"spec", "points"}, "%d is not from 2 to 1000", s.Points))
+		}
+	default:
+		errs = append(errs, problem([]string{"spec", "method"}, "%q is not grid, random or latin-hypercube", s.Method))
+	}
+	if s.Seed == nil {
+		one := uint64(1)
+		s.Seed = &one
+	}
+	return errs
+}
+
+// read checks an axis and reads its range. Where something is wrong it names the field.
+func (a *Axis) read(condition bool) (where string, err error) {
+	switch {
+	case condition && a.Set == "":
+		return "set", errors.New("must be set: conditions are fields of the scenario")
+	case condition && a.Parameter != "":
+		return "parameter", fmt.Errorf("%q: conditions are fields of the scenario, and no policy's", a.Parameter)
+	case (a.Parameter == "") == (a.Set == ""):
+		return "set", fmt.Errorf("%q beside parameter %q: state one of the two", a.Set, a.Parameter)
+	case strings.ContainsAny(a.Parameter, ":=,"):
+		return "parameter", fmt.Errorf("%q is no name of a parameter", a.Parameter)
+	case (len(a.Values) == 0) == (a.Range == ""):
+		return "range", fmt.Errorf("%q beside %d values: state one of the two", a.Range, len(a.Values))
+	}
+	for i, v := range a.Values {
+		if strings.ContainsAny(string(v), ":,") && a.Parameter != "" {
+			return "values", fmt.Errorf("%q: no parameter has such a value", v)
+		}
+		for _, o := range a.Values[:i] {
+			if o == v {
+				return "values", fmt.Errorf("%q stands twice", v)
+			}
+		}
+	}
+	if a.Range != "" {
+		if a.span, err = edit.ParseRange(a.Range); err != nil {
+			return "range", err
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,145 @@
+package sweep
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/scenarios/edit"
+)
+
+// A Setting is one setting with one value.
+type Setting struct {
+	Parameter, Set, Value string
+}
+
+// Short writes it as tables do.
+func (s Setting) Short() string {
+	if s.Set != "" {
+		return edit.Short(s.Set + "=" + s.Value)
+	}
+	return s.Parameter + "=" + s.Value
+}
+
+// values are those of the steps of an axis.
+func (a *Axis) values() []string {
+	if a.Range != "" {
+		return a.span.Values()
+	}
+	out := make([]string, len(a.Values))
+	for i, v := range a.Values {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// at returns the value at a part of an axis, below 1.
+func (a *Axis) at(part float64) string {
+	if a.Range != "" {
+		return a.span.At(part)
+	}
+	return string(a.Values[int(part*float64(len(a.Values)))])
+}
+
+func (a *Axis) with(value string) Setting { return Setting{a.Parameter, a.Set, value} }
+
+// grid returns every combination of values, the last axis being the fastest. Without an axis there
+// is one, which is empty.
+func grid(axes []Axis) [][]Setting {
+	out := [][]Setting{nil}
+	for i := range axes {
+		var next [][]Setting
+		for _, before := range out {
+			for _, v := range axes[i].values() {
+				next = append(next, append(slices.Clone(before), axes[i].with(v)))
+			}
+		}
+		out = next
+		if len(out) > pointsMax {
+			return out // too many, however many more
+		}
+	}
+	return out
+}
+
+// count is how many candidates there are.
+func (s *Spec) count() int {
+	if s.Method == Grid {
+		return len(grid(s.Parameters))
+	}
+	return s.Points
+}
+
+// Candidates returns the settings of each, in their order. Equal ones stand once: values of a range
+// are rounded as one would write them.
+func (s *Spec) Candidates() [][]Setting {
+	var points [][]float64
+	switch n := len(s.Parameters); s.Method {
+	case Grid:
+		return grid(s.Parameters)
+	case Latin:
+		points = chance.LatinHypercube(*s.Seed, "sweep", s.Points, n)
+	default:
+		for i := range s.Points {
+			point := make([]float64, n)
+			for d := range point {
+				point[d] = chance.Stream(*s.Seed, "sweep").At2(uint64(i), uint64(d)).Float()
+			}
+			points = append(points, point)
+		}
+	}
+	var out [][]Setting
+	for _, point := range points {
+		var all []Setting
+		for d := range s.Parameters {
+			all = append(all, s.Parameters[d].with(s.Parameters[d].at(point[d])))
+		}
+		if !slices.ContainsFunc(out, func(o []Setting) bool { return slices.Equal(o, all) }) {
+			out = append(out, all)
+		}
+	}
+	return out
+}
+
+// ConditionSets returns each combination of the conditions, at least the one that is empty.
+func (s *Spec) ConditionSets() [][]Setting { return grid(s.Conditions) }
+
+// Name writes settings as one text.
+func Name(settings []Setting) string {
+	var parts []string
+	for _, s := range settings {
+		parts = append(parts, s.Short())
+	}
+	return strings.Join(parts, ", ")
+}
+
+// SpecOf returns a policy with the parameters among settings.
+func SpecOf(policy string, settings []Setting) string {
+	for _, s := range settings {
+		if s.Parameter != "" {
+			policy += ":" + s.Parameter + "=" + s.Value
+		}
+	}
+	return policy
+}
+
+// Edit returns a scenario's text with the fields among settings; name says in errors what it is.
+// Without a field it is the text as it was.
+func Edit(name string, text []byte, settings []Setting) ([]byte, error) {
+	if !slices.ContainsFunc(settings, func(s Setting) bool { return s.Set != "" }) {
+		return text, nil
+	}
+	file, err := edit.Read(name, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range settings {
+		if s.Set == "" {
+			continue
+		}
+		if err := file.Set(s.Set + "=" + s.Value); err != nil {
+			return nil, err
+		}
+	}
+	return file.Text()
+}
