@@ -21,9 +21,6 @@ const gapSlack = 1.5
 // TestHunted: in the scenarios in which a policy was found to do badly it does no worse than is
 // written there, and not much better: then the head is to say so.
 func TestHunted(t *testing.T) {
-	if libraryEvery != 1 {
-		t.Skip("ten seeds of ten scenarios take too long under the race detector")
-	}
 	l := newLibrary(false)
 	names := scenarios.Hunted()
 	if len(names) != 10 {
@@ -31,7 +28,6 @@ func TestHunted(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			text, err := scenarios.Source(name)
 			if err != nil {
 				t.Fatal(err)

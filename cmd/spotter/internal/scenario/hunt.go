@@ -132,16 +132,31 @@ func writeFound(w io.Writer, list []found) error {
 	return cli.Columns(w, []string{"SCENARIO", "GAP", "INTERVAL", ""}, rows)
 }
 
+// knownPolicies reads a list of policies that can be made where no scenario has manifests.
+func knownPolicies(list string) ([]string, error) {
+	specs, err := registry.Parse(list)
+	if err != nil {
+		return nil, err
+	}
+	r := runner.New()
+	for _, spec := range specs {
+		if _, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle}); err != nil {
+			return nil, err
+		}
+	}
+	return specs, nil
+}
+
 // complete checks the flags and opens the prices.
 func (f *huntFlags) complete(p *cli.Program) error {
-	specs, err := registry.Parse(f.Policy)
+	specs, err := knownPolicies(f.Policy)
 	if err == nil && len(specs) != 1 {
 		err = fmt.Errorf("%q is %d policies, want one", f.Policy, len(specs))
 	}
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("--policy: %w", err), input.PolicyAdvice)
 	}
-	if f.Rules, err = registry.Parse(f.against); err != nil {
+	if f.Rules, err = knownPolicies(f.against); err != nil {
 		return cli.Invalid(fmt.Errorf("--against: %w", err), input.PolicyAdvice)
 	}
 	if f.Rules = slices.DeleteFunc(f.Rules, func(r string) bool { return r == f.Policy }); len(f.Rules) == 0 {
