@@ -15,7 +15,13 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// A karpenterProvisioner buys nodes for pending pods as Karpenter does.
+// A karpenterProvisioner buys nodes for pending pods as Karpenter does, with its faults:
+// It forgets that a label must exist where another requirement excludes a value of it.
+// Requirements of a label that contradict each other, also merely preferred ones, count as
+// "must be missing". What a placed pod asks of a label that its node lacks is taken for a fact
+// of the node. A zone in which a pool can buy nothing bounds the skew of topology spread. Once
+// a pod tolerates PreferNoSchedule, its spread is counted anew without the pods placed in the
+// same run. The limit of nodes of a NodePool does not fall within a run.
 type karpenterProvisioner struct {
 	*environment
 	autoscaler    *autoscaler
