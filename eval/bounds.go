@@ -10,35 +10,49 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// bounds returns the bounds of every case, and of every case and seed, ordered by
-// case, those that hold in the weather of the seed. Cases that cannot be run have
-// none. Slots of a case is the least of its seeds, and Short counts over all. When
-// ctx ends they are what is computed by then, and the rest is open: a bound of a
-// large scenario takes longer than a user who stops it waits, so the computation
-// under way is abandoned.
-func bounds(ctx context.Context, c *Config) (of, seeded []oracle.Bound) {
-	b := &bounding{of: make([]oracle.Bound, len(c.Cases)), seeded: make([]oracle.Bound, len(c.Cases)*len(c.Seeds))}
-	for i := range b.of {
-		b.of[i].Open = true
-	}
-	for i := range b.seeded {
-		b.seeded[i].Open = true
+// Bounds are those of a case and seed: Case holds in every weather, Seed in that of the
+// seed. Slots of Case is 0, and its Short without those of its seeds.
+type Bounds struct{ Case, Seed oracle.Bound }
+
+// bounds returns the bounds of every case and seed, ordered by case, that c leaves to be
+// computed or knows. Cases that cannot be run have none. When ctx ends they are what is
+// computed by then, and the rest is open: a bound of a large scenario takes longer than a
+// user who stops it waits, so the computation under way is abandoned.
+func bounds(ctx context.Context, c *Config) []Bounds {
+	b := &bounding{c: c, all: make([]Bounds, len(c.Cases)*len(c.Seeds)), todo: make([][]int, len(c.Cases))}
+	for i := range b.all {
+		job := Job{Case: c.Cases[i/len(c.Seeds)], Policy: OracleName, Seed: c.Seeds[i%len(c.Seeds)]}
+		b.all[i].Case.Open, b.all[i].Seed.Open = true, true
+		if c.Mine != nil && !c.Mine(job) {
+			continue
+		}
+		if c.Known != nil {
+			if known, ok := c.Known(job); ok {
+				b.all[i] = known
+				continue
+			}
+		}
+		k := i / len(c.Seeds)
+		b.todo[k] = append(b.todo[k], i)
 	}
 	if ctx.Err() != nil {
-		return b.of, b.seeded
+		return b.all
 	}
-	return b.until(ctx, func() { b.work(ctx, c) })
+	return b.until(ctx, func() { b.work(ctx) })
 }
 
 // A bounding is the bounds as far as they are computed.
 type bounding struct {
-	mu         sync.Mutex
-	of, seeded []oracle.Bound
-	done       int
+	c    *Config
+	todo [][]int // by case, the places in all of what is to be computed
+
+	mu   sync.Mutex
+	all  []Bounds
+	done int
 }
 
 // until returns the bounds when work is done, or as they are when ctx ends.
-func (b *bounding) until(ctx context.Context, work func()) (of, seeded []oracle.Bound) {
+func (b *bounding) until(ctx context.Context, work func()) []Bounds {
 	ready := make(chan struct{})
 	go func() {
 		defer close(ready)
@@ -50,65 +64,85 @@ func (b *bounding) until(ctx context.Context, work func()) (of, seeded []oracle.
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	of, seeded = slices.Clone(b.of), slices.Clone(b.seeded)
-	gather(of, seeded)
-	return of, seeded
+	return slices.Clone(b.all)
 }
 
-func (b *bounding) work(ctx context.Context, c *Config) {
+func (b *bounding) work(ctx context.Context) {
+	c, seeded := b.c, slices.Concat(b.todo...)
+	total := len(seeded)
+	for _, of := range b.todo {
+		total += min(len(of), 1)
+	}
 	report := func() {
-		if c.Progress != nil && ctx.Err() == nil {
-			c.Progress(Progress{Step: StepBounds, Done: b.done, Total: len(b.of) + len(b.seeded)})
+		if c.Progress != nil && ctx.Err() == nil && total > 0 {
+			c.Progress(Progress{Step: StepBounds, Done: b.done, Total: total})
 		}
 	}
-	note := func(to *oracle.Bound, bound oracle.Bound) {
+	note := func(set func()) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		*to = bound
+		set()
 		b.done++
 		report()
 	}
 	report()
 	all := make([]*oracle.Oracle, len(c.Cases))
-	parallel(c.workers(), len(c.Cases), func(i int) {
-		if ctx.Err() != nil {
+	parallel(c.workers(), len(c.Cases), func(k int) {
+		if len(b.todo[k]) == 0 || ctx.Err() != nil {
 			return
 		}
 		bound := oracle.Bound{}
-		if o, err := oracle.New(c.Cases[i].Bound); err == nil {
-			all[i], bound = o, o.Every()
+		if o, err := oracle.New(c.Cases[k].Bound); err == nil {
+			all[k], bound = o, o.Every()
 		}
-		note(&b.of[i], bound)
+		note(func() {
+			for _, i := range b.todo[k] {
+				b.all[i].Case = bound
+			}
+		})
 	})
-	parallel(c.workers(), len(b.seeded), func(i int) {
+	parallel(c.workers(), len(seeded), func(turn int) {
 		if ctx.Err() != nil {
 			return
 		}
-		k := i / len(c.Seeds)
-		bound := oracle.Bound{Cost: b.of[k].Cost, OnDemand: b.of[k].OnDemand, Slots: b.of[k].Cost}
+		i := seeded[turn]
+		k, of := i/len(c.Seeds), b.all[i].Case
+		bound := oracle.Bound{Cost: of.Cost, OnDemand: of.OnDemand, Slots: of.Cost}
 		if all[k] != nil {
-			if of, err := all[k].Under(c.Seeds[i%len(c.Seeds)]); err == nil {
-				bound.Cost = max(bound.Cost, of.Cost)
-				bound.Slots, bound.Short = max(bound.Cost, of.Slots), of.Short
+			if under, err := all[k].Under(c.Seeds[i%len(c.Seeds)]); err == nil {
+				bound.Cost = max(bound.Cost, under.Cost)
+				bound.Slots, bound.Short = max(bound.Cost, under.Slots), under.Short
 			}
 		}
-		note(&b.seeded[i], bound)
+		note(func() { b.all[i].Seed = bound })
 	})
 }
 
-// gather adds to the bounds of cases what those of their seeds come to. For a seed
-// whose bounds are open those of its case hold.
-func gather(of, seeded []oracle.Bound) {
-	n := len(seeded) / len(of)
-	for i := range of {
-		least := policy.Money(math.MaxInt64)
-		for _, b := range seeded[i*n : (i+1)*n] {
+// gather returns the bounds of every case, and of every case and seed, ordered by case.
+// Slots of a case is the least of its seeds, and Short counts over all. For a seed whose
+// bounds are open those of its case hold.
+func gather(c *Config, all []Bounds) (of, seeded []oracle.Bound) {
+	n := len(c.Seeds)
+	for k := range c.Cases {
+		cell := all[k*n : (k+1)*n]
+		bound := oracle.Bound{Open: true}
+		for i := range cell {
+			if bound.Open {
+				bound = cell[i].Case
+			}
+		}
+		least, cost := policy.Money(math.MaxInt64), bound.Cost
+		for i := range cell {
+			b := cell[i].Seed
 			if b.Open {
-				b.Slots = of[i].Cost
+				b.Slots = cost
 			}
 			least = min(least, b.Slots)
-			of[i].Short += b.Short
+			bound.Short += b.Short
+			seeded = append(seeded, b)
 		}
-		of[i].Slots = least
+		bound.Slots = least
+		of = append(of, bound)
 	}
+	return of, seeded
 }

@@ -65,6 +65,14 @@ type Config struct {
 	// Gates are what the report must satisfy.
 	Gates []Gate
 
+	// Mine says of the runs, and of the bounds of a case and seed, which are jobs of
+	// the policy [OracleName], whether [Do] does them; nil means all.
+	Mine func(Job) bool
+
+	// Known returns bounds that were computed before, false where they were not; nil
+	// knows none.
+	Known func(Job) (Bounds, bool)
+
 	// Parallel is how many runs are done at once; 0 means one per processor.
 	// It changes nothing in the report.
 	Parallel int

@@ -20,6 +20,47 @@ import (
 // ([ErrConfig]), when the weather of policies to be compared differs
 // ([ErrWeather]), and when ctx ends before any run is done.
 func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
+	c.Mine = nil // a report is of all
+	d, err := Do(ctx, c, runner)
+	if err != nil {
+		return nil, err
+	}
+	c = d.Config
+	if d.Stopped {
+		keepWhole(&c, d.Runs)
+	}
+	if err := checkWeather(&c, d.Runs); err != nil {
+		return nil, err
+	}
+	oracles, seeded := gather(&c, d.Bounds)
+	r := newReport(&c, d.Runs, oracles, seeded)
+	if d.Stopped {
+		r.stop()
+	}
+	return r, nil
+}
+
+// A Done is the runs and bounds of a comparison, as far as they are done: what a report
+// is made of.
+type Done struct {
+	// Config is complete: defaults filled in, on-demand and baseline added.
+	Config Config
+
+	// Runs are ordered by case, seed and policy, without Values. Those that were not done, for
+	// want of time or since Config.Mine leaves them out, are unfinished.
+	Runs []RunRow
+
+	// Bounds are ordered by case and seed. Those not computed are open.
+	Bounds []Bounds
+
+	// Stopped says that ctx ended before all was done.
+	Stopped bool
+}
+
+// Do does the runs and bounds of c that [Config.Mine] leaves to it. When ctx ends it
+// returns what is finished, and an error before any run is. An error comes back also when
+// c is wrong ([ErrConfig]).
+func Do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 	c = c.complete()
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -28,15 +69,9 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	if stopped != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, stopped
 	}
-	if err := checkWeather(&c, runs); err != nil {
-		return nil, err
-	}
-	oracles, seeded := bounds(ctx, &c)
-	r := newReport(&c, runs, oracles, seeded)
-	if ctx.Err() != nil {
-		r.stop()
-	}
-	return r, nil
+	d := &Done{Config: c, Runs: runs, Bounds: bounds(ctx, &c)}
+	d.Stopped = ctx.Err() != nil
+	return d, nil
 }
 
 // Runs does every run of c and measures each, against on-demand and the baseline as [Run] does and
@@ -90,8 +125,8 @@ func (c *Config) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// runAll does all runs. When ctx ends it returns those that are done with the error,
-// and the others as unfinished. All policies of a cell follow each other, and every
+// runAll does all runs that c leaves to it. When ctx ends it returns those that are done
+// with the error, and the others as unfinished. All policies of a cell follow each other, and every
 // case has a cell with the first seed before any has one with the second: what is
 // done by then can be compared, and speaks of all cases.
 func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
@@ -103,12 +138,18 @@ func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 			}
 		}
 	}
-	p := newProgress(c)
-	parallel(c.workers(), len(runs), func(turn int) {
+	var turns []int // places in runs
+	for turn := range runs {
+		if i := c.inTurn(turn); c.Mine == nil || c.Mine(runs[i].Job) {
+			turns = append(turns, i)
+		}
+	}
+	p := newProgress(c, len(turns))
+	parallel(c.workers(), len(turns), func(turn int) {
 		if ctx.Err() != nil {
 			return
 		}
-		i := c.inTurn(turn)
+		i := turns[turn]
 		r, err := guarded(ctx, runs[i].Job, runner)
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return
@@ -116,8 +157,7 @@ func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 		p.ran(runs, i, r, err)
 	})
 	if err := ctx.Err(); err != nil {
-		keepWhole(c, runs)
-		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, len(runs), err)
+		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, len(turns), err)
 	}
 	return runs, nil
 }

@@ -56,10 +56,16 @@ type progress struct {
 	first map[string]int
 }
 
-func newProgress(c *Config) *progress {
+// newProgress is that of so many runs. Of those that are not all of a comparison there is
+// nothing to sum up.
+func newProgress(c *Config, runs int) *progress {
 	p := &progress{report: c.Progress, c: c, first: map[string]int{}}
+	p.state = Progress{Step: StepRuns, Total: runs}
+	if c.Mine != nil {
+		return p
+	}
 	cells := len(c.Cases) * len(c.Seeds)
-	p.state = Progress{Step: StepRuns, Total: cells * len(c.Policies), Cells: cells}
+	p.state.Cells = cells
 	for range cells {
 		p.left = append(p.left, len(c.Policies))
 	}
@@ -85,9 +91,10 @@ func (p *progress) ran(runs []RunRow, i int, r *sim.Result, err error) {
 	if p.report == nil {
 		return
 	}
-	n := len(p.c.Policies)
-	p.left[i/n]--
-	p.sumUp(slices.Clone(runs[i/n*n:i/n*n+n]), p.left[i/n] == 0)
+	if n := len(p.c.Policies); p.left != nil {
+		p.left[i/n]--
+		p.sumUp(slices.Clone(runs[i/n*n:i/n*n+n]), p.left[i/n] == 0)
+	}
 	p.report(p.state)
 }
 

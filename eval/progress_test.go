@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -146,12 +145,9 @@ func TestStopDoesNotWaitForBounds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	hold := make(chan struct{})
 	defer close(hold)
-	b := &bounding{of: make([]oracle.Bound, 1)}
-	done := make(chan []oracle.Bound)
-	go func() {
-		of, _ := b.until(ctx, func() { <-hold })
-		done <- of
-	}()
+	b := &bounding{all: make([]Bounds, 1)}
+	done := make(chan []Bounds)
+	go func() { done <- b.until(ctx, func() { <-hold }) }()
 	cancel()
 	select {
 	case of := <-done:

@@ -32,8 +32,28 @@ const StressSeeds = 10
 func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 	s := &Stress{}
 	truths := weather.Truths()
+	for i, under := range Truths(&c) {
+		r, err := Run(ctx, under, runner)
+		if s.Stopped = ctx.Err() != nil; err != nil && !(s.Stopped && len(s.Reports) > 0) {
+			return nil, err
+		}
+		if err == nil {
+			s.Truths, s.Reports = append(s.Truths, truths[i]), append(s.Reports, r)
+		}
+		if s.Stopped {
+			break
+		}
+	}
+	return s, nil
+}
+
+// Truths returns the comparisons of a stress: that of c under every truth of
+// [weather.Truths], in their order.
+func Truths(c *Config) []Config {
+	var out []Config
+	truths := weather.Truths()
 	for i, truth := range truths {
-		under := c
+		under := *c
 		under.Cases = slices.Clone(c.Cases)
 		for k := range under.Cases {
 			if of := &under.Cases[k]; of.Bound != nil {
@@ -46,18 +66,9 @@ func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 				c.Progress(g)
 			}
 		}
-		r, err := Run(ctx, under, runner)
-		if s.Stopped = ctx.Err() != nil; err != nil && !(s.Stopped && len(s.Reports) > 0) {
-			return nil, err
-		}
-		if err == nil {
-			s.Truths, s.Reports = append(s.Truths, truth), append(s.Reports, r)
-		}
-		if s.Stopped {
-			break
-		}
+		out = append(out, under)
 	}
-	return s, nil
+	return out
 }
 
 // ExitCode returns what a program that made the stress should end with: the

@@ -144,6 +144,9 @@ func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner)
 		k := slices.IndexFunc(c.Cases, func(k Case) bool { return k.Bound == j.Bound })
 		return runner(ctx, Job{Case: v.Cases[k], Policy: v.Policy, Seed: j.Seed})
 	})
+	if err != nil {
+		keepWhole(&c, runs)
+	}
 	w := &WhatIf{Config: c, Runs: runs, Stopped: err != nil, Level: 1 - whatIfRate(len(variants))}
 	if err != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, err
