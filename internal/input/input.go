@@ -151,13 +151,10 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 // ReadScenario is [LoadScenario] that returns the text as well.
 func ReadScenario(ctx context.Context, name string) ([]byte, *scenarios.Scenario, error) {
 	var text []byte
-	var sc *scenarios.Scenario
 	loaded := make(chan error, 1)
 	go func() {
 		var err error
-		if text, err = scenarios.Source(name); err == nil {
-			sc, err = scenarios.ParseAt(name, text)
-		}
+		text, err = scenarios.Source(name)
 		loaded <- err
 	}()
 	var err error
@@ -166,16 +163,30 @@ func ReadScenario(ctx context.Context, name string) ([]byte, *scenarios.Scenario
 	case <-ctx.Done():
 		return nil, nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
 	}
-	if err == nil {
-		err = sc.Validate()
-	}
-	if err == nil {
-		return text, sc, nil
-	}
 	if errors.Is(err, scenarios.ErrNotFound) {
 		return nil, nil, cli.Invalid(err, ScenarioAdvice)
 	}
-	return nil, nil, cli.Invalid(err, "mend the file and check it with `spotter scenario validate "+name+"`")
+	if err != nil {
+		return nil, nil, cli.Invalid(err, scenarioMend(name))
+	}
+	sc, err := ParseScenario(name, text)
+	return text, sc, err
+}
+
+// ParseScenario reads a scenario that has a name and a text.
+func ParseScenario(name string, text []byte) (*scenarios.Scenario, error) {
+	sc, err := scenarios.ParseAt(name, text)
+	if err == nil {
+		err = sc.Validate()
+	}
+	if err != nil {
+		return nil, cli.Invalid(err, scenarioMend(name))
+	}
+	return sc, nil
+}
+
+func scenarioMend(name string) string {
+	return "mend the file and check it with `spotter scenario validate " + name + "`"
 }
 
 // Bind returns sc bound to its window of a number, back to back.

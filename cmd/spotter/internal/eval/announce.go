@@ -16,7 +16,6 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
 // A comparison of so many cells (a scenario, window and seed each) says first how many
@@ -27,17 +26,14 @@ const (
 	askBeyond      = time.Hour
 )
 
-// announce says how large the comparison is that cfg asks for. It returns what shows
-// the progress from then on.
-func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config, run eval.Runner) (*progress.Progress, error) {
-	cells := len(cfg.Cases) * len(cfg.Seeds)
-	if f.stress {
-		cells *= len(weather.Truths())
-	}
+// announce says how large the comparison is that cfg asks for, with so many runs to be
+// done. It returns what shows the progress from then on.
+func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config, runs int, run eval.Runner) (*progress.Progress, error) {
+	policies := cfg.Compared()
+	cells := (runs + len(policies) - 1) / len(policies)
 	if cells < cellsAnnounced {
 		return shown, nil
 	}
-	policies := cfg.Compared()
 	began := time.Now()
 	for _, name := range policies {
 		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil && ctx.Err() == nil {
@@ -49,7 +45,7 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	}
 	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))
 	text := fmt.Sprintf("%d runs, about %s if all take as long as the first: %d policies × %d cells, %s",
-		cells*len(policies), progress.Rough(left), len(policies), cells, f.SeedsText(cfg.Seeds))
+		runs, progress.Rough(left), len(policies), cells, f.SeedsText(cfg.Seeds))
 	if left <= askBeyond || f.yes {
 		fmt.Fprintln(p.Stderr, text)
 		return shown, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -26,7 +27,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("loading %s: %w", name, err)
 		}
-		sc, err := input.LoadScenario(ctx, name)
+		sc, err := f.scenario(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -44,6 +45,21 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		cases = append(cases, of...)
 	}
 	return cases, nil
+}
+
+// scenario reads a scenario, and keeps the text of one that is a file.
+func (f *evalFlags) scenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
+	if text, ok := f.texts[name]; ok {
+		return input.ParseScenario(name, []byte(text))
+	}
+	text, sc, err := input.ReadScenario(ctx, name)
+	if err == nil && !slices.Contains(scenarios.Names(), name) {
+		if f.texts == nil {
+			f.texts = map[string]string{}
+		}
+		f.texts[name] = string(text)
+	}
+	return sc, err
 }
 
 // scenariosOf returns the scenarios to compare on, and whether some of them are

@@ -12,11 +12,13 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy/registry"
@@ -25,20 +27,34 @@ import (
 // evalFlags are the flags of eval.
 type evalFlags struct {
 	input.CaseFlags
+	outputs
 	policies, baseline        string
-	format                    string
-	out                       []string
 	compare, files, seedsFrom string
-	report                    string
 	gates                     []string
 	discount1y, discount3y    float64
-	stress, yes               bool
+	stress                    bool
+
+	// texts are those of the scenarios that are files, by their names: what a plan has,
+	// and else what was read.
+	texts map[string]string
+}
+
+// outputs are the flags that say how a comparison is made and where its result goes. None
+// of them changes it.
+type outputs struct {
+	format, report string
+	out            []string
+	yes            bool
+	shard, plan    string
+	reuse          []string
+
+	// merged are the parts that the comparison is made of; nil where it is run.
+	merged []*shard.Part
 }
 
 // Command returns the command eval.
 func Command(p *cli.Program) *cobra.Command {
 	var f evalFlags
-	d := eval.DefaultConfig()
 	c := &cobra.Command{
 		Use:   "eval [SCENARIO…]",
 		Short: "Compare policies by net savings and outages over windows and seeds",
@@ -68,33 +84,60 @@ func Command(p *cli.Program) *cobra.Command {
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args) },
 	}
-	flags := c.Flags()
-	f.Register(flags)
-	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
-	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
-	f.RegisterCases(flags, "20")
-	flags.StringVarP(&f.format, "format", "o", string(format.Table), "output `F`: "+formatList())
-	flags.StringArrayVar(&f.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
-	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
-	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
-	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
-	flags.StringVar(&f.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
-	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
-	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
-	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
-	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
-	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
-	cli.OutputIsFormat(flags)
+	f.register(c.Flags())
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.CompleteBy(c, "gate", input.CompleteGates)
 	cli.Complete(c, "truth", input.TruthNames())
 	cli.CompleteBy(c, "baseline", input.CompletePolicy)
 	cli.Complete(c, "format", strings.Split(formatList(), ", "))
-	c.AddCommand(initCommand(p), compareCommand(p))
+	c.AddCommand(initCommand(p), compareCommand(p), mergeCommand(p))
 	return c
 }
 
+// register adds the flags of eval.
+func (f *evalFlags) register(flags *pflag.FlagSet) {
+	d := eval.DefaultConfig()
+	f.Register(flags)
+	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
+	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
+	f.RegisterCases(flags, "20")
+	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
+	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
+	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
+	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
+	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
+	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
+	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
+	f.registerResult(flags)
+	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
+	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out or -o, for `spotter eval merge`; in a pod of an Indexed Job N alone will do")
+	flags.StringArrayVar(&f.reuse, "reuse", nil, "take what is done already from parts, `FILE|DIR` or s3://…, of this plan or another; may be repeated")
+	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
+}
+
+// registerResult adds the flags that say where the result goes.
+func (o *outputs) registerResult(flags *pflag.FlagSet) {
+	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
+	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
+	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
+	cli.OutputIsFormat(flags)
+}
+
 func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
+	var err error
+	if f.plan != "" {
+		if f, args, err = f.openPlan(ctx, args); err != nil {
+			return err
+		}
+	}
+	if f.shard != "" {
+		return runShard(ctx, p, f, args)
+	}
+	return compareAndWrite(ctx, p, f, args)
+}
+
+// compareAndWrite makes a comparison of what is run here, or of parts.
+func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	if f.stress {
 		if err := f.checkStress(); err != nil {
 			return err
@@ -156,28 +199,39 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 	}
 	shown.Enter("preparing")
 	r := runner.New()
-	if err := skip(p, r, cfg); err != nil {
+	if f.merged == nil {
+		if err := prepare(ctx, p, r, cfg); err != nil {
+			return fail(err)
+		}
+	}
+	runs, err := f.known(ctx, p, r, cfg)
+	if err != nil {
 		return fail(err)
 	}
-	if err := r.Prepare(ctx, cfg); err != nil {
-		return fail(err)
-	}
-	if shown, err = f.announce(ctx, p, shown, cfg, r.Run); err != nil {
+	if shown, err = f.announce(ctx, p, shown, cfg, runs.todo(), r.Run); err != nil {
 		return fail(err)
 	}
 	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
 	if f.stress {
-		stress, err := eval.RunStress(ctx, *cfg, r.Run)
+		stress, err := eval.RunStress(ctx, *cfg, runs.run)
 		p.Warn(map[string]bool{}, r.Unanswered())
 		return nil, stress, targets, err
 	}
-	report, err := eval.Run(ctx, *cfg, f.runner(r))
+	report, err := eval.Run(ctx, *cfg, runs.run)
 	if err != nil {
 		return fail(err)
 	}
 	p.Warn(map[string]bool{}, r.Unanswered())
 	shown.Enter("comparing and summing up")
 	return report, nil, targets, compare(ctx, f, other, cfg, report, r.Run)
+}
+
+// prepare takes out what cannot be run and reports what is wrong with the rest.
+func prepare(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config) error {
+	if err := skip(p, r, cfg); err != nil {
+		return err
+	}
+	return r.Prepare(ctx, cfg)
 }
 
 // gateResult returns what the report means for the exit code.
@@ -223,7 +277,7 @@ func (f *evalFlags) checkGates(cfg *eval.Config) error {
 // evalConfig turns flags into what is compared. It reads scenarios and traces.
 func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherBuild, args []string) (*eval.Config, error) {
 	cfg := eval.DefaultConfig()
-	cfg.Version, cfg.Invocation = p.Version, p.Invocation()
+	cfg.Version, cfg.Invocation = p.Version, cli.Shell(append([]string{"spotter", "eval"}, f.words(args)...))
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
 	var err error
 	if cfg.Seeds, err = f.seedsOf(other); err != nil {

@@ -39,9 +39,9 @@ func (f *evalFlags) checkReport() error {
 func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 
 // runner returns how runs are done: sampled over time when the HTML report,
-// which draws that, is asked for.
+// which draws that, is asked for, and for parts, of which it may be made.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
-	if f.report == "" {
+	if f.report == "" && f.shard == "" {
 		return r.Run
 	}
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {

@@ -1,0 +1,327 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/eval/shard"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+)
+
+const (
+	partAdvice  = "give parts that `spotter eval --shard I/N --out FILE` wrote"
+	shardAdvice = "give --shard 1/3 for the first of three parts"
+)
+
+// indexVariable is what Kubernetes calls the number of a pod of an Indexed Job, from 0.
+const indexVariable = "JOB_COMPLETION_INDEX"
+
+// share returns which part --shard asks for.
+func (f *evalFlags) share() (shard.Share, error) {
+	text := f.shard
+	if _, err := strconv.Atoi(text); err == nil {
+		i, err := strconv.Atoi(os.Getenv(indexVariable))
+		if err != nil {
+			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s says not which part: %s is %q", text, indexVariable, os.Getenv(indexVariable)), shardAdvice)
+		}
+		text = fmt.Sprintf("%d/%s", i+1, text)
+	}
+	s, err := shard.ParseShare(text)
+	if err != nil {
+		return s, cli.Invalid(fmt.Errorf("--shard: %w", err), shardAdvice)
+	}
+	return s, nil
+}
+
+// checkShard refuses what a part has not and returns where it goes: what --out names, or
+// -o where that is no format.
+func (f *evalFlags) checkShard() (out string, err error) {
+	for _, name := range []string{"compare", "compare-scenarios", "report"} {
+		if f.given(name) {
+			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name), "leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
+		}
+	}
+	names := f.out
+	if f.given("format") {
+		names = append(slices.Clip(names), f.format)
+	}
+	if len(names) != 1 || names[0] == "" || names[0] == terminal || slices.Contains(format.Formats(), format.Format(names[0])) {
+		return "", cli.Invalid(fmt.Errorf("--shard: %q is not the name of one file for the part", strings.Join(names, " ")), "give --out part-1.parquet or s3://BUCKET/KEY")
+	}
+	if !objects.Remote(names[0]) {
+		if err := cli.CheckWritable(names[0]); err != nil {
+			return "", cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		}
+	}
+	return names[0], nil
+}
+
+// A known is what is done of a comparison already, with how the rest is run.
+type known struct {
+	configs []eval.Config // one, or of a stress one for every truth
+	build   shard.Build
+	keys    *shard.Keys
+	jobs    *shard.Jobs
+	cells   shard.Known
+	run     eval.Runner
+}
+
+// known finds out what of cfg is done already, in the parts that it is made of or that
+// --reuse names, and lets cfg know of it. Where neither is asked for, nothing is.
+func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config) (*known, error) {
+	k := &known{configs: []eval.Config{*cfg}, run: f.runner(r)}
+	if f.stress {
+		k.configs = eval.Truths(cfg)
+	}
+	if f.merged == nil && f.reuse == nil && f.shard == "" {
+		return k, nil
+	}
+	var err error
+	if k.build, err = buildOf(ctx, p); err != nil {
+		return nil, err
+	}
+	k.keys = &shard.Keys{Build: k.build, Files: r.FilesOf}
+	if k.jobs, err = shard.JobsOf(k.configs, k.keys); err != nil {
+		return nil, err
+	}
+	parts := f.merged
+	if parts == nil {
+		if parts, err = readParts(ctx, &objects.Store{}, f.reuse); err != nil {
+			return nil, err
+		}
+	}
+	k.cells = shard.KnownOf(parts, f.merged == nil)
+	if f.merged != nil {
+		if err := k.cells.Cover(k.jobs, k.configs, k.keys, parts); err != nil {
+			return nil, cli.Invalid(err, partAdvice+" of these inputs, or run that part again")
+		}
+	}
+	cfg.Known, k.run = k.cells.Bounds(k.jobs), k.cells.Runner(k.jobs, k.run)
+	return k, nil
+}
+
+// todo returns how many runs are left to do.
+func (k *known) todo() (runs int) {
+	for i := range k.configs {
+		c := &k.configs[i]
+		for _, of := range c.Cases {
+			for _, seed := range c.Seeds {
+				for _, name := range c.Compared() {
+					j := eval.Job{Case: of, Policy: name, Seed: seed}
+					if k.jobs == nil || k.cells[k.jobs.Key(j)] == nil && (c.Mine == nil || c.Mine(j)) {
+						runs++
+					}
+				}
+			}
+		}
+	}
+	return runs
+}
+
+// buildOf returns what this program is.
+func buildOf(ctx context.Context, p *cli.Program) (shard.Build, error) {
+	engine, err := runner.New().Engine(ctx, p.Version)
+	return shard.Build{Version: p.Version, Engine: engine}, err
+}
+
+// readParts reads parts by the names of files, objects, or what holds them.
+func readParts(ctx context.Context, store *objects.Store, names []string) ([]*shard.Part, error) {
+	var parts []*shard.Part
+	for _, name := range names {
+		files := []string{name}
+		if !strings.HasSuffix(name, ".parquet") {
+			all, err := store.List(ctx, name)
+			if err != nil {
+				return nil, cli.Invalid(err, partAdvice)
+			}
+			if len(all) > 0 {
+				files = nil
+			}
+			for _, x := range all {
+				if strings.HasSuffix(x.Name, ".parquet") {
+					files = append(files, x.Name)
+				}
+			}
+		}
+		for _, file := range files {
+			data, err := store.ReadFile(ctx, file)
+			if err != nil {
+				return nil, cli.Invalid(err, partAdvice)
+			}
+			part, err := shard.Read(file, data)
+			if err != nil {
+				return nil, cli.Invalid(err, partAdvice)
+			}
+			parts = append(parts, part)
+		}
+	}
+	return parts, nil
+}
+
+// runShard does the part of a comparison that --shard asks for and writes it.
+func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
+	share, err := f.share()
+	if err != nil {
+		return err
+	}
+	out, err := f.checkShard()
+	if err != nil {
+		return err
+	}
+	if f.stress {
+		if err := f.setStress(); err != nil {
+			return err
+		}
+	}
+	part, err := f.doShare(ctx, p, args, share)
+	if err != nil {
+		return refused(err)
+	}
+	store := &objects.Store{}
+	if err := store.Create(context.WithoutCancel(ctx), out, func(w io.Writer) error { return shard.Write(w, part) }); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	fmt.Fprintf(p.Stderr, "part %v written to %s\n", share, out)
+	if n := len(part.Cells); n < part.Jobs {
+		return &cli.StoppedError{Err: fmt.Errorf("stopped after %d of %d cells", n, part.Jobs), Next: "what is finished was written; the same call with --reuse " + cli.Shell([]string{out}) + " does the rest"}
+	}
+	return nil
+}
+
+// doShare does a share and returns it as far as it was done.
+func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part, error) {
+	shown := progress.Show(ctx, p, "loading scenarios and traces")
+	defer func() { shown.Close(p) }()
+	cfg, err := evalConfig(ctx, p, f, nil, args)
+	if err != nil {
+		return nil, err
+	}
+	shown.Enter("preparing")
+	r, asked := runner.New(), len(cfg.Policies)
+	if err := prepare(ctx, p, r, cfg); err != nil {
+		return nil, err
+	}
+	if len(cfg.Policies) < asked {
+		return nil, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
+	}
+	k, err := f.known(ctx, p, r, cfg)
+	if err != nil {
+		return nil, err
+	}
+	n, mine := k.jobs.Of(share)
+	for i := range k.configs {
+		c := &k.configs[i]
+		c.Mine, c.Known, c.Progress = mine, cfg.Known, func(g eval.Progress) { shown.Send(g) }
+	}
+	if shown, err = f.announce(ctx, p, shown, cfg, k.todo(), r.Run); err != nil {
+		return nil, err
+	}
+	var done []*eval.Done
+	for i := range k.configs {
+		d, err := eval.Do(ctx, k.configs[i], k.run)
+		if err != nil {
+			if ctx.Err() != nil && done != nil {
+				break
+			}
+			return nil, err
+		}
+		done = append(done, d)
+	}
+	p.Warn(map[string]bool{}, r.Unanswered())
+	head := shard.Head{Plan: f.planOf(args), Share: share, Build: k.build, Jobs: n}
+	part, err := shard.Collect(head, done, k.jobs, k.keys, mine)
+	if broke := broken(part); err == nil && broke != nil {
+		fmt.Fprintf(p.Stderr, "warning: %s in %s broke under seed %d, and maybe others: %s\n", broke.Policy, broke.Scenario, broke.Seed, broke.Err)
+	}
+	return part, err
+}
+
+// broken returns the first cell whose run broke, nil where none did.
+func broken(part *shard.Part) *shard.Cell {
+	if part == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(part.Cells, func(c shard.Cell) bool { return c.Err != "" }); i >= 0 {
+		return &part.Cells[i]
+	}
+	return nil
+}
+
+// openPlan returns the flags of the plan that --plan names.
+func (f *evalFlags) openPlan(ctx context.Context, args []string) (*evalFlags, []string, error) {
+	if words := f.words(args); len(words) > 0 {
+		return nil, nil, cli.Invalid(fmt.Errorf("--plan: the call says as well what is compared: %s", cli.Shell(words)), "leave that out, or --plan")
+	}
+	data, err := (&objects.Store{}).ReadFile(ctx, f.plan)
+	if err != nil {
+		return nil, nil, cli.Invalid(fmt.Errorf("--plan: %w", err), "give a file that can be read")
+	}
+	plan, err := readPlan(f.plan, data)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.planned(plan)
+}
+
+// mergeCommand puts parts together.
+func mergeCommand(p *cli.Program) *cobra.Command {
+	var f evalFlags
+	c := &cobra.Command{
+		Use:   "merge PART…",
+		Short: "Put the parts of a comparison together that --shard made",
+		Long: "merge makes of the parts of a comparison, which `spotter eval --shard I/N` made\n" +
+			"anywhere, what one call of eval makes: every byte of every output, and its gates.\n" +
+			"A PART is a file, a folder of them, or s3://BUCKET/PREFIX. Nothing is run. It\n" +
+			"needs the build and the traces that the parts were made with; the scenarios are in\n" +
+			"the parts. A part that is damaged, missing, there twice, unfinished, or of another\n" +
+			"plan, build or input is refused by its name.\n\n" +
+			"Exit code: 0 good, 1 a gate failed, 2 the call, a part or an input is wrong, 3 a\n" +
+			"run broke.",
+		Example: "  spotter eval merge parts/*.parquet\n" +
+			"  spotter eval merge s3://bucket/parts --out results.parquet --report report.html",
+		Args: cli.Arguments(cobra.MinimumNArgs(1)),
+		RunE: func(c *cobra.Command, args []string) error { return merge(c.Context(), p, &f, args) },
+	}
+	f.Flags = c.Flags()
+	f.registerResult(c.Flags())
+	return c
+}
+
+func merge(ctx context.Context, p *cli.Program, f *evalFlags, names []string) error {
+	parts, err := readParts(ctx, &objects.Store{}, names)
+	if err != nil {
+		return err
+	}
+	return f.mergeParts(ctx, p, parts)
+}
+
+// mergeParts writes the comparison that parts are made of.
+func (f *evalFlags) mergeParts(ctx context.Context, p *cli.Program, parts []*shard.Part) error {
+	build, err := buildOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	plan, err := shard.Check(parts, build)
+	if err != nil {
+		return cli.Invalid(err, partAdvice+" of one plan and by this build, each once")
+	}
+	f.merged = parts
+	g, args, err := f.planned(plan)
+	if err != nil {
+		return err
+	}
+	return compareAndWrite(ctx, p, g, args)
+}

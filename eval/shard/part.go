@@ -1,0 +1,223 @@
+package shard
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/tabular"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// A Part is what one machine did of a plan.
+type Part struct {
+	Head
+
+	// Cells are in the order in which a report has them.
+	Cells []Cell
+
+	// Name is where it was read from.
+	Name string
+}
+
+// A Head is what a part says of itself.
+type Head struct {
+	Plan  Plan  `json:"plan"`
+	Share Share `json:"share"`
+	Build Build `json:"build"`
+
+	// Jobs is how many the share has; fewer cells are those of one that was stopped.
+	Jobs int `json:"jobs"`
+}
+
+// A Cell is one run, or of the policy [eval.OracleName] the bounds of a case and seed.
+type Cell struct {
+	// Key is that of [Keys.Of], and Input what it is made of.
+	Key   string
+	Input Input
+
+	Truth, Scenario string
+	Window          int
+	From            policy.Time
+	Seed            uint64
+	Policy          string
+
+	// Err is why the run broke, empty if it did not. Result is then nil.
+	Err    string
+	Result *sim.Result
+	Bounds *eval.Bounds
+}
+
+func (c *Cell) at() at { return at{c.Truth, c.Scenario, c.Window, c.Policy, c.Seed} }
+
+// The keys of what a part says of itself.
+const (
+	keyFormat = "spotter.part"
+	keyHead   = "spotter.part.head"
+	keySum    = "spotter.part.sum"
+)
+
+// partFormat is that of the parts that this build writes and reads.
+const partFormat = "1"
+
+// sumMark begins the value of keySum, after which the SHA-256 of the whole file stands in
+// hexadecimal, taken with zeros in its own place. So not a bit of a part can change unseen.
+const sumMark = "sha256 of this file with zeros here: "
+
+// noSum stands in the place of the digest while it is not known.
+var noSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
+
+// A row is a cell as it is read from a file.
+type row struct {
+	Truth    string `parquet:"truth"`
+	Scenario string `parquet:"scenario"`
+	Window   int64  `parquet:"window"`
+	From     int64  `parquet:"from,timestamp(millisecond)"`
+	Seed     uint64 `parquet:"seed"`
+	Policy   string `parquet:"policy"`
+	Key      string `parquet:"key"`
+	File     string `parquet:"scenario_digest"`
+	Trace    string `parquet:"trace_digest"`
+	Bound    string `parquet:"bound_digest"`
+	Files    string `parquet:"files_digest"`
+	Err      string `parquet:"error"`
+	Result   string `parquet:"result"`
+	Bounds   string `parquet:"bounds"`
+}
+
+// columns are those of a cell: what it is, what it is made of, and what came of it. Run and
+// bounds are JSON, empty where there is none.
+func columns() []tabular.Column[*row] {
+	return []tabular.Column[*row]{
+		tabular.Of("truth", "dict", func(r *row) string { return r.Truth }),
+		tabular.Of("scenario", "dict", func(r *row) string { return r.Scenario }),
+		tabular.Of("window", "", func(r *row) int64 { return r.Window }),
+		tabular.Time("from", func(r *row) policy.Time { return policy.Time(r.From) }),
+		tabular.Of("seed", "", func(r *row) uint64 { return r.Seed }),
+		tabular.Of("policy", "dict", func(r *row) string { return r.Policy }),
+		tabular.Of("key", "", func(r *row) string { return r.Key }),
+		tabular.Of("scenario_digest", "dict", func(r *row) string { return r.File }),
+		tabular.Of("trace_digest", "dict", func(r *row) string { return r.Trace }),
+		tabular.Of("bound_digest", "dict", func(r *row) string { return r.Bound }),
+		tabular.Of("files_digest", "dict", func(r *row) string { return r.Files }),
+		tabular.Of("error", "", func(r *row) string { return r.Err }),
+		tabular.Of("result", "", func(r *row) string { return r.Result }),
+		tabular.Of("bounds", "", func(r *row) string { return r.Bounds }),
+	}
+}
+
+// Write writes p as Parquet. Equal parts give equal bytes. Run and bounds stand in it as
+// JSON, which keeps every bit of a number.
+func Write(w io.Writer, p *Part) error {
+	head, err := json.Marshal(p.Head)
+	if err != nil {
+		return err
+	}
+	rows := make([]*row, len(p.Cells))
+	for i := range p.Cells {
+		if rows[i], err = rowOf(&p.Cells[i]); err != nil {
+			return err
+		}
+	}
+	var out bytes.Buffer
+	if err := tabular.WriteParquet(&out, columns(), slices.Values(rows),
+		parquet.DataPageStatistics(false), parquet.SkipPageBounds("result"), // the least and the greatest run, whole
+		parquet.KeyValueMetadata(keyFormat, partFormat), parquet.KeyValueMetadata(keyHead, string(head)), parquet.KeyValueMetadata(keySum, sumMark+noSum)); err != nil {
+		return err
+	}
+	data := out.Bytes()
+	at := bytes.LastIndex(data, []byte(sumMark+noSum)) + len(sumMark)
+	sum := sha256.Sum256(data)
+	hex.Encode(data[at:], sum[:])
+	_, err = w.Write(data)
+	return err
+}
+
+func rowOf(c *Cell) (*row, error) {
+	r := &row{c.Truth, c.Scenario, int64(c.Window), int64(c.From), c.Seed, c.Policy, c.Key, c.Input.Scenario, c.Input.Trace, c.Input.Bound, c.Input.Files, c.Err, "", ""}
+	for _, x := range []struct {
+		there bool
+		value any
+		to    *string
+	}{{c.Result != nil, c.Result, &r.Result}, {c.Bounds != nil, c.Bounds, &r.Bounds}} {
+		if !x.there {
+			continue
+		}
+		text, err := json.Marshal(x.value)
+		if err != nil {
+			return nil, fmt.Errorf("%s, seed %d, %s: %w", c.Scenario, c.Seed, c.Policy, err)
+		}
+		*x.to = string(text)
+	}
+	return r, nil
+}
+
+// Read reads a part that is called name in errors. One that is not as [Write] wrote it is
+// refused, as [IsRefused] says.
+func Read(name string, data []byte) (p *Part, err error) {
+	at := bytes.LastIndex(data, []byte(sumMark)) + len(sumMark)
+	if at < len(sumMark) || at+len(noSum) > len(data) {
+		return nil, refused(name, "it is no whole part of a comparison: it has no digest of its own; it is damaged or cut short, or another file")
+	}
+	said := string(data[at : at+len(noSum)])
+	bare := slices.Concat(data[:at], []byte(noSum), data[at+len(noSum):])
+	if sum := sha256.Sum256(bare); hex.EncodeToString(sum[:]) != said {
+		return nil, refused(name, "it is damaged or cut short: its SHA-256 is not the one that it states")
+	}
+	defer func() {
+		if bug := recover(); bug != nil { // the decoder panics on some files
+			p, err = nil, refused(name, "it is no part of a comparison: %v", bug)
+		}
+	}()
+	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, refused(name, "it is no part of a comparison: %v", err)
+	}
+	if v, _ := f.Lookup(keyFormat); v != partFormat {
+		return nil, refused(name, "it is of format %q, and this build reads %s", v, partFormat)
+	}
+	p = &Part{Name: name}
+	head, _ := f.Lookup(keyHead)
+	if err := json.Unmarshal([]byte(head), &p.Head); err != nil {
+		return nil, refused(name, "%s: %v", keyHead, err)
+	}
+	rows, err := parquet.Read[row](bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, refused(name, "%v", err)
+	}
+	for i := range rows {
+		c, err := cellOf(&rows[i])
+		if err != nil {
+			return nil, refused(name, "its row %d: %v", i+1, err)
+		}
+		p.Cells = append(p.Cells, c)
+	}
+	return p, nil
+}
+
+func cellOf(r *row) (Cell, error) {
+	c := Cell{
+		Key: r.Key, Input: Input{r.File, r.Trace, r.Bound, r.Files},
+		Truth: r.Truth, Scenario: r.Scenario, Window: int(r.Window), From: policy.Time(r.From), Seed: r.Seed, Policy: r.Policy, Err: r.Err,
+	}
+	if r.Result != "" {
+		if err := json.Unmarshal([]byte(r.Result), &c.Result); err != nil {
+			return c, err
+		}
+	}
+	if r.Bounds != "" {
+		if err := json.Unmarshal([]byte(r.Bounds), &c.Bounds); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}

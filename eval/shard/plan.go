@@ -1,0 +1,146 @@
+package shard
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+)
+
+// A Plan says what is compared, on any machine.
+type Plan struct {
+	// Args are the words after `spotter eval` that decide what the result is.
+	Args []string `json:"args"`
+
+	// Files are the texts of the scenarios among Args that are files, by their names.
+	Files map[string]string `json:"files,omitempty"`
+}
+
+// Digest returns the SHA-256 of p, in hexadecimal.
+func (p *Plan) Digest() string { return digestOf(p) }
+
+// digestOf returns the SHA-256 of v as JSON, in hexadecimal.
+func digestOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("shard: " + err.Error()) // v is made of plain values
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// A Share is part I of N, counted from 1. The zero value is all.
+type Share struct{ I, N int }
+
+// sharesMax bounds N: an Indexed Job has no more.
+const sharesMax = 100_000
+
+// ParseShare reads I/N.
+func ParseShare(s string) (Share, error) {
+	first, second, _ := strings.Cut(s, "/")
+	i, errI := strconv.Atoi(first)
+	n, errN := strconv.Atoi(second)
+	if errI != nil || errN != nil || i < 1 || n < i || n > sharesMax {
+		return Share{}, fmt.Errorf("%q is no I/N with 1 ≤ I ≤ N ≤ %d", s, sharesMax)
+	}
+	return Share{i, n}, nil
+}
+
+func (s Share) String() string { return fmt.Sprintf("%d/%d", s.I, s.N) }
+
+// Jobs are the runs of comparisons, and the bounds of their cases and seeds, which are jobs
+// of the policy [eval.OracleName], with the key of each.
+type Jobs struct {
+	keys  map[at]string
+	order []keyed
+}
+
+// An at is a job by what it is called: the truth, and the rest.
+type at struct {
+	truth, scenario string
+	window          int
+	policy          string
+	seed            uint64
+}
+
+func atOf(j eval.Job) at {
+	return at{j.Bound.Truth.String(), j.Scenario, j.Window, j.Policy, j.Seed}
+}
+
+type keyed struct {
+	at
+	key string
+}
+
+// JobsOf returns those of comparisons that are complete or of which [eval.Config.Compared]
+// says the policies.
+func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
+	js := &Jobs{keys: map[at]string{}}
+	for i := range of {
+		c := &of[i]
+		for _, policy := range append(slices.Clip(c.Compared()), eval.OracleName) {
+			for _, k := range c.Cases {
+				for _, seed := range c.Seeds {
+					j := eval.Job{Case: k, Policy: policy, Seed: seed}
+					key, err := keys.Of(j)
+					if err != nil {
+						return nil, err
+					}
+					x := keyed{atOf(j), key}
+					js.keys[x.at] = key
+					js.order = append(js.order, x)
+				}
+			}
+		}
+	}
+	js.deal()
+	return js, nil
+}
+
+// deal puts jobs into the order in which they are dealt out: those that cost about as much
+// together, and among them by content, so that no share has more of the dear ones.
+func (js *Jobs) deal() {
+	slices.SortFunc(js.order, func(a, b keyed) int {
+		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a.key, b.key))
+	})
+}
+
+// Of returns how many jobs share s has, and a function that says which they are.
+func (js *Jobs) Of(s Share) (n int, mine func(eval.Job) bool) {
+	if s.N == 0 {
+		return len(js.order), nil
+	}
+	own := map[at]bool{}
+	for i := s.I - 1; i < len(js.order); i += s.N {
+		own[js.order[i].at] = true
+	}
+	return len(own), func(j eval.Job) bool { return own[atOf(j)] }
+}
+
+// Key returns the key of one of the jobs.
+func (js *Jobs) Key(j eval.Job) string { return js.keys[atOf(j)] }
+
+// errPart is wrapped by every error that says of a part why it is refused.
+var errPart = errors.New("refused")
+
+// IsRefused reports whether err says that a part is refused, and not that it could not be
+// read.
+func IsRefused(err error) bool { return errors.Is(err, errPart) }
+
+// A partError says which part is refused and why.
+type partError struct{ name, why string }
+
+func (e *partError) Error() string { return e.name + ": " + e.why }
+
+func (e *partError) Is(target error) bool { return target == errPart }
+
+func refused(name, format string, args ...any) error {
+	return &partError{name, fmt.Sprintf(format, args...)}
+}
