@@ -138,18 +138,22 @@ func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 			}
 		}
 	}
-	var turns []int // places in runs
-	for turn := range runs {
-		if i := c.inTurn(turn); c.Mine == nil || c.Mine(runs[i].Job) {
-			turns = append(turns, i)
+	n, at := len(runs), c.inTurn // what is done in a turn
+	if c.Mine != nil {
+		var turns []int
+		for turn := range runs {
+			if i := c.inTurn(turn); c.Mine(runs[i].Job) {
+				turns = append(turns, i)
+			}
 		}
+		n, at = len(turns), func(turn int) int { return turns[turn] }
 	}
-	p := newProgress(c, len(turns))
-	parallel(c.workers(), len(turns), func(turn int) {
+	p := newProgress(c, n)
+	parallel(c.workers(), n, func(turn int) {
 		if ctx.Err() != nil {
 			return
 		}
-		i := turns[turn]
+		i := at(turn)
 		r, err := guarded(ctx, runs[i].Job, runner)
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			return
@@ -157,7 +161,7 @@ func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 		p.ran(runs, i, r, err)
 	})
 	if err := ctx.Err(); err != nil {
-		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, len(turns), err)
+		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, n, err)
 	}
 	return runs, nil
 }

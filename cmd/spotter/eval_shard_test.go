@@ -9,9 +9,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/internal/objects/objectstest"
-	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // inParts makes parts of a comparison below dir, a folder or s3://…, and returns their names.
@@ -32,15 +30,12 @@ func inParts(t *testing.T, dir string, n int, args ...string) []string {
 // TestShards: parts make what one call makes, to the byte: every output, and the exit code.
 func TestShards(t *testing.T) {
 	objectstest.Use(t, objectstest.Serve(t, nil, "b"))
-	text, err := scenarios.Source("tiny")
-	if err != nil {
-		t.Fatal(err)
-	}
-	own := clitest.File(t, "shop.yaml", string(text))
+	own := file(t, "shop.yaml", tiny)
+	recorded := writeTrace(t, []priceRow{priced(0, 0.05), priced(20, 0.02), priced(40, 0.06), priced(70, 0.03)})
 	for name, args := range map[string][]string{
 		"files and gates": {own, "tiny", "--seeds", "2", "--policies", "static,portfolio", "--baseline", "static", "--gate", "portfolio:outage_delta.max <= -1"},
-		"windows":         {"tiny", "--seeds", "1", "--policies", "static,spot", "--baseline", "static", "--windows", "2", "--trace", "embedded:rackspace"},
-		"stress":          {"tiny", "--seeds", "1", "--policies", "static", "--baseline", "static", "--stress"},
+		"windows":         {own, "--seeds", "2", "--policies", "static,spot", "--baseline", "static", "--windows", "2", "--trace", recorded},
+		"stress":          {own, "--seeds", "1", "--policies", "static", "--baseline", "static", "--stress"},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			dir := t.TempDir()
@@ -92,9 +87,10 @@ func same(t *testing.T, a, b string) {
 // TestShardsReuse: a call, whole or in parts, takes from parts what it needs.
 func TestShardsReuse(t *testing.T) {
 	dir := t.TempDir()
-	old := inParts(t, dir, 2, "tiny", "--seeds", "1", "--policies", "static")
+	own := file(t, "shop.yaml", tiny)
+	old := inParts(t, dir, 2, own, "--seeds", "1", "--policies", "static")
 	want := filepath.Join(dir, "want.json")
-	args := []string{"eval", "tiny", "--seeds", "2", "--policies", "static,spot"}
+	args := []string{"eval", own, "--seeds", "2", "--policies", "static,spot"}
 	if code, _, stderr := call(t, append(args, "--out", want)...); code != cli.ExitOK {
 		t.Fatal(stderr)
 	}
@@ -136,13 +132,14 @@ func TestShardsRefused(t *testing.T) {
 	if _, err := os.Stat(part); err == nil {
 		t.Error("a part was written")
 	}
-	parts := inParts(t, dir, 2, "tiny", "--seeds", "1", "--policies", "static")
-	foreign := inParts(t, t.TempDir(), 2, "tiny", "--seeds", "2", "--policies", "static")
+	own := file(t, "shop.yaml", tiny)
+	parts := inParts(t, dir, 2, own, "--seeds", "1", "--policies", "static")
+	foreign := inParts(t, t.TempDir(), 2, own, "--seeds", "2", "--policies", "static")
 	data, err := os.ReadFile(parts[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := clitest.File(t, "damaged.parquet", string(append(bytes.Clone(data[:100]), data[101:]...)))
+	damaged := file(t, "damaged.parquet", string(append(bytes.Clone(data[:100]), data[101:]...)))
 	for want, names := range map[string][]string{
 		damaged + ": it is damaged or cut short":                  {parts[0], damaged},
 		foreign[1] + ": it is of another plan than " + parts[0]:   {parts[0], foreign[1]},

@@ -117,11 +117,15 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 func (k *known) todo() (runs int) {
 	for i := range k.configs {
 		c := &k.configs[i]
+		if k.jobs == nil {
+			runs += len(c.Cases) * len(c.Seeds) * len(c.Compared())
+			continue
+		}
 		for _, of := range c.Cases {
 			for _, seed := range c.Seeds {
 				for _, name := range c.Compared() {
 					j := eval.Job{Case: of, Policy: name, Seed: seed}
-					if k.jobs == nil || k.cells[k.jobs.Key(j)] == nil && (c.Mine == nil || c.Mine(j)) {
+					if k.cells[k.jobs.Key(j)] == nil && (c.Mine == nil || c.Mine(j)) {
 						runs++
 					}
 				}
