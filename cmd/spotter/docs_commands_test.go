@@ -140,6 +140,7 @@ var pagesRun = []page{
 var pagesLeft = map[string]string{
 	"docs/acceptance.md":        "it takes recordings that are not in the repository: make acceptance",
 	"docs/ci.md":                "the tests of the action run them",
+	"docs/shards.md":            "TestShards and TestShardsOnKubernetes merge parts",
 	"docs/commitments.md":       "it is a comparison of minutes: eval has the scenario among its own",
 	"docs/e2e.md":               "it takes minutes by itself: make e2e",
 	"docs/fidelity.md":          "they take minutes by themselves, and CI runs them",

@@ -33,6 +33,7 @@ type evalFlags struct {
 	gates                     []string
 	discount1y, discount3y    float64
 	stress                    bool
+	cluster                   clusterFlags
 
 	// texts are those of the scenarios that are files, by their names: what a plan has,
 	// and else what was read.
@@ -110,9 +111,10 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
 	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
-	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out or -o, for `spotter eval merge`; in a pod of an Indexed Job N alone will do")
+	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out or -o, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
 	flags.StringArrayVar(&f.reuse, "reuse", nil, "take what is done already from parts, `FILE|DIR` or s3://…, of this plan or another; may be repeated")
 	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
+	f.cluster.register(flags)
 }
 
 // registerResult adds the flags that say where the result goes.
@@ -129,6 +131,9 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 		if f, args, err = f.openPlan(ctx, args); err != nil {
 			return err
 		}
+	}
+	if f.cluster.on != "" || f.cluster.attach != "" {
+		return runOn(ctx, p, f, args)
 	}
 	if f.shard != "" {
 		return runShard(ctx, p, f, args)

@@ -29,15 +29,22 @@ const (
 // indexVariable is what Kubernetes calls the number of a pod of an Indexed Job, from 0.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
-// share returns which part --shard asks for.
+// share returns which part --shard asks for: I/N, or in a pod of an Indexed Job N or a list
+// of parts, as 3,17/N, of which it makes the one that has its number.
 func (f *evalFlags) share() (shard.Share, error) {
 	text := f.shard
-	if _, err := strconv.Atoi(text); err == nil {
+	list, n, _ := strings.Cut(text, "/")
+	if _, err := strconv.Atoi(text); err == nil || strings.Contains(list, ",") || os.Getenv(indexVariable) != "" {
 		i, err := strconv.Atoi(os.Getenv(indexVariable))
-		if err != nil {
+		parts := strings.Split(list, ",")
+		switch {
+		case err != nil:
 			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s says not which part: %s is %q", text, indexVariable, os.Getenv(indexVariable)), shardAdvice)
+		case n == "":
+			text = fmt.Sprintf("%d/%s", i+1, text)
+		case len(parts) > 1 && i < len(parts):
+			text = parts[i] + "/" + n
 		}
-		text = fmt.Sprintf("%d/%s", i+1, text)
 	}
 	s, err := shard.ParseShare(text)
 	if err != nil {
@@ -47,19 +54,22 @@ func (f *evalFlags) share() (shard.Share, error) {
 }
 
 // checkShard refuses what a part has not and returns where it goes: what --out names, or
-// -o where that is no format.
-func (f *evalFlags) checkShard() (out string, err error) {
+// -o where that is no format. In a folder, which ends with a slash, it is named by share.
+func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	for _, name := range []string{"compare", "compare-scenarios", "report"} {
 		if f.given(name) {
 			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name), "leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
 		}
 	}
-	names := f.out
+	names := slices.Clone(f.out)
 	if f.given("format") {
-		names = append(slices.Clip(names), f.format)
+		names = append(names, f.format)
 	}
 	if len(names) != 1 || names[0] == "" || names[0] == terminal || slices.Contains(format.Formats(), format.Format(names[0])) {
 		return "", cli.Invalid(fmt.Errorf("--shard: %q is not the name of one file for the part", strings.Join(names, " ")), "give --out part-1.parquet or s3://BUCKET/KEY")
+	}
+	if strings.HasSuffix(names[0], "/") {
+		names[0] = objects.Join(names[0], partName(share))
 	}
 	if !objects.Remote(names[0]) {
 		if err := cli.CheckWritable(names[0]); err != nil {
@@ -67,6 +77,11 @@ func (f *evalFlags) checkShard() (out string, err error) {
 		}
 	}
 	return names[0], nil
+}
+
+// partName is that of the file of a part in a folder.
+func partName(s shard.Share) string {
+	return fmt.Sprintf("part-%05d-of-%05d.parquet", s.I, s.N)
 }
 
 // A known is what is done of a comparison already, with how the rest is run.
@@ -151,9 +166,7 @@ func readParts(ctx context.Context, store *objects.Store, names []string) ([]*sh
 			if err != nil {
 				return nil, cli.Invalid(err, partAdvice)
 			}
-			if len(all) > 0 {
-				files = nil
-			}
+			files = nil
 			for _, x := range all {
 				if strings.HasSuffix(x.Name, ".parquet") {
 					files = append(files, x.Name)
@@ -181,7 +194,7 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 	if err != nil {
 		return err
 	}
-	out, err := f.checkShard()
+	out, err := f.checkShard(share)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,369 @@
+package eval
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/shard"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+)
+
+// onKubernetes is what --on takes.
+const onKubernetes = "kubernetes"
+
+// clusterFlags say where and how parts are made in a cluster.
+type clusterFlags struct {
+	access.Cluster
+	on, attach, namespace   string
+	queue, image, templated string
+	parts                   string
+	shards, parallelism     int
+	keep                    bool
+}
+
+// sharesDefault is how many parts there are where nobody says: enough that what an eviction
+// costs is little.
+const sharesDefault = 40
+
+func (c *clusterFlags) register(flags *pflag.FlagSet) {
+	flags.StringVar(&c.on, "on", "", "make the parts in a cluster, `kubernetes`, as one Indexed Job, follow it and merge")
+	flags.StringVar(&c.attach, "attach", "", "follow the comparison `NAME` that --on kubernetes began, and merge")
+	flags.StringVar(&c.parts, "parts", "", "where the pods write their parts, `s3://BUCKET/PREFIX`")
+	flags.IntVar(&c.shards, "shards", sharesDefault, "how many parts there are, `N`, where that is not more than there are runs")
+	flags.IntVar(&c.parallelism, "parallelism", 10, "how many pods run at once, `N`")
+	flags.StringVar(&c.image, "image", "", "`IMAGE` of the pods (default: that of this version)")
+	flags.StringVar(&c.queue, "queue", "", "let Kueue start the Job, from the LocalQueue `NAME`")
+	flags.StringVar(&c.templated, "pod-template", "", "merge a PodTemplateSpec in `FILE` into that of the Job, strategically: tolerations, nodeSelector, service account, resources, environment; its container is called "+containerName)
+	flags.BoolVar(&c.keep, "keep", false, "leave Job and parts there when all is merged")
+	flags.StringVarP(&c.namespace, "namespace", "n", "default", "`NAMESPACE` of the Job")
+	c.Register(flags)
+}
+
+// A remote is a comparison whose parts are made in a cluster. It is all that is needed to
+// follow it, and stands in a ConfigMap that owns its Jobs.
+type remote struct {
+	Name   string      `json:"name"`
+	Parts  string      `json:"parts"` // folder of this comparison
+	Shards int         `json:"shards"`
+	Cells  int         `json:"cells"`
+	Plan   string      `json:"plan,omitempty"` // where it is too large for the ConfigMap
+	Build  shard.Build `json:"build"`
+	Job    []byte      `json:"job"` // of which every round is a copy
+
+	plan shard.Plan
+}
+
+// part returns where part i is.
+func (r *remote) part(i int) string {
+	return objects.Join(r.Parts, partName(shard.Share{I: i, N: r.Shards}))
+}
+
+// runOn does a comparison in a cluster.
+func runOn(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
+	if f.cluster.on != onKubernetes && f.cluster.on != "" {
+		return cli.Invalid(fmt.Errorf("--on: %q is unknown", f.cluster.on), "give --on kubernetes")
+	}
+	if err := f.checkOn(p, args); err != nil {
+		return err
+	}
+	cfg, err := f.cluster.Config(p.Version)
+	if err != nil {
+		return err
+	}
+	c, err := access.Client(cfg)
+	if err != nil {
+		return err
+	}
+	shown := progress.Show(ctx, p, "beginning")
+	defer func() { shown.Close(p) }()
+	run := &remoteRun{client: c, store: &objects.Store{}, namespace: f.cluster.namespace, shown: shown, p: p}
+	if f.cluster.attach != "" {
+		err = run.open(ctx, f.cluster.attach)
+	} else {
+		err = run.begin(ctx, p, f, args)
+	}
+	if err != nil {
+		return refused(err)
+	}
+	parts, err := run.follow(ctx)
+	if ctx.Err() != nil {
+		return &cli.StoppedError{Err: fmt.Errorf("stopped while %s runs on in the cluster: %w", run.Name, context.Cause(ctx)),
+			Next: "`spotter eval --attach " + run.Name + "`, or the same call again, follows it; `kubectl delete configmap " + run.Name + "` ends it"}
+	}
+	if err != nil {
+		return err
+	}
+	shown.Close(p)
+	shown = nil
+	result := f.mergeParts(ctx, p, parts)
+	if f.cluster.keep || errors.As(result, new(*cli.InvalidError)) {
+		return result
+	}
+	return errors.Join(result, run.clean(ctx))
+}
+
+// checkOn refuses what does not go with a cluster.
+func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
+	for _, name := range []string{"shard", "plan", "reuse", "compare", "compare-scenarios"} {
+		if f.given(name) {
+			return cli.Invalid(fmt.Errorf("--on: it does not go with --%s", name), "leave one of them out")
+		}
+	}
+	c := &f.cluster
+	switch words := f.words(args); {
+	case c.attach != "" && len(words) > 0:
+		return cli.Invalid(fmt.Errorf("--attach: %s says already what is compared, and the call as well: %s", c.attach, cli.Shell(words)), "leave that out, or --attach")
+	case c.attach == "" && !objects.Remote(c.parts):
+		return cli.Invalid(fmt.Errorf("--parts: %q is no s3://BUCKET/PREFIX", c.parts), "name a bucket that this machine and the pods can write to, as --parts s3://evaluations/main")
+	case c.shards < 1 || c.shards > 10_000:
+		return cli.Invalid(fmt.Errorf("--shards: %d is not in 1…10000", c.shards), "give the number of parts")
+	case c.parallelism < 1:
+		return cli.Invalid(fmt.Errorf("--parallelism: %d is not positive", c.parallelism), "give the number of pods at once")
+	}
+	targets, err := f.targets()
+	if err == nil {
+		err = checkTargets(p, targets)
+	}
+	if err == nil {
+		err = f.checkReport()
+	}
+	return err
+}
+
+// A remoteRun is a remote that is followed.
+type remoteRun struct {
+	remote
+	client    client.Client
+	store     *objects.Store
+	namespace string
+	shown     *progress.Progress
+	p         *cli.Program
+}
+
+// begin makes what a comparison needs in the cluster, or finds it there: its name comes of
+// what it is, so that the same call goes on with it.
+func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
+	if f.stress {
+		if err := f.setStress(); err != nil {
+			return err
+		}
+	}
+	cfg, err := evalConfig(ctx, p, f, nil, args)
+	if err != nil {
+		return err
+	}
+	if err := checkThere(runner.New(), cfg); err != nil {
+		return err
+	}
+	if r.Build, err = buildOf(ctx, p); err != nil {
+		return err
+	}
+	configs := []eval.Config{*cfg}
+	if f.stress {
+		configs = eval.Truths(cfg)
+	}
+	for i := range configs {
+		r.Cells += len(configs[i].Cases) * len(configs[i].Seeds) * (len(configs[i].Compared()) + 1)
+	}
+	r.plan, r.Shards = f.planOf(args), min(f.cluster.shards, r.Cells)
+	id := (&shard.Plan{Args: []string{r.plan.Digest(), r.Build.String(), f.cluster.parts, fmt.Sprint(r.Shards)}}).Digest()[:12]
+	r.Name = "spotter-eval-" + id
+	r.Parts = objects.Join(f.cluster.parts, r.Name)
+	if r.Job, err = f.cluster.job(p, &r.remote); err != nil {
+		return err
+	}
+	return r.create(ctx)
+}
+
+// checkThere refuses what the pods have not: files of this machine.
+func checkThere(r *runner.Runner, cfg *eval.Config) error {
+	for _, k := range cfg.Cases {
+		if name := k.Bound.Trace.Name; name != "embedded" && !strings.HasPrefix(name, "embedded:") && !objects.Remote(name) && !filepath.IsAbs(name) {
+			return cli.Invalid(fmt.Errorf("--trace: %s is a file of this machine", name), "put the trace into a bucket, or into a volume that --pod-template mounts, and name it as s3://BUCKET/PREFIX or by its whole path, the same here and there")
+		}
+		for _, policy := range cfg.Compared() {
+			switch sum, err := r.FilesOf(policy, k.Bound); {
+			case err != nil:
+				return cli.Invalid(err, "name a policy that there is")
+			case sum != "" && !strings.Contains(policy, "builtin"):
+				return cli.Invalid(fmt.Errorf("--policies: %s names a file of this machine", policy), "compare it here with --shard, or use a bundle that is built in")
+			}
+		}
+	}
+	return nil
+}
+
+// partial is what is there of a comparison: the good parts, by number.
+type partial map[int]*shard.Part
+
+// look reads parts that are new. One that is refused is deleted, so that it is made again.
+func (r *remoteRun) look(ctx context.Context, have partial) error {
+	all, err := r.store.List(ctx, r.Parts)
+	if err != nil {
+		return err
+	}
+	for i := 1; i <= r.Shards; i++ {
+		name := r.part(i)
+		at := slices.IndexFunc(all, func(x objects.Info) bool { return x.Name == name })
+		if at < 0 || have[i] != nil {
+			continue
+		}
+		data, err := r.store.ReadFile(ctx, name)
+		if err != nil {
+			return err
+		}
+		part, err := shard.Read(name, data)
+		if err == nil && (part.Build != r.Build || part.Share != shard.Share{I: i, N: r.Shards} || part.Plan.Digest() != r.plan.Digest() || len(part.Cells) != part.Jobs) {
+			err = fmt.Errorf("%s: it is of another comparison or build, or not whole", name)
+		}
+		if err != nil {
+			fmt.Fprintf(r.p.Stderr, "warning: %v; it is made again\n", err)
+			if err := r.store.Delete(ctx, name); err != nil {
+				return err
+			}
+			continue
+		}
+		have[i] = part
+	}
+	return nil
+}
+
+func (h partial) cells() (n int) {
+	for _, part := range h {
+		n += len(part.Cells)
+	}
+	return n
+}
+
+// lookEvery is how often Job and parts are looked at.
+const lookEvery = 2 * time.Second
+
+// roundsMax is how often parts that are missing or damaged after a Job are made again.
+const roundsMax = 5
+
+// follow waits for all parts, and has those made again that are damaged. It returns them in
+// their order.
+func (r *remoteRun) follow(ctx context.Context) ([]*shard.Part, error) {
+	have := partial{}
+	watched := "" // the Job that was seen to run: why an older one failed may be mended
+	for round := 0; ; {
+		if err := r.look(ctx, have); err != nil {
+			return nil, err
+		}
+		r.shown.Send(eval.Progress{Step: eval.StepRuns, Done: have.cells(), Total: r.Cells})
+		if len(have) == r.Shards {
+			break
+		}
+		job, err := r.newest(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if job != nil && !ended(job) {
+			watched = job.Name
+			if err := wait(ctx, lookEvery); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err := r.look(ctx, have); err != nil { // what it wrote last may have come after the first look
+			return nil, err
+		}
+		missing := r.missing(have)
+		if job != nil && job.Name == watched && len(missing) > 0 {
+			if why := r.failure(ctx, job); why != "" {
+				return nil, fmt.Errorf("%s: %s", job.Name, why)
+			}
+		}
+		if len(missing) == 0 {
+			continue
+		}
+		if round++; round > roundsMax {
+			return nil, fmt.Errorf("%s: %d parts are still damaged or missing after %d rounds", r.Name, len(missing), roundsMax)
+		}
+		if watched, err = r.start(ctx, job, missing); err != nil {
+			return nil, err
+		}
+	}
+	var parts []*shard.Part
+	for i := 1; i <= r.Shards; i++ {
+		parts = append(parts, have[i])
+	}
+	return parts, nil
+}
+
+// missing returns the parts that are not among have.
+func (r *remoteRun) missing(have partial) (missing []int) {
+	for i := 1; i <= r.Shards; i++ {
+		if have[i] == nil {
+			missing = append(missing, i)
+		}
+	}
+	return missing
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// clean removes what is there of the comparison: the ConfigMap with its Jobs, and the parts.
+func (r *remoteRun) clean(ctx context.Context) error {
+	if err := r.client.Delete(ctx, r.configMap(), client.PropagationPolicy("Background")); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting ConfigMap %s: %w", r.Name, err)
+	}
+	all, err := r.store.List(ctx, r.Parts)
+	for _, x := range all {
+		err = errors.Join(err, r.store.Delete(ctx, x.Name))
+	}
+	return err
+}
+
+// planMax is how large a plan may be to stand in a ConfigMap, in bytes: the API server takes
+// 1 MiB of all.
+const planMax = 900 << 10
+
+// planText returns the plan, and puts it into the bucket where it is too large for a
+// ConfigMap.
+func (r *remoteRun) planText(ctx context.Context) (string, error) {
+	text, err := json.Marshal(&r.plan)
+	if err != nil {
+		return "", err
+	}
+	if len(text) <= planMax {
+		return string(text), nil
+	}
+	r.Plan = objects.Join(r.Parts, "plan.json")
+	return "", r.store.Create(ctx, r.Plan, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// readTemplate returns what --pod-template names, as it is written; nil without it.
+func (c *clusterFlags) readTemplate() ([]byte, error) {
+	if c.templated == "" {
+		return nil, nil
+	}
+	return os.ReadFile(c.templated)
+}
