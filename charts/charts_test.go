@@ -191,6 +191,7 @@ var switches = []profile{
 	{"no-policies", []string{"--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudget.enabled=false"}},
 	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4317"}},
 	{"cleanup", []string{"--set", "cleanup.enabled=true"}},
+	{"evaluations", []string{"--set", "evaluations.create=true", "--set", "evaluations.subjects[0].kind=Group,evaluations.subjects[0].name=team,evaluations.subjects[0].apiGroup=rbac.authorization.k8s.io"}},
 	{"no-cleanup", []string{"--set", "cleanup.enabled=false"}},
 	{"openshift", []string{"--set", "podSecurity.runAsUser=null", "--set", "podSecurity.runAsGroup=null", "--set", "podSecurity.fsGroup=null"}},
 	{"image", []string{"--set", "image.digest=sha256:" + strings.Repeat("a", 64), "--set", "image.pullSecrets={one}"}},

@@ -150,3 +150,23 @@ func BenchmarkProcessEval(b *testing.B) {
 	processes(b, args...)
 	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "wall-s/op")
 }
+
+// BenchmarkProcessEvalShards measures what two machines of one core each gain: the CPU-seconds
+// of a comparison as one process over those of the slower of its two parts and their merging.
+// Bound: x-faster at least 1.8.
+func BenchmarkProcessEvalShards(b *testing.B) {
+	b.Setenv("GOMAXPROCS", "1")
+	args := []string{"eval", "web-week", "--policies", "static,spotvortex", "--seeds", "20"}
+	var whole, parts float64
+	for b.Loop() {
+		dir := b.TempDir()
+		whole += process(b, append(args, "--out", filepath.Join(dir, "whole.json"))...).cpu
+		slower := 0.0
+		for _, share := range []string{"1/2", "2/2"} {
+			slower = max(slower, process(b, append(args, "--shard", share, "--out", dir+"/")...).cpu)
+		}
+		parts += slower + process(b, "eval", "merge", dir, "--out", filepath.Join(dir, "merged.json")).cpu
+	}
+	b.ReportMetric(whole/float64(b.N), "cpu-s/op")
+	b.ReportMetric(whole/parts, "x-faster")
+}
