@@ -86,7 +86,7 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # cases than in make nightly: see test/nightly.
 PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
-  ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert ./cmd/spotter/internal/eval \
+  ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
   ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./live/permit ./live/rights ./test/e2e/bill
 MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate
 COMMANDS := ./cmd/spotter
