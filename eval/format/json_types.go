@@ -75,10 +75,10 @@ type jsonTrace struct {
 	Reclaims string `json:"reclaims"`
 	// How it was made, or where it was recorded.
 	About string `json:"about"`
-	// What was read of its files for all windows; left out of an embedded one.
-	BytesRead int64 `json:"bytes_read,omitempty"`
+	// What was read of its files for all windows; 0 of an embedded one.
+	BytesRead int64 `json:"bytes_read"`
 	// What its files have.
-	BytesStored int64 `json:"bytes_stored,omitempty"`
+	BytesStored int64 `json:"bytes_stored"`
 }
 
 // A jsonCase is one window of one scenario. Reports with equal digests can be compared.
