@@ -33,7 +33,7 @@ func fourDays(s ...trace.Series) *trace.Trace {
 	slices.SortFunc(s, func(a, b trace.Series) int {
 		return strings.Compare(a.Zone+a.Type+a.Product, b.Zone+b.Type+b.Product)
 	})
-	return &trace.Trace{Name: "test", Series: s, From: newDay, To: newDay + 96*hours, Digest: [32]byte{1}}
+	return &trace.Trace{Name: "test", Series: s, From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours, Digest: [32]byte{1}}
 }
 
 // parse reads a scenario of one deployment and one pool with the given

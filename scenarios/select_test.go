@@ -87,7 +87,7 @@ func TestBindOneRegion(t *testing.T) {
 	far.Region = "us-west-2"
 	azure := trace.Series{Provider: "azure", Region: "eastus", Zone: "eastus", Type: "Standard_D2s_v5", Product: trace.ProductLinux, At: []policy.Time{newDay}, Spot: []policy.Money{20_000}}
 	near := []trace.Series{series("a", "m5.large", []policy.Time{0}, 32_000), series("a", "m5.xlarge", []policy.Time{0}, 60_000)}
-	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours}
+	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}
 	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
 	if len(w.Markets) != 4 || !strings.Contains(strings.Join(w.Warnings, "\n"), "lies in aws/us-east-1") {
 		t.Errorf("markets %s, warnings %q", names(w), w.Warnings)
@@ -95,7 +95,7 @@ func TestBindOneRegion(t *testing.T) {
 	if w = bind(t, parse(t, "{regions: [us-east-1, us-west-2]}", ""), tr, BindOptions{}); len(w.Markets) != 6 {
 		t.Errorf("markets %s", names(w))
 	}
-	w = bind(t, parse(t, "{}", ""), &trace.Trace{Name: "test", Series: []trace.Series{azure}, From: newDay, To: newDay + 96*hours}, BindOptions{})
+	w = bind(t, parse(t, "{}", ""), &trace.Trace{Name: "test", Series: []trace.Series{azure}, From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}, BindOptions{})
 	if len(w.Markets) != 2 || w.Markets[0].Provider != "azure" {
 		t.Errorf("markets %s", names(w))
 	}
