@@ -152,22 +152,27 @@ func TestShardsOnKubernetes(t *testing.T) {
 	})
 }
 
-// drainWorker cordons a node and evicts what runs there.
+// drainWorker evicts what runs on a node, until a worker is taken from its work, and cordons it.
 func drainWorker(t *testing.T, c client.Client, a *agent, node string) {
 	t.Helper()
-	var pods []*corev1.Pod
-	testenv.Eventually(t, "there are pods to evict", func() (err error) {
-		pods, err = a.busy(node)
-		return err
+	testenv.Eventually(t, "a worker is evicted", func() error {
+		pods, err := a.busy(node)
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			if err := c.SubResource("eviction").Create(t.Context(), p, &policyv1.Eviction{}); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+		}
+		if _, disrupted := a.counts(); disrupted == 0 {
+			return fmt.Errorf("all of %d pods had ended their work", len(pods))
+		}
+		return nil
 	})
 	n := &corev1.Node{}
 	n.Name = node
 	if err := c.Patch(t.Context(), n, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`))); err != nil {
 		t.Fatal(err)
-	}
-	for _, p := range pods {
-		if err := c.SubResource("eviction").Create(t.Context(), p, &policyv1.Eviction{}); client.IgnoreNotFound(err) != nil {
-			t.Fatal(err)
-		}
 	}
 }
