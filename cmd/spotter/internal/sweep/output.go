@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"path/filepath"
 	"slices"
@@ -20,7 +20,7 @@ import (
 // write writes the files of r, all or none, and then the terminal.
 func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	out := newResult(f, r)
-	page := page{Result: out, Version: p.Version}
+	var drawn [][]string // pictures by race
 	contents := map[string][]byte{}
 	add := func(path string, write func(io.Writer) error) error {
 		var b bytes.Buffer
@@ -39,17 +39,17 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 		if err := add(f.fileOf(r, "chosen", ".yaml", i), func(w io.Writer) error { _, err := w.Write(x.Candidates[x.Chosen].Text); return err }); err != nil {
 			return err
 		}
-		var drawn []template.HTML
+		var pictures []string
 		for k := range prices {
 			path := f.fileOf(r, prices[k].name, ".svg", i)
 			if err := add(path, func(w io.Writer) error { return chart.Write(w, chart.SVG, picture(r, x, k)) }); err != nil {
 				return err
 			}
-			drawn = append(drawn, template.HTML(contents[path])) //nolint:gosec // chart escapes what it writes
+			pictures = append(pictures, string(contents[path]))
 		}
-		page.Races = append(page.Races, pageRace{out.Races[i].title(), drawn, strings.Join(words(&out.Races[i]), "\n"), sorted(&out.Races[i])})
+		drawn = append(drawn, pictures)
 	}
-	if err := add(filepath.Join(f.out, "index.html"), func(w io.Writer) error { return pageTemplate.Execute(w, page) }); err != nil {
+	if err := add(filepath.Join(f.out, "index.html"), func(w io.Writer) error { return writePage(w, out, drawn, p.Version) }); err != nil {
 		return err
 	}
 	if err := cli.ReplaceFiles(out.Files, func(w io.Writer, i int) error { _, err := w.Write(contents[out.Files[i]]); return err }); err != nil {
@@ -215,38 +215,52 @@ func words(x *race) []string {
 	return append(lines, "  again: "+c.Command)
 }
 
-// A page is the sweep in a browser.
-type page struct {
-	Result  *result
-	Version string
-	Races   []pageRace
+// writePage writes a sweep for a browser. A template of the standard library would keep
+// every method of every type in the program, and make it half as large again.
+func writePage(w io.Writer, r *result, drawn [][]string, version string) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, pageHead, html.EscapeString(r.Sweep))
+	fmt.Fprintf(&b, "<h1>Sweep %s</h1>\n<p>%s, %s, seed %d, %d runs. Made by Spotter %s.</p>\n",
+		html.EscapeString(r.Sweep), html.EscapeString(r.Scenario), html.EscapeString(r.Method), r.Seed, r.Runs, html.EscapeString(version))
+	for i := range r.Races {
+		x := &r.Races[i]
+		if name := x.title(); name != "" {
+			fmt.Fprintf(&b, "<h2>%s</h2>\n", html.EscapeString(name))
+		}
+		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(strings.Join(words(x), "\n")))
+		for _, picture := range drawn[i] {
+			fmt.Fprintf(&b, "<p>%s</p>\n", picture) // chart escapes what it writes
+		}
+		b.WriteString("<table>\n<tr>")
+		for _, name := range []string{"Candidate", "Saved %", "Change, points", "Outage min, mean", "max", "Evictions/pod-day", "Rungs"} {
+			fmt.Fprintf(&b, "<th scope=\"col\">%s</th>", name)
+		}
+		b.WriteString("</tr>\n")
+		for _, c := range sorted(x) {
+			front, dropped := "", ""
+			if c.Front {
+				front = " (front)"
+			}
+			if c.Dropped {
+				dropped = ", dropped"
+			}
+			fmt.Fprintf(&b, "<tr><td>%s%s</td><td>%.1f</td><td>%+.1f</td><td>%.1f</td><td>%.0f</td><td>%.2f</td><td>%d%s</td></tr>\n",
+				html.EscapeString(c.Name), front, c.Saved, c.Change, c.Outage, c.OutageMax, c.Evictions, c.Rungs, dropped)
+		}
+		b.WriteString("</table>\n")
+	}
+	b.WriteString("</body>\n</html>\n")
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
-type pageRace struct {
-	Title      string
-	Pictures   []template.HTML
-	Words      string
-	Candidates []candidate
-}
-
-var pageTemplate = template.Must(template.New("sweep").Parse(`<!DOCTYPE html>
+const pageHead = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>Sweep {{.Result.Sweep}}</title>
-<style>body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}svg{max-width:100%;height:auto}pre{overflow-x:auto;background:#eee;padding:1rem}td,th{padding:.2rem .8rem;text-align:right}td:first-child,th:first-child{text-align:left}table{border-collapse:collapse}tr:nth-child(even){background:#f4f4f4}</style>
+<title>Sweep %s</title>
+<style>body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}svg{max-width:100%%;height:auto}pre{overflow-x:auto;background:#eee;padding:1rem}td,th{padding:.2rem .8rem;text-align:right}td:first-child,th:first-child{text-align:left}table{border-collapse:collapse}tr:nth-child(even){background:#f4f4f4}</style>
 </head>
 <body>
-<h1>Sweep {{.Result.Sweep}}</h1>
-<p>{{.Result.Scenario}}, {{.Result.Method}}, seed {{.Result.Seed}}, {{.Result.Runs}} runs. Made by Spotter {{.Version}}.</p>
-{{range .Races}}{{if .Title}}<h2>{{.Title}}</h2>
-{{end}}<pre>{{.Words}}</pre>
-{{range .Pictures}}<p>{{.}}</p>
-{{end}}<table>
-<tr><th scope="col">Candidate</th><th scope="col">Saved %</th><th scope="col">Change, points</th><th scope="col">Outage min, mean</th><th scope="col">max</th><th scope="col">Evictions/pod-day</th><th scope="col">Rungs</th></tr>
-{{range .Candidates}}<tr><td>{{.Name}}{{if .Front}} (front){{end}}</td><td>{{printf "%.1f" .Saved}}</td><td>{{printf "%+.1f" .Change}}</td><td>{{printf "%.1f" .Outage}}</td><td>{{printf "%.0f" .OutageMax}}</td><td>{{printf "%.2f" .Evictions}}</td><td>{{.Rungs}}{{if .Dropped}}, dropped{{end}}</td></tr>
-{{end}}</table>
-{{end}}</body>
-</html>
-`))
+`
