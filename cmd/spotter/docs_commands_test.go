@@ -124,7 +124,7 @@ var pagesRun = []page{
 		"spotter whatif cluster.yaml --sweep…":      {says: "$ saved a month"},
 	}},
 	{"docs/sweep.md", map[string]treatment{
-		"spotter sweep plan.yaml…": {says: "fresh seeds"},
+		"spotter sweep plan.yaml…": {says: "Chosen: "},
 	}},
 	{"docs/scenarios.md", nil},
 	{"docs/capture.md", map[string]treatment{

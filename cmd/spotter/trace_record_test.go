@@ -91,7 +91,7 @@ func TestTraceRecordFaults(t *testing.T) {
 func TestTraceRecordPolicy(t *testing.T) {
 	code, out, errs := call(t, "trace", "record", "--print-iam-policy")
 	var policy struct{ Statement []struct{ Action []string } }
-	if err := json.Unmarshal([]byte(out), &policy); code != cli.ExitOK || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 4 {
+	if err := json.Unmarshal([]byte(out), &policy); code != cli.ExitOK || err != nil || len(policy.Statement) != 1 || len(policy.Statement[0].Action) != 5 {
 		t.Errorf("exit %d, %v\n%s%s", code, err, out, errs)
 	}
 }
