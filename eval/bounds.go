@@ -19,7 +19,7 @@ type Bounds struct{ Case, Seed oracle.Bound }
 // computed by then, and the rest is open: a bound of a large scenario takes longer than a
 // user who stops it waits, so the computation under way is abandoned.
 func bounds(ctx context.Context, c *Config) []Bounds {
-	b := &bounding{c: c, all: make([]Bounds, len(c.Cases)*len(c.Seeds)), todo: make([][]int, len(c.Cases))}
+	b := &bounding{c: c, all: make([]Bounds, len(c.Cases)*len(c.Seeds)), left: make([][]int, len(c.Cases))}
 	for i := range b.all {
 		job := Job{Case: c.Cases[i/len(c.Seeds)], Policy: OracleName, Seed: c.Seeds[i%len(c.Seeds)]}
 		b.all[i].Case.Open, b.all[i].Seed.Open = true, true
@@ -33,7 +33,7 @@ func bounds(ctx context.Context, c *Config) []Bounds {
 			}
 		}
 		k := i / len(c.Seeds)
-		b.todo[k] = append(b.todo[k], i)
+		b.left[k] = append(b.left[k], i)
 	}
 	if ctx.Err() != nil {
 		return b.all
@@ -44,7 +44,7 @@ func bounds(ctx context.Context, c *Config) []Bounds {
 // A bounding is the bounds as far as they are computed.
 type bounding struct {
 	c    *Config
-	todo [][]int // by case, the places in all of what is to be computed
+	left [][]int // by case, the places in all of what is to be computed
 
 	mu   sync.Mutex
 	all  []Bounds
@@ -68,9 +68,9 @@ func (b *bounding) until(ctx context.Context, work func()) []Bounds {
 }
 
 func (b *bounding) work(ctx context.Context) {
-	c, seeded := b.c, slices.Concat(b.todo...)
+	c, seeded := b.c, slices.Concat(b.left...)
 	total := len(seeded)
-	for _, of := range b.todo {
+	for _, of := range b.left {
 		total += min(len(of), 1)
 	}
 	report := func() {
@@ -88,7 +88,7 @@ func (b *bounding) work(ctx context.Context) {
 	report()
 	all := make([]*oracle.Oracle, len(c.Cases))
 	parallel(c.workers(), len(c.Cases), func(k int) {
-		if len(b.todo[k]) == 0 || ctx.Err() != nil {
+		if len(b.left[k]) == 0 || ctx.Err() != nil {
 			return
 		}
 		bound := oracle.Bound{}
@@ -96,7 +96,7 @@ func (b *bounding) work(ctx context.Context) {
 			all[k], bound = o, o.Every()
 		}
 		note(func() {
-			for _, i := range b.todo[k] {
+			for _, i := range b.left[k] {
 				b.all[i].Case = bound
 			}
 		})

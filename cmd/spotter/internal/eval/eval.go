@@ -213,7 +213,7 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 	if err != nil {
 		return fail(err)
 	}
-	if shown, err = f.announce(ctx, p, shown, cfg, runs.todo(), r.Run); err != nil {
+	if shown, err = f.announce(ctx, p, shown, cfg, runs.remaining(), r.Run); err != nil {
 		return fail(err)
 	}
 	cfg.Progress = func(g eval.Progress) { shown.Send(g) }

@@ -128,8 +128,8 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 	return k, nil
 }
 
-// todo returns how many runs are left to do.
-func (k *known) todo() (runs int) {
+// remaining returns how many runs are left to do.
+func (k *known) remaining() (runs int) {
 	for i := range k.configs {
 		c := &k.configs[i]
 		if k.jobs == nil {
@@ -243,7 +243,7 @@ func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, 
 		c := &k.configs[i]
 		c.Mine, c.Known, c.Progress = mine, cfg.Known, func(g eval.Progress) { shown.Send(g) }
 	}
-	if shown, err = f.announce(ctx, p, shown, cfg, k.todo(), r.Run); err != nil {
+	if shown, err = f.announce(ctx, p, shown, cfg, k.remaining(), r.Run); err != nil {
 		return nil, err
 	}
 	var done []*eval.Done

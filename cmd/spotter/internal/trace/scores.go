@@ -58,7 +58,7 @@ func (s *scored) scale() string {
 	return ""
 }
 
-// A scoresOf is what programs are told of placement scores.
+// A scoresOf is what the JSON has of placement scores.
 type scoresOf struct {
 	Markets int    `json:"markets"`
 	From    string `json:"from"`
