@@ -102,14 +102,14 @@ func (c *Config) entrant(x Candidate, cases []eval.Case) (entrant, error) {
 
 // runnerOf does the runs of entrants, which stand in the comparison by their names, and keeps them.
 func (c *Config) runnerOf(all []entrant, cases []eval.Case) eval.Runner {
-	run := c.NewRunner()
+	run, keyOf := c.NewRunner(), c.NewKey()
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		e := &all[slices.IndexFunc(all, func(e entrant) bool { return e.Name == j.Policy })]
 		k := slices.IndexFunc(cases, func(k eval.Case) bool { return k.Bound == j.Bound })
 		own := eval.Job{Case: e.cases[k], Policy: e.Policy, Seed: j.Seed}
-		key := c.Key(own)
-		if key == "" {
-			return run(ctx, own)
+		key, err := keyOf(own)
+		if err != nil {
+			return nil, err
 		}
 		if r, ok := c.Store.Get(key); ok {
 			return r, nil

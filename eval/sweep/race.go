@@ -24,10 +24,10 @@ type Config struct {
 	// Seeds are those of the first rung; later ones follow the greatest.
 	Seeds []uint64
 
-	// Store keeps runs under what Key returns: a digest of all that a run depends on. A run without
-	// one is done each time.
-	Store Store
-	Key   func(eval.Job) string
+	// Store keeps runs under what NewKey's functions return: a digest of all that a run depends on.
+	// Each may keep what it has read of scenarios, and is used while those are raced.
+	Store  Store
+	NewKey func() func(eval.Job) (string, error)
 
 	// Bind reads a changed text and binds its windows, Check says whether a policy can be made for
 	// them, and NewRunner makes what does runs, which may keep what it prepared.

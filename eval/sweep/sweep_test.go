@@ -118,14 +118,16 @@ func (m *memory) Put(key string, r *sim.Result) error {
 }
 
 // keyOf returns the keys of a program.
-func keyOf(program string) func(eval.Job) string {
-	return func(j eval.Job) string { return fmt.Sprint(program, j.Policy, j.Seed) }
+func keyOf(program string) func() func(eval.Job) (string, error) {
+	return func() func(eval.Job) (string, error) {
+		return func(j eval.Job) (string, error) { return fmt.Sprint(program, j.Policy, j.Seed), nil }
+	}
 }
 
 // shares is a sweep in which a share of s saves 50·s % of a bill of $4.80 and a little luck.
 func shares(t *testing.T, store *memory, done *[]eval.Job, mu *sync.Mutex) Config {
 	return Config{
-		Plan: read(t, planText), Scenario: "shop", Seeds: eval.DefaultSeeds(12), Store: store, Key: keyOf("this"),
+		Plan: read(t, planText), Scenario: "shop", Seeds: eval.DefaultSeeds(12), Store: store, NewKey: keyOf("this"),
 		Bind: func([]byte) ([]eval.Case, error) {
 			return []eval.Case{{Scenario: "shop", Bound: evaltest.Scenario("shop", 0)}}, nil
 		},
@@ -196,7 +198,7 @@ func TestSweep(t *testing.T) {
 	if err := again.WriteParquet(&second); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 		t.Errorf("what was kept gives other bytes: %v", err)
 	}
-	c.Key = keyOf("other")
+	c.NewKey = keyOf("other")
 	if _, err := Sweep(t.Context(), c); err != nil || len(done) == 0 {
 		t.Errorf("another program takes the runs of this one: %v", err)
 	}

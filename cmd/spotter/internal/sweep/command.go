@@ -13,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/eval/sweep"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
@@ -94,7 +95,7 @@ const planText = `  apiVersion: spotter.dev/v1alpha1
 const planAdvice = "mend the plan; `spotter sweep --help` shows one"
 
 func (f *call) run(ctx context.Context, p *cli.Program, file string) error {
-	c, err := f.config(ctx, file)
+	c, err := f.config(ctx, p, file)
 	if err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (f *call) run(ctx context.Context, p *cli.Program, file string) error {
 }
 
 // config reads the plan and the flags.
-func (f *call) config(ctx context.Context, file string) (*sweep.Config, error) {
+func (f *call) config(ctx context.Context, p *cli.Program, file string) (*sweep.Config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, cli.Invalid(err, "give the file of a plan; `spotter sweep --help` shows one")
@@ -153,13 +154,15 @@ func (f *call) config(ctx context.Context, file string) (*sweep.Config, error) {
 	if c.Text, _, err = input.ReadScenario(ctx, c.Scenario); err != nil {
 		return nil, fmt.Errorf("%s: spec.scenario: %w", file, err)
 	}
-	if c.Key, err = keys(); err != nil {
-		return nil, err
-	}
 	c.Bind = func(text []byte) ([]eval.Case, error) {
 		return f.WindowsOfText(text, c.Scenario, f.opened, f.windows)
 	}
 	checking := runner.New()
+	build := shard.Build{Version: p.Version}
+	if build.Engine, err = checking.Engine(ctx, p.Version); err != nil {
+		return nil, err
+	}
+	c.NewKey = func() func(eval.Job) (string, error) { return (&shard.Keys{Build: build, Files: checking.FilesOf}).Of }
 	c.Check = func(spec string, cases []eval.Case) error {
 		_, err := checking.Policy(spec, cases[0].Bound)
 		return err

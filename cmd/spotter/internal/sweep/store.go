@@ -1,17 +1,13 @@
 package sweep
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
-	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -65,43 +61,4 @@ func (s *store) Put(key string, r *sim.Result) error {
 	}
 	s.n.Add(1)
 	return nil
-}
-
-// keys returns what names runs by their content: the program, the scenario with prices and weather,
-// the policy and the seed. A policy that reads files, whose content is not known here, has none.
-func keys() (func(eval.Job) string, error) {
-	build, err := program()
-	return func(j eval.Job) string {
-		if strings.Contains(j.Policy, "bundle=") || strings.Contains(j.Policy, "runtime=") {
-			return ""
-		}
-		text, err := json.Marshal(struct {
-			Build, Policy string
-			Seed          uint64
-			Evidence      eval.Evidence
-		}{build, j.Policy, j.Seed, eval.EvidenceOf(j.Bound)})
-		if err != nil {
-			panic("sweep: " + err.Error()) // of plain values
-		}
-		sum := sha256.Sum256(text)
-		return hex.EncodeToString(sum[:])
-	}, err
-}
-
-// program is a digest of what runs: another build may do another run, whatever its version says.
-func program() (string, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("telling this build from others: %w", err)
-	}
-	in, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("telling this build from others: %w", err)
-	}
-	defer in.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, in); err != nil {
-		return "", fmt.Errorf("telling this build from others: %w", err)
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }
