@@ -124,7 +124,7 @@ var pagesRun = []page{
 		"spotter whatif cluster.yaml --sweep…":      {says: "$ saved a month"},
 	}},
 	{"docs/sweep.md", map[string]treatment{
-		"spotter sweep plan.yaml…": {says: "Chosen: "},
+		"spotter sweep plan.yaml…": {says: "fresh seeds"},
 	}},
 	{"docs/scenarios.md", nil},
 	{"docs/capture.md", map[string]treatment{
