@@ -62,9 +62,10 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: "eval runs every policy over every window of every scenario under the same\n" +
 			"weather, once per seed, and compares what they save and what outages they cost.\n\n" +
 			"A SCENARIO is an embedded name (see `spotter scenario list`) or a file; without\n" +
-			"one it is " + input.DefaultScenario + ", all means every embedded one but those for measuring speed,\n" +
-			"and " + input.Hunted + " those in which a policy was found to do badly. Windows lie back to back from --from, each as long as the scenario; all of\n" +
-			"them, or those from number A to number B, lie over a trace after its first week.\n" +
+			"one it is " + input.DefaultScenario + ", all means every embedded one but those for measuring\n" +
+			"speed, and " + input.Hunted + " those in which a policy was found to do badly. Windows lie back\n" +
+			"to back from --from, each as long as the scenario; all of them, or those from\n" +
+			"number A to number B, lie over a trace after its first week.\n" +
 			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
 			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
 			"always run. The policy manifest is what the pools' manifests name.\n\n" +
