@@ -64,6 +64,9 @@ type Options struct {
 	// JoinMin and JoinMax bound how long after its launch a node joins the cluster,
 	// drawn evenly between the two.
 	JoinMin, JoinMax time.Duration
+
+	// MetricsPort is where it serves its metrics, 0 for nowhere.
+	MetricsPort int
 }
 
 // An Offer is a market of a type, at its first price in dollars per hour.
@@ -123,7 +126,7 @@ func Start(t testing.TB, env *testenv.Env, c client.Client, o Options) *Karpente
 	}
 	cmd := exec.Command(path)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", "METRICS_PORT=0", "HEALTH_PROBE_PORT=0",
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+env.Kubeconfig, "DISABLE_LEADER_ELECTION=true", fmt.Sprintf("METRICS_PORT=%d", o.MetricsPort), "HEALTH_PROBE_PORT=0",
 		"SYSTEM_NAMESPACE=kube-system", "INSTANCE_TYPES_FILE_PATH="+types, "PRICES_FILE="+prices,
 		"REFUSED_MARKETS_FILE="+k.refusedFile(), "REFUSED_FOR="+o.RefusedFor.String(), "TAKEN_FILE="+k.takenFile(),
 		"INSTANCE_IDS=true", fmt.Sprintf("INTERRUPTION_CONTROLLER=%t", o.Interrupts),
