@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity clean
+.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -271,6 +271,10 @@ $(TESTENV)/karpenter-kwok: $(call workspace,$(CLUSTER))
 $(TESTENV)/kwok: $(call workspace,$(CHARTS))
 	$(call tool,$(CHARTS)) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 
+$(TESTENV)/prometheus $(TESTENV)/kube-state-metrics &: $(wildcard .ci/tools/metrics/*)
+	@mkdir -p $(TESTENV)
+	cd .ci/tools/metrics && GOWORK=off CGO_ENABLED=0 $(COMPILE) build -tags remove_all_sd -ldflags '-s -w' -o ../../../$(TESTENV)/ tool
+
 bin/crds: .ci/tools/crds/fetch.go
 	@mkdir -p bin
 	$(GO) run .ci/tools/crds/fetch.go $@
@@ -407,6 +411,14 @@ e2e: build testenv bin/helm $(RIGHTS)/begun ## two compressed days on the real s
 fidelity: testenv ## scripted days on the real stack and in the simulator: DAYS=
 	SPOTTER_FIDELITY=1 SPOTTER_TESTENV=required SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1) \
 	  SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel 16 -timeout 60m -run TestReal ./test/fidelity
+
+# whatif plays two hours of deploys on four real stacks beside each other, captures the first of
+# them by the metrics that a real Prometheus kept, and holds what whatif says of three changes
+# against what they did: docs/fidelity.md. FOR is how long is played, one hour at least for the
+# comparison, and KEEP a folder for its recording, as KEEP=test/whatif/testdata.
+whatif: build testenv $(TESTENV)/prometheus $(TESTENV)/kube-state-metrics ## what whatif says beside what real stacks do: FOR=
+	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_WHATIF_FOR=$(or $(FOR),2h) SPOTTER_TESTENV=required SPOTTER_WHATIF_KEEP='$(abspath $(KEEP))' \
+	  $(GO) test -count 1 -v -timeout 4h -run TestReal ./test/whatif
 
 # snapshot makes what a release has besides image and charts, in dist/release and by
 # .goreleaser.yaml: archives, packages, bills of materials, sums, and the manifests of

@@ -70,6 +70,7 @@ type Captured struct {
 	name        string
 	at          policy.Time // of the snapshot
 	seeds       []seed
+	seen        []seed // and those of later
 	commitments []commitment
 	objects     []any
 	pools       []v1alpha1.CapacityPool // with defaults, and their own names
@@ -109,7 +110,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	}
 	pools.checkSelectors()
 	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
-	c.out.seeds, c.out.commitments = pools.seeds(w.onNodes()), c.commitmentsOf()
+	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil, true), c.commitmentsOf()
 	c.out.Left = append(c.out.Left, c.reasonList()...)
 	return c.out, nil
 }

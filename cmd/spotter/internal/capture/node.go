@@ -112,6 +112,9 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 		at.region, _ = n.Label(corev1.LabelTopologyRegion)
 		at.zone, _ = n.Label(corev1.LabelTopologyZone)
 		at.kind, _ = n.Label(corev1.LabelInstanceTypeStable)
+		if at.region == "" && at.zone != "" {
+			at.region = regionOf(at.zone)
+		}
 		labels := make(map[string]string, len(n.Labels))
 		for _, l := range n.Labels {
 			labels[l.Key] = l.Value
@@ -140,13 +143,13 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 // in reports whether a node is in the scenario; pods that wait for one are.
 func (c *poolSet) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
 
-// seeds returns the nodes with the pods on them, equal ones together.
-func (c *poolSet) seeds(on podsOnNodes) []seed {
-	var all []seed
+// seeds returns the nodes that the scenario begins with and the pods on them, equal ones
+// together; of all, those too that came later.
+func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 	same := map[string]int{} // index by all but the count
 	for i := range c.places {
 		p := &c.places[i]
-		if p.pool == nil || !c.seeded(policy.NodeID(i)) {
+		if p.pool == nil || !all && !c.seeded(policy.NodeID(i)) {
 			continue
 		}
 		x := seed{
@@ -156,16 +159,16 @@ func (c *poolSet) seeds(on podsOnNodes) []seed {
 		key := fmt.Sprint(x) // maps are printed in the order of their keys
 		k, seen := same[key]
 		if !seen {
-			k = len(all)
-			same[key], all = k, append(all, x)
+			k = len(out)
+			same[key], out = k, append(out, x)
 		}
-		all[k].Count++
+		out[k].Count++
 	}
-	slices.SortFunc(all, func(a, b seed) int {
+	slices.SortFunc(out, func(a, b seed) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType),
 			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // a capture of a capture is the same to the byte
 	})
-	return all
+	return out
 }
 
 // takes reports whether the manifest of a pool allows a market.

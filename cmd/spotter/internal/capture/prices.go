@@ -176,7 +176,7 @@ func (c *Captured) Types(provider string, most int) ([]string, error) {
 
 // Regions returns the regions of a provider in which there are nodes.
 func (c *Captured) Regions(provider string) (out []string) {
-	for _, s := range c.seeds {
+	for _, s := range c.seen {
 		if s.provider == provider {
 			out = add(out, s.region)
 		}
@@ -198,7 +198,7 @@ func (c *Captured) wares() ([]ware, error) {
 		}
 		wares[key] = w
 	}
-	for _, s := range c.seeds {
+	for _, s := range c.seen {
 		price, t, ok := priced(s.provider, s.region, s.InstanceType)
 		if !ok {
 			return nil, fmt.Errorf("nobody knows the price on demand of %s in %s %s: give a trace that has it", s.InstanceType, s.provider, s.region)
@@ -260,7 +260,7 @@ type region struct {
 }
 
 func (c *Captured) regions() (out []region) {
-	for _, s := range c.seeds {
+	for _, s := range c.seen {
 		i := slices.IndexFunc(out, func(r region) bool { return r.provider == s.provider && r.region == s.region })
 		if i < 0 {
 			i = len(out)

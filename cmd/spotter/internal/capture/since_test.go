@@ -213,6 +213,29 @@ func TestPast(t *testing.T) {
 	}
 }
 
+// TestBegunEmpty captures a cluster that began without a node: prices are drawn where its later
+// nodes are, of which one that runs now has no label for its region.
+func TestBegunEmpty(t *testing.T) {
+	from := policy.Time(1_760_000_400_000)
+	s := &policy.Snapshot{Now: from.Add(24 * time.Hour), Nodes: []policy.Node{{Name: "came", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: nodeLabels(map[string]string{
+		"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "us-east-1b", "karpenter.sh/nodepool": "web-team",
+	})}}}
+	_, o := owned(t)
+	o.History = &history.History{From: from, To: from.Add(24 * time.Hour), Nodes: []history.Node{{Name: "came", From: from.Add(time.Hour), To: from.Add(24 * time.Hour)}},
+		Workloads: []history.Workload{{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from, N: 2}}, Pod: history.Pod{Requests: policy.Resources{CPU: 50}}}}}
+	c, err := Take(s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := c.Draw(1, from, o.History.To)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := drawn.Series[0]; c.Nodes != 0 || x.Region != "us-east-1" {
+		t.Errorf("it begins with %d nodes, and prices are of %s", c.Nodes, x.Region)
+	}
+}
+
 // TestIntensity has reclaims be as many as there were, and does not take none for a proof.
 func TestIntensity(t *testing.T) {
 	model := &figure{spot: 1000, reclaimed: 20}

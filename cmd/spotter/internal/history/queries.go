@@ -136,11 +136,14 @@ func writtenAll(labels []string) string {
 	return strings.Join(out, ", ")
 }
 
-// metricHeart is there whenever kube-state-metrics was scraped, and heartbeat asks for it.
+// metricHeart is there whenever kube-state-metrics was scraped of a cluster that has nodes;
+// heartbeat asks for it, and for what is there without them.
 const metricHeart = "kube_node_created"
 
 func heartbeat() query {
-	return query{metricHeart, func(e *expressions) string { return "count(" + e.of("kube_node_created") + ")" }, atSteps, (*reading).heart, ""}
+	return query{metricHeart, func(e *expressions) string {
+		return "count(" + e.of(metricHeart) + ") or count(" + e.of("kube_daemonset_created") + ") or count(" + e.of("kube_deployment_created") + ")"
+	}, atSteps, (*reading).heart, ""}
 }
 
 // queries are asked of every slice, in this order: nodes and jobs before what describes
