@@ -18,11 +18,15 @@ const (
 	// AnnotationReleases of a job says when instances of it are created; see
 	// parseReleases.
 	AnnotationReleases = kube.OwnPrefix + "releases"
+
+	// AnnotationRollouts of a Deployment says when new versions of it are rolled out, as
+	// parseReleases reads it, none of them several times.
+	AnnotationRollouts = kube.OwnPrefix + "rollouts"
 )
 
 var ownAnnotations = map[string]bool{
 	kube.AnnotationDuration: true, kube.AnnotationCheckpoint: true, kube.AnnotationDeadline: true, AnnotationReplicas: true,
-	AnnotationReleases: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
+	AnnotationReleases: true, AnnotationRollouts: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
 }
 
 // Annotations are those of a workload, of what stands between, and of its
@@ -66,6 +70,18 @@ func (a *annotations) schedule() *replicaSchedule {
 // wrong.
 func (a *annotations) releases() []release {
 	return parsed(a, AnnotationReleases, parseReleases)
+}
+
+// rollouts reads the instants at which a new version is rolled out; nil when absent or wrong.
+func (a *annotations) rollouts() []release {
+	all := parsed(a, AnnotationRollouts, parseReleases)
+	for _, r := range all {
+		if r.count > 1 {
+			a.fail(AnnotationRollouts, "%v: a version is rolled out once", r.after)
+			return nil
+		}
+	}
+	return all
 }
 
 // parsed reads an annotation; the zero value when it is absent or wrong.

@@ -288,6 +288,9 @@ type Workload struct {
 	// holds before. A job has none.
 	Schedule []ReplicaStep
 
+	// Rollouts are when a new version of a Deployment is rolled out, ascending.
+	Rollouts []policy.Time
+
 	// Job is set for KindJob.
 	Job *Job
 

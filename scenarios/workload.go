@@ -23,6 +23,7 @@ type load struct {
 	// schedule is what a service wants over time; nil means replicas always.
 	replicas int32
 	schedule *replicaSchedule
+	rollouts []release
 
 	// releases say when a CronJob's job is created, and listed when one that
 	// lists its releases is; nil of both means once, at the start.
@@ -61,7 +62,7 @@ func (sc *Scenario) readStatefulSet(doc *document, o *appsv1.StatefulSet) []erro
 func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 	s := source{policy.KindDaemonSet, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	a.refuse("DaemonSet", AnnotationReplicas, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
+	a.refuse("DaemonSet", AnnotationReplicas, AnnotationRollouts, kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
 	t.DaemonSet = true
 	t.Tolerations = append(t.Tolerations, kube.DaemonTolerations()...)
 	sc.keep(t, l)
@@ -72,10 +73,13 @@ func (sc *Scenario) readDaemonSet(doc *document, o *appsv1.DaemonSet) []error {
 func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claims []corev1.PersistentVolumeClaim) []error {
 	t, l, a, errs := sc.readWorkload(doc, s)
 	a.refuse(s.kind.String(), kube.AnnotationDuration, kube.AnnotationCheckpoint, kube.AnnotationDeadline, AnnotationReleases)
+	if s.kind != policy.KindDeployment {
+		a.refuse(s.kind.String(), AnnotationRollouts)
+	}
 	for i := range claims {
 		t.Volumes = append(t.Volumes, kube.Volume(&claims[i].Spec))
 	}
-	l.replicas, l.schedule = 1, a.schedule()
+	l.replicas, l.schedule, l.rollouts = 1, a.schedule(), a.rollouts()
 	if replicas != nil {
 		l.replicas = *replicas
 	}
@@ -124,7 +128,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 
 // readJob fills in the work of one instance.
 func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *annotations) []error {
-	a.refuse("Job", AnnotationReplicas)
+	a.refuse("Job", AnnotationReplicas, AnnotationRollouts)
 	l.Job = &Job{Pods: 1, Completions: 1}
 	var errs []error
 	set := func(name string, v *int32, most int32, to *int32) {
@@ -227,9 +231,11 @@ func (l *load) times(begin, start, end policy.Time) Workload {
 	case l.schedule != nil:
 		w.Schedule = l.schedule.steps(begin, start, end)
 		w.Replicas = w.Schedule[0].Replicas
+		w.Rollouts = instants(l.rollouts, begin, start, end)
 	default:
 		w.Schedule = []ReplicaStep{{begin, l.replicas}}
 		w.Replicas = l.replicas
+		w.Rollouts = instants(l.rollouts, begin, start, end)
 	}
 	return w
 }

@@ -225,7 +225,11 @@ func (sv *serving) serves(w policy.WorkloadID) bool {
 // setRequired derives the required part of what is desired: the strictest
 // matching budget, or without one all but a quarter (at least one may miss).
 func (sv *serving) setRequired(w policy.WorkloadID) {
-	sv.of[w].required = sv.admitted(w, sv.requiredOf(w, sv.of[w].desired))
+	required := sv.admitted(w, sv.requiredOf(w, sv.of[w].desired))
+	if _, fewer := sv.workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it
+		required = min(required, max(0, sv.of[w].wanted-fewer))
+	}
+	sv.of[w].required = required
 	sv.watch.workload(w)
 }
 

@@ -42,6 +42,7 @@ type podState struct {
 	place   int32 // index in its workload's list of pods
 	ordinal int32 // of a StatefulSet's pod
 	job     int32 // index into run.jobs, or -1
+	version int32 // the rollouts of its workload before it was made
 	task    int32 // the completion of the job that it works on
 	gang    int32 // index into run.gangs, or -1
 	dirty   uint8 // one bit for each view that has not seen the change
@@ -69,6 +70,7 @@ func (ps *pods) add(w policy.WorkloadID) policy.PodID {
 	x := &ps.state[id]
 	*x = podState{gen: x.gen + 1, dirty: x.dirty, job: -1, gang: -1}
 	ws := &ps.workloads.state[w]
+	x.version = ws.version
 	number := ws.created
 	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet {
 		number = int(ps.workloads.freeOrdinal(w))
@@ -311,8 +313,8 @@ func (ps *pods) ready(id policy.PodID) {
 	case x.job >= 0:
 		ps.jobs.startTask(id)
 	}
-	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet {
-		ps.workloads.reconcile(w) // the next ordinal may be waiting
+	if ps.scenario.Workloads[w].Kind == policy.KindStatefulSet || ps.workloads.state[w].old > 0 {
+		ps.workloads.reconcile(w) // the next ordinal may be waiting, or an old pod may go
 	}
 }
 
@@ -386,7 +388,13 @@ func (ps *pods) retire(id policy.PodID) {
 	}
 	p.Phase, p.Deleting = policy.PodTerminating, ps.q.Now
 	w := ps.scenario.Templates[p.Template].Workload
-	ps.workloads.state[w].active--
+	ws := &ps.workloads.state[w]
+	ws.active--
+	if ps.workloads.old(id) {
+		if ws.old--; ws.old == 0 {
+			ps.serving.setRequired(w)
+		}
+	}
 	ps.serving.leave(id, was)
 	ps.watch.workload(w)
 	ps.serving.recountRequired(w)

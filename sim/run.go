@@ -192,6 +192,8 @@ func (r *run) handle(e *engine.Event) {
 		r.faults.change(int(e.A), e.B == 0)
 	case engine.ReplicasChange:
 		r.workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B))
+	case engine.RollsOut:
+		r.workloads.rollOut(policy.WorkloadID(e.A))
 	case engine.GrowthCounts:
 		r.workloads.countGrowth(policy.WorkloadID(e.A))
 	case engine.PodsRetried:

@@ -178,6 +178,11 @@ func randomScenario(seed uint64) *scenarios.BoundScenario {
 	b.randomBudgets(rand.New(rand.NewPCG(seed, 5)))
 	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
 	b.randomPriceMax(rand.New(rand.NewPCG(seed, 6)))
+	for i := range b.w.Workloads { // drawn after all else, so that seeds keep their scenarios
+		if w := &b.w.Workloads[i]; w.Kind == policy.KindDeployment && rnd.IntN(3) == 0 {
+			w.Rollouts = []policy.Time{at(time.Hour), at(time.Hour + time.Duration(1+rnd.IntN(240))*time.Minute)}
+		}
+	}
 	return b.scenario()
 }
 

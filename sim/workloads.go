@@ -42,6 +42,10 @@ type workState struct {
 	// what is wanted.
 	shrinking bool
 
+	// version counts the rollouts that began, and old the pods of earlier versions, those
+	// not terminating.
+	version, old int32
+
 	// denied is since when a closed gate has denied it a pod that it wants.
 	denied policy.Time
 }
@@ -105,6 +109,11 @@ func (wl *workloads) start() {
 			}
 			if step.At > wl.q.Now && step.At < wl.window.To {
 				wl.q.Add(step.At, engine.ReplicasChange, int32(id), int32(k), 0)
+			}
+		}
+		for _, at := range w.Rollouts {
+			if at > wl.q.Now && at < wl.window.To {
+				wl.q.Add(at, engine.RollsOut, int32(id), 0, 0)
 			}
 		}
 		g := &wl.serving.of[i]
@@ -180,6 +189,10 @@ func (wl *workloads) reconcile(w policy.WorkloadID) {
 		wl.reconcileOrdered(w)
 		return
 	}
+	if ws.old > 0 {
+		wl.roll(w)
+		return
+	}
 	for ws.active < want {
 		if wl.budgets.shut(w) {
 			wl.deny(w)
@@ -188,7 +201,7 @@ func (wl *workloads) reconcile(w policy.WorkloadID) {
 		wl.queue.enqueue(wl.pods.add(w))
 	}
 	if ws.active > want && !ws.shrinking {
-		wl.scaleDown(w, ws.active-want)
+		wl.scaleDown(w, ws.active-want, false)
 	}
 }
 
@@ -230,12 +243,12 @@ func (wl *workloads) freeOrdinal(w policy.WorkloadID) int32 {
 	}
 }
 
-// scaleDown deletes n pods in the ReplicaSet controller's order: not bound,
+// scaleDown deletes n pods, of old versions alone or of any, in the ReplicaSet controller's order: not bound,
 // then not ready, then those with the lowest deletion cost, then those with most
 // siblings on their node, then the youngest. Ages between two powers of two are alike, and
 // ordered by UID, which is random (ActivePodsWithRanks in pkg/controller/
 // controller_utils.go of Kubernetes 1.35).
-func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
+func (wl *workloads) scaleDown(w policy.WorkloadID, n int32, old bool) {
 	type victim struct {
 		id       policy.PodID
 		rank     int
@@ -253,7 +266,7 @@ func (wl *workloads) scaleDown(w policy.WorkloadID, n int32) {
 	}
 	for _, id := range wl.state[w].pods {
 		p := &wl.pods.all[id]
-		if p.Phase == policy.PodTerminating {
+		if p.Phase == policy.PodTerminating || old && !wl.old(id) {
 			continue
 		}
 		v, since := victim{id: id, cost: p.DeletionCost, uid: uint64(chance.New(wl.cfg.Seed, "pod-uid", p.Name))}, p.Created

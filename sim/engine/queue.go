@@ -17,6 +17,7 @@ const (
 	MeteringBegins     Kind = iota // metering begins
 	FaultChanges                   // fault a begins or ends
 	ReplicasChange                 // workload a reaches step b of its schedule
+	RollsOut                       // workload a rolls out a new version
 	GrowthCounts                   // a growth of workload a begins to count
 	PodsRetried                    // workload a tries again to make pods that a gate denied
 	JobReleased                    // job a releases instance b

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // TestLook says what a run has come to so far.
@@ -18,7 +20,10 @@ func TestLook(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var run struct{ Begin, End time.Time }
+	var run struct {
+		Begin, End time.Time
+		Prometheus string
+	}
 	if err := json.Unmarshal(text, &run); err != nil {
 		t.Fatal(err)
 	}
@@ -28,16 +33,32 @@ func TestLook(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now := time.Now(); now.Before(to) {
+	if now := time.Now().Truncate(time.Minute); now.Before(to) {
 		to = now
 	}
-	m := newMarket(t)
-	var base figures
-	for i, v := range variants {
-		f := measure(t, filepath.Join(folder, v.name, "audit.log"), m, run.Begin, to)
-		if i == 0 {
-			base = f
+	from := run.Begin
+	if x := os.Getenv("SPOTTER_WHATIF_FROM"); x != "" {
+		if from, err = time.Parse(time.RFC3339, x); err != nil {
+			t.Fatal(err)
 		}
-		t.Logf("%-9s node-hours %7.2f  $%.4f (%+.2f %%)  evictions %d  launched %d  %v", v.name, f.NodeHours, f.Dollars, 100*(f.Dollars/base.Dollars-1), f.Evictions, f.Launched, f.ByType)
 	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(folder, "base", "kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("SPOTTER") == "" {
+		m := newMarket(t)
+		var base figures
+		for i, v := range variants {
+			f := measure(t, filepath.Join(folder, v.name, "audit.log"), m, from, to)
+			if i == 0 {
+				base = f
+			}
+			t.Logf("%-9s node-hours %7.2f  $%.4f (%+.2f %%)  evictions %d  launched %d", v.name, f.NodeHours, f.Dollars, 100*(f.Dollars/base.Dollars-1), f.Evictions, f.Launched)
+		}
+		return
+	}
+	x := take(t, folder, cfg, run.Prometheus, from, to)
+	write(t, "/tmp/real/look.json.gz", x)
+	x.hold(t)
 }

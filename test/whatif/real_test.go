@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -53,12 +55,26 @@ func TestReal(t *testing.T) {
 		parts.Go(func() { s.play(t.Context(), t, all, begin, span) })
 	}
 	parts.Wait()
-	for _, s := range stacks {
-		if err := s.save(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}
+	x := take(t, folder, stacks[0].env.Config, "http://"+address, begin, begin.Add(span))
+	write(t, filepath.Join(folder, "run.json.gz"), x)
+	x.hold(t)
 	time.Sleep(hold)
+}
+
+// take records the capture of the first stack in a run that was scraped by a Prometheus, and
+// measures them all.
+func take(t *testing.T, folder string, api *rest.Config, prometheus string, from, to time.Time) *recording {
+	t.Helper()
+	x := &recording{From: from.UTC(), To: to.UTC(), Match: fmt.Sprintf("stack=%q", variants[0].name), Tape: &tape{}, Real: map[string]figures{}}
+	m := newMarket(t)
+	for _, v := range variants {
+		x.Real[v.name] = measure(t, filepath.Join(folder, v.name, "audit.log"), m, from, to)
+	}
+	dir := t.TempDir()
+	server := x.Tape.record(t, api, prometheus)
+	kubeconfig(t, filepath.Join(dir, "kubeconfig"), server)
+	x.capture(t, program(t), dir, filepath.Join(dir, "captured.yaml"), server.URL)
+	return x
 }
 
 func duration(t *testing.T, variable string) time.Duration {

@@ -2,7 +2,6 @@ package whatif
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -229,25 +227,6 @@ func (s *stack) do(ctx context.Context, x *step, i int, there map[string]bool) e
 		}
 	}
 	return nil
-}
-
-// save writes what is in the cluster at the end.
-func (s *stack) save(ctx context.Context) error {
-	out := map[string]any{}
-	for name, list := range map[string]client.ObjectList{
-		"deployments": &appsv1.DeploymentList{}, "daemonsets": &appsv1.DaemonSetList{}, "jobs": &batchv1.JobList{}, "pods": &corev1.PodList{},
-		"nodes": &corev1.NodeList{}, "nodepools": &karpv1.NodePoolList{}, "nodeclaims": &karpv1.NodeClaimList{},
-	} {
-		if err := s.client.List(ctx, list); err != nil {
-			return err
-		}
-		out[name] = list
-	}
-	text, err := json.Marshal(out)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(s.file("objects.json"), text, 0o644)
 }
 
 func copyFile(to, from string) error {

@@ -27,6 +27,9 @@ func ownAnnotations(x *load) map[string]string {
 	}
 	if x.past != nil && x.past.job == nil {
 		out[scenarios.AnnotationReplicas] = x.past.schedule
+		if x.past.rollouts != "" {
+			out[scenarios.AnnotationRollouts] = x.past.rollouts
+		}
 	}
 	if x.t.OutagePenalty >= 0 {
 		out[kube.AnnotationPenalty] = strconv.FormatFloat(x.t.OutagePenalty, 'g', -1, 64)

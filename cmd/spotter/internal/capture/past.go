@@ -23,6 +23,7 @@ import (
 type past struct {
 	schedule string // of its replicas, as the annotation has it
 	first    int32  // the replicas at the begin
+	rollouts string // as the annotation has them, empty for none
 
 	job *history.Job // nil for a service
 }
@@ -139,7 +140,7 @@ func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []
 		}
 		delete(now, w.Kind.String()+w.Name)
 		x.then(&w.Pod)
-		x.past = &past{schedule: scheduleOf(h.From, w.Replicas), first: w.Replicas[0].N}
+		x.past = &past{schedule: scheduleOf(h.From, w.Replicas), first: w.Replicas[0].N, rollouts: releasesOf(h.From, w.Rollouts)}
 		c.then[keyThen(w.Kind, w.Name)] = []*load{x}
 		out = append(out, x)
 	}
@@ -254,7 +255,8 @@ func (c *workWriter) jobThen(x *load, j *history.Job) any {
 	return &batchv1.Job{TypeMeta: metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"}, ObjectMeta: m, Spec: spec}
 }
 
-// releasesOf writes when jobs began as the annotation of a Job has it.
+// releasesOf writes when jobs began as the annotation of a Job has it, or when versions were
+// rolled out as that of a Deployment.
 func releasesOf(from policy.Time, runs []policy.Time) string {
 	var words []string
 	for i := 0; i < len(runs); {

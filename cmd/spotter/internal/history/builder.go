@@ -21,6 +21,7 @@ type workloadKey struct {
 // A working is a workload whose history is being read.
 type working struct {
 	tracks map[string]*track // by what is added up; "" for one that is a whole
+	made   []policy.Time     // when its ReplicaSets were made, in any order, and often
 
 	// cpu … gpu are sums of requests over weight looks.
 	cpu, memory, storage, gpu, weight float64
@@ -90,6 +91,24 @@ func (w *working) pod() Pod {
 	return p
 }
 
+// rollouts returns when a ReplicaSet was made while another had pods: the first one comes with
+// its Deployment.
+func (w *working) rollouts(replicas []Change) (out []policy.Time) {
+	slices.Sort(w.made)
+	for _, at := range slices.Compact(w.made) {
+		n := int32(0)
+		for _, c := range replicas {
+			if c.At <= at {
+				n = c.N
+			}
+		}
+		if n > 0 {
+			out = append(out, at)
+		}
+	}
+	return out
+}
+
 // note adds a sentence on what is uncertain.
 func (b *builder) note(sentences ...string) { b.out.Uncertain = append(b.out.Uncertain, sentences...) }
 
@@ -116,7 +135,7 @@ func (b *builder) finish() *History {
 			parts = append(parts, t.changes)
 		}
 		if changes := sum(parts); slices.ContainsFunc(changes, func(c Change) bool { return c.N > 0 }) {
-			h.Workloads = append(h.Workloads, Workload{Name: key.name, Kind: key.kind, Replicas: changes, Pod: w.pod()})
+			h.Workloads = append(h.Workloads, Workload{Name: key.name, Kind: key.kind, Replicas: changes, Rollouts: w.rollouts(changes), Pod: w.pod()})
 		}
 	}
 	slices.SortFunc(h.Workloads, func(x, y Workload) int { return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind)) })

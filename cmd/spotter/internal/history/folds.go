@@ -131,6 +131,19 @@ func (r *reading) owners() fold {
 	}
 }
 
+// rolled folds when ReplicaSets were made, those of Deployments that had pods.
+func (r *reading) rolled() fold {
+	return func(labels map[string]string) func(policy.Time, float64) {
+		r.answer("kube_replicaset_created")
+		key, ok := r.owned[labels["namespace"]+"/"+labels["replicaset"]]
+		if !ok {
+			return nil
+		}
+		w := r.workload(key)
+		return func(_ policy.Time, v float64) { w.made = append(w.made, instant(v)) }
+	}
+}
+
 // ownerOf returns the workload whose pods were made by what labels name.
 func (r *reading) ownerOf(labels map[string]string) workloadKey {
 	name := labels["namespace"] + "/" + labels["created_by_name"]

@@ -72,6 +72,9 @@ type Workload struct {
 	// From.
 	Replicas []Change
 
+	// Rollouts are when a new version of a Deployment was rolled out, ascending.
+	Rollouts []policy.Time
+
 	Pod
 }
 

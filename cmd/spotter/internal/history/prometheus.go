@@ -26,9 +26,12 @@ type Prometheus struct {
 }
 
 // Step returns how often metrics are looked at over a span of time: as often as they are
-// usually scraped, less often over long spans.
+// usually scraped, less often over long spans. What comes within a step comes at once: pods
+// that came one after another would share fewer and larger nodes.
 func Step(span time.Duration) time.Duration {
 	switch day := 24 * time.Hour; {
+	case span <= day:
+		return 15 * time.Second
 	case span <= 14*day:
 		return time.Minute
 	case span <= 92*day:

@@ -204,6 +204,9 @@ func workloadQueries() []query {
 			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") + ") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
 				"max_over_time(" + e.of("kube_replicaset_spec_replicas") + "[" + e.width() + "])) > 0)"
 		}, atEnd, (*reading).owners, "which pods are of which Deployment is guessed from their names"},
+		{"kube_replicaset_created", func(e *expressions) string {
+			return "max by (namespace, replicaset) (" + e.last("kube_replicaset_created") + ") >= " + e.since()
+		}, atEnd, (*reading).rolled, "when new versions were rolled out is not known"},
 		{"kube_pod_container_resource_requests", func(e *expressions) string {
 			return "avg by (namespace, created_by_kind, created_by_name, resource) (sum by (namespace, pod, resource) (max by (namespace, pod, container, resource) (" +
 				e.last("kube_pod_container_resource_requests") + ")) " + e.owner(`created_by_kind!~"DaemonSet|Node"`) + ")"

@@ -1,0 +1,141 @@
+package whatif
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A recording is what a run left: what a capture of its first stack was answered, and what
+// each stack came to from one instant to another.
+type recording struct {
+	From, To time.Time
+	Match    string // of the series of the first stack
+	Tape     *tape
+	Real     map[string]figures // by variant
+}
+
+// How far what is simulated may be off: the node-hours of the first stack in parts of what
+// they were; of each change, a part of what the bill changed by, or a part of the bill.
+const (
+	hoursBar  = 0.03
+	changeBar = 0.20
+	billBar   = 0.02
+)
+
+// A prediction is what whatif says.
+type prediction struct {
+	AsIs     row   `json:"as_is"`
+	Variants []row `json:"variants"`
+}
+
+type row struct {
+	Name      string   `json:"name"`
+	Changes   []string `json:"changes"`
+	Cost      mean     `json:"cost_usd_per_month"`
+	ChangePct mean     `json:"change_pct"`
+	Evictions mean     `json:"evictions_per_pod_day"`
+	Nodes     mean     `json:"nodes"`
+}
+
+type mean struct {
+	Mean, Median, Min, Max float64
+}
+
+// month is that of figures by month, in hours.
+const month = 730
+
+// hold captures the first stack from the tape and holds what whatif says of the variants
+// against what they did.
+func (x *recording) hold(t *testing.T) {
+	t.Helper()
+	dir, program := t.TempDir(), program(t)
+	server := x.Tape.play(t)
+	kubeconfig(t, filepath.Join(dir, "kubeconfig"), server)
+	file := filepath.Join(dir, "captured.yaml")
+	x.capture(t, program, dir, file, server.URL)
+	args := []string{"whatif", file, "--format", "json"}
+	for _, v := range variants[1:] {
+		args = append(args, "--set", v.set)
+	}
+	var p prediction
+	if err := json.Unmarshal(run(t, program, args...), &p); err != nil {
+		t.Fatal(err)
+	}
+	x.judge(t, &p)
+}
+
+// capture captures the first stack as it is served.
+func (x *recording) capture(t *testing.T, program, dir, file, server string) {
+	t.Helper()
+	t.Logf("%s", run(t, program, "capture", "-o", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+		"--from", x.From.UTC().Format(time.RFC3339), "--to", x.To.UTC().Format(time.RFC3339), "--prometheus", server+"/prometheus", "--prometheus-match", x.Match))
+}
+
+// judge holds a prediction against what happened.
+func (x *recording) judge(t *testing.T, p *prediction) {
+	t.Helper()
+	if len(p.Variants) != len(variants)-1 {
+		t.Fatalf("%d variants were predicted, want %d", len(p.Variants), len(variants)-1)
+	}
+	base := x.Real[variants[0].name]
+	span := x.To.Sub(x.From).Hours()
+	hours := p.AsIs.Nodes.Mean * span
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-9s %22s %22s %20s\n", "", "node-hours", "bill", "evictions/pod-day")
+	fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %7.3f for %7.3f    %.2f for %d in all\n", variants[0].name, hours, base.NodeHours, p.AsIs.Cost.Mean/month*span, base.Dollars, p.AsIs.Evictions.Mean, base.Evictions)
+	if off := hours/base.NodeHours - 1; math.Abs(off) > hoursBar {
+		t.Errorf("node-hours are simulated %+.1f %% off, want within %.0f %%", 100*off, 100*hoursBar)
+	}
+	for i, v := range variants[1:] {
+		was := x.Real[v.name]
+		said, did := p.Variants[i].ChangePct.Median/100, was.Dollars/base.Dollars-1
+		fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %+6.2f %% for %+6.2f %%    %.2f for %d in all\n", v.name, p.Variants[i].Nodes.Mean*span, was.NodeHours, 100*said, 100*did, p.Variants[i].Evictions.Mean, was.Evictions)
+		if said*did <= 0 {
+			t.Errorf("%s: the bill is said to change by %+.2f %% and changed by %+.2f %%: the sign is wrong", v.name, 100*said, 100*did)
+		}
+		if off := math.Abs(said - did); off > max(changeBar*math.Abs(did), billBar) {
+			t.Errorf("%s: the bill is said to change by %+.2f %% and changed by %+.2f %%", v.name, 100*said, 100*did)
+		}
+	}
+	t.Logf("\n%s", b.String())
+}
+
+// run runs the program and returns what it printed.
+func run(t *testing.T, program string, args ...string) []byte {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("spotter %s: %v\n%s", strings.Join(args, " "), err, problems.String())
+	}
+	return out
+}
+
+// program returns the program, built if SPOTTER does not name it.
+func program(t *testing.T) string {
+	t.Helper()
+	if path := os.Getenv("SPOTTER"); path != "" {
+		return path
+	}
+	path := filepath.Join(t.TempDir(), "spotter")
+	if out, err := exec.Command("go", "build", "-o", path, "../../cmd/spotter").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// TestRecorded holds what whatif says against the run that is kept.
+func TestRecorded(t *testing.T) {
+	var x recording
+	read(t, filepath.Join("testdata", "run.json.gz"), &x)
+	x.hold(t)
+}
