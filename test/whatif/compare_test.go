@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +18,8 @@ import (
 // each stack came to from one instant to another.
 type recording struct {
 	From, To time.Time
-	Match    string // of the series of the first stack
+	Match    string         // of the series of the first stack
+	Gaps     map[string]gap `json:",omitempty"` // by the name of the figure
 	Tape     *tape
 	Real     map[string]figures // by variant
 }
@@ -29,6 +32,17 @@ const (
 	billBar   = 0.02
 )
 
+// together is how many pods leave with one node, so that evictions come in groups: their
+// number is uncertain by twice the root of so many times itself.
+const together = 3
+
+// A gap is a figure of the first stack that does not meet its bar in the run that is kept: by
+// what part of it, at most, it is off, and why.
+type gap struct {
+	Most float64
+	Why  string
+}
+
 // A prediction is what whatif says.
 type prediction struct {
 	AsIs     row   `json:"as_is"`
@@ -36,16 +50,14 @@ type prediction struct {
 }
 
 type row struct {
-	Name      string   `json:"name"`
-	Changes   []string `json:"changes"`
-	Cost      mean     `json:"cost_usd_per_month"`
-	ChangePct mean     `json:"change_pct"`
-	Evictions mean     `json:"evictions_per_pod_day"`
-	Nodes     mean     `json:"nodes"`
+	Cost      mean `json:"cost_usd_per_month"`
+	ChangePct mean `json:"change_pct"`
+	Evictions mean `json:"evictions_per_pod_day"`
+	Nodes     mean `json:"nodes"`
 }
 
 type mean struct {
-	Mean, Median, Min, Max float64
+	Mean, Median float64
 }
 
 // month is that of figures by month, in hours.
@@ -59,7 +71,9 @@ func (x *recording) hold(t *testing.T) {
 	server := x.Tape.play(t)
 	kubeconfig(t, filepath.Join(dir, "kubeconfig"), server)
 	file := filepath.Join(dir, "captured.yaml")
-	x.capture(t, program, dir, file, server.URL)
+	said := x.capture(t, program, dir, file, server.URL)
+	t.Logf("%s", said)
+	x.asItWas(t, said)
 	args := []string{"whatif", file, "--format", "json"}
 	for _, v := range variants[1:] {
 		args = append(args, "--set", v.set)
@@ -71,14 +85,38 @@ func (x *recording) hold(t *testing.T) {
 	x.judge(t, &p)
 }
 
-// capture captures the first stack as it is served.
-func (x *recording) capture(t *testing.T, program, dir, file, server string) {
+// capture captures the first stack as it is served, and returns what it says.
+func (x *recording) capture(t *testing.T, program, dir, file, server string) string {
 	t.Helper()
-	t.Logf("%s", run(t, program, "capture", "-o", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+	return string(run(t, program, "capture", "-o", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
 		"--from", x.From.UTC().Format(time.RFC3339), "--to", x.To.UTC().Format(time.RFC3339), "--prometheus", server+"/prometheus", "--prometheus-match", x.Match))
 }
 
-// judge holds a prediction against what happened.
+// asItWas holds what a capture says of its simulation as-is against what happened.
+func (x *recording) asItWas(t *testing.T, said string) {
+	t.Helper()
+	for name, bar := range map[string]func(was float64) float64{
+		"node-hours":   func(was float64) float64 { return hoursBar * was },
+		"pods evicted": func(was float64) float64 { return 2 * math.Sqrt(together*was) },
+	} {
+		m := regexp.MustCompile(`(?m)^  ` + name + ` +([0-9.]+) +([0-9.]+)`).FindStringSubmatch(said)
+		if m == nil {
+			t.Fatalf("no line has the %s:\n%s", name, said)
+		}
+		is, _ := strconv.ParseFloat(m[1], 64)
+		was, _ := strconv.ParseFloat(m[2], 64)
+		most := bar(was)
+		if g, known := x.Gaps[name]; known {
+			t.Logf("%s may be off by %.0f %%: %s", name, 100*g.Most, g.Why)
+			most = g.Most * was
+		}
+		if math.Abs(is-was) > most {
+			t.Errorf("%s are simulated to be %v and were %v, want them within %.1f", name, is, was, most)
+		}
+	}
+}
+
+// judge holds what is said of the changes against what happened.
 func (x *recording) judge(t *testing.T, p *prediction) {
 	t.Helper()
 	if len(p.Variants) != len(variants)-1 {
@@ -86,13 +124,9 @@ func (x *recording) judge(t *testing.T, p *prediction) {
 	}
 	base := x.Real[variants[0].name]
 	span := x.To.Sub(x.From).Hours()
-	hours := p.AsIs.Nodes.Mean * span
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-9s %22s %22s %20s\n", "", "node-hours", "bill", "evictions/pod-day")
-	fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %7.3f for %7.3f    %.2f for %d in all\n", variants[0].name, hours, base.NodeHours, p.AsIs.Cost.Mean/month*span, base.Dollars, p.AsIs.Evictions.Mean, base.Evictions)
-	if off := hours/base.NodeHours - 1; math.Abs(off) > hoursBar {
-		t.Errorf("node-hours are simulated %+.1f %% off, want within %.0f %%", 100*off, 100*hoursBar)
-	}
+	fmt.Fprintf(&b, "%-9s %8.1f for %6.1f     %7.3f for %7.3f    %.2f for %d in all\n", variants[0].name, p.AsIs.Nodes.Mean*span, base.NodeHours, p.AsIs.Cost.Mean/month*span, base.Dollars, p.AsIs.Evictions.Mean, base.Evictions)
 	for i, v := range variants[1:] {
 		was := x.Real[v.name]
 		said, did := p.Variants[i].ChangePct.Median/100, was.Dollars/base.Dollars-1

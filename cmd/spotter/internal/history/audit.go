@@ -174,7 +174,7 @@ func (r *logReading) add(c *logChange) {
 }
 
 // resourcesRead are those of which changes are noted.
-var resourcesRead = []string{"deployments", "statefulsets", "jobs", "nodes", "pods", "events"}
+var resourcesRead = []string{"deployments", "replicasets", "statefulsets", "jobs", "nodes", "pods", "events"}
 
 // event notes what was done by one call.
 func (r *logReading) event(e *auditEvent) {
@@ -189,6 +189,8 @@ func (r *logReading) event(e *auditEvent) {
 	_ = json.Unmarshal(e.ResponseObject, &response)
 	switch {
 	case !within || !slices.Contains([]string{"create", "update", "patch", "delete"}, e.Verb):
+		return
+	case ref.Resource == "replicasets" && e.Verb != "create": // they are scaled as their Deployment is
 		return
 	case ref.Resource == "pods":
 		if ref.Subresource == "eviction" && e.Verb == "create" {
@@ -209,6 +211,9 @@ func (r *logReading) event(e *auditEvent) {
 	c.object(&response)
 	if ref.Subresource == "scale" && response.Status.Replicas != nil {
 		c.before = response.Status.Replicas
+	}
+	if c.resource == "replicasets" && c.owner == "" {
+		return
 	}
 	if e.RequestObject == nil && e.ResponseObject == nil && e.Verb != "delete" {
 		r.bare++
@@ -246,6 +251,10 @@ func (r *logReading) apply(c *logChange) {
 		r.applyNode(c)
 	case "jobs":
 		r.applyJob(c)
+	case "replicasets":
+		namespace, _, _ := strings.Cut(c.name, "/")
+		w := r.workload(workloadKey{namespace + "/" + c.owner, policy.KindDeployment})
+		w.made = append(w.made, c.at)
 	default:
 		kind := policy.KindDeployment
 		if c.resource == "statefulsets" {

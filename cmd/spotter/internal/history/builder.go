@@ -91,14 +91,14 @@ func (w *working) pod() Pod {
 	return p
 }
 
-// rollouts returns when a ReplicaSet was made while another had pods: the first one comes with
-// its Deployment.
+// rollouts returns when a ReplicaSet was made of a Deployment that had pods a minute before: the
+// first one comes with it.
 func (w *working) rollouts(replicas []Change) (out []policy.Time) {
 	slices.Sort(w.made)
 	for _, at := range slices.Compact(w.made) {
 		n := int32(0)
-		for _, c := range replicas {
-			if c.At <= at {
+		for i, c := range replicas {
+			if i == 0 && c.At < at || c.At < at.Add(-time.Minute) {
 				n = c.N
 			}
 		}

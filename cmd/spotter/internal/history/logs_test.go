@@ -50,6 +50,7 @@ func logged() []map[string]any {
 		entry(3, "patch", "deployments", "shop/web", "scale", object{"spec": object{"replicas": 6}}, object{"spec": object{"replicas": 6}, "status": object{"replicas": 2}}),
 		entry(20, "delete", "deployments", "shop/web", "", nil, object{"status": "Success"}),
 		entry(9, "update", "deployments", "shop/web", "", object{"spec": object{"replicas": 4, "template": template()}}, nil), // out of order
+		entry(10, "create", "replicasets", "shop/web-5d4f", "", object{"metadata": object{"ownerReferences": []any{object{"kind": "Deployment", "name": "web"}}}}, nil),
 		entry(5, "create", "statefulsets", "shop/db", "", object{"spec": object{"replicas": 3, "template": template()}}, nil),
 		entry(4, "create", "jobs", "batch/report-28000001", "", object{
 			"metadata": object{"ownerReferences": []any{object{"kind": "CronJob", "name": "report"}}},
@@ -130,7 +131,7 @@ func checkLogged(t *testing.T, h *history.History) {
 	pod := history.Pod{Requests: policy.Resources{CPU: 1000, Memory: 1 << 30}, Latest: policy.Resources{CPU: 1000, Memory: 1 << 30}}
 	want := []history.Workload{
 		{Name: "shop/db", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: begin, N: 0}, {At: after(5), N: 3}}, Pod: pod},
-		{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: begin, N: 2}, {At: after(3), N: 6}, {At: after(9), N: 4}, {At: after(20), N: 0}}, Pod: pod},
+		{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: begin, N: 2}, {At: after(3), N: 6}, {At: after(9), N: 4}, {At: after(20), N: 0}}, Rollouts: []policy.Time{after(10)}, Pod: pod},
 	}
 	if !reflect.DeepEqual(h.Workloads, want) {
 		t.Errorf("workloads %+v\nwant %+v", h.Workloads, want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,9 +38,9 @@ func twoDays() *historytest.Cluster {
 		From: begin.Add(-24 * time.Hour), To: after(100),
 		Nodes: []history.Node{spotNode("a", -10, 50), spotNode("b", 3.5, 20), spotNode("c", 47, 50), spotNode("before", -5, -1)},
 		Workloads: []history.Workload{
-			{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 3}, {At: after(8), N: 6}, {At: after(20), N: 2}}, Pod: web},
+			{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 3}, {At: after(8), N: 6}, {At: after(20), N: 2}}, Rollouts: []policy.Time{after(9), after(11.97)}, Pod: web},
 			{Name: "shop/db", Kind: policy.KindStatefulSet, Replicas: []history.Change{{At: after(-20), N: 1}}, Pod: web},
-			{Name: "shop/late", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: -1}, {At: after(10), N: 4}, {At: after(30), N: -1}}, Pod: web},
+			{Name: "shop/late", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: -1}, {At: after(10), N: 4}, {At: after(30), N: -1}}, Rollouts: []policy.Time{after(10)}, Pod: web}, // it is made then
 			{Name: "shop/none", Kind: policy.KindDeployment, Replicas: []history.Change{{At: after(-20), N: 0}}},
 		},
 		Jobs:     []history.Job{{Name: "batch/report", Took: 90 * time.Minute, Parallelism: 2, Completions: 2, Pod: web}},
@@ -91,6 +92,9 @@ func TestRead(t *testing.T) {
 	for _, w := range h.Workloads {
 		if !reflect.DeepEqual(w.Replicas, want[w.Name]) {
 			t.Errorf("%s: %v, want %v", w.Name, w.Replicas, want[w.Name])
+		}
+		if rollouts := map[string][]policy.Time{"shop/web": {after(9), after(11.97)}}[w.Name]; !slices.Equal(w.Rollouts, rollouts) {
+			t.Errorf("%s: rolled out at %v, want %v", w.Name, w.Rollouts, rollouts)
 		}
 		if w.Start != 40*time.Second || w.Requests.CPU != 500 || w.Requests.Memory != 1<<30 {
 			t.Errorf("%s: pods %+v", w.Name, w.Pod)

@@ -87,6 +87,8 @@ func (c *Cluster) Source(metric, by string, from, to policy.Time) iter.Seq[Serie
 			if strings.HasPrefix(by, "count by (namespace, node,") {
 				c.placed(yield)
 			}
+		case "kube_replicaset_created":
+			c.replicaSets(from, to, yield)
 		case "karpenter_nodeclaims_disrupted_total", "karpenter_nodepools_cost_total":
 			c.karpenter(metric, yield)
 		default:
@@ -214,6 +216,18 @@ func (c *Cluster) placed(yield func(Series) bool) {
 			kind, short = "ReplicaSet", short+"-5d4f"
 		}
 		yield(Series{[]string{"namespace", namespace, "node", x.Node, "created_by_kind", kind, "created_by_name", short}, c.during(c.From, c.From+1, float64(x.N))})
+	}
+}
+
+// replicaSets writes when those of Deployments were made: one by each rollout.
+func (c *Cluster) replicaSets(from, to policy.Time, yield func(Series) bool) {
+	for i := range c.Workloads {
+		namespace, short := split(c.Workloads[i].Name)
+		for _, at := range c.Workloads[i].Rollouts {
+			if at >= from.Add(-5*time.Minute) && at < to {
+				yield(Series{[]string{"namespace", namespace, "replicaset", short + "-5d4f"}, always(seconds(at))})
+			}
+		}
 	}
 }
 
