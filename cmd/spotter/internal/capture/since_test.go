@@ -227,7 +227,7 @@ func TestBegunEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	drawn, err := c.Draw(1, from, o.History.To)
+	drawn, err := c.Draw(1, 100, from, o.History.To)
 	if err != nil {
 		t.Fatal(err)
 	}
