@@ -70,8 +70,13 @@ func withNodes(s *policy.Snapshot, h *history.History) (out *policy.Snapshot, be
 	return &same, began
 }
 
-// nodeLabels returns labels of a node that metrics had.
+// nodeLabels returns labels of a node that metrics had, with the region where its zone
+// says it.
 func nodeLabels(labels map[string]string) (out []policy.Label) {
+	if zone := labels[corev1.LabelTopologyZone]; zone != "" && labels[corev1.LabelTopologyRegion] == "" {
+		labels = maps.Clone(labels)
+		labels[corev1.LabelTopologyRegion] = regionOf(zone)
+	}
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		out = append(out, policy.Label{Key: k, Value: labels[k]})
 	}

@@ -217,9 +217,9 @@ func TestPast(t *testing.T) {
 // nodes are, of which one that runs now has no label for its region.
 func TestBegunEmpty(t *testing.T) {
 	from := policy.Time(1_760_000_400_000)
-	s := &policy.Snapshot{Now: from.Add(24 * time.Hour), Nodes: []policy.Node{{Name: "came", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: nodeLabels(map[string]string{
-		"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "us-east-1b", "karpenter.sh/nodepool": "web-team",
-	})}}}
+	s := &policy.Snapshot{Now: from.Add(24 * time.Hour), Nodes: []policy.Node{{Name: "came", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized, Labels: []policy.Label{
+		{Key: "karpenter.sh/nodepool", Value: "web-team"}, {Key: "node.kubernetes.io/instance-type", Value: "m5.large"}, {Key: "topology.kubernetes.io/zone", Value: "us-east-1b"},
+	}}}}
 	_, o := owned(t)
 	o.History = &history.History{From: from, To: from.Add(24 * time.Hour), Nodes: []history.Node{{Name: "came", From: from.Add(time.Hour), To: from.Add(24 * time.Hour)}},
 		Workloads: []history.Workload{{Name: "shop/web", Kind: policy.KindDeployment, Replicas: []history.Change{{At: from, N: 2}}, Pod: history.Pod{Requests: policy.Resources{CPU: 50}}}}}
