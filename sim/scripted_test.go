@@ -115,7 +115,7 @@ func TestRequired(t *testing.T) {
 			w.Templates[0].PDBs = []policy.PDBID{0}
 		}
 		e := &environment{scenario: w}
-		sv := serving{environment: e, watch: &watch{environment: e}, of: []readiness{{desired: c.desired}}}
+		sv := serving{environment: e, workloads: &workloads{state: make([]workState, 1)}, watch: &watch{environment: e}, of: []readiness{{desired: c.desired}}}
 		sv.setRequired(0)
 		if got := sv.of[0].required; got != c.want {
 			t.Errorf("%d desired under %+v: %d required, want %d", c.desired, c.budget, got, c.want)
