@@ -45,7 +45,7 @@ const (
 	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, none of the whole fleet"
 	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
 	sourceAWSDocs  = "AWS documentation of Spot interruption notices and rebalance recommendations"
-	sourceNoFigure = "no measurement known"
+	sourceNoFigure = "not measured"
 )
 
 // Assumptions lists what the constants in p rest on. The bases hold for the
@@ -67,7 +67,7 @@ func (p *Params) rateAssumptions() []Assumption {
 		{"SlotsSigma", fmt.Sprintf("%g (deviation of the logarithm)", p.SlotsSigma), Modelled, sourceNoFigure},
 		{"FrailtySigma", fmt.Sprintf("%g (deviation of the logarithm)", p.FrailtySigma), Fitted, "deviation between zones: .88 in nine of V100, .97 in three of r5.16xlarge, .37 in four of V100 in April 2023"},
 		{"HourOfDay", spread(p.HourOfDay[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by local hour, February 2023, with the swing of the nine recorded zones"},
-		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "unavailability of V100 in us-west-2 by weekday, February 2023, with the swing of the nine recorded zones"},
+		{"DayOfWeek", spread(p.DayOfWeek[:]) + " times the mean rate", Published, "as HourOfDay, by weekday"},
 		{"CalmHours, StressedHours, Stressed", fmt.Sprintf("%g h calm, %g h at %g times the mean rate", p.CalmHours, p.StressedHours, p.Stressed), Modelled, "reclaims come in bouts; " + sourceNoFigure},
 	}
 }
@@ -76,7 +76,7 @@ func (p *Params) shortageAssumptions() []Assumption {
 	s := &p.Scarce
 	return []Assumption{
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
-		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of outages, " + sourceR5},
+		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of the outages of GapShape"},
 		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
 		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
@@ -84,7 +84,7 @@ func (p *Params) shortageAssumptions() []Assumption {
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
 		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
 		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
-		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; " + sourceNoFigure + " of how often"},
+		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; how often is " + sourceNoFigure},
 		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of joint interruptions hit the same type and zone within 3 minutes"},
 	}
 }
