@@ -48,6 +48,9 @@ type Snapshot struct {
 
 	// Sources tell how old each part of the snapshot is.
 	Sources []Source
+
+	// changes is nothing where the observer does not say what changed; see [Changes].
+	changes changesOf
 }
 
 // Dense identifiers, each an index into a table of the Snapshot. A negative

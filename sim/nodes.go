@@ -74,6 +74,7 @@ func (ns *nodes) hold(id policy.NodeID, held bool) {
 func (ns *nodes) touch(id policy.NodeID) {
 	ns.watch.node(id)
 	ns.consolidation.tracker.noteNode(id)
+	ns.observer.changes.NoteNode(id)
 	x := &ns.state[id]
 	for v := range ns.observer.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {

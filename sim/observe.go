@@ -23,6 +23,7 @@ type observer struct {
 	workloads *workloads
 
 	view      [2]view
+	changes   policy.Changes
 	turn      int
 	ended     []policy.EndedPod
 	pdbsDirty [2]bool
@@ -108,6 +109,7 @@ func (ob *observer) Observe(context.Context) (*policy.Snapshot, error) {
 		s.Sources[i].At = ob.q.Now
 	}
 	ob.turn = 1 - ob.turn
+	ob.changes.Publish(s)
 	return s, nil
 }
 

@@ -458,6 +458,7 @@ func (ps *pods) remove(id policy.PodID, cause policy.EndCause) {
 
 // touch says that both views have yet to see pod id.
 func (ps *pods) touch(id policy.PodID) {
+	ps.observer.changes.NotePod(id)
 	x := &ps.state[id]
 	for v := range ps.observer.view {
 		if bit := uint8(1) << v; x.dirty&bit == 0 {

@@ -22,6 +22,7 @@ type Space struct {
 	solver    Solver
 
 	reserved []reservation
+	loaded   loaded
 }
 
 // New returns an empty space for pods of the given templates. Zones gives the
@@ -54,7 +55,11 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 // one: starting, ready and terminating. It reuses the memory of sp, which may be the
 // zero Space; nothing of what sp held before is left, so that no result depends on it.
 func (sp *Space) Load(s *policy.Snapshot) {
-	*sp = Space{occupancy: sp.occupancy.emptied()}
+	if sp.loaded.follows(s) {
+		sp.reload(s)
+		return
+	}
+	*sp = Space{occupancy: sp.occupancy.emptied(), loaded: sp.loaded}
 	sp.init(s.Templates, s.Zones)
 	sp.occupancy.grow(len(s.Nodes))
 	sp.topology.loading = true
@@ -71,6 +76,7 @@ func (sp *Space) Load(s *policy.Snapshot) {
 			sp.charge(b, policy.NodeID(n))
 		}
 	}
+	sp.loaded.note(s)
 }
 
 // SetNode puts n into the slot of its id, or brings it up to date. The pods
@@ -80,6 +86,7 @@ func (sp *Space) SetNode(n *policy.Node) {
 		sp.RemoveNode(n.ID)
 		return
 	}
+	sp.loaded.touch(n.ID)
 	sp.occupancy.grow(int(n.ID) + 1)
 	s, nd := &sp.occupancy.slots[n.ID], &sp.occupancy.nodes[n.ID]
 	class, now := sp.table.classOf(n.Labels, n.Taints), stateOf(n)
@@ -103,6 +110,7 @@ func (sp *Space) RemoveNode(id policy.NodeID) {
 	if int(id) >= len(sp.occupancy.slots) || sp.occupancy.slots[id].state == absent {
 		return
 	}
+	sp.loaded.touch(id)
 	nd := &sp.occupancy.nodes[id]
 	for len(nd.pods) > 0 {
 		sp.unbind(nd.pods[len(nd.pods)-1], id)
@@ -119,6 +127,7 @@ func (sp *Space) Bind(p *policy.Pod, n policy.NodeID) {
 }
 
 func (sp *Space) bind(id policy.PodID, t policy.TemplateID, terminating bool, n policy.NodeID) {
+	sp.loaded.touch(n)
 	nd := &sp.occupancy.nodes[n]
 	if last := len(nd.pods) - 1; last < 0 || nd.pods[last] < id {
 		nd.pods, nd.bound = append(nd.pods, id), append(nd.bound, bound{t, terminating})
@@ -150,6 +159,7 @@ func (sp *Space) charge(b bound, n policy.NodeID) {
 func (sp *Space) Unbind(p *policy.Pod, n policy.NodeID) { sp.unbind(p.ID, n) }
 
 func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
+	sp.loaded.touch(n)
 	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, id)
 	if !there {
@@ -181,6 +191,7 @@ func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
 	if b.terminating {
 		return
 	}
+	sp.loaded.touch(n)
 	k := &sp.table.kinds[b.template]
 	sp.topology.count(k, n, false, -1)
 	sp.groups.countGroups(k, n, false, -1)

@@ -44,7 +44,9 @@ func fill(t *testing.T, r *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(t, r, v.Field(i))
+			if v.Type().Field(i).IsExported() {
+				fill(t, r, v.Field(i))
+			}
 		}
 	case reflect.Slice:
 		n := r.IntN(4)

@@ -143,37 +143,27 @@ func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
 // own, and what is lost in one can be had again in another.
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
-	g.N = len(s.Pools)
-	g.Of, g.Zones, g.GPU = scratch.Zeroed(g.Of, len(s.Nodes)), scratch.Zeroed(g.Zones, g.N), scratch.Zeroed(g.GPU, g.N)
-	zones := scratch.Zeroed(sc.zones, g.N*len(s.Zones))
-	sc.zones = zones
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		g.Of[i] = policy.None
-		if n.Phase == policy.NodeGone || n.Pool < 0 {
-			continue
-		}
-		g.Of[i] = int32(n.Pool)
-		if n.Market >= 0 {
-			zones[int(n.Pool)*len(s.Zones)+int(s.Markets[n.Market].Zone)] = true
-		}
-	}
+	sc.readPoolsOfNodes(s)
+	g.N, g.Zones, g.GPU = len(s.Pools), scratch.Zeroed(g.Zones, len(s.Pools)), scratch.Zeroed(g.GPU, len(s.Pools))
+	sc.zones = scratch.Zeroed(sc.zones, len(s.Zones))
 	for p := range s.Pools {
 		g.GPU[p] = share.CountsGPUs(s, policy.PoolID(p))
-		mine := zones[p*len(s.Zones) : (p+1)*len(s.Zones)]
+		for z, n := range sc.inZone[p*len(s.Zones) : (p+1)*len(s.Zones)] {
+			sc.zones[z] = n > 0
+		}
 		auctions := int32(0)
 		if !o.Compat {
 			for _, id := range s.Pools[p].Markets {
 				m := &s.Markets[id]
 				if m.Capacity == policy.Spot && m.Offered {
-					mine[m.Zone] = true
+					sc.zones[m.Zone] = true
 					if m.Auction() {
 						auctions++
 					}
 				}
 			}
 		}
-		for _, in := range mine {
+		for _, in := range sc.zones {
 			if in {
 				g.Zones[p]++
 			}
@@ -183,15 +173,42 @@ func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	return CollectBy(s, *g, o, sc)
 }
 
+// readPoolsOfNodes finds the pool of every node that changed, and counts by zone.
+func (sc *Scratch) readPoolsOfNodes(s *policy.Snapshot) {
+	of, zones := sc.pools.Of, len(s.Zones)
+	if !s.Follows(sc.mark) || len(sc.inZone) != len(s.Pools)*zones {
+		sc.mark, of = policy.Mark{}, of[:0]
+		sc.zoneOf, sc.inZone = sc.zoneOf[:0], scratch.Zeroed(sc.inZone, len(s.Pools)*zones)
+	}
+	for len(of) < len(s.Nodes) {
+		of, sc.zoneOf = append(of, policy.None), append(sc.zoneOf, policy.None)
+	}
+	for id := range s.NodesSince(sc.mark) {
+		if at := sc.zoneOf[id]; at >= 0 {
+			sc.inZone[at]--
+		}
+		n := &s.Nodes[id]
+		of[id], sc.zoneOf[id] = policy.None, policy.None
+		if n.Phase == policy.NodeGone || n.Pool < 0 {
+			continue
+		}
+		of[id] = int32(n.Pool)
+		if n.Market >= 0 {
+			sc.zoneOf[id] = int32(n.Pool)*int32(zones) + int32(s.Markets[n.Market].Zone)
+			sc.inZone[sc.zoneOf[id]]++
+		}
+	}
+	sc.pools.Of, sc.mark = of, s.Mark()
+}
+
 // CollectBy returns the features of the groups of g. The slice belongs to sc
 // and is valid until its next use.
 func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features {
 	sc.features = scratch.Zeroed(sc.features, g.N)
 	sc.readTemplates(s, o)
-	sc.readNodes(s, g)
-	sc.readPods(s, g, o)
+	sc.readCounts(s, g, o)
 	sc.sumTemplates(s, g)
-	sc.spreadBudgets(s, g, o)
+	sc.countEvictable(s, o)
 	for i := range sc.features {
 		f := &sc.features[i]
 		f.Zones = int(g.Zones[i])

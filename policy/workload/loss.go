@@ -130,7 +130,8 @@ type Exposure struct {
 	zones []policy.ZoneID
 	spot  []policy.MarketID
 
-	access access
+	access   access
+	standing standing
 }
 
 // An exposed is the row of one workload.
@@ -149,8 +150,7 @@ type held struct{ row, n int32 }
 func (x *Exposure) Read(s *policy.Snapshot) {
 	x.s = s
 	x.readWorkloads()
-	x.readNodes()
-	x.readPods()
+	x.readCounts()
 	x.access.read(s)
 	for i := range x.rows {
 		x.best(i)
@@ -185,27 +185,6 @@ func (x *Exposure) readWorkloads() {
 // zoneLabel is the label in which a node of no market has its zone.
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// readNodes finds the groups of every node.
-func (x *Exposure) readNodes() {
-	s := x.s
-	x.groups = len(s.Markets) + len(s.Zones)
-	x.zones, x.spot = scratch.Zeroed(x.zones, len(s.Nodes)), scratch.Zeroed(x.spot, len(s.Nodes))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		x.zones[i], x.spot[i] = policy.None, policy.None
-		switch {
-		case !n.Live():
-		case n.Market >= 0:
-			x.zones[i] = s.Markets[n.Market].Zone
-			if s.Markets[n.Market].Capacity == policy.Spot {
-				x.spot[i] = n.Market
-			}
-		default:
-			x.zones[i] = zoneNamed(s, n)
-		}
-	}
-}
-
 func zoneNamed(s *policy.Snapshot, n *policy.Node) policy.ZoneID {
 	name, ok := n.Label(zoneLabel)
 	for z := range s.Zones {
@@ -218,29 +197,34 @@ func zoneNamed(s *policy.Snapshot, n *policy.Node) policy.ZoneID {
 
 // countedRow returns the row of a pod that counts, below zero of one that does not.
 func (x *Exposure) countedRow(p *policy.Pod) int32 {
-	if p.Phase != policy.PodStarting && p.Phase != policy.PodReady || p.Node < 0 {
+	if !counts(p) {
 		return -1
 	}
 	return x.rowOf[p.Template]
 }
 
-// readPods counts the pods by group.
-func (x *Exposure) readPods() {
-	s := x.s
-	x.counts = scratch.Zeroed(x.counts, len(x.rows)*x.groups)
-	x.fixed = scratch.Zeroed(x.fixed, len(x.rows)*len(s.Zones))
-	x.listed = false
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		r := x.countedRow(p)
-		if r < 0 {
+// readCounts counts the pods by group.
+func (x *Exposure) readCounts() {
+	now := &x.standing
+	now.read(x.s)
+	x.groups, x.listed = now.groups, false
+	x.spot, x.zones = append(x.spot[:0], now.spot[:len(x.s.Nodes)]...), append(x.zones[:0], now.zone[:len(x.s.Nodes)]...)
+	x.counts = scratch.Zeroed(x.counts, len(x.rows)*now.groups)
+	x.fixed = scratch.Zeroed(x.fixed, len(x.rows)*now.zones)
+	for t, r := range x.rowOf {
+		if r < 0 || now.bound[t] == 0 {
 			continue
 		}
-		x.rows[r].bound++
-		x.count(r, x.spot[p.Node], x.zones[p.Node], 1)
-		if p.VolumeZone >= 0 {
-			x.fixed[int(r)*len(s.Zones)+int(p.VolumeZone)]++
-		}
+		x.rows[r].bound += now.bound[t]
+		addTo(x.counts[int(r)*now.groups:], now.counts[t*now.groups:(t+1)*now.groups])
+		addTo(x.fixed[int(r)*now.zones:], now.fixed[t*now.zones:(t+1)*now.zones])
+	}
+}
+
+func addTo(sum, counts []int32) {
+	sum = sum[:len(counts)]
+	for i, n := range counts {
+		sum[i] += n
 	}
 }
 

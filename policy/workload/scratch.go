@@ -9,42 +9,26 @@ import (
 )
 
 // A Scratch is memory that [Collect] works in, so that a decision every few
-// minutes allocates nothing. Nothing in it outlives a call: a new one gives the
+// minutes allocates nothing and reads again only what changed. A new one gives the
 // same features. It serves one goroutine at a time.
 type Scratch struct {
 	features   []Features
 	pools      Groups
-	zones      []bool
+	mark       policy.Mark // of what pools.Of, zoneOf and inZone were read from
+	zoneOf     []int32     // by node, the place in inZone that it counts in, or None
+	inZone     []int32     // inZone[p*zones+z] is how many nodes pool p has in zone z
+	zones      []bool      // of the pool in hand
 	traits     []traits
 	restricted []string
 
-	// counts[g*templates+t] is the number of pods of template t in group g
-	// that ask for something, using that of those on usable nodes.
-	counts, using []int32
-	weights       []int64 // of all pods, per group
-
-	// usable and spot are by node; lists of the budgets of its pods run from
-	// heads[node], 1 + an index in selected, through next.
-	usable, spot []bool
-	heads        []int32
-	selected     []selection
+	tally   tally
+	weights []int64 // of all pods, per group
 
 	samples, ordered []sample
-	histogram        []int64 // of the samples' weight, by group and bucket
+	histogram        []int64 // of the weight of all samples, by group and bucket
 	found            []finding
 
-	// spread[g*budgets+b] is how the pods of budget b lie on the nodes of g.
-	spread  []BudgetSpread
-	onNode  []int32 // per budget, while one node is counted
-	touched []policy.PDBID
 	budgets []BudgetSpread
-}
-
-// A selection is a budget that selects a pod. Next is 1 + the index of another selection
-// on the node of the pod, 0 for none.
-type selection struct {
-	budget policy.PDBID
-	next   int32
 }
 
 // A sample is a start-up time and how much it weighs.
@@ -53,51 +37,13 @@ type sample struct {
 	group      int32
 }
 
-func (sc *Scratch) readNodes(s *policy.Snapshot, g Groups) {
-	sc.usable, sc.spot = scratch.Zeroed(sc.usable, len(s.Nodes)), scratch.Zeroed(sc.spot, len(s.Nodes))
-	for i := range s.Nodes {
-		if g.Of[i] < 0 {
-			continue
-		}
-		n, f := &s.Nodes[i], &sc.features[g.Of[i]]
-		sc.spot[i] = f.hold(s, n, g.GPU[g.Of[i]])
-		if sc.usable[i] = n.Usable(); sc.usable[i] {
-			f.Allocatable = f.Allocatable.Plus(n.Allocatable)
-		}
-	}
-}
-
-// readPods counts the bound pods by group and template and gathers what differs
-// between pods of one template.
-func (sc *Scratch) readPods(s *policy.Snapshot, g Groups, o Options) {
-	templates := len(s.Templates)
-	sc.counts, sc.using = scratch.Zeroed(sc.counts, g.N*templates), scratch.Zeroed(sc.using, g.N*templates)
-	sc.weights, sc.histogram = scratch.Zeroed(sc.weights, g.N), scratch.Zeroed(sc.histogram, g.N*buckets)
-	sc.heads, sc.samples = scratch.Zeroed(sc.heads, len(s.Nodes)), sc.samples[:0]
-	sc.selected = sc.selected[:0]
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodGone || p.Node < 0 || g.Of[p.Node] < 0 {
-			continue
-		}
-		group, x := g.Of[p.Node], &sc.traits[p.Template]
-		if sc.usable[p.Node] {
-			sc.using[int(group)*templates+int(p.Template)]++
-		}
-		if p.Phase == policy.PodTerminating && !o.Compat {
-			continue // it still fills its node, but asks for nothing any more
-		}
-		sc.counts[int(group)*templates+int(p.Template)]++
-		if x.critical && !x.daemon && sc.spot[p.Node] {
-			sc.features[group].CriticalOnSpot++
-		}
-		if x.startup == 0 && p.ReadySince > p.Bound && p.Bound > 0 {
-			sc.sample(group, int64(p.ReadySince-p.Bound), x.weight)
-		}
-		for _, b := range x.budgets {
-			sc.selected = append(sc.selected, selection{b, sc.heads[p.Node]})
-			sc.heads[p.Node] = int32(len(sc.selected))
-		}
+// readCounts brings what is counted to s.
+func (sc *Scratch) readCounts(s *policy.Snapshot, g Groups, o Options) {
+	sc.tally.read(s, g, o, sc.traits)
+	sc.weights, sc.samples = scratch.Zeroed(sc.weights, g.N), sc.samples[:0]
+	sc.histogram = append(sc.histogram[:0], sc.tally.histogram...)
+	for i := range sc.features {
+		sc.features[i] = sc.tally.held[i]
 	}
 }
 
@@ -108,8 +54,8 @@ func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
 		f := &sc.features[group]
 		var penalty, priority float64
 		var single, workloads int64
-		for t, n := range sc.counts[group*templates : (group+1)*templates] {
-			if using := sc.using[group*templates+t]; using > 0 {
+		for t, n := range sc.tally.counts[group*templates : (group+1)*templates] {
+			if using := sc.tally.using[group*templates+t]; using > 0 {
 				f.Requested = f.Requested.Plus(s.Templates[t].Requests.Scale(int64(using)))
 			}
 			if n == 0 {
@@ -136,6 +82,7 @@ func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
 			}
 			if x.critical {
 				f.Critical += int(n)
+				f.CriticalOnSpot += int(sc.tally.onSpot[group*templates+t])
 			}
 		}
 		if sc.weights[group] == 0 {
@@ -185,12 +132,17 @@ func (sc *Scratch) percentiles(g Groups) {
 		}
 	}
 	left := sc.samples[:0]
-	for _, x := range sc.samples {
+	keep := func(x sample) {
 		if f := &sc.found[x.group]; bucket(x.ms) == f.bucket {
 			f.samples++
 			left = append(left, x)
 		}
 	}
+	for _, x := range sc.samples { // what is kept never passes what is read
+		keep(x)
+	}
+	sc.tally.samples(keep)
+	sc.samples = left
 	start := 0
 	for i := range sc.found {
 		sc.found[i].from, sc.found[i].to = start, start
@@ -272,39 +224,15 @@ func reach(x []sample, need int64) int64 {
 
 func median(a, b, c int64) int64 { return max(min(a, b), min(max(a, b), c)) }
 
-// spreadBudgets counts how the pods of each budget lie on the nodes, and the
-// pods that could be evicted.
-func (sc *Scratch) spreadBudgets(s *policy.Snapshot, g Groups, o Options) {
-	budgets, templates := len(s.PDBs), len(s.Templates)
-	sc.spread, sc.onNode = scratch.Zeroed(sc.spread, g.N*budgets), scratch.Zeroed(sc.onNode, budgets)
-	for node := range s.Nodes {
-		if g.Of[node] < 0 {
-			continue
-		}
-		sc.touched = sc.touched[:0]
-		for i := sc.heads[node]; i > 0; i = sc.selected[i-1].next {
-			b := sc.selected[i-1].budget
-			if sc.onNode[b] == 0 {
-				sc.touched = append(sc.touched, b)
-			}
-			sc.onNode[b]++
-		}
-		for _, b := range sc.touched {
-			x, n := &sc.spread[int(g.Of[node])*budgets+int(b)], int(sc.onNode[b])
-			sc.onNode[b] = 0
-			if n > x.Most {
-				x.Most, x.Second = n, x.Most
-			} else {
-				x.Second = max(x.Second, n)
-			}
-		}
-	}
+// countEvictable counts the pods that could be evicted.
+func (sc *Scratch) countEvictable(s *policy.Snapshot, o Options) {
+	templates := len(s.Templates)
 	for t := range s.Templates {
 		if sc.traits[t].daemon || !evictable(s, &s.Templates[t], o) {
 			continue
 		}
 		for group := range sc.features {
-			sc.features[group].Evictable += int(sc.counts[group*templates+t])
+			sc.features[group].Evictable += int(sc.tally.counts[group*templates+t])
 		}
 	}
 }
@@ -342,8 +270,7 @@ func allowed(b *policy.PDB, o Options) int {
 func (sc *Scratch) budgetsOf(s *policy.Snapshot, group int, o Options) []BudgetSpread {
 	sc.budgets = sc.budgets[:0]
 	for b := range s.PDBs {
-		x := sc.spread[group*len(s.PDBs)+b]
-		if x.Most > 0 {
+		if x := sc.tally.most(group, policy.PDBID(b)); x.Most > 0 {
 			x.Allowed = allowed(&s.PDBs[b], o)
 			sc.budgets = append(sc.budgets, x)
 		}

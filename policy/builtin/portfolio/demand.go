@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -27,35 +29,13 @@ type demand struct {
 
 // read sums what the pods of the pool ask for.
 func (d *demand) read() {
-	s, pool, losses := d.s, d.pool.ID, &d.e.losses
+	s := d.s
+	d.readPods()
 	nodes := int64(0)
-	here := d.e.nodes
-	for i := range here {
-		if n := &here[i]; n.pool == pool && n.usable {
+	for i := range d.e.nodes {
+		if n := &d.e.nodes[i]; n.pool == d.pool.ID && n.usable {
 			nodes++
-		}
-	}
-	daemons := make([]int32, len(s.Templates))
-	d.pods = make([]int32, len(s.Templates))
-	jobs := make([]bool, len(s.Templates))
-	for i := range jobs {
-		jobs[i] = ofJob(s, &s.Templates[i])
-	}
-	for i := range d.e.pods.all {
-		p := &d.e.pods.all[i]
-		switch {
-		case p.phase == policy.PodGone || p.phase == policy.PodTerminating:
-		case p.daemon:
-			if p.bound && here[p.at].usable && here[p.at].pool == pool {
-				daemons[p.template]++
-			}
-		case p.at >= 0 && here[p.at].pool == pool || p.at < 0 && len(s.Pools) == 1:
-			d.pods[p.template]++
-			if jobs[p.template] {
-				d.lossAll += losses.of(s, &s.Pods[i])
-			} else {
-				d.lossAll += losses.each[p.template]
-			}
+			d.daemons = d.daemons.Plus(d.e.pods.daemons[i])
 		}
 	}
 	d.asked = make([]bool, len(s.Templates))
@@ -67,11 +47,32 @@ func (d *demand) read() {
 		r := &s.Templates[i].Requests
 		d.asked[i] = d.asked[i] || d.pods[i] > 0
 		d.total = d.total.Plus(r.Scale(int64(d.pods[i])))
-		d.daemons = d.daemons.Plus(r.Scale(int64(daemons[i])))
 	}
 	if nodes > 0 {
 		x := &d.daemons
 		*x = policy.Resources{CPU: x.CPU / nodes, Memory: x.Memory / nodes, Storage: x.Storage / nodes, GPU: x.GPU / nodes}
+	}
+}
+
+// readPods counts the pods of the pool, and what their loss costs.
+func (d *demand) readPods() {
+	s, losses := d.s, &d.e.losses
+	d.pods = slices.Clone(d.e.pods.inPool(d.e.pods.standing, d.pool.ID))
+	jobs := make([]bool, len(s.Templates))
+	any := false
+	for i := range d.pods {
+		if len(s.Pools) == 1 {
+			d.pods[i] += d.e.pods.standing[i]
+		}
+		if jobs[i] = d.pods[i] > 0 && ofJob(s, &s.Templates[i]); !jobs[i] {
+			d.lossAll += float64(float64(d.pods[i]) * losses.each[i])
+		}
+		any = any || jobs[i]
+	}
+	for i := 0; any && i < len(s.Pods); i++ {
+		if p := &s.Pods[i]; jobs[p.Template] && d.poolContext.holds(p) {
+			d.lossAll += losses.of(s, p)
+		}
 	}
 }
 

@@ -19,12 +19,13 @@ type nodeEntry struct {
 	doNotDisrupt bool
 }
 
-// readNodes returns the entries of the nodes of s, by node, in the memory of list.
-func readNodes(list []nodeEntry, s *policy.Snapshot) []nodeEntry {
-	list = slices.Grow(list[:0], len(s.Nodes))[:len(s.Nodes)]
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		list[i] = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0, n.DoNotDisrupt}
+// readNodes returns the entries of the nodes of s, by node, in the memory of list: those of
+// the snapshot since.
+func readNodes(list []nodeEntry, s *policy.Snapshot, since policy.Mark) []nodeEntry {
+	list = slices.Grow(list, max(0, len(s.Nodes)-len(list)))[:len(s.Nodes)]
+	for id := range s.NodesSince(since) {
+		n := &s.Nodes[id]
+		list[id] = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0, n.DoNotDisrupt}
 	}
 	return list
 }

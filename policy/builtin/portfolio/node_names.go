@@ -15,13 +15,14 @@ type nameOrder struct {
 	rank  []int32         // by node, its place in order
 }
 
-// read orders the nodes of s.
-func (x *nameOrder) read(s *policy.Snapshot) {
+// read orders the nodes of s. Those that did not change since the given snapshot were read
+// from it.
+func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 	known := len(x.names)
 	var changed []policy.NodeID
-	for i := range s.Nodes {
-		if i >= known || x.names[i] != s.Nodes[i].Name {
-			changed = append(changed, policy.NodeID(i))
+	for id := range s.NodesSince(since) {
+		if int(id) >= known || x.names[id] != s.Nodes[id].Name {
+			changed = append(changed, id)
 		}
 	}
 	if len(changed) == 0 && known == len(s.Nodes) {

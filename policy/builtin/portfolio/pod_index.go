@@ -12,13 +12,14 @@ import (
 // to decision, since few pods change in between, and says of any snapshot the same as one
 // that is read anew.
 type podIndex struct {
-	all []podEntry // by pod
+	mark policy.Mark // of the snapshot that was read last
+	all  []podEntry  // by pod
 
 	// nodes holds by node its pods, ascending, DaemonSets' left out.
 	nodes [][]boundPod
 
-	// needed and daemons are by node what these pods and DaemonSets' ask for: CPU, memory
-	// and accelerators.
+	// needed is by node what these pods ask for, CPU, memory and accelerators, and daemons
+	// what DaemonSets' do.
 	needed, daemons []policy.Resources
 
 	// sets says by node what these pods have in common.
@@ -29,11 +30,19 @@ type podIndex struct {
 
 	// needs is by template what its pods ask for, as read last.
 	needs []podNeeds
+
+	// pools is by node its pool, and standing[(1+p)*templates+t] the number of pods of t, no
+	// DaemonSet's, that stand at a node of pool p or are promised a place there, those left out
+	// that are ending; with None for p that of those that have no place.
+	// bound is the same of those that stand there already.
+	pools           []policy.PoolID
+	standing, bound []int32
 }
 
 // A podNeeds is what of a template decides how its pods are counted.
 type podNeeds struct {
 	daemon bool
+	all    policy.Resources
 	sum    policy.Resources  // CPU, memory and accelerators
 	kind   policy.TemplateID // the first that asks for as much
 }
@@ -102,9 +111,10 @@ type boundPod struct {
 
 // read counts the pods of s that are not as they were read last.
 func (x *podIndex) read(s *policy.Snapshot) {
-	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) {
+	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.standing) != (1+len(s.Pools))*len(s.Templates) {
 		x.forget(s)
 	}
+	x.readPools(s)
 	for room := make([]boundPod, roomPerNode*(len(s.Nodes)-len(x.nodes))); len(room) > 0; room = room[roomPerNode:] {
 		x.nodes, x.sets = append(x.nodes, room[:0:roomPerNode]), append(x.sets, podSet{kind: policy.None})
 		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
@@ -112,10 +122,57 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	if more := len(s.Pods) - len(x.all); more > 0 {
 		x.all = append(x.all, make([]podEntry, more)...)
 	}
-	for i := range s.Pods {
-		if p := &s.Pods[i]; !x.all[i].holds(p) {
-			x.change(policy.PodID(i), p)
+	for id := range s.PodsSince(x.mark) {
+		if p := &s.Pods[id]; !x.all[id].holds(p) {
+			x.change(id, p)
 		}
+	}
+	x.mark = s.Mark()
+}
+
+// readPools finds the pools of nodes. A node whose pool is another one than before has
+// other pods, too, so that few are counted anew for it.
+func (x *podIndex) readPools(s *policy.Snapshot) {
+	for len(x.pools) < len(s.Nodes) {
+		x.pools = append(x.pools, policy.None)
+	}
+	for id := range s.NodesSince(x.mark) {
+		if was, now := x.pools[id], s.Nodes[id].Pool; was != now {
+			for i := range x.all {
+				if e := &x.all[i]; e.phase != policy.PodGone && e.at == id {
+					x.stand(e, -1)
+				}
+			}
+			x.pools[id] = now
+			for i := range x.all {
+				if e := &x.all[i]; e.phase != policy.PodGone && e.at == id {
+					x.stand(e, 1)
+				}
+			}
+		}
+	}
+}
+
+// inPool returns the part of counts, standing or bound, that is of pool p.
+func (x *podIndex) inPool(counts []int32, p policy.PoolID) []int32 {
+	return counts[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
+}
+
+// stand counts a pod in (1) among those that stand with its pool, or out (-1).
+func (x *podIndex) stand(e *podEntry, sign int32) {
+	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating {
+		return
+	}
+	pool := policy.PoolID(policy.None)
+	if e.at >= 0 {
+		if pool = x.pools[e.at]; pool < 0 {
+			return
+		}
+	}
+	at := int(1+pool)*len(x.needs) + int(e.template)
+	x.standing[at] += sign
+	if e.bound {
+		x.bound[at] += sign
 	}
 }
 
@@ -134,7 +191,7 @@ func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 	x.needs = slices.Grow(x.needs[:0], len(s.Templates))[:len(s.Templates)]
 	for i := range s.Templates {
 		t, was := &s.Templates[i], &x.needs[i]
-		same = same && was.daemon == t.DaemonSet && was.sum == sumOf(t)
+		same = same && was.daemon == t.DaemonSet && was.all == t.Requests
 	}
 	if same {
 		return true
@@ -147,7 +204,7 @@ func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 			kind = policy.TemplateID(i)
 			first[sumOf(t)] = kind
 		}
-		x.needs[i] = podNeeds{t.DaemonSet, sumOf(t), kind}
+		x.needs[i] = podNeeds{t.DaemonSet, t.Requests, sumOf(t), kind}
 	}
 	return false
 }
@@ -162,6 +219,9 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
 	x.sets = x.sets[:len(x.nodes)]
+	x.mark, x.pools = policy.Mark{}, x.pools[:0]
+	cells := (1 + len(s.Pools)) * len(s.Templates)
+	x.standing, x.bound = scratch.Zeroed(x.standing, cells), scratch.Zeroed(x.bound, cells)
 	for n := range x.nodes {
 		x.nodes[n], x.sets[n] = x.nodes[n][:0], podSet{kind: policy.None}
 	}
@@ -187,9 +247,10 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 
 // count takes a pod in (1) where its entry says, or out (-1).
 func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
+	x.stand(e, int32(sign))
 	switch {
 	case e.bound && e.daemon:
-		x.daemons[e.at] = x.daemons[e.at].Plus(x.needs[e.template].sum.Scale(sign))
+		x.daemons[e.at] = x.daemons[e.at].Plus(x.needs[e.template].all.Scale(sign))
 	case e.bound:
 		list := &x.nodes[e.at]
 		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })

@@ -91,9 +91,10 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 // read reads what is asked of s for every pool.
 func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
+	last := e.pods.mark
 	e.pods.read(s)
-	e.nodes = readNodes(e.nodes, s)
-	e.names.read(s)
+	e.nodes = readNodes(e.nodes, s, last)
+	e.names.read(s, last)
 }
 
 // readMoves reads where pods stand. None has moved on paper.

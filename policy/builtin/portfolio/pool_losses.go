@@ -136,45 +136,57 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
+	alone := slices.Clone(l.e.pods.inPool(l.e.pods.bound, l.pool.ID)) // by template, those with none of their kind on their node that all count
 	sum := l.jobs.all
-	var there []int32 // the services of the pods on a node, ascending
-	one := make([]float64, len(l.services))
-	for v := range one {
-		one[v] = l.services[v].loss(1)
-	}
 	for i := range l.e.nodes {
-		n := &l.e.nodes[i]
-		if n.pool != l.pool.ID {
-			continue
+		n, mates := &l.e.nodes[i], l.e.pods.sets[i].mates
+		if fixed := l.fixed(n); n.pool == l.pool.ID && (fixed || mates > 1) {
+			sum += l.ofMates(policy.NodeID(i), fixed, mates > 1, alone)
 		}
-		there = there[:0]
-		fixed := l.fixed(n)
-		for _, p := range l.e.pods.on(policy.NodeID(i)) {
-			v := l.serviceOf[p.template]
-			if v < 0 || p.phase == policy.PodTerminating || fixed && l.anchors[p.template] {
-				continue
-			}
-			there = append(there, v)
-			for k := len(there) - 1; k > 0 && there[k-1] > v; k-- {
-				there[k-1], there[k] = v, there[k-1]
-			}
-		}
-		if l.e.pods.sets[i].mates <= 1 {
-			for _, v := range there {
-				sum += one[v]
-			}
-			continue
-		}
-		for k := 0; k < len(there); {
-			v, lost := &l.services[there[k]], 0.0
-			for at := there[k]; k < len(there) && there[k] == at; k++ {
-				lost++
-			}
-			if fixed {
-				lost = min(lost, max(1, v.slack))
-			}
-			sum += v.loss(lost)
+	}
+	for t, n := range alone {
+		if v := l.serviceOf[t]; v >= 0 {
+			sum += float64(float64(n) * l.services[v].loss(1))
 		}
 	}
 	return sum / (float64(l.demand.total.CPU) / 1000)
+}
+
+// ofMates takes the pods of node n off alone that do not count there or have mates on it, and
+// returns what it costs in dollars that those with mates go together.
+func (l *poolLosses) ofMates(n policy.NodeID, fixed, mates bool, alone []int32) float64 {
+	sum := 0.0
+	pods := l.e.pods.on(n)
+	for i := range pods {
+		t := pods[i].template
+		v := l.serviceOf[t]
+		if v < 0 || pods[i].phase == policy.PodTerminating {
+			continue
+		}
+		if fixed && l.anchors[t] {
+			alone[t]--
+			continue
+		}
+		if !mates {
+			continue
+		}
+		alone[t]--
+		first, lost := true, 1.0
+		for k := range pods {
+			if k == i || l.serviceOf[pods[k].template] != v || pods[k].phase == policy.PodTerminating {
+				continue
+			}
+			first = first && k > i
+			lost++
+		}
+		if !first {
+			continue // all of them were counted with another one
+		}
+		if x := &l.services[v]; fixed {
+			sum += x.loss(min(lost, max(1, x.slack)))
+		} else {
+			sum += x.loss(lost)
+		}
+	}
+	return sum
 }

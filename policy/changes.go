@@ -1,0 +1,124 @@
+package policy
+
+import "iter"
+
+// A Changes tells who reads one snapshot of an observer after the other which slots of
+// Nodes and Pods changed in between, so that few have to be read again. The zero value is
+// that of an observer without snapshots. It serves one goroutine at a time.
+type Changes struct {
+	serial      uint32 // of the last snapshot
+	nodes, pods slotSerials
+}
+
+// slotSerials are the serials of the first snapshots that held slots as they are now.
+type slotSerials struct {
+	of     []uint32
+	blocks []uint32 // the greatest of each blockSize slots
+}
+
+const blockSize = 64
+
+// NoteNode says that the next snapshot is the first that holds the slot of n as it is.
+func (c *Changes) NoteNode(n NodeID) { c.nodes.note(int(n), c.serial+1) }
+
+// NotePod says the same of a pod.
+func (c *Changes) NotePod(p PodID) { c.pods.note(int(p), c.serial+1) }
+
+func (x *slotSerials) note(i int, serial uint32) {
+	x.grow(i+1, serial)
+	x.of[i], x.blocks[i/blockSize] = serial, serial
+}
+
+// grow makes room for n slots. Those that are added are new in the snapshot serial.
+func (x *slotSerials) grow(n int, serial uint32) {
+	for i := len(x.of); i < n; i++ {
+		if i%blockSize == 0 {
+			x.blocks = append(x.blocks, serial)
+		}
+		x.of, x.blocks[i/blockSize] = append(x.of, serial), serial
+	}
+}
+
+// Publish makes s, whose tables are complete, the next snapshot.
+func (c *Changes) Publish(s *Snapshot) {
+	c.serial++
+	c.nodes.grow(len(s.Nodes), c.serial)
+	c.pods.grow(len(s.Pods), c.serial)
+	s.changes = changesOf{Mark: Mark{c, c.serial}}
+	if len(s.Nodes) > 0 {
+		s.changes.nodes = &s.Nodes[0]
+	}
+	if len(s.Pods) > 0 {
+		s.changes.pods = &s.Pods[0]
+	}
+}
+
+// A changesOf is a snapshot among those of its observer. It is that of the tables which
+// it was published with: a view with other tables has no changes.
+type changesOf struct {
+	Mark
+	nodes *Node
+	pods  *Pod
+}
+
+// A Mark names a snapshot of an observer. The zero Mark names none.
+type Mark struct {
+	of     *Changes
+	serial uint32
+}
+
+// Mark returns that of s: the zero Mark where nothing is known of what changed.
+func (s *Snapshot) Mark() Mark {
+	x := &s.changes
+	if x.of == nil || x.of.serial != x.serial || len(s.Nodes) == 0 || len(s.Pods) == 0 || x.nodes != &s.Nodes[0] || x.pods != &s.Pods[0] {
+		return Mark{}
+	}
+	return x.Mark
+}
+
+// Follows reports whether it is known which slots changed since the snapshot of m. Slots
+// that were added since count as changed.
+func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m.of }
+
+// NodesSince lists the nodes that may have changed since the snapshot of m, ascending: all
+// where that is not known.
+func (s *Snapshot) NodesSince(m Mark) iter.Seq[NodeID] {
+	if !s.Follows(m) {
+		return every[NodeID](len(s.Nodes))
+	}
+	return since[NodeID](&m.of.nodes, m.serial, len(s.Nodes))
+}
+
+// PodsSince lists the pods that may have changed since the snapshot of m, ascending: all
+// where that is not known.
+func (s *Snapshot) PodsSince(m Mark) iter.Seq[PodID] {
+	if !s.Follows(m) {
+		return every[PodID](len(s.Pods))
+	}
+	return since[PodID](&m.of.pods, m.serial, len(s.Pods))
+}
+
+func every[ID ~int32](n int) iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for i := range ID(n) {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+func since[ID ~int32](x *slotSerials, serial uint32, n int) iter.Seq[ID] {
+	return func(yield func(ID) bool) {
+		for b := range x.blocks {
+			if x.blocks[b] <= serial {
+				continue
+			}
+			for i := b * blockSize; i < min((b+1)*blockSize, n); i++ {
+				if x.of[i] > serial && !yield(ID(i)) {
+					return
+				}
+			}
+		}
+	}
+}

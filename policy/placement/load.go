@@ -1,0 +1,117 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+)
+
+// A loaded is the snapshot that a space was loaded with, so that of one that follows it
+// only those nodes are put up anew that changed, whose pods changed, or that were changed in
+// the space since.
+type loaded struct {
+	mark      policy.Mark
+	templates []policy.Template
+	zones     []string
+
+	// pods lists by node those that hold a place there.
+	pods scratch.Lists
+
+	// touched are the nodes that are not as they were loaded, and is says it by node.
+	touched []policy.NodeID
+	is      []bool
+	ids     []policy.PodID // those of one node
+}
+
+// holder returns the node on which p holds a place, or None.
+func holder(p *policy.Pod) policy.NodeID {
+	if p.Phase < policy.PodStarting {
+		return policy.None
+	}
+	return p.Node
+}
+
+// follows reports whether s differs from the snapshot that was loaded in known slots.
+func (l *loaded) follows(s *policy.Snapshot) bool {
+	same := len(l.templates) == len(s.Templates) && len(l.zones) == len(s.Zones) &&
+		(len(s.Templates) == 0 || &l.templates[0] == &s.Templates[0]) && (len(s.Zones) == 0 || &l.zones[0] == &s.Zones[0])
+	return same && s.Follows(l.mark)
+}
+
+// note remembers that s was loaded.
+func (l *loaded) note(s *policy.Snapshot) {
+	for _, n := range l.touched {
+		l.is[n] = false
+	}
+	l.touched = l.touched[:0]
+	if l.mark = s.Mark(); l.mark == (policy.Mark{}) {
+		return
+	}
+	l.templates, l.zones = s.Templates, s.Zones
+	l.pods.Clear()
+	for i := range s.Pods {
+		l.pods.Put(i, int(holder(&s.Pods[i])))
+	}
+}
+
+// touch notes that n is no longer as it was loaded.
+func (l *loaded) touch(n policy.NodeID) {
+	if l.mark == (policy.Mark{}) {
+		return
+	}
+	for len(l.is) <= int(n) {
+		l.is = append(l.is, false)
+	}
+	if !l.is[n] {
+		l.is[n] = true
+		l.touched = append(l.touched, n)
+	}
+}
+
+// reload makes sp what Load makes of s, which follows what was loaded.
+func (sp *Space) reload(s *policy.Snapshot) {
+	l := &sp.loaded
+	for n := range s.NodesSince(l.mark) {
+		l.touch(n)
+	}
+	for id := range s.PodsSince(l.mark) {
+		if was := l.pods.Of(int(id)); was >= 0 {
+			l.touch(policy.NodeID(was))
+		}
+		n := holder(&s.Pods[id])
+		if l.pods.Put(int(id), int(n)); n >= 0 {
+			l.touch(n)
+		}
+	}
+	slices.Sort(l.touched)
+	sp.occupancy.grow(len(s.Nodes))
+	for i := 0; i < len(l.touched); i++ {
+		sp.RemoveNode(l.touched[i])
+	}
+	sp.occupancy.slots, sp.occupancy.nodes = sp.occupancy.slots[:len(s.Nodes)], sp.occupancy.nodes[:len(s.Nodes)]
+	for i := 0; i < len(l.touched) && int(l.touched[i]) < len(s.Nodes); i++ {
+		sp.putUp(s, l.touched[i])
+	}
+	for _, n := range l.touched {
+		l.is[n] = false
+	}
+	l.touched, l.mark, sp.reserved = l.touched[:0], s.Mark(), sp.reserved[:0]
+}
+
+// putUp puts node n of s into its slot, which is empty, with its pods.
+func (sp *Space) putUp(s *policy.Snapshot, n policy.NodeID) {
+	if !s.Nodes[n].Live() {
+		return
+	}
+	sp.SetNode(&s.Nodes[n])
+	l := &sp.loaded
+	l.ids = l.ids[:0]
+	for id := l.pods.First(int(n)); id >= 0; id = l.pods.Next(id) {
+		l.ids = append(l.ids, policy.PodID(id))
+	}
+	slices.Sort(l.ids)
+	for _, id := range l.ids {
+		sp.Bind(&s.Pods[id], n)
+	}
+}

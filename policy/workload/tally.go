@@ -1,0 +1,253 @@
+package workload
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+)
+
+// A tally counts nodes and the pods bound to them by group. It is kept from snapshot to
+// snapshot, since little changes in between (see [policy.Snapshot.PodsSince]), and says of
+// any snapshot the same as one that is read anew.
+type tally struct {
+	mark      policy.Mark
+	compat    bool
+	templates []counted
+	groups    int
+	budgets   int
+
+	nodes []talliedNode
+	pods  []talliedPod
+	lists scratch.Lists // of pods, by node
+
+	// held is, by group, the Features that nodes alone decide.
+	held []Features
+
+	// counts[g*templates+t] is the number of pods of template t in group g that ask for
+	// something, onSpot that of those on spot nodes, and using that of all on usable nodes.
+	counts, onSpot, using []int32
+
+	histogram []int64 // of the samples' weight, by group and bucket
+
+	// spread[g*budgets+b][n] is how many nodes of g have n pods of budget b.
+	spread [][]int32
+}
+
+// A counted is what of a template decides how its pods are counted.
+type counted struct {
+	weight  int64
+	sampled bool           // what pods took to start counts, as it is not stated
+	budgets []policy.PDBID // that are counted
+}
+
+// A talliedNode is a node as it was counted.
+type talliedNode struct {
+	group              int32
+	usable, spot, held bool
+	units              int64 // where it is held
+	allocatable        policy.Resources
+	budgets            []budgetCount
+}
+
+// A budgetCount is how many pods of a budget a node has.
+type budgetCount struct {
+	budget policy.PDBID
+	n      int32
+}
+
+// A talliedPod is a pod as it was counted; its node is None where it is bound to none.
+type talliedPod struct {
+	node        policy.NodeID
+	template    policy.TemplateID
+	terminating bool
+	sample      int64 // milliseconds that it took to start, 0 where that is not known
+}
+
+// read brings the tally to s, whose groups are g. The traits of templates are those of s.
+func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) {
+	if !ta.same(s, g, o, traits) {
+		ta.forget(s, g, o, traits)
+	}
+	for len(ta.nodes) < len(s.Nodes) {
+		ta.nodes = append(ta.nodes, talliedNode{group: policy.None})
+	}
+	for len(ta.pods) < len(s.Pods) {
+		ta.pods = append(ta.pods, talliedPod{node: policy.None})
+	}
+	for id := range s.NodesSince(ta.mark) {
+		ta.readNode(s, g, id)
+	}
+	for id := range s.PodsSince(ta.mark) {
+		ta.readPod(&s.Pods[id], id)
+	}
+	ta.mark = s.Mark()
+}
+
+// same reports whether what was counted still stands, but for what changed since.
+func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) bool {
+	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
+		return false
+	}
+	for i := range traits {
+		x, was := &traits[i], &ta.templates[i]
+		if was.weight != x.weight || was.sampled != (x.startup == 0) || !slices.Equal(was.budgets, x.budgets) {
+			return false
+		}
+	}
+	return true
+}
+
+// forget empties the tally.
+func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits) {
+	ta.mark, ta.compat, ta.groups, ta.budgets = policy.Mark{}, o.Compat, g.N, len(s.PDBs)
+	ta.templates = ta.templates[:0]
+	for i := range traits {
+		x := &traits[i]
+		ta.templates = append(ta.templates, counted{x.weight, x.startup == 0, x.budgets})
+	}
+	for n := range ta.nodes {
+		ta.nodes[n] = talliedNode{group: policy.None, budgets: ta.nodes[n].budgets[:0]}
+	}
+	ta.nodes, ta.pods = ta.nodes[:min(len(ta.nodes), len(s.Nodes))], ta.pods[:0]
+	ta.lists.Clear()
+	cells := g.N * len(traits)
+	ta.held = scratch.Zeroed(ta.held, g.N)
+	ta.counts, ta.onSpot, ta.using = scratch.Zeroed(ta.counts, cells), scratch.Zeroed(ta.onSpot, cells), scratch.Zeroed(ta.using, cells)
+	ta.histogram = scratch.Zeroed(ta.histogram, g.N*buckets)
+	for i := range ta.spread {
+		clear(ta.spread[i])
+	}
+	for len(ta.spread) < g.N*len(s.PDBs) {
+		ta.spread = append(ta.spread, nil)
+	}
+}
+
+// readNode counts a node and its pods anew.
+func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
+	x := &ta.nodes[id]
+	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
+		ta.count(&ta.pods[p], -1)
+	}
+	ta.hold(x, -1)
+	n := &s.Nodes[id]
+	if *x = (talliedNode{group: g.Of[id], budgets: x.budgets}); x.group >= 0 {
+		var f Features
+		x.spot = f.hold(s, n, g.GPU[x.group])
+		x.held, x.units, x.usable, x.allocatable = f.Nodes > 0, f.Units, n.Usable(), n.Allocatable
+		ta.hold(x, 1)
+	}
+	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
+		ta.count(&ta.pods[p], 1)
+	}
+}
+
+// hold adds (1) what a node says of its group, or takes it off (-1).
+func (ta *tally) hold(x *talliedNode, sign int64) {
+	if x.group < 0 {
+		return
+	}
+	f := &ta.held[x.group]
+	if x.usable {
+		f.Allocatable = f.Allocatable.Plus(x.allocatable.Scale(sign))
+	}
+	if !x.held {
+		return
+	}
+	f.Nodes += int(sign)
+	f.Units += sign * x.units
+	if x.spot {
+		f.SpotNodes += int(sign)
+		f.SpotUnits += sign * x.units
+	}
+}
+
+// readPod counts a pod anew.
+func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
+	x := &ta.pods[id]
+	if x.node >= 0 {
+		ta.count(x, -1)
+	}
+	*x = talliedPod{node: policy.None}
+	if p.Phase == policy.PodGone || p.Node < 0 {
+		ta.lists.Put(int(id), policy.None)
+		return
+	}
+	ta.lists.Put(int(id), int(p.Node))
+	*x = talliedPod{node: p.Node, template: p.Template, terminating: p.Phase == policy.PodTerminating}
+	if ta.templates[p.Template].sampled && p.ReadySince > p.Bound && p.Bound > 0 {
+		x.sample = int64(p.ReadySince - p.Bound)
+	}
+	ta.count(x, 1)
+}
+
+// count takes in (1) a pod of a node, or takes it out (-1).
+func (ta *tally) count(p *talliedPod, sign int32) {
+	n := &ta.nodes[p.node]
+	if n.group < 0 {
+		return
+	}
+	cell, t := int(n.group)*len(ta.templates)+int(p.template), &ta.templates[p.template]
+	if n.usable {
+		ta.using[cell] += sign
+	}
+	if p.terminating && !ta.compat {
+		return // it still fills its node, but asks for nothing any more
+	}
+	ta.counts[cell] += sign
+	if n.spot {
+		ta.onSpot[cell] += sign
+	}
+	if p.sample > 0 {
+		ta.histogram[int(n.group)*buckets+bucket(p.sample)] += int64(sign) * t.weight
+	}
+	for _, b := range t.budgets {
+		ta.countBudget(n, b, sign)
+	}
+}
+
+// countBudget counts a pod of budget b on node n.
+func (ta *tally) countBudget(n *talliedNode, b policy.PDBID, sign int32) {
+	at := slices.IndexFunc(n.budgets, func(x budgetCount) bool { return x.budget == b })
+	if at < 0 {
+		at, n.budgets = len(n.budgets), append(n.budgets, budgetCount{budget: b})
+	}
+	was := n.budgets[at].n
+	now := was + sign
+	spread := &ta.spread[int(n.group)*ta.budgets+int(b)]
+	for len(*spread) <= int(max(was, now)) {
+		*spread = append(*spread, 0)
+	}
+	(*spread)[was]-- // of none it says nothing
+	(*spread)[now]++
+	if n.budgets[at].n = now; now == 0 {
+		n.budgets = slices.Delete(n.budgets, at, at+1)
+	}
+}
+
+// most returns the two largest numbers of pods of budget b on one node of group g.
+func (ta *tally) most(g int, b policy.PDBID) (x BudgetSpread) {
+	spread := ta.spread[g*ta.budgets+int(b)]
+	for n := len(spread) - 1; n > 0; n-- {
+		switch {
+		case spread[n] == 0:
+		case x.Most > 0:
+			x.Second = n
+			return x
+		case spread[n] > 1:
+			return BudgetSpread{Most: n, Second: n}
+		default:
+			x.Most = n
+		}
+	}
+	return x
+}
+
+// samples calls visit with what every pod that counts took to start, where it is not stated.
+func (ta *tally) samples(visit func(sample)) {
+	for i := range ta.pods {
+		if p := &ta.pods[i]; p.sample > 0 && ta.nodes[p.node].group >= 0 && (!p.terminating || ta.compat) {
+			visit(sample{p.sample, ta.templates[p.template].weight, ta.nodes[p.node].group})
+		}
+	}
+}
