@@ -1,6 +1,9 @@
 package policy
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // A Changes tells who reads one snapshot of an observer after the other which slots of
 // Nodes and Pods changed in between, so that few have to be read again. The zero value is
@@ -8,6 +11,8 @@ import "iter"
 type Changes struct {
 	serial      uint32 // of the last snapshot
 	nodes, pods slotSerials
+	counts      PoolCounts
+	noticed     []NodeID // under notice, ascending
 }
 
 // slotSerials are the serials of the first snapshots that held slots as they are now.
@@ -44,6 +49,16 @@ func (c *Changes) Publish(s *Snapshot) {
 	c.serial++
 	c.nodes.grow(len(s.Nodes), c.serial)
 	c.pods.grow(len(s.Pods), c.serial)
+	for id := range since[NodeID](&c.nodes, c.serial-1, len(s.Nodes)) {
+		c.counts.Read(id, &s.Nodes[id])
+		at, was := slices.BinarySearch(c.noticed, id)
+		switch now := s.Nodes[id].ReclaimAt != 0; {
+		case now && !was:
+			c.noticed = slices.Insert(c.noticed, at, id)
+		case was && !now:
+			c.noticed = slices.Delete(c.noticed, at, at+1)
+		}
+	}
 	s.changes = changesOf{Mark: Mark{c, c.serial}}
 	if len(s.Nodes) > 0 {
 		s.changes.nodes = &s.Nodes[0]
@@ -79,6 +94,15 @@ func (s *Snapshot) Mark() Mark {
 // Follows reports whether it is known which slots changed since the snapshot of m. Slots
 // that were added since count as changed.
 func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m.of }
+
+// UnderNotice lists the nodes that the provider takes back, ascending, and maybe others.
+func (s *Snapshot) UnderNotice() iter.Seq[NodeID] {
+	m := s.Mark()
+	if m.of == nil {
+		return every[NodeID](len(s.Nodes))
+	}
+	return slices.Values(m.of.noticed)
+}
 
 // NodesSince lists the nodes that may have changed since the snapshot of m, ascending: all
 // where that is not known.

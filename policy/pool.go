@@ -178,25 +178,88 @@ type DisruptionBudget struct {
 // delete is none of these. Without a budget in force there is no bound and it
 // returns the number of nodes.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
-	nodes, down := 0, 0
+	if m := s.Mark(); m.of != nil {
+		return m.of.counts.Of(pool).Disruptable(&s.Pools[pool], reason)
+	}
+	var x NodeCounts
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool != pool || n.Phase < NodeInitialized {
-			continue
-		}
-		nodes++
-		if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone && n.ActedBy != ActorPerson {
-			down++
+		if n := &s.Nodes[i]; n.Pool == pool {
+			x.add(n.counts(), 1)
 		}
 	}
-	allowed := nodes
-	for i := range s.Pools[pool].Budgets {
-		b := &s.Pools[pool].Budgets[i]
+	return x.Disruptable(&s.Pools[pool], reason)
+}
+
+// NodeCounts are of the nodes of a pool: those that are initialized, on their way out
+// too, and those of them that count against its disruption budgets.
+type NodeCounts struct{ Nodes, Down int32 }
+
+// counts returns what n adds to those of its pool.
+func (n *Node) counts() (x NodeCounts) {
+	if n.Phase < NodeInitialized {
+		return x
+	}
+	x.Nodes = 1
+	if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone && n.ActedBy != ActorPerson {
+		x.Down = 1
+	}
+	return x
+}
+
+// add adds (1) others, or takes them off (-1).
+func (x *NodeCounts) add(y NodeCounts, sign int32) {
+	x.Nodes, x.Down = x.Nodes+sign*y.Nodes, x.Down+sign*y.Down
+}
+
+// Disruptable returns how many more nodes of a pool with such nodes may be disrupted now for
+// reason.
+func (x NodeCounts) Disruptable(p *Pool, reason DisruptionReason) int {
+	allowed := int(x.Nodes)
+	for i := range p.Budgets {
+		b := &p.Budgets[i]
 		if b.Active && b.appliesTo(reason) {
-			allowed = min(allowed, int(b.Nodes.Of(int32(nodes))))
+			allowed = min(allowed, int(b.Nodes.Of(x.Nodes)))
 		}
 	}
-	return max(0, allowed-down)
+	return max(0, allowed-int(x.Down))
+}
+
+// A PoolCounts keeps the NodeCounts of all pools while nodes change. The zero value has
+// counted no node.
+type PoolCounts struct {
+	pools []NodeCounts
+	nodes []poolNode
+}
+
+// A poolNode is a node as it was counted; 1 + its pool, 0 for none.
+type poolNode struct {
+	pool   PoolID
+	counts NodeCounts
+}
+
+// Read counts the node of slot id anew.
+func (x *PoolCounts) Read(id NodeID, n *Node) {
+	for len(x.nodes) <= int(id) {
+		x.nodes = append(x.nodes, poolNode{})
+	}
+	for len(x.pools) <= int(n.Pool) {
+		x.pools = append(x.pools, NodeCounts{})
+	}
+	was := &x.nodes[id]
+	if was.pool > 0 {
+		x.pools[was.pool-1].add(was.counts, -1)
+	}
+	if *was = (poolNode{n.Pool + 1, n.counts()}); was.pool > 0 {
+		x.pools[n.Pool].add(was.counts, 1)
+	}
+}
+
+// Of returns what the nodes of a pool are.
+func (x *PoolCounts) Of(pool PoolID) NodeCounts {
+	if int(pool) >= len(x.pools) {
+		return NodeCounts{}
+	}
+	return x.pools[pool]
 }
 
 func (b *DisruptionBudget) appliesTo(reason DisruptionReason) bool {

@@ -89,6 +89,7 @@ type survey struct {
 	cfg *Config
 	s   *policy.Snapshot
 
+	placed  placed
 	pools   []guardedPool // by PoolID
 	leaving []leavingNode
 

@@ -10,7 +10,7 @@ import (
 func (r *survey) emptied() survey {
 	clear(r.leaving)
 	clear(r.replacements)
-	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0]}
+	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
 }
 
 // count counts, once for a plan, what the guardrails look at.
@@ -31,14 +31,17 @@ func (r *survey) count(drains []policy.Drain) {
 		h := share.Of(s, policy.PoolID(i))
 		p.spot, p.total = h.Spot, h.Spot+h.Fixed
 	}
+	r.placed.read(s)
 	r.surveyNodes()
-	r.surveyPods()
+	for i := range r.leaving {
+		r.surveyPods(&r.leaving[i])
+	}
 }
 
 // surveyNodes counts how many nodes may still move. Nodes that others empty count
 // against the fraction too, but leave one move: otherwise one node that somebody
 // cordoned and forgot would hold a small cluster for as long as it exists. It also
-// lists the nodes that stay: one that the plan drains has no free capacity, whether its
+// lists the nodes that stay, with what is free there: one that the plan drains has no free capacity, whether its
 // drain is let through or held.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
@@ -49,10 +52,13 @@ func (r *survey) surveyNodes() {
 		}
 		nodes++
 		if r.slot[i] == 0 && n.Usable() && n.ActedBy == policy.ActorNone {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable})
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
 			r.slot[i] = -int32(len(r.freeNodes))
 		}
 		p := &r.pools[n.Pool]
+		if n.Usable() && n.ActedBy == policy.ActorNone {
+			p.requested = p.requested.Plus(r.placed.nodes[i].standing)
+		}
 		switch {
 		case n.ReclaimAt == 0 && n.ActedBy > policy.ActorUs:
 			others++
@@ -69,28 +75,12 @@ func (r *survey) surveyNodes() {
 	}
 }
 
-// surveyPods adds up what runs on each pool and on each node that is drained, and takes
-// off the nodes that stay what runs there or is to come.
-func (r *survey) surveyPods() {
+// surveyPods reads what runs on a node that is drained.
+func (r *survey) surveyPods(l *leavingNode) {
 	s := r.s
-	for i := range s.Pods {
-		p := &s.Pods[i]
+	for _, id := range r.placed.on(l.node) {
+		p := &s.Pods[id]
 		t := &s.Templates[p.Template]
-		if p.Phase == policy.PodPending && p.Nominated != policy.None {
-			r.fill(p.Nominated, t)
-		}
-		if p.Phase < policy.PodStarting || p.Node == policy.None {
-			continue
-		}
-		r.fill(p.Node, t)
-		n := &s.Nodes[p.Node]
-		if n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone {
-			r.pools[n.Pool].requested = r.pools[n.Pool].requested.Plus(t.Requests)
-		}
-		if r.slot[p.Node] <= 0 {
-			continue
-		}
-		l := r.node(p.Node)
 		if t.DaemonSet || p.Phase == policy.PodTerminating {
 			l.ending = l.ending.Plus(t.Requests)
 			continue
@@ -105,14 +95,6 @@ func (r *survey) surveyPods() {
 		l.critical = l.critical || t.Critical || t.GracefulOnly
 		l.pinned = l.pinned || p.DoNotDisrupt || t.NotSafeToEvict || s.Bare(t) && !t.SafeToEvict
 		l.unevictable = l.unevictable || unevictable(s, p, t)
-	}
-}
-
-// fill takes the requests of a pod of t off node n if it stays.
-func (r *survey) fill(n policy.NodeID, t *policy.Template) {
-	if at := r.slot[n]; at < 0 {
-		v := &r.freeNodes[-at-1]
-		v.free = v.free.Minus(t.Requests)
 	}
 }
 

@@ -9,8 +9,8 @@ import "github.com/spotter-dev/spotter/policy"
 // initialized runs nothing that could be moved.
 func Notices(s *policy.Snapshot) []policy.Drain {
 	var drains []policy.Drain
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
+	for id := range s.UnderNotice() {
+		n := &s.Nodes[id]
 		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized {
 			continue
 		}

@@ -141,7 +141,11 @@ func (sc *Scratch) percentiles(g Groups) {
 	for _, x := range sc.samples { // what is kept never passes what is read
 		keep(x)
 	}
-	sc.tally.samples(keep)
+	for i := range sc.found {
+		if b := sc.found[i].bucket; b >= 0 {
+			sc.tally.samples(i, b, keep)
+		}
+	}
 	sc.samples = left
 	start := 0
 	for i := range sc.found {

@@ -28,7 +28,9 @@ type tally struct {
 	// something, onSpot that of those on spot nodes, and using that of all on usable nodes.
 	counts, onSpot, using []int32
 
-	histogram []int64 // of the samples' weight, by group and bucket
+	// histogram is of the samples' weight, by group and bucket, and sampled lists the pods there.
+	histogram []int64
+	sampled   scratch.Lists
 
 	// spread[g*budgets+b][n] is how many nodes of g have n pods of budget b.
 	spread [][]int32
@@ -111,6 +113,7 @@ func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits
 	}
 	ta.nodes, ta.pods = ta.nodes[:min(len(ta.nodes), len(s.Nodes))], ta.pods[:0]
 	ta.lists.Clear()
+	ta.sampled.Clear()
 	cells := g.N * len(traits)
 	ta.held = scratch.Zeroed(ta.held, g.N)
 	ta.counts, ta.onSpot, ta.using = scratch.Zeroed(ta.counts, cells), scratch.Zeroed(ta.onSpot, cells), scratch.Zeroed(ta.using, cells)
@@ -127,7 +130,7 @@ func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits
 func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
 	x := &ta.nodes[id]
 	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
-		ta.count(&ta.pods[p], -1)
+		ta.count(policy.PodID(p), -1)
 	}
 	ta.hold(x, -1)
 	n := &s.Nodes[id]
@@ -138,7 +141,7 @@ func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
 		ta.hold(x, 1)
 	}
 	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
-		ta.count(&ta.pods[p], 1)
+		ta.count(policy.PodID(p), 1)
 	}
 }
 
@@ -166,7 +169,7 @@ func (ta *tally) hold(x *talliedNode, sign int64) {
 func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
 	x := &ta.pods[id]
 	if x.node >= 0 {
-		ta.count(x, -1)
+		ta.count(id, -1)
 	}
 	*x = talliedPod{node: policy.None}
 	if p.Phase == policy.PodGone || p.Node < 0 {
@@ -178,11 +181,12 @@ func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
 	if ta.templates[p.Template].sampled && p.ReadySince > p.Bound && p.Bound > 0 {
 		x.sample = int64(p.ReadySince - p.Bound)
 	}
-	ta.count(x, 1)
+	ta.count(id, 1)
 }
 
 // count takes in (1) a pod of a node, or takes it out (-1).
-func (ta *tally) count(p *talliedPod, sign int32) {
+func (ta *tally) count(id policy.PodID, sign int32) {
+	p := &ta.pods[id]
 	n := &ta.nodes[p.node]
 	if n.group < 0 {
 		return
@@ -199,7 +203,12 @@ func (ta *tally) count(p *talliedPod, sign int32) {
 		ta.onSpot[cell] += sign
 	}
 	if p.sample > 0 {
-		ta.histogram[int(n.group)*buckets+bucket(p.sample)] += int64(sign) * t.weight
+		at := int(n.group)*buckets + bucket(p.sample)
+		ta.histogram[at] += int64(sign) * t.weight
+		if sign < 0 {
+			at = policy.None
+		}
+		ta.sampled.Put(int(id), at)
 	}
 	for _, b := range t.budgets {
 		ta.countBudget(n, b, sign)
@@ -243,11 +252,10 @@ func (ta *tally) most(g int, b policy.PDBID) (x BudgetSpread) {
 	return x
 }
 
-// samples calls visit with what every pod that counts took to start, where it is not stated.
-func (ta *tally) samples(visit func(sample)) {
-	for i := range ta.pods {
-		if p := &ta.pods[i]; p.sample > 0 && ta.nodes[p.node].group >= 0 && (!p.terminating || ta.compat) {
-			visit(sample{p.sample, ta.templates[p.template].weight, ta.nodes[p.node].group})
-		}
+// samples calls visit with what each pod of a group that counts took to start, of those in a
+// bucket, where it is not stated.
+func (ta *tally) samples(group, bucket int, visit func(sample)) {
+	for id := ta.sampled.First(group*buckets + bucket); id >= 0; id = ta.sampled.Next(id) {
+		visit(sample{ta.pods[id].sample, ta.templates[ta.pods[id].template].weight, int32(group)})
 	}
 }

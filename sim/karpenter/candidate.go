@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/portable"
 )
 
 // A Candidate is a node that may be disrupted.
@@ -237,17 +238,24 @@ func toleratesDisrupted(t *policy.Template) bool {
 func (cl *candidateList) gather(c *Cluster) {
 	cl.marks.next(len(c.Nodes))
 	cl.nodes = cl.nodes[:0]
+	repriced := cl.readPrices(c)
 	if flipped := cl.readBudgets(c); cl.remembers(c) {
-		cl.changed(c, flipped)
+		cl.changed(c, flipped, repriced)
 	} else {
-		cl.empty, cl.used = cl.empty[:0], cl.used[:0]
+		cl.empty, cl.used, cl.digest = cl.empty[:0], cl.used[:0], 0
 		for _, id := range c.Order {
 			cl.reread(id)
 		}
 		clear(cl.kept)
 	}
-	gone := func(x Candidate) bool { return cl.marks.has(x.Node) }
-	cl.empty, cl.used = slices.DeleteFunc(cl.empty, gone), slices.DeleteFunc(cl.used, gone)
+	cl.empty = slices.DeleteFunc(cl.empty, func(x Candidate) bool { return cl.marks.has(x.Node) })
+	cl.used = slices.DeleteFunc(cl.used, func(x Candidate) bool {
+		gone := cl.marks.has(x.Node)
+		if gone {
+			cl.digest -= x.digest()
+		}
+		return gone
+	})
 	cl.waiting = cl.waiting[:0] // all of them are read anew
 	for len(cl.kept) < len(c.Nodes) {
 		cl.kept = append(cl.kept, false)
@@ -298,17 +306,19 @@ type mode struct {
 }
 
 // changed lists the nodes that may stand otherwise than they did.
-func (cl *candidateList) changed(c *Cluster, flipped bool) {
+func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	for _, id := range c.Changed {
 		cl.reread(id)
 	}
 	for _, w := range cl.waiting {
 		cl.reread(w.node)
 	}
-	for _, list := range [...][]Candidate{cl.used, cl.empty} {
-		for i := range list {
-			if x := &list[i]; cl.priceOf(c, x.market) != x.Price {
-				cl.reread(x.Node)
+	if repriced {
+		for _, list := range [...][]Candidate{cl.used, cl.empty} {
+			for i := range list {
+				if x := &list[i]; cl.prices[x.market] != x.Price {
+					cl.reread(x.Node)
+				}
 			}
 		}
 	}
@@ -336,21 +346,27 @@ func (cl *candidateList) readBudgets(c *Cluster) bool {
 	return flipped
 }
 
-// priceOf returns what a market costs, asked once a look.
-func (cl *candidateList) priceOf(c *Cluster, m policy.MarketID) policy.Money {
-	for len(cl.prices) < len(c.Markets) {
-		cl.prices = append(cl.prices, priceNow{})
+// readPrices reads what the markets of candidates cost, and reports whether that changed.
+func (cl *candidateList) readPrices(c *Cluster) (changed bool) {
+	for _, m := range cl.markets {
+		if price := c.View.Price(m); price != cl.prices[m] {
+			cl.prices[m], changed = price, true
+		}
 	}
-	x := &cl.prices[m]
-	if x.look != cl.marks.turn {
-		*x = priceNow{c.View.Price(m), cl.marks.turn}
-	}
-	return x.price
+	return changed
 }
 
-type priceNow struct {
-	price policy.Money
-	look  uint32
+// price returns what market m of a candidate costs, and has its price read at every look
+// from then on.
+func (cl *candidateList) price(c *Cluster, m policy.MarketID) policy.Money {
+	price := c.View.Price(m)
+	for len(cl.prices) < len(c.Markets) {
+		cl.prices, cl.priced = append(cl.prices, 0), append(cl.priced, false)
+	}
+	if !cl.priced[m] {
+		cl.priced[m], cl.prices[m], cl.markets = true, price, append(cl.markets, m)
+	}
+	return price
 }
 
 // reread lists a node once.
@@ -378,8 +394,14 @@ func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 			cl.empty = append(cl.empty, x)
 		} else if c.Consolidation[n.Pool] != policy.WhenEmpty {
 			cl.used = append(cl.used, x)
+			cl.digest += x.digest()
 		}
 	}
+}
+
+// digest stands for what a search reads of x.
+func (x *Candidate) digest() uint64 {
+	return portable.Mix(portable.Mix(uint64(x.Node), uint64(x.Price)), math.Float64bits(x.Cost))
 }
 
 // wait notes that node n is a candidate at t.
@@ -397,7 +419,7 @@ func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool)
 	if !about.disruptable(c) {
 		return Candidate{}, false
 	}
-	x := Candidate{Node: n.ID, Pool: n.Pool, Price: c.View.Price(n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
+	x := Candidate{Node: n.ID, Pool: n.Pool, Price: cl.price(c, n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
 	x.rank = dollars(x.Price) / x.Cost
 	if c.Version.Before(14) {
 		x.rank = -c.costLeft(n)
@@ -446,6 +468,7 @@ func (cl *candidateList) inTurn(c *Cluster) []Candidate {
 // that did not change only prices, PodDisruptionBudgets and the time are read again.
 type candidateList struct {
 	empty, used []Candidate
+	digest      uint64         // the sum of those of used
 	due         [2]policy.Time // when a node that is too young or nominated is a candidate: an empty one, another
 	held        bool           // a node is kept by its pods alone
 	waiting     []wait
@@ -455,7 +478,9 @@ type candidateList struct {
 	nodes       []policy.NodeID
 	marks       marks
 	added       []Candidate
-	flips       []bool // by budget: it allows something, or no more
-	prices      []priceNow
+	flips       []bool            // by budget: it allows something, or no more
+	markets     []policy.MarketID // of candidates so far; priced says it by market
+	priced      []bool
+	prices      []policy.Money // of these, by market, as they were read last
 	cache       []nodeCache
 }

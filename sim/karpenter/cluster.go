@@ -100,11 +100,6 @@ func deleting(n *policy.Node) bool {
 	return n.ReclaimAt != 0 || n.ActedBy == policy.ActorKarpenter || n.Phase == policy.NodeDeleting
 }
 
-// spot reports whether n is a spot node.
-func (c *Cluster) spot(n policy.NodeID) bool {
-	return c.Markets[c.Nodes[n].Market].Capacity == policy.Spot
-}
-
 // underConsolidateAfter reports whether pods came to an initialized node or left
 // it within the pool's consolidateAfter (pkg/utils/disruption/disruption.go,
 // IsUnderConsolidateAfter).

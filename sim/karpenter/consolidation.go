@@ -48,7 +48,7 @@ func (d *Disruptor) compute(c *Cluster, m Method, candidates []Candidate) *Comma
 	var price policy.Money
 	for i := range candidates {
 		price, priced = price+candidates[i].Price, priced && candidates[i].Price > 0
-		allSpot = allSpot && c.spot(candidates[i].Node)
+		allSpot = allSpot && c.Markets[candidates[i].market].Capacity == policy.Spot
 	}
 	if !priced && c.Version.Before(14) {
 		price = 0
@@ -250,20 +250,34 @@ func (bc *budgetCounts) allowances() []int {
 // count returns how many more nodes of each pool may be disrupted (helpers.go,
 // BuildDisruptionBudgetMapping).
 func (bc *budgetCounts) count(c *Cluster, m Method) []int {
+	bc.read(c)
 	bc.left = bc.left[:0]
-	view := policy.Snapshot{Nodes: c.Nodes, Pools: c.Pools}
 	for p := range c.Pools {
 		n := 0
 		if c.managed(policy.PoolID(p)) {
-			n = view.Disruptable(policy.PoolID(p), m.Reason())
+			n = bc.counts.Of(policy.PoolID(p)).Disruptable(&c.Pools[p], m.Reason())
 		}
 		bc.left = append(bc.left, n)
 	}
 	return bc.left
 }
 
+// read counts the nodes that may have changed.
+func (bc *budgetCounts) read(c *Cluster) {
+	if !c.Tracked {
+		bc.counts = policy.PoolCounts{}
+		for id := range c.Nodes {
+			bc.counts.Read(policy.NodeID(id), &c.Nodes[id])
+		}
+	}
+	for _, id := range c.Changed {
+		bc.counts.Read(id, &c.Nodes[id])
+	}
+}
+
 // budgetCounts are how many more nodes of each pool may be disrupted.
 type budgetCounts struct {
 	left      []int
 	allowance []int // by pool, for the searches of a look
+	counts    policy.PoolCounts
 }

@@ -30,6 +30,7 @@ type Disruptor struct {
 // to validate, or nil (controller.go, Reconcile).
 func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Command {
 	d.nodes.forget(c)
+	d.budgets.read(c)
 	d.candidates.gather(c)
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {

@@ -2,7 +2,6 @@ package karpenter
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -121,11 +120,7 @@ func (ol *outlook) begin(c *Cluster, d *Disruptor) {
 // digestOf returns the digest of all that a search reads besides what is marked as a
 // change.
 func (d *Disruptor) digestOf() uint64 {
-	digest := portable.Mix(uint64(len(d.candidates.used)), d.outlook.offered)
-	for i := range d.candidates.used {
-		x := &d.candidates.used[i]
-		digest = portable.Mix(portable.Mix(digest, uint64(x.Node)), portable.Mix(uint64(x.Price), math.Float64bits(x.Cost)))
-	}
+	digest := portable.Mix(portable.Mix(uint64(len(d.candidates.used)), d.outlook.offered), d.candidates.digest)
 	for _, left := range d.budgets.allowance {
 		digest = portable.Mix(digest, uint64(left))
 	}
@@ -145,13 +140,13 @@ func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	var price policy.Money
 	full, fromSpot := true, !c.SpotToSpot
 	for i := range candidates {
-		x := ol.candidates.about(c, candidates[i].Node)
+		x := &ol.candidates.cache[candidates[i].Node] // read when the candidates were listed
 		need, full = need.Plus(x.need), full && x.cpu > ol.room
 		if x.starting {
 			return false // it may go to nodes under consolidateAfter, whose room is not counted
 		}
 		price += candidates[i].Price
-		fromSpot = fromSpot && c.spot(candidates[i].Node)
+		fromSpot = fromSpot && c.Markets[candidates[i].market].Capacity == policy.Spot
 	}
 	cheaper, overfull := ol.cheaper(price, fromSpot), need.Pods > 0
 	if !full {
@@ -168,7 +163,7 @@ func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, overfull bool) {
 	ol.met = ol.met[:0]
 	for i := range candidates {
-		for _, m := range ol.candidates.about(c, candidates[i].Node).displaced {
+		for _, m := range ol.candidates.cache[candidates[i].Node].displaced {
 			if ol.count[m.template] == 0 {
 				ol.met = append(ol.met, m.template)
 			}

@@ -31,13 +31,8 @@ type demand struct {
 func (d *demand) read() {
 	s := d.s
 	d.readPods()
-	nodes := int64(0)
-	for i := range d.e.nodes {
-		if n := &d.e.nodes[i]; n.pool == d.pool.ID && n.usable {
-			nodes++
-			d.daemons = d.daemons.Plus(d.e.pods.daemons[i])
-		}
-	}
+	nodes := d.e.pods.usable[1+d.pool.ID]
+	d.daemons = d.e.pods.daemonsThere[1+d.pool.ID]
 	d.asked = make([]bool, len(s.Templates))
 	for _, id := range d.e.pods.pending {
 		t := s.Pods[id].Template
@@ -57,12 +52,12 @@ func (d *demand) read() {
 // readPods counts the pods of the pool, and what their loss costs.
 func (d *demand) readPods() {
 	s, losses := d.s, &d.e.losses
-	d.pods = slices.Clone(d.e.pods.inPool(d.e.pods.standing, d.pool.ID))
+	d.pods = slices.Clone(d.e.pods.standingIn(d.pool.ID))
 	jobs := make([]bool, len(s.Templates))
 	any := false
 	for i := range d.pods {
 		if len(s.Pools) == 1 {
-			d.pods[i] += d.e.pods.standing[i]
+			d.pods[i] += d.e.pods.standingIn(policy.None)[i]
 		}
 		if jobs[i] = d.pods[i] > 0 && ofJob(s, &s.Templates[i]); !jobs[i] {
 			d.lossAll += float64(float64(d.pods[i]) * losses.each[i])

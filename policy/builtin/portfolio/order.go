@@ -1,6 +1,7 @@
 package portfolio
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -152,31 +153,44 @@ func (r *rankedNode) add(cost int32, value float64) {
 // one of the capacity type that brings those before it nearest to that, so that it
 // is kept however many nodes go.
 func (o *deletionOrder) keep(list []rankedNode) []rankedNode {
-	s, ratio := o.s, o.ratioBeside(list)
+	ratio := o.ratioBeside(list)
 	c := newConcentration(o.poolContext)
 	out := slices.Grow(o.e.ranking.kept[:0], len(list))
-	batches := o.e.ranking.batches(s, o.e.nodes, list)
+	batches := o.e.ranking.batches(o.s, o.e.nodes, list)
+	order := byFloor(batches)
 	for range list {
 		p := pick{place: -1}
-		b := cheapestBatch(batches, ratio, c.total)
-		p.look(b)
-		for n := range batches {
-			if x := &batches[n]; x.low <= p.least && x != b && ratio.wants(x.market) {
-				p.look(x)
+		best := (*batch)(nil)
+		for _, n := range order {
+			b := &batches[n]
+			if best != nil && b.floor > best.low {
+				break // nor does any that follows cost less
+			}
+			if ratio.wants(b.market) {
+				if b.price(&c, len(out)); best == nil || b.low < best.low {
+					best = b
+				}
+			}
+		}
+		p.look(best)
+		for _, n := range order {
+			b := &batches[n]
+			if b.floor > p.least {
+				break
+			}
+			if b == best || !ratio.wants(b.market) {
+				continue
+			}
+			if b.price(&c, len(out)); b.low <= p.least {
+				p.look(b)
 			}
 		}
 		r := &list[p.place]
-		if p.of.take(p.at, o.e.ranking.next); len(p.of.runs) == 0 {
-			batches = slices.DeleteFunc(batches, func(b batch) bool { return len(b.runs) == 0 })
-		}
-		x := &s.Markets[o.e.nodes[r.node].market]
-		ratio.add(x.ID)
-		c.add(x.ID, 1)
-		for n := range batches {
-			if b := &batches[n]; b.kind == x.Type || b.zone == x.Zone {
-				b.risk = c.risk(b.market)
-			}
-		}
+		p.of.take(p.at, o.e.ranking.next)
+		order = replaced(order, batches, p.of)
+		m := o.e.nodes[r.node].market
+		ratio.add(m)
+		c.add(m, 1)
 		out = append(out, *r)
 	}
 	o.e.ranking.kept = out
@@ -210,17 +224,17 @@ func (p *pick) look(b *batch) {
 // stay.
 type batch struct {
 	market policy.MarketID
-	kind   policy.TypeID
-	zone   policy.ZoneID
 	plain  bool  // without pods that stay
 	runs   []run // ascending by base
 
 	cost  float64 // of a node, dollars an hour
 	extra float64 // the same for what its pods are worth that go, of the node with most of them
-	risk  float64 // what is concentrated with the market, in units of the pool's share
 
-	factor float64 // by how much its nodes are dearer where so many units are kept as now
-	low    float64 // what they cost for their pods at the least
+	// floor is no more than what they cost for their pods wherever so many are kept, factor by
+	// how much they are dearer where priced nodes are kept, and low what they cost then at the
+	// least.
+	floor, factor, low float64
+	priced             int
 }
 
 // A run is nodes of a batch whose pods are worth the same, so that the first is kept
@@ -230,11 +244,14 @@ type run struct {
 	first, last         int32 // places in a list that ascends, linked by ranking.next
 }
 
-// price finds what nodes of b cost where so many units are kept.
-func (b *batch) price(total float64) {
-	b.factor = 1
-	if total > 0 {
-		b.factor = 1 + b.risk/total
+// price finds what nodes of b cost where as many nodes are kept as c has.
+func (b *batch) price(c *concentration, kept int) {
+	if b.priced == kept {
+		return
+	}
+	b.priced, b.factor = kept, 1
+	if c.total > 0 {
+		b.factor = 1 + c.risk(b.market)/c.total
 	}
 	b.low = b.least(b.runs[0].base)
 }
@@ -257,9 +274,39 @@ func (b *batch) take(k int, next []int32) {
 
 // start reads the first run. Without pods that stay it has most of those that go.
 func (b *batch) start() {
-	if b.plain && len(b.runs) > 0 {
-		b.extra = b.runs[0].base
+	if len(b.runs) == 0 {
+		return
 	}
+	base := b.runs[0].base
+	if b.plain {
+		b.extra = base
+	}
+	b.floor = base - float64(2*leastPart*(math.Abs(base)+b.extra))
+}
+
+// byFloor returns the places of batches in the order of their floors.
+func byFloor(batches []batch) []int32 {
+	order := make([]int32, len(batches))
+	for n := range order {
+		order[n] = int32(n)
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(batches[a].floor, batches[b].floor), cmp.Compare(a, b))
+	})
+	return order
+}
+
+// replaced returns order after the first node of b was taken: b stands further back, or
+// nowhere if that was its last.
+func replaced(order []int32, batches []batch, b *batch) []int32 {
+	at := slices.IndexFunc(order, func(n int32) bool { return &batches[n] == b })
+	if len(b.runs) == 0 {
+		return slices.Delete(order, at, at+1)
+	}
+	for ; at+1 < len(order) && batches[order[at+1]].floor < b.floor; at++ {
+		order[at], order[at+1] = order[at+1], order[at]
+	}
+	return order
 }
 
 // add counts r, at its place in the list, to the last run or to one of its own.
@@ -272,20 +319,6 @@ func (b *batch) add(r *rankedNode, place int32, next []int32) {
 		return
 	}
 	b.runs = append(b.runs, run{r.base, r.yields, r.stays, place, place})
-}
-
-// cheapestBatch prices the batches, and returns that of those that ratio wants whose next
-// node costs about the least.
-func cheapestBatch(batches []batch, ratio *ratio, total float64) *batch {
-	var best *batch
-	for n := range batches {
-		b := &batches[n]
-		b.price(total)
-		if (best == nil || b.low < best.low) && ratio.wants(b.market) {
-			best = b
-		}
-	}
-	return best
 }
 
 // leastPart is far more than all that is lost to rounding in what a node costs.
@@ -304,7 +337,7 @@ func (k *ranking) batches(s *policy.Snapshot, nodes []nodeEntry, list []rankedNo
 			place = &at[x.ID][1]
 		}
 		if *place == 0 {
-			all = append(all, batch{market: x.ID, kind: x.Type, zone: x.Zone, plain: plain, cost: r.cost, extra: math.Inf(1)})
+			all = append(all, batch{market: x.ID, plain: plain, priced: -1, cost: r.cost, extra: math.Inf(1)})
 			*place = int32(len(all))
 		}
 		all[*place-1].add(r, int32(i), k.next)

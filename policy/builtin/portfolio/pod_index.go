@@ -31,12 +31,26 @@ type podIndex struct {
 	// needs is by template what its pods ask for, as read last.
 	needs []podNeeds
 
-	// pools is by node its pool, and standing[(1+p)*templates+t] the number of pods of t, no
-	// DaemonSet's, that stand at a node of pool p or are promised a place there, those left out
-	// that are ending; with None for p that of those that have no place.
-	// bound is the same of those that stand there already.
-	pools           []policy.PoolID
-	standing, bound []int32
+	// standing[(1+p)*templates+t] is the number of pods of t, no DaemonSet's, that stand at a
+	// node of pool p or are promised a place there, those left out that are ending; with None
+	// for p that of those that have no place.
+	standing []int32
+
+	// together is by host and template on how many nodes so many of these stand.
+	together [][]int32
+	hosts    []host        // by node
+	places   scratch.Lists // of pods, by podEntry.at
+
+	// usable is by 1 + pool the number of its usable nodes, and daemonsThere what DaemonSets'
+	// pods ask for on these.
+	usable       []int64
+	daemonsThere []policy.Resources
+}
+
+// A host is what of a node decides where its pods count. A fixed node is not spot.
+type host struct {
+	pool          policy.PoolID
+	fixed, usable bool
 }
 
 // A podNeeds is what of a template decides how its pods are counted.
@@ -114,11 +128,11 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.standing) != (1+len(s.Pools))*len(s.Templates) {
 		x.forget(s)
 	}
-	x.readPools(s)
 	for room := make([]boundPod, roomPerNode*(len(s.Nodes)-len(x.nodes))); len(room) > 0; room = room[roomPerNode:] {
 		x.nodes, x.sets = append(x.nodes, room[:0:roomPerNode]), append(x.sets, podSet{kind: policy.None})
 		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
 	}
+	x.readHosts(s)
 	if more := len(s.Pods) - len(x.all); more > 0 {
 		x.all = append(x.all, make([]podEntry, more)...)
 	}
@@ -130,32 +144,70 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// readPools finds the pools of nodes. A node whose pool is another one than before has
+// readHosts reads the hosts anew that changed. A node that is another host than before has
 // other pods, too, so that few are counted anew for it.
-func (x *podIndex) readPools(s *policy.Snapshot) {
-	for len(x.pools) < len(s.Nodes) {
-		x.pools = append(x.pools, policy.None)
+func (x *podIndex) readHosts(s *policy.Snapshot) {
+	for len(x.hosts) < len(s.Nodes) {
+		x.hosts = append(x.hosts, host{pool: policy.None})
 	}
 	for id := range s.NodesSince(x.mark) {
-		if was, now := x.pools[id], s.Nodes[id].Pool; was != now {
-			for i := range x.all {
-				if e := &x.all[i]; e.phase != policy.PodGone && e.at == id {
-					x.stand(e, -1)
-				}
-			}
-			x.pools[id] = now
-			for i := range x.all {
-				if e := &x.all[i]; e.phase != policy.PodGone && e.at == id {
-					x.stand(e, 1)
-				}
-			}
+		n := &s.Nodes[id]
+		now := host{n.Pool, n.Live() && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot, n.Usable()}
+		if now == x.hosts[id] {
+			continue
+		}
+		x.standAt(id, -1)
+		x.hosts[id] = now
+		x.standAt(id, 1)
+	}
+}
+
+// standAt counts all pods of a node in (1) with its host, or out (-1).
+func (x *podIndex) standAt(n policy.NodeID, sign int32) {
+	for i := x.places.First(int(n)); i >= 0; i = x.places.Next(i) {
+		x.stand(&x.all[i], sign)
+	}
+	if h := x.hosts[n]; h.usable {
+		x.usable[1+h.pool] += int64(sign)
+		x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(x.daemons[n].Scale(int64(sign)))
+	}
+	list := x.nodes[n]
+	for i := range list {
+		if t := list[i].template; list[i].phase != policy.PodTerminating && ofTemplate(list[:i], t) == 0 {
+			at := x.onHosts(x.hosts[n], t)
+			*at = counted(*at, ofTemplate(list, t), sign)
 		}
 	}
 }
 
-// inPool returns the part of counts, standing or bound, that is of pool p.
-func (x *podIndex) inPool(counts []int32, p policy.PoolID) []int32 {
-	return counts[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
+// ofTemplate returns how many of the pods are of template t and not ending.
+func ofTemplate(pods []boundPod, t policy.TemplateID) int32 {
+	n := int32(0)
+	for i := range pods {
+		if pods[i].template == t && pods[i].phase != policy.PodTerminating {
+			n++
+		}
+	}
+	return n
+}
+
+// counted adds so many to the n-th of counts, which grow to it.
+func counted(counts []int32, n, add int32) []int32 {
+	for len(counts) <= int(n) {
+		counts = append(counts, 0)
+	}
+	counts[n] += add
+	return counts
+}
+
+// onHosts returns on how many such hosts one, two … pods of t stand, that are not ending.
+func (x *podIndex) onHosts(h host, t policy.TemplateID) *[]int32 {
+	return &x.together[(2*int(1+h.pool)+of(h.fixed))*len(x.needs)+int(t)]
+}
+
+// standingIn returns by template the part of standing that is of pool p.
+func (x *podIndex) standingIn(p policy.PoolID) []int32 {
+	return x.standing[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
 }
 
 // stand counts a pod in (1) among those that stand with its pool, or out (-1).
@@ -165,15 +217,11 @@ func (x *podIndex) stand(e *podEntry, sign int32) {
 	}
 	pool := policy.PoolID(policy.None)
 	if e.at >= 0 {
-		if pool = x.pools[e.at]; pool < 0 {
+		if pool = x.hosts[e.at].pool; pool < 0 {
 			return
 		}
 	}
-	at := int(1+pool)*len(x.needs) + int(e.template)
-	x.standing[at] += sign
-	if e.bound {
-		x.bound[at] += sign
-	}
+	x.standing[int(1+pool)*len(x.needs)+int(e.template)] += sign
 }
 
 // roomPerNode is how many pods of a node lie beside those of the next one.
@@ -219,9 +267,11 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
 	x.sets = x.sets[:len(x.nodes)]
-	x.mark, x.pools = policy.Mark{}, x.pools[:0]
-	cells := (1 + len(s.Pools)) * len(s.Templates)
-	x.standing, x.bound = scratch.Zeroed(x.standing, cells), scratch.Zeroed(x.bound, cells)
+	x.mark, x.hosts = policy.Mark{}, x.hosts[:0]
+	x.standing = scratch.Zeroed(x.standing, (1+len(s.Pools))*len(s.Templates))
+	x.together = make([][]int32, 2*(1+len(s.Pools))*len(s.Templates))
+	x.places.Clear()
+	x.usable, x.daemonsThere = scratch.Zeroed(x.usable, 1+len(s.Pools)), scratch.Zeroed(x.daemonsThere, 1+len(s.Pools))
 	for n := range x.nodes {
 		x.nodes[n], x.sets[n] = x.nodes[n][:0], podSet{kind: policy.None}
 	}
@@ -232,6 +282,7 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	e := &x.all[id]
 	x.count(id, e, -1)
 	if *e = (podEntry{}); p.Phase == policy.PodGone {
+		x.places.Put(int(id), policy.None)
 		return
 	}
 	*e = podEntry{
@@ -242,6 +293,7 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	if e.at < 0 {
 		e.at = p.Nominated
 	}
+	x.places.Put(int(id), int(e.at))
 	x.count(id, e, 1)
 }
 
@@ -250,14 +302,23 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 	x.stand(e, int32(sign))
 	switch {
 	case e.bound && e.daemon:
-		x.daemons[e.at] = x.daemons[e.at].Plus(x.needs[e.template].all.Scale(sign))
+		asked := x.needs[e.template].all.Scale(sign)
+		x.daemons[e.at] = x.daemons[e.at].Plus(asked)
+		if h := x.hosts[e.at]; h.usable {
+			x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(asked)
+		}
 	case e.bound:
 		list := &x.nodes[e.at]
+		was := ofTemplate(*list, e.template)
 		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
 		if sign < 0 {
 			*list = slices.Delete(*list, at, at+1)
 		} else {
 			*list = slices.Insert(*list, at, boundPod{id, e.template, e.cost, e.fixed, e.phase})
+		}
+		if now := ofTemplate(*list, e.template); now != was {
+			at := x.onHosts(x.hosts[e.at], e.template)
+			*at = counted(counted(*at, was, -1), now, 1)
 		}
 		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
 		x.sets[e.at] = x.setOf(*list)

@@ -62,14 +62,12 @@ func (l *poolLosses) read() {
 	for i := range s.Templates {
 		l.anchors[i] = l.needsAll(&s.Templates[i])
 	}
-	for i := range l.e.nodes {
-		if !l.fixed(&l.e.nodes[i]) {
+	for t, all := range l.anchors {
+		if !all {
 			continue
 		}
-		for _, p := range l.e.pods.on(policy.NodeID(i)) {
-			if l.anchors[p.template] && p.phase != policy.PodTerminating {
-				pods[p.template]--
-			}
+		for k, nodes := range *l.e.pods.onHosts(host{pool: l.pool.ID, fixed: true}, policy.TemplateID(t)) {
+			pods[t] -= int32(k) * nodes
 		}
 	}
 	l.services = l.services[:0]
@@ -136,57 +134,23 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
-	alone := slices.Clone(l.e.pods.inPool(l.e.pods.bound, l.pool.ID)) // by template, those with none of their kind on their node that all count
 	sum := l.jobs.all
-	for i := range l.e.nodes {
-		n, mates := &l.e.nodes[i], l.e.pods.sets[i].mates
-		if fixed := l.fixed(n); n.pool == l.pool.ID && (fixed || mates > 1) {
-			sum += l.ofMates(policy.NodeID(i), fixed, mates > 1, alone)
-		}
-	}
-	for t, n := range alone {
-		if v := l.serviceOf[t]; v >= 0 {
-			sum += float64(float64(n) * l.services[v].loss(1))
+	for t, v := range l.serviceOf {
+		for _, fixed := range [...]bool{false, true} {
+			if v < 0 || fixed && l.anchors[t] {
+				continue
+			}
+			x := &l.services[v]
+			for k, nodes := range *l.e.pods.onHosts(host{pool: l.pool.ID, fixed: fixed}, policy.TemplateID(t)) {
+				lost := float64(k)
+				if fixed {
+					lost = min(lost, max(1, x.slack))
+				}
+				if k > 0 && nodes > 0 {
+					sum += float64(float64(nodes) * x.loss(lost))
+				}
+			}
 		}
 	}
 	return sum / (float64(l.demand.total.CPU) / 1000)
-}
-
-// ofMates takes the pods of node n off alone that do not count there or have mates on it, and
-// returns what it costs in dollars that those with mates go together.
-func (l *poolLosses) ofMates(n policy.NodeID, fixed, mates bool, alone []int32) float64 {
-	sum := 0.0
-	pods := l.e.pods.on(n)
-	for i := range pods {
-		t := pods[i].template
-		v := l.serviceOf[t]
-		if v < 0 || pods[i].phase == policy.PodTerminating {
-			continue
-		}
-		if fixed && l.anchors[t] {
-			alone[t]--
-			continue
-		}
-		if !mates {
-			continue
-		}
-		alone[t]--
-		first, lost := true, 1.0
-		for k := range pods {
-			if k == i || l.serviceOf[pods[k].template] != v || pods[k].phase == policy.PodTerminating {
-				continue
-			}
-			first = first && k > i
-			lost++
-		}
-		if !first {
-			continue // all of them were counted with another one
-		}
-		if x := &l.services[v]; fixed {
-			sum += x.loss(min(lost, max(1, x.slack)))
-		} else {
-			sum += x.loss(lost)
-		}
-	}
-	return sum
 }
