@@ -86,15 +86,19 @@ func processes(b *testing.B, args ...string) {
 	if sum.events > 0 {
 		b.ReportMetric(sum.events/n, "events/op")
 		b.ReportMetric(sum.cpu/sum.events*1e9, "cpu-ns/event")
+		b.ReportMetric(sum.events/sum.cpu, "events/cpu-s")
 	}
 }
 
-// BenchmarkProcessSim measures one run under spotvortex. Bounds on an idle core: bench-500
-// 0.5 CPU-s; bench-2000 2 CPU-s and 140 MB.
+// BenchmarkProcessSim measures one run under spotvortex, and of bench-2000 under the policies
+// that cost most, too. Bounds on an idle core: bench-500 0.5 CPU-s; bench-2000 2 CPU-s and 140 MB.
 func BenchmarkProcessSim(b *testing.B) {
 	b.Run("version", func(b *testing.B) { processes(b, "version") })
 	for _, name := range []string{"bench-100", "bench-500", "bench-2000"} {
 		b.Run(name, func(b *testing.B) { processes(b, "sim", name, "--policy", "spotvortex") })
+	}
+	for _, spec := range []string{"karpetrack", "rescheduler", "portfolio"} {
+		b.Run("bench-2000/"+spec, func(b *testing.B) { processes(b, "sim", "bench-2000", "--policy", spec) })
 	}
 }
 

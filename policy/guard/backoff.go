@@ -29,12 +29,9 @@ func (r *review) remember(m policy.Memory) policy.Memory {
 // are drained now.
 func (r *review) backoff(pool policy.PoolID, list []policy.Backoff) []policy.Backoff {
 	there := make([]bool, len(list))
-	var held [1 << 12]bool // by the end of the name: most nodes are none of list
-	for i := range list {
-		held[ending(list[i].Node)] = true
-	}
+	filter := (&policy.PoolMemory{Backoff: list}).Filter(-1)
 	for i := range r.s.Nodes {
-		if n := &r.s.Nodes[i]; n.Pool == pool && n.Live() && held[ending(n.Name)] {
+		if n := &r.s.Nodes[i]; n.Pool == pool && n.Live() && filter.May(n.Name) {
 			if at, ok := policy.FindBackoff(list, n.Name); ok {
 				there[at] = true
 			}
@@ -64,12 +61,4 @@ func (r *review) backoff(pool policy.PoolID, list []policy.Backoff) []policy.Bac
 		b.Until = r.s.Now.Add(wait)
 	}
 	return next
-}
-
-// ending returns a number below 1<<12 that stands for the end of a name.
-func ending(name string) (x uint32) {
-	for i := max(0, len(name)-4); i < len(name); i++ {
-		x = x*13 + uint32(name[i])
-	}
-	return x % (1 << 12)
 }

@@ -168,10 +168,11 @@ func (r *renewal) survey() {
 			r.left--
 		}
 	}
+	filter := r.memory.Filter(s.Now)
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool == r.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
-			s.Markets[n.Market].Capacity != policy.Reserved && !r.memory.BackedOff(n.Name, s.Now) {
+			s.Markets[n.Market].Capacity != policy.Reserved && !(filter.May(n.Name) && r.memory.BackedOff(n.Name, s.Now)) {
 			r.nodes = append(r.nodes, n.ID)
 		}
 	}

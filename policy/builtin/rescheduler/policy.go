@@ -135,6 +135,7 @@ func moving(s *policy.Snapshot) bool {
 // candidates returns the on-demand nodes that may be emptied.
 func (e *Policy) candidates(s *policy.Snapshot, m *policy.Memory) []policy.NodeID {
 	var nodes []policy.NodeID
+	filters := make([]*policy.BackoffFilter, len(s.Pools))
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool == policy.None || !n.Usable() || n.ActedBy != policy.ActorNone || n.DoNotDisrupt || !e.cfg.isOnDemand(s, n) {
@@ -142,7 +143,10 @@ func (e *Policy) candidates(s *policy.Snapshot, m *policy.Memory) []policy.NodeI
 		}
 		p := &s.Pools[n.Pool]
 		pool := m.Pool(p.Name)
-		if p.Mode == policy.ModeOff || pool.BackedOff(n.Name, s.Now) {
+		if filters[p.ID] == nil {
+			filters[p.ID] = pool.Filter(s.Now)
+		}
+		if p.Mode == policy.ModeOff || filters[p.ID].May(n.Name) && pool.BackedOff(n.Name, s.Now) {
 			continue
 		}
 		nodes = append(nodes, n.ID)

@@ -1,0 +1,103 @@
+package policy_test
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// TestChanges: a reader that reads only what changed since the snapshot it read last holds
+// what stands in the snapshot, whichever snapshots it saw, and so do counts and notices.
+func TestChanges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var c policy.Changes
+		s := policy.Snapshot{Pools: make([]policy.Pool, 2)}
+		var mark policy.Mark
+		var nodes []policy.Node
+		var pods []policy.Pod
+		for range rapid.IntRange(1, 12).Draw(t, "snapshots") {
+			for range rapid.IntRange(0, 20).Draw(t, "changes") {
+				n := policy.NodeID(rapid.IntRange(0, min(len(s.Nodes), 150)).Draw(t, "node"))
+				if int(n) == len(s.Nodes) {
+					s.Nodes = append(s.Nodes, make([]policy.Node, rapid.IntRange(1, 70).Draw(t, "more"))...)
+					for i := range s.Nodes {
+						s.Nodes[i].Pool = policy.None
+					}
+				}
+				s.Nodes[n].Pool = policy.PoolID(rapid.IntRange(-1, 1).Draw(t, "pool"))
+				s.Nodes[n].Phase = policy.NodePhase(rapid.IntRange(0, 5).Draw(t, "phase"))
+				s.Nodes[n].ReclaimAt = policy.Time(rapid.IntRange(0, 1).Draw(t, "notice"))
+				c.NoteNode(n)
+				p := policy.PodID(rapid.IntRange(0, len(s.Pods)).Draw(t, "pod"))
+				if int(p) == len(s.Pods) {
+					s.Pods = append(s.Pods, policy.Pod{})
+				}
+				s.Pods[p].Created++
+				c.NotePod(p)
+			}
+			c.Publish(&s)
+			if counted := plain(s); len(s.Nodes) > 0 && len(s.Pods) > 0 {
+				for p := range s.Pools {
+					if got, want := s.Disruptable(policy.PoolID(p), policy.Empty), counted.Disruptable(policy.PoolID(p), policy.Empty); got != want {
+						t.Fatalf("%d nodes of pool %d may be disrupted, want %d", got, p, want)
+					}
+				}
+				for id := range s.Nodes {
+					if noticed := slices.Contains(slices.Collect(s.UnderNotice()), policy.NodeID(id)); noticed != (s.Nodes[id].ReclaimAt != 0) {
+						t.Fatalf("node %d under notice: %v", id, noticed)
+					}
+				}
+			}
+			if !rapid.Bool().Draw(t, "read") {
+				continue
+			}
+			nodes = slices.Grow(nodes, len(s.Nodes)-len(nodes))[:len(s.Nodes)]
+			pods = slices.Grow(pods, len(s.Pods)-len(pods))[:len(s.Pods)]
+			for id := range s.NodesSince(mark) {
+				nodes[id] = s.Nodes[id]
+			}
+			for id := range s.PodsSince(mark) {
+				pods[id] = s.Pods[id]
+			}
+			mark = s.Mark()
+			for id := range nodes {
+				if nodes[id].Pool != s.Nodes[id].Pool || nodes[id].Phase != s.Nodes[id].Phase || nodes[id].ReclaimAt != s.Nodes[id].ReclaimAt {
+					t.Fatalf("node %d is %+v, want %+v", id, nodes[id], s.Nodes[id])
+				}
+			}
+			if !slices.Equal(pods, s.Pods) {
+				t.Fatalf("pods are %v, want %v", pods, s.Pods)
+			}
+		}
+	})
+}
+
+// plain returns s without what is known of its changes.
+func plain(s policy.Snapshot) *policy.Snapshot {
+	return &policy.Snapshot{Pools: s.Pools, Nodes: s.Nodes, Pods: s.Pods}
+}
+
+// TestChangesOfAnother: nothing is known of what changed in other tables, nor since the
+// snapshot of another observer or in one that was followed by another.
+func TestChangesOfAnother(t *testing.T) {
+	var c, other policy.Changes
+	s := policy.Snapshot{Nodes: make([]policy.Node, 3), Pods: make([]policy.Pod, 3)}
+	c.Publish(&s)
+	first, mark := s, s.Mark()
+	if !s.Follows(mark) || len(slices.Collect(s.NodesSince(mark))) != 0 {
+		t.Errorf("a snapshot differs from itself in nodes %v", slices.Collect(s.NodesSince(mark)))
+	}
+	view := s
+	view.Nodes = slices.Clone(s.Nodes)
+	c.Publish(&s)
+	alien := policy.Snapshot{Nodes: make([]policy.Node, 3), Pods: make([]policy.Pod, 3)}
+	other.Publish(&alien)
+	for name, x := range map[string]*policy.Snapshot{"a view": &view, "an old one": &first, "another observer's": &alien} {
+		if x.Follows(mark) || len(slices.Collect(x.NodesSince(mark))) != 3 || len(slices.Collect(x.PodsSince(mark))) != 3 {
+			t.Errorf("%s is taken for one that follows", name)
+		}
+	}
+}
