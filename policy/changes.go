@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"iter"
-	"slices"
-)
+import "slices"
 
 // A Changes tells who reads one snapshot of an observer after the other which slots of
 // Nodes and Pods changed in between, so that few have to be read again. The zero value is
@@ -49,7 +46,8 @@ func (c *Changes) Publish(s *Snapshot) {
 	c.serial++
 	c.nodes.grow(len(s.Nodes), c.serial)
 	c.pods.grow(len(s.Pods), c.serial)
-	for id := range since[NodeID](&c.nodes, c.serial-1, len(s.Nodes)) {
+	for x := (Cursor[NodeID]{of: c.nodes.of, blocks: c.nodes.blocks, serial: c.serial - 1, n: len(s.Nodes)}); x.Next(); {
+		id := x.ID
 		c.counts.Read(id, &s.Nodes[id])
 		at, was := slices.BinarySearch(c.noticed, id)
 		switch now := s.Nodes[id].ReclaimAt != 0; {
@@ -95,54 +93,56 @@ func (s *Snapshot) Mark() Mark {
 // that were added since count as changed.
 func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m.of }
 
-// UnderNotice lists the nodes that the provider takes back, ascending, and maybe others.
-func (s *Snapshot) UnderNotice() iter.Seq[NodeID] {
-	m := s.Mark()
-	if m.of == nil {
-		return every[NodeID](len(s.Nodes))
+// UnderNotice lists the nodes that the provider takes back, ascending, where that is known.
+func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
+	if m := s.Mark(); m.of != nil {
+		return m.of.noticed, true
 	}
-	return slices.Values(m.of.noticed)
+	return nil, false
 }
 
 // NodesSince lists the nodes that may have changed since the snapshot of m, ascending: all
 // where that is not known.
-func (s *Snapshot) NodesSince(m Mark) iter.Seq[NodeID] {
+func (s *Snapshot) NodesSince(m Mark) Cursor[NodeID] {
 	if !s.Follows(m) {
-		return every[NodeID](len(s.Nodes))
+		return Cursor[NodeID]{n: len(s.Nodes)}
 	}
-	return since[NodeID](&m.of.nodes, m.serial, len(s.Nodes))
+	return Cursor[NodeID]{of: m.of.nodes.of, blocks: m.of.nodes.blocks, serial: m.serial, n: len(s.Nodes)}
 }
 
 // PodsSince lists the pods that may have changed since the snapshot of m, ascending: all
 // where that is not known.
-func (s *Snapshot) PodsSince(m Mark) iter.Seq[PodID] {
+func (s *Snapshot) PodsSince(m Mark) Cursor[PodID] {
 	if !s.Follows(m) {
-		return every[PodID](len(s.Pods))
+		return Cursor[PodID]{n: len(s.Pods)}
 	}
-	return since[PodID](&m.of.pods, m.serial, len(s.Pods))
+	return Cursor[PodID]{of: m.of.pods.of, blocks: m.of.pods.blocks, serial: m.serial, n: len(s.Pods)}
 }
 
-func every[ID ~int32](n int) iter.Seq[ID] {
-	return func(yield func(ID) bool) {
-		for i := range ID(n) {
-			if !yield(i) {
-				return
-			}
-		}
-	}
+// A Cursor lists slots: ID is one after each call of Next that says that there is one more.
+type Cursor[ID ~int32] struct {
+	ID ID
+
+	of, blocks []uint32 // none where all are listed
+	serial     uint32
+	next, n    int
 }
 
-func since[ID ~int32](x *slotSerials, serial uint32, n int) iter.Seq[ID] {
-	return func(yield func(ID) bool) {
-		for b := range x.blocks {
-			if x.blocks[b] <= serial {
-				continue
-			}
-			for i := b * blockSize; i < min((b+1)*blockSize, n); i++ {
-				if x.of[i] > serial && !yield(ID(i)) {
-					return
-				}
-			}
+// Next goes on to the next slot.
+func (c *Cursor[ID]) Next() bool {
+	for ; c.next < c.n; c.next++ {
+		if c.of == nil {
+			break
+		}
+		if c.next%blockSize == 0 && c.blocks[c.next/blockSize] <= c.serial {
+			c.next += blockSize - 1
+			continue
+		}
+		if c.of[c.next] > c.serial {
+			break
 		}
 	}
+	c.ID = ID(c.next)
+	c.next++
+	return int(c.ID) < c.n
 }

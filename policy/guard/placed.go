@@ -40,7 +40,8 @@ func (x *placed) read(s *policy.Snapshot) {
 	for len(x.pods) < len(s.Pods) {
 		x.pods = append(x.pods, placedPod{node: policy.None})
 	}
-	for id := range s.PodsSince(x.mark) {
+	for c := s.PodsSince(x.mark); c.Next(); {
+		id := c.ID
 		p, now := &s.Pods[id], placedPod{node: policy.None}
 		switch {
 		case p.Phase == policy.PodPending:

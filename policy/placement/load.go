@@ -72,10 +72,12 @@ func (l *loaded) touch(n policy.NodeID) {
 // reload makes sp what Load makes of s, which follows what was loaded.
 func (sp *Space) reload(s *policy.Snapshot) {
 	l := &sp.loaded
-	for n := range s.NodesSince(l.mark) {
+	for c := s.NodesSince(l.mark); c.Next(); {
+		n := c.ID
 		l.touch(n)
 	}
-	for id := range s.PodsSince(l.mark) {
+	for c := s.PodsSince(l.mark); c.Next(); {
+		id := c.ID
 		if was := l.pods.Of(int(id)); was >= 0 {
 			l.touch(policy.NodeID(was))
 		}

@@ -9,8 +9,16 @@ import "github.com/spotter-dev/spotter/policy"
 // initialized runs nothing that could be moved.
 func Notices(s *policy.Snapshot) []policy.Drain {
 	var drains []policy.Drain
-	for id := range s.UnderNotice() {
-		n := &s.Nodes[id]
+	noticed, known := s.UnderNotice()
+	all := len(noticed)
+	if !known {
+		all = len(s.Nodes)
+	}
+	for i := range all {
+		n := &s.Nodes[i]
+		if known {
+			n = &s.Nodes[noticed[i]]
+		}
 		if n.ReclaimAt == 0 || n.Pool == policy.None || n.Phase != policy.NodeInitialized {
 			continue
 		}

@@ -183,7 +183,8 @@ func (sc *Scratch) readPoolsOfNodes(s *policy.Snapshot) {
 	for len(of) < len(s.Nodes) {
 		of, sc.zoneOf = append(of, policy.None), append(sc.zoneOf, policy.None)
 	}
-	for id := range s.NodesSince(sc.mark) {
+	for c := s.NodesSince(sc.mark); c.Next(); {
+		id := c.ID
 		if at := sc.zoneOf[id]; at >= 0 {
 			sc.inZone[at]--
 		}

@@ -46,10 +46,12 @@ func (x *standing) read(s *policy.Snapshot) {
 	for len(x.pods) < len(s.Pods) {
 		x.pods = append(x.pods, standingPod{node: policy.None})
 	}
-	for id := range s.NodesSince(x.mark) {
+	for c := s.NodesSince(x.mark); c.Next(); {
+		id := c.ID
 		x.readNode(s, &s.Nodes[id], id)
 	}
-	for id := range s.PodsSince(x.mark) {
+	for c := s.PodsSince(x.mark); c.Next(); {
+		id := c.ID
 		x.readPod(&s.Pods[id], id)
 	}
 	x.mark = s.Mark()

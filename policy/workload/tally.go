@@ -77,10 +77,12 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 	for len(ta.pods) < len(s.Pods) {
 		ta.pods = append(ta.pods, talliedPod{node: policy.None})
 	}
-	for id := range s.NodesSince(ta.mark) {
+	for c := s.NodesSince(ta.mark); c.Next(); {
+		id := c.ID
 		ta.readNode(s, g, id)
 	}
-	for id := range s.PodsSince(ta.mark) {
+	for c := s.PodsSince(ta.mark); c.Next(); {
+		id := c.ID
 		ta.readPod(&s.Pods[id], id)
 	}
 	ta.mark = s.Mark()

@@ -23,7 +23,8 @@ type nodeEntry struct {
 // the snapshot since.
 func readNodes(list []nodeEntry, s *policy.Snapshot, since policy.Mark) []nodeEntry {
 	list = slices.Grow(list, max(0, len(s.Nodes)-len(list)))[:len(s.Nodes)]
-	for id := range s.NodesSince(since) {
+	for c := s.NodesSince(since); c.Next(); {
+		id := c.ID
 		n := &s.Nodes[id]
 		list[id] = nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0, n.DoNotDisrupt}
 	}

@@ -20,7 +20,8 @@ type nameOrder struct {
 func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 	known := len(x.names)
 	var changed []policy.NodeID
-	for id := range s.NodesSince(since) {
+	for c := s.NodesSince(since); c.Next(); {
+		id := c.ID
 		if int(id) >= known || x.names[id] != s.Nodes[id].Name {
 			changed = append(changed, id)
 		}

@@ -136,7 +136,8 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	if more := len(s.Pods) - len(x.all); more > 0 {
 		x.all = append(x.all, make([]podEntry, more)...)
 	}
-	for id := range s.PodsSince(x.mark) {
+	for c := s.PodsSince(x.mark); c.Next(); {
+		id := c.ID
 		if p := &s.Pods[id]; !x.all[id].holds(p) {
 			x.change(id, p)
 		}
@@ -150,7 +151,8 @@ func (x *podIndex) readHosts(s *policy.Snapshot) {
 	for len(x.hosts) < len(s.Nodes) {
 		x.hosts = append(x.hosts, host{pool: policy.None})
 	}
-	for id := range s.NodesSince(x.mark) {
+	for c := s.NodesSince(x.mark); c.Next(); {
+		id := c.ID
 		n := &s.Nodes[id]
 		now := host{n.Pool, n.Live() && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot, n.Usable()}
 		if now == x.hosts[id] {
