@@ -1,8 +1,6 @@
 package portfolio
 
 import (
-	"slices"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -49,24 +47,28 @@ func (d *demand) read() {
 	}
 }
 
-// readPods counts the pods of the pool, and what their loss costs.
+// readPods counts the pods of the pool, and sums what their losses cost in the order of pods.
 func (d *demand) readPods() {
-	s, losses := d.s, &d.e.losses
-	d.pods = slices.Clone(d.e.pods.standingIn(d.pool.ID))
-	jobs := make([]bool, len(s.Templates))
-	any := false
-	for i := range d.pods {
-		if len(s.Pools) == 1 {
-			d.pods[i] += d.e.pods.standingIn(policy.None)[i]
+	s, index, losses := d.s, &d.e.pods, &d.e.losses
+	d.pods = make([]int32, len(s.Templates))
+	each, jobs := make([]float64, len(index.standing)), make([]bool, len(index.standing)) // by cell
+	count := func(p policy.PoolID) {
+		for t, n := range standingIn(index, index.standing, p) {
+			d.pods[t] += n
+			standingIn(index, jobs, p)[t] = ofJob(s, &s.Templates[t])
 		}
-		if jobs[i] = d.pods[i] > 0 && ofJob(s, &s.Templates[i]); !jobs[i] {
-			d.lossAll += float64(float64(d.pods[i]) * losses.each[i])
-		}
-		any = any || jobs[i]
+		copy(standingIn(index, each, p), losses.each)
 	}
-	for i := 0; any && i < len(s.Pods); i++ {
-		if p := &s.Pods[i]; jobs[p.Template] && d.poolContext.holds(p) {
-			d.lossAll += losses.of(s, p)
+	if count(d.pool.ID); len(s.Pools) == 1 {
+		count(policy.None)
+	}
+	for id, cell := range index.cells {
+		switch {
+		case cell < 0:
+		case jobs[cell]:
+			d.lossAll += losses.of(s, &s.Pods[id])
+		default:
+			d.lossAll += each[cell]
 		}
 	}
 }

@@ -22,8 +22,10 @@ type podIndex struct {
 	// what DaemonSets' do.
 	needed, daemons []policy.Resources
 
-	// sets says by node what these pods have in common.
-	sets []podSet
+	// groups holds by node how many of these pods are of which template, ascending, those left
+	// out that are ending, and sets says what all have in common.
+	groups [][]podGroup
+	sets   []podSet
 
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
@@ -35,9 +37,7 @@ type podIndex struct {
 	// node of pool p or are promised a place there, those left out that are ending; with None
 	// for p that of those that have no place.
 	standing []int32
-
-	// together is by host and template on how many nodes so many of these stand.
-	together [][]int32
+	cells    []int32       // by pod, its place in standing, below zero of one that does not count
 	hosts    []host        // by node
 	places   scratch.Lists // of pods, by podEntry.at
 
@@ -47,10 +47,17 @@ type podIndex struct {
 	daemonsThere []policy.Resources
 }
 
-// A host is what of a node decides where its pods count. A fixed node is not spot.
+// A host is what of a node decides how its pods count. A fixed node is not spot: pods there
+// of a service that can spare none are not moved to spot, and so nothing takes them.
 type host struct {
 	pool          policy.PoolID
 	fixed, usable bool
+}
+
+// A podGroup is so many pods of a template on one node.
+type podGroup struct {
+	template policy.TemplateID
+	n        int32
 }
 
 // A podNeeds is what of a template decides how its pods are counted.
@@ -74,17 +81,15 @@ type podSet struct {
 	stale bool  // not all have it
 }
 
-// setOf returns what pods have in common.
-func (x *podIndex) setOf(pods []boundPod) podSet {
+// setOf returns what the pods of a node have in common.
+func (x *podIndex) setOf(node policy.NodeID) podSet {
+	pods := x.nodes[node]
 	set := podSet{n: int32(len(pods)), kind: policy.None}
+	for _, g := range x.groups[node] {
+		set.mates = max(set.mates, g.n)
+	}
 	for i := range pods {
-		p, n := &pods[i], int32(0)
-		for k := range pods[:i+1] {
-			if pods[k].template == p.template && pods[k].phase != policy.PodTerminating {
-				n++
-			}
-		}
-		set.mates = max(set.mates, n)
+		p := &pods[i]
 		kind := x.needs[p.template].kind
 		if p.phase == policy.PodTerminating || p.fixed || i > 0 && kind != set.kind {
 			kind = policy.None
@@ -128,13 +133,19 @@ func (x *podIndex) read(s *policy.Snapshot) {
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.standing) != (1+len(s.Pools))*len(s.Templates) {
 		x.forget(s)
 	}
-	for room := make([]boundPod, roomPerNode*(len(s.Nodes)-len(x.nodes))); len(room) > 0; room = room[roomPerNode:] {
-		x.nodes, x.sets = append(x.nodes, room[:0:roomPerNode]), append(x.sets, podSet{kind: policy.None})
-		x.needed, x.daemons = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{})
+	more := max(0, len(s.Nodes)-len(x.nodes))
+	pods, groups := make([]boundPod, roomPerNode*more), make([]podGroup, roomPerNode*more)
+	for ; more > 0; more-- {
+		x.nodes, pods = append(x.nodes, pods[:0:roomPerNode]), pods[roomPerNode:]
+		x.groups, groups = append(x.groups, groups[:0:roomPerNode]), groups[roomPerNode:]
+		x.needed, x.daemons, x.sets = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{}), append(x.sets, podSet{kind: policy.None})
 	}
 	x.readHosts(s)
 	if more := len(s.Pods) - len(x.all); more > 0 {
 		x.all = append(x.all, make([]podEntry, more)...)
+	}
+	for len(x.cells) < len(x.all) {
+		x.cells = append(x.cells, policy.None)
 	}
 	for c := s.PodsSince(x.mark); c.Next(); {
 		id := c.ID
@@ -158,72 +169,61 @@ func (x *podIndex) readHosts(s *policy.Snapshot) {
 		if now == x.hosts[id] {
 			continue
 		}
-		x.standAt(id, -1)
+		x.countHost(id, -1)
 		x.hosts[id] = now
-		x.standAt(id, 1)
+		x.countHost(id, 1)
+		for p := x.places.First(int(id)); p >= 0; p = x.places.Next(p) {
+			x.stand(policy.PodID(p))
+		}
 	}
 }
 
-// standAt counts all pods of a node in (1) with its host, or out (-1).
-func (x *podIndex) standAt(n policy.NodeID, sign int32) {
-	for i := x.places.First(int(n)); i >= 0; i = x.places.Next(i) {
-		x.stand(&x.all[i], sign)
-	}
+// countHost counts a node in (1) with its host, or out (-1).
+func (x *podIndex) countHost(n policy.NodeID, sign int64) {
 	if h := x.hosts[n]; h.usable {
-		x.usable[1+h.pool] += int64(sign)
-		x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(x.daemons[n].Scale(int64(sign)))
-	}
-	list := x.nodes[n]
-	for i := range list {
-		if t := list[i].template; list[i].phase != policy.PodTerminating && ofTemplate(list[:i], t) == 0 {
-			at := x.onHosts(x.hosts[n], t)
-			*at = counted(*at, ofTemplate(list, t), sign)
-		}
+		x.usable[1+h.pool] += sign
+		x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(x.daemons[n].Scale(sign))
 	}
 }
 
-// ofTemplate returns how many of the pods are of template t and not ending.
-func ofTemplate(pods []boundPod, t policy.TemplateID) int32 {
-	n := int32(0)
-	for i := range pods {
-		if pods[i].template == t && pods[i].phase != policy.PodTerminating {
-			n++
-		}
+// stand counts a pod where it stands now.
+func (x *podIndex) stand(id policy.PodID) {
+	if was := x.cells[id]; was >= 0 {
+		x.standing[was]--
 	}
-	return n
-}
-
-// counted adds so many to the n-th of counts, which grow to it.
-func counted(counts []int32, n, add int32) []int32 {
-	for len(counts) <= int(n) {
-		counts = append(counts, 0)
+	now := x.cellOf(&x.all[id])
+	if x.cells[id] = now; now >= 0 {
+		x.standing[now]++
 	}
-	counts[n] += add
-	return counts
 }
 
-// onHosts returns on how many such hosts one, two … pods of t stand, that are not ending.
-func (x *podIndex) onHosts(h host, t policy.TemplateID) *[]int32 {
-	return &x.together[(2*int(1+h.pool)+of(h.fixed))*len(x.needs)+int(t)]
-}
-
-// standingIn returns by template the part of standing that is of pool p.
-func (x *podIndex) standingIn(p policy.PoolID) []int32 {
-	return x.standing[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
-}
-
-// stand counts a pod in (1) among those that stand with its pool, or out (-1).
-func (x *podIndex) stand(e *podEntry, sign int32) {
-	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating {
-		return
-	}
+// cellOf returns the place of a pod in standing, below zero of one that does not count.
+func (x *podIndex) cellOf(e *podEntry) int32 {
 	pool := policy.PoolID(policy.None)
 	if e.at >= 0 {
-		if pool = x.hosts[e.at].pool; pool < 0 {
-			return
-		}
+		pool = x.hosts[e.at].pool
 	}
-	x.standing[int(1+pool)*len(x.needs)+int(e.template)] += sign
+	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating || e.at >= 0 && pool < 0 {
+		return policy.None
+	}
+	return int32(int(1+pool)*len(x.needs)) + int32(e.template)
+}
+
+// standingIn returns the part of list, which is as standing is, that is of pool p.
+func standingIn[T any](x *podIndex, list []T, p policy.PoolID) []T {
+	return list[int(1+p)*len(x.needs) : int(2+p)*len(x.needs)]
+}
+
+// regrouped returns the groups of a node with one pod of t more (1) or less (-1).
+func regrouped(groups []podGroup, t policy.TemplateID, sign int32) []podGroup {
+	at, there := slices.BinarySearchFunc(groups, t, func(g podGroup, t policy.TemplateID) int { return int(g.template - t) })
+	if !there {
+		return slices.Insert(groups, at, podGroup{t, sign})
+	}
+	if groups[at].n += sign; groups[at].n == 0 {
+		return slices.Delete(groups, at, at+1)
+	}
+	return groups
 }
 
 // roomPerNode is how many pods of a node lie beside those of the next one.
@@ -268,14 +268,13 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	x.all, x.pending = x.all[:0], x.pending[:0]
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
-	x.sets = x.sets[:len(x.nodes)]
+	x.groups, x.sets = x.groups[:len(x.nodes)], x.sets[:len(x.nodes)]
 	x.mark, x.hosts = policy.Mark{}, x.hosts[:0]
-	x.standing = scratch.Zeroed(x.standing, (1+len(s.Pools))*len(s.Templates))
-	x.together = make([][]int32, 2*(1+len(s.Pools))*len(s.Templates))
+	x.standing, x.cells = scratch.Zeroed(x.standing, (1+len(s.Pools))*len(s.Templates)), x.cells[:0]
 	x.places.Clear()
 	x.usable, x.daemonsThere = scratch.Zeroed(x.usable, 1+len(s.Pools)), scratch.Zeroed(x.daemonsThere, 1+len(s.Pools))
 	for n := range x.nodes {
-		x.nodes[n], x.sets[n] = x.nodes[n][:0], podSet{kind: policy.None}
+		x.nodes[n], x.groups[n], x.sets[n] = x.nodes[n][:0], x.groups[n][:0], podSet{kind: policy.None}
 	}
 }
 
@@ -285,6 +284,7 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	x.count(id, e, -1)
 	if *e = (podEntry{}); p.Phase == policy.PodGone {
 		x.places.Put(int(id), policy.None)
+		x.stand(id)
 		return
 	}
 	*e = podEntry{
@@ -296,12 +296,12 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 		e.at = p.Nominated
 	}
 	x.places.Put(int(id), int(e.at))
+	x.stand(id)
 	x.count(id, e, 1)
 }
 
 // count takes a pod in (1) where its entry says, or out (-1).
 func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
-	x.stand(e, int32(sign))
 	switch {
 	case e.bound && e.daemon:
 		asked := x.needs[e.template].all.Scale(sign)
@@ -311,19 +311,17 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		}
 	case e.bound:
 		list := &x.nodes[e.at]
-		was := ofTemplate(*list, e.template)
 		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
 		if sign < 0 {
 			*list = slices.Delete(*list, at, at+1)
 		} else {
 			*list = slices.Insert(*list, at, boundPod{id, e.template, e.cost, e.fixed, e.phase})
 		}
-		if now := ofTemplate(*list, e.template); now != was {
-			at := x.onHosts(x.hosts[e.at], e.template)
-			*at = counted(counted(*at, was, -1), now, 1)
+		if e.phase != policy.PodTerminating {
+			x.groups[e.at] = regrouped(x.groups[e.at], e.template, int32(sign))
 		}
 		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
-		x.sets[e.at] = x.setOf(*list)
+		x.sets[e.at] = x.setOf(e.at)
 	case e.phase == policy.PodPending && !e.gated && !e.bound:
 		at, _ := slices.BinarySearch(x.pending, id)
 		if sign < 0 {

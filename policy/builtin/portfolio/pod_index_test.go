@@ -27,12 +27,13 @@ func TestPodIndex(t *testing.T) {
 				kept.read(s)
 				var fresh podIndex
 				fresh.read(s)
-				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) || !slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.sets, fresh.sets) || !slices.Equal(kept.pending, fresh.pending) {
+				if !slices.Equal(kept.all, fresh.all) || !slices.Equal(kept.daemons, fresh.daemons) || !slices.Equal(kept.needed, fresh.needed) || !slices.Equal(kept.sets, fresh.sets) || !slices.Equal(kept.pending, fresh.pending) ||
+					!slices.Equal(kept.standing, fresh.standing) || !slices.Equal(kept.usable, fresh.usable) || !slices.Equal(kept.daemonsThere, fresh.daemonsThere) {
 					t.Fatalf("kept %+v, read anew %+v", kept, fresh)
 				}
 				for n := range s.Nodes {
-					if !slices.Equal(kept.nodes[n], fresh.nodes[n]) {
-						t.Fatalf("node %d has %v, read anew %v", n, kept.nodes[n], fresh.nodes[n])
+					if !slices.Equal(kept.nodes[n], fresh.nodes[n]) || !slices.Equal(kept.groups[n], fresh.groups[n]) {
+						t.Fatalf("node %d has %v %v, read anew %v %v", n, kept.nodes[n], kept.groups[n], fresh.nodes[n], fresh.groups[n])
 					}
 				}
 			}

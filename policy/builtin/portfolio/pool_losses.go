@@ -62,12 +62,14 @@ func (l *poolLosses) read() {
 	for i := range s.Templates {
 		l.anchors[i] = l.needsAll(&s.Templates[i])
 	}
-	for t, all := range l.anchors {
-		if !all {
+	for i, h := range l.e.pods.hosts {
+		if h.pool != l.pool.ID || !h.fixed {
 			continue
 		}
-		for k, nodes := range *l.e.pods.onHosts(host{pool: l.pool.ID, fixed: true}, policy.TemplateID(t)) {
-			pods[t] -= int32(k) * nodes
+		for _, g := range l.e.pods.groups[i] {
+			if l.anchors[g.template] {
+				pods[g.template] -= g.n
+			}
 		}
 	}
 	l.services = l.services[:0]
@@ -88,12 +90,6 @@ func (l *poolLosses) read() {
 			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
 		})
 	}
-}
-
-// fixed reports whether n is a node of the pool that is not spot. Pods there of a
-// service that can spare none are not moved to spot, and so nothing takes them.
-func (l *poolLosses) fixed(n *nodeEntry) bool {
-	return n.pool == l.pool.ID && n.live() && n.market >= 0 && l.s.Markets[n.market].Capacity != policy.Spot
 }
 
 // needsAll reports whether t is of a service that can spare no pod.
@@ -135,20 +131,25 @@ func (l *poolLosses) ofNode() float64 {
 		return 0
 	}
 	sum := l.jobs.all
-	for t, v := range l.serviceOf {
-		for _, fixed := range [...]bool{false, true} {
-			if v < 0 || fixed && l.anchors[t] {
-				continue
-			}
-			x := &l.services[v]
-			for k, nodes := range *l.e.pods.onHosts(host{pool: l.pool.ID, fixed: fixed}, policy.TemplateID(t)) {
-				lost := float64(k)
-				if fixed {
-					lost = min(lost, max(1, x.slack))
-				}
-				if k > 0 && nodes > 0 {
-					sum += float64(float64(nodes) * x.loss(lost))
-				}
+	one := make([]float64, len(l.services))
+	for v := range one {
+		one[v] = l.services[v].loss(1)
+	}
+	for i, h := range l.e.pods.hosts {
+		if h.pool != l.pool.ID {
+			continue
+		}
+		for _, g := range l.e.pods.groups[i] {
+			v := l.serviceOf[g.template]
+			switch {
+			case v < 0 || h.fixed && l.anchors[g.template]:
+			case g.n == 1:
+				sum += one[v]
+			case h.fixed:
+				x := &l.services[v]
+				sum += x.loss(min(float64(g.n), max(1, x.slack)))
+			default:
+				sum += l.services[v].loss(float64(g.n))
 			}
 		}
 	}
