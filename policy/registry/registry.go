@@ -93,7 +93,7 @@ func makers() []maker {
 			bundle + "calm=true|false cap=false|true cooldown=30m floor=0.3 interval=4h margin=0 spread=2"},
 		{"on-demand", newOnDemand, "On demand only: what savings are measured against.", ""},
 		{DefaultPolicy, newPortfolio, "Spreads over markets by what a loss would cost and what spot saves; the default.",
-			bundle + "choices=3 cores=16 disturbance=2h edge=0.15 holding=8h interval=30m lasting=12h margin=0.1 market_risk=0.1 return=2h share= type_risk=0.1 width=0.1 zone_risk=0.05"},
+			bundle + "choices=3 cores=32 disturbance=2h edge=0.15 holding=8h interval=30m lasting=12h margin=0.1 market_risk=0.1 return=2h share= type_risk=0.1 width=0.1 zone_risk=0.05"},
 		{"rescheduler", newRescheduler, "Empties on-demand nodes onto spot nodes, as the K8s Spot Rescheduler does.",
 			"delete_non_replicated=false|true drain_delay=10m drains=one|budget on_demand_label= scale_up=true|false spot_label="},
 		{"spot", newSpot, "Spot only, on demand where spot is refused and the pool allows it.", ""},

@@ -59,8 +59,8 @@ type Config struct {
 	MarketRisk, TypeRisk, ZoneRisk float64
 
 	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
-	// more than half of what the pool's pods ask for. A pod that no such node holds
-	// has the smallest that does. Raising it buys larger nodes, which waste less on
+	// more than half, and above 16 no more than a quarter, of what the pods ask for that
+	// may stand in the pool. A pod that no such node holds has the smallest that does. Raising it buys larger nodes, which waste less on
 	// DaemonSets and take more with them.
 	Cores int
 }
@@ -68,7 +68,7 @@ type Config struct {
 // DefaultConfig returns the parameters that were chosen on recorded prices.
 func DefaultConfig() Config {
 	return Config{
-		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 16, MarketRisk: 0.1, TypeRisk: 0.1, ZoneRisk: 0.05,
+		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 32, MarketRisk: 0.1, TypeRisk: 0.1, ZoneRisk: 0.05,
 	}
 }
 

@@ -112,20 +112,41 @@ func TestResourceValue(t *testing.T) {
 	}
 }
 
-// TestLargest: a node is at most half of what the pool's pods ask for, or 8
-// vCPUs where that is more, and never more than is configured.
+// TestLargest: a node of more than 8 vCPUs is at most half, and one of more than 16 at most a
+// quarter, of what the pods ask for that may stand in the pool, wherever they stand, and
+// none is more than is configured.
 func TestLargest(t *testing.T) {
-	big := strings.ReplaceAll(twoMarkets, "app api 1", "app api 33")
-	for _, c := range []struct {
+	of := func(cores string) string { return strings.ReplaceAll(twoMarkets, "app api 1", "app api "+cores) }
+	beside := func() string {
+		return "type a.4 4\nmarket z a.4 spot 0.06\ntype a.40 40\nmarket z a.40 spot 0.60\npool web\npool x" +
+			"\napp api 1 replicas=3\nnode n1 web z a.4 spot\npod api n1 3\napp shop 30 replicas=1\nnode n2 x z a.40 spot\npod shop n2 1"
+	}
+	for name, c := range map[string]struct {
 		world string
 		cores int
 		want  int64
-	}{{twoMarkets, 16, 8}, {twoMarkets, 4, 4}, {big, 16, 16}, {big, 128, 99}, {big, 8, 8}} {
+	}{
+		"few":        {twoMarkets, 32, 8},
+		"stated":     {twoMarkets, 4, 4},
+		"half":       {of("5"), 32, 15},
+		"medium":     {of("7"), 32, 16},
+		"a quarter":  {of("20"), 32, 30},
+		"many":       {of("33"), 32, 32},
+		"configured": {of("33"), 8, 8},
+		"larger":     {of("33"), 128, 49},
+		"of another": {beside(), 32, 16},
+	} {
 		d := planStateOf(t, c.world)
 		d.e.cfg.Cores = c.cores
 		if got := d.prices.largest(); got != c.want {
-			t.Errorf("of %d cores asked for at most %d are bought in one node with cores=%d, not %d", d.demand.total.CPU/1000, got, c.cores, c.want)
+			t.Errorf("%s: of %d cores asked for at most %d are bought in one node with cores=%d, not %d", name, d.demand.reach()/1000, got, c.cores, c.want)
 		}
+	}
+	// What may not come to the pool does not count.
+	d := planStateOf(t, beside())
+	d.pool.Taints = []policy.Taint{{Key: "team", Value: "web", Effect: policy.NoSchedule}}
+	if got := d.demand.reach(); got != 3000 {
+		t.Errorf("with a taint %d thousandths of a core may come to the pool, not 3000", got)
 	}
 }
 
