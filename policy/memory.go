@@ -67,6 +67,10 @@ type PoolMemory struct {
 	// Market.
 	Depths []Depth `json:",omitempty"`
 
+	// Peak is the most that the pods asked for at once within a day that may stand in
+	// the pool.
+	Peak Peak `json:",omitzero"`
+
 	// Idle are the nodes on which nothing runs, ascending by Node. It is kept
 	// for pools that no provisioner consolidates.
 	Idle []Idle
@@ -112,6 +116,12 @@ type Depth struct {
 	// believed to be full, and Probes how often it refused with as many nodes.
 	Refused, Until Time
 	Probes         int
+}
+
+// A Peak is a demand for CPU, in thousandths of a core, and when it was last noted.
+type Peak struct {
+	CPU int64
+	At  Time
 }
 
 // An Idle says since when a node has run no pod but those of DaemonSets.

@@ -59,8 +59,9 @@ type Config struct {
 	MarketRisk, TypeRisk, ZoneRisk float64
 
 	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
-	// more than half, and above 16 no more than a quarter, of what the pods ask for that
-	// may stand in the pool. A pod that no such node holds has the smallest that does. Raising it buys larger nodes, which waste less on
+	// more than half, and above 16 no more than a quarter, of the most that the pods
+	// asked for within a day that may stand in the pool. A pod that no such node holds
+	// has the smallest that does. Raising it buys larger nodes, which waste less on
 	// DaemonSets and take more with them.
 	Cores int
 }

@@ -116,8 +116,8 @@ func (p *prices) rank() {
 }
 
 // What one node may take with it: a pool is bought no node of more than smallCores vCPUs
-// that is a larger part of its reach than a half, and none of more than mediumCores that is a
-// larger one than a quarter.
+// that is more than half of its largest reach within a day, and none of more than mediumCores
+// that is more than a quarter of it.
 const (
 	smallCores  = 8
 	mediumCores = 16
@@ -126,7 +126,7 @@ const (
 // largest returns the largest node that is bought, in vCPUs: no pod of the pool, and none
 // that waits, is left without a node that holds it.
 func (p *prices) largest() int64 {
-	cores := p.demand.reach() / 1000
+	cores := p.memory.Peak.CPU / 1000
 	most := min(int64(p.e.cfg.Cores), max(smallCores, min(mediumCores, cores/2), cores/4))
 	if !slices.Contains(p.demand.asked, true) {
 		return p.largerFor(&idlePod, most)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
@@ -147,6 +148,32 @@ func TestLargest(t *testing.T) {
 	d.pool.Taints = []policy.Taint{{Key: "team", Value: "web", Effect: policy.NoSchedule}}
 	if got := d.demand.reach(); got != 3000 {
 		t.Errorf("with a taint %d thousandths of a core may come to the pool, not 3000", got)
+	}
+}
+
+// TestPeak: what was asked for counts for a day after it was last asked for.
+func TestPeak(t *testing.T) {
+	d := planStateOf(t, strings.ReplaceAll(twoMarkets, "app api 1", "app api 7"))
+	most, since := d.demand.reach(), d.s.Now
+	d.demand.total.CPU /= 2
+	few := d.demand.reach()
+	for _, c := range []struct {
+		after   time.Duration
+		cpu     int64
+		at      time.Duration
+		largest int64
+	}{
+		{time.Minute, most, 0, 16},
+		{peakMemory - 1, most, 0, 16},
+		{peakMemory, few, peakMemory, 10},
+		{peakMemory + peakAgain - 1, few, peakMemory, 10},
+		{peakMemory + peakAgain, few, peakMemory + peakAgain, 10},
+	} {
+		d.s.Now = since.Add(c.after)
+		d.demand.readPeak()
+		if want := (policy.Peak{CPU: c.cpu, At: since.Add(c.at)}); d.memory.Peak != want || d.prices.largest() != c.largest {
+			t.Errorf("after %v the peak is %+v and a node has up to %d cores, not %+v and %d", c.after, d.memory.Peak, d.prices.largest(), want, c.largest)
+		}
 	}
 }
 

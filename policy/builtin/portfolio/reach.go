@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -27,6 +28,24 @@ func (d *demand) reach() int64 {
 		}
 	}
 	return sum
+}
+
+const (
+	// peakMemory is how long a peak counts: a service that grows each morning is bought the
+	// nodes of the day for its first pods, and not small ones that are replaced later.
+	peakMemory = 24 * time.Hour
+
+	// peakAgain is how often a peak that lasts is noted, so that the memory changes seldom.
+	peakAgain = time.Hour
+)
+
+// readPeak notes the reach where it is the largest of the last day.
+func (d *demand) readPeak() {
+	cpu, x := d.reach(), &d.memory.Peak
+	age := d.s.Now.Sub(x.At)
+	if cpu > x.CPU || age >= peakMemory || cpu == x.CPU && age >= peakAgain {
+		*x, d.changed = policy.Peak{CPU: cpu, At: d.s.Now}, true
+	}
 }
 
 // admits reports whether pods of t tolerate the pool's taints, and one of its markets has the
