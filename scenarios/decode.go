@@ -91,7 +91,11 @@ func split(file string, data []byte) ([]document, error) {
 			continue
 		}
 		d := document{file: file, node: n.Content[0]}
-		if described := d.described(); described != nil {
+		described, err := d.described()
+		if err != nil {
+			return nil, err
+		}
+		if described != nil {
 			docs = append(docs, described...)
 			continue
 		}

@@ -20,10 +20,10 @@ var describedKinds = map[string]kind{
 func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind")) }
 
 // described returns the objects in an answer of AWS, which states no kind; nil for another
-// document.
-func (d *document) described() (docs []document) {
+// document. Beside it stand only answerKeys.
+func (d *document) described() (docs []document, err error) {
 	if d.kind() != "" {
-		return nil
+		return nil, nil
 	}
 	for _, key := range slices.Sorted(maps.Keys(describedKinds)) {
 		switch n := d.at([]string{key}); {
@@ -36,7 +36,16 @@ func (d *document) described() (docs []document) {
 			docs = append(docs, document{d.file, n, key})
 		}
 	}
-	return docs
+	if docs == nil {
+		return nil, nil
+	}
+	for i := 0; i < len(d.node.Content); i += 2 {
+		key := d.node.Content[i].Value
+		if x, known := answerKeys[key]; !known || x.use == denied {
+			return nil, d.problem([]string{key}, "%s", cmp.Or(x.why, "unknown key of an answer of AWS"))
+		}
+	}
+	return docs, nil
 }
 
 // managedBy returns the managed node groups by the Auto Scaling groups that they made, and

@@ -20,6 +20,7 @@ type eksGroup struct {
 	Labels        map[string]string `json:"labels"`
 	Taints        []eksTaint        `json:"taints"`
 	AMIType       string            `json:"amiType"`
+	Status        string            `json:"status"`
 	Scaling       struct {
 		MinSize     *int32 `json:"minSize"`
 		MaxSize     *int32 `json:"maxSize"`
@@ -32,14 +33,13 @@ type eksGroup struct {
 		SecurityGroup anything `json:"remoteAccessSecurityGroup"`
 	} `json:"resources"`
 
-	// Fields that nothing is simulated of: see nodegroupFields.
+	// Fields that nothing is simulated of: see eksGroupKeys.
 	ARN              anything `json:"nodegroupArn"`
 	ClusterName      anything `json:"clusterName"`
 	Version          anything `json:"version"`
 	ReleaseVersion   anything `json:"releaseVersion"`
 	CreatedAt        anything `json:"createdAt"`
 	ModifiedAt       anything `json:"modifiedAt"`
-	Status           anything `json:"status"`
 	Subnets          anything `json:"subnets"`
 	RemoteAccess     anything `json:"remoteAccess"`
 	NodeRole         anything `json:"nodeRole"`
@@ -56,12 +56,6 @@ type eksTaint struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Effect string `json:"effect"`
-}
-
-// nodegroupFields are as groupFields.
-var nodegroupFields = map[string]string{
-	"warmPoolConfig": "warm pools are not simulated",
-	"updateConfig":   "", "nodeRepairConfig": "", "launchTemplate": "", "diskSize": "",
 }
 
 // eksEffects are those of taints as EKS writes them.
@@ -89,7 +83,10 @@ func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]
 		}
 	}
 	r := newGroupReader(sc, doc, "managed node group", o.Name)
-	r.idle(nodegroupFields)
+	r.sort(eksGroupKeys)
+	if strings.HasPrefix(o.Status, "DELET") {
+		r.fail([]string{"status"}, "%q: the group is being deleted", o.Status)
+	}
 	s := &o.Scaling
 	r.readSizes(s.MinSize, s.MaxSize, s.DesiredSize, "scalingConfig.minSize", "scalingConfig.maxSize", "scalingConfig.desiredSize")
 	if len(o.InstanceTypes) == 0 {

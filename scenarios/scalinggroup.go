@@ -75,8 +75,9 @@ type awsGroup struct {
 	CapacityRebalance    bool        `json:"CapacityRebalance"`
 	DesiredCapacityType  string      `json:"DesiredCapacityType"`
 	Instances            []instance  `json:"Instances"`
+	Status               string      `json:"Status"`
 
-	// Fields that nothing is simulated of: see groupFields.
+	// Fields that nothing is simulated of: see awsGroupKeys.
 	ARN                              anything `json:"AutoScalingGroupARN"`
 	LaunchConfigurationName          anything `json:"LaunchConfigurationName"`
 	PredictedCapacity                anything `json:"PredictedCapacity"`
@@ -90,13 +91,13 @@ type awsGroup struct {
 	PlacementGroup                   anything `json:"PlacementGroup"`
 	VPCZoneIdentifier                anything `json:"VPCZoneIdentifier"`
 	EnabledMetrics                   anything `json:"EnabledMetrics"`
-	Status                           anything `json:"Status"`
 	TerminationPolicies              anything `json:"TerminationPolicies"`
 	NewInstancesProtected            anything `json:"NewInstancesProtectedFromScaleIn"`
 	ServiceLinkedRoleARN             anything `json:"ServiceLinkedRoleARN"`
 	WarmPoolConfiguration            anything `json:"WarmPoolConfiguration"`
 	WarmPoolSize                     anything `json:"WarmPoolSize"`
 	Context                          anything `json:"Context"`
+	Operator                         anything `json:"Operator"`
 	DefaultInstanceWarmup            anything `json:"DefaultInstanceWarmup"`
 	TrafficSources                   anything `json:"TrafficSources"`
 	InstanceMaintenancePolicy        anything `json:"InstanceMaintenancePolicy"`
@@ -125,12 +126,13 @@ type awsOverride struct {
 }
 
 type awsDistribution struct {
-	OnDemandStrategy string `json:"OnDemandAllocationStrategy"`
-	OnDemandBase     *int32 `json:"OnDemandBaseCapacity"`
-	OnDemandPercent  *int32 `json:"OnDemandPercentageAboveBaseCapacity"`
-	SpotStrategy     string `json:"SpotAllocationStrategy"`
-	SpotPools        *int32 `json:"SpotInstancePools"`
-	SpotMaxPrice     string `json:"SpotMaxPrice"`
+	OnDemandStrategy string    `json:"OnDemandAllocationStrategy"`
+	OnDemandBase     *int32    `json:"OnDemandBaseCapacity"`
+	OnDemandPercent  *int32    `json:"OnDemandPercentageAboveBaseCapacity"`
+	SpotStrategy     string    `json:"SpotAllocationStrategy"`
+	SpotPools        *int32    `json:"SpotInstancePools"`
+	SpotMaxPrice     string    `json:"SpotMaxPrice"`
+	Segments         *anything `json:"DistributionSegments"`
 }
 
 type awsTag struct {
@@ -162,21 +164,11 @@ type instance struct {
 	AvailabilityZone2 anything `json:"AvailabilityZoneId"`
 }
 
-// groupFields says of fields of an Auto Scaling group why one is refused; an empty reason
-// says that it changes nothing in a run. Not listed are those that say what the group is
-// at the moment.
-var groupFields = map[string]string{
-	"PlacementGroup":                   "placement groups are not simulated",
-	"WarmPoolConfiguration":            "warm pools are not simulated",
-	"CapacityReservationSpecification": "capacity reservations of Auto Scaling groups are not simulated",
-	"AvailabilityZoneDistribution":     "", "AvailabilityZoneImpairmentPolicy": "", "InstanceMaintenancePolicy": "", "InstanceLifecyclePolicy": "",
-	"NewInstancesProtectedFromScaleIn": "", "LaunchConfigurationName": "", "DefaultInstanceWarmup": "", "TerminationPolicies": "",
-}
-
 // Tags by which the Cluster Autoscaler learns what a new node of a group is like.
 const (
-	tagNodeLabel = "k8s.io/cluster-autoscaler/node-template/label/"
-	tagNodeTaint = "k8s.io/cluster-autoscaler/node-template/taint/"
+	tagNodeTemplate = "k8s.io/cluster-autoscaler/node-template/"
+	tagNodeLabel    = tagNodeTemplate + "label/"
+	tagNodeTaint    = tagNodeTemplate + "taint/"
 )
 
 // needed are the processes without which a group does not do what is simulated of it.
@@ -216,7 +208,10 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 		r.pool.Name = managed.Name
 		r.readManaged(managed)
 	}
-	r.idle(groupFields)
+	r.sort(awsGroupKeys)
+	if o.Status != "" {
+		r.fail([]string{"Status"}, "%q: the group is being deleted", o.Status)
+	}
 	r.readSizes(o.MinSize, o.MaxSize, o.DesiredCapacity, "MinSize", "MaxSize", "DesiredCapacity")
 	if len(o.AvailabilityZones) == 0 {
 		r.fail([]string{"AvailabilityZones"}, "must name a zone")
@@ -257,17 +252,20 @@ func (sc *Scenario) readGroup(doc *document, o *awsGroup, managed *eksGroup) []e
 	return r.keep()
 }
 
-// idle refuses fields that would change the result, and says of which nothing is simulated.
-func (r *groupReader) idle(fields map[string]string) {
+// sort refuses the keys without which a run would be another, and warns of those that it is
+// without.
+func (r *groupReader) sort(keys map[string]describedKey) {
 	var idle []string
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		if n := r.doc.at([]string{field}); n == nil || len(n.Content) == 0 && (n.Value == "" || n.Value == "null" || n.Value == "false") {
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		n := r.doc.at([]string{key})
+		if n == nil || len(n.Content) == 0 && slices.Contains([]string{"", "null", "false", "0"}, n.Value) {
 			continue
 		}
-		if why := fields[field]; why != "" {
-			r.fail([]string{field}, "%s", why)
-		} else {
-			idle = append(idle, field)
+		switch x := keys[key]; x.use {
+		case denied:
+			r.fail([]string{key}, "%s", x.why)
+		case warned:
+			idle = append(idle, key+" ("+x.why+")")
 		}
 	}
 	if len(idle) > 0 {
@@ -307,6 +305,9 @@ func (r *groupReader) readTags(tags []awsTag) {
 	for i, t := range tags {
 		if name, ok := strings.CutPrefix(t.Key, tagNodeLabel); ok {
 			r.pool.Spec.Template.Labels[name] = t.Value
+		}
+		if strings.HasPrefix(t.Key, tagNodeTemplate) && !strings.HasPrefix(t.Key, tagNodeLabel) && !strings.HasPrefix(t.Key, tagNodeTaint) {
+			r.warn("nothing is simulated of the tag %s", t.Key)
 		}
 		if name, ok := strings.CutPrefix(t.Key, tagNodeTaint); ok {
 			value, effect, _ := strings.Cut(t.Value, ":")
@@ -370,6 +371,9 @@ func (r *groupReader) readMixed(m *awsMixed) {
 	}
 	if n := d.SpotPools; n != nil && *n > 1 && r.own.Spot == LowestPrice {
 		r.warn("SpotInstancePools %d is taken as 1: the cheapest market is used, and not several", *n)
+	}
+	if d.Segments != nil {
+		r.fail(at("DistributionSegments"), "segments of a distribution are not simulated")
 	}
 	if d.SpotMaxPrice != "" {
 		r.fail(at("SpotMaxPrice"), "%q: a greatest price of spot alone is not simulated", d.SpotMaxPrice)

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	autoscaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	eks "github.com/aws/aws-sdk-go-v2/service/eks/types"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -52,7 +55,7 @@ func TestDescribedGroups(t *testing.T) {
 		warned                           []string
 	}{
 		{besides(mixedGroup), "eks-web-1", "[{team a}]", "only", "[on-demand spot]", mixed, []string{"AZRebalance is taken as suspended", "CapacityRebalance has no effect"}},
-		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]", "spot", "[spot]", managed, []string{"nothing is simulated of updateConfig", "in which zones"}},
+		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]", "spot", "[spot]", managed, []string{"nothing is simulated of updateConfig (nodes are not upgraded)", "in which zones"}},
 		{besides(eksNodegroup, mixedGroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team a}]", "only", "[on-demand spot]", mixed, nil},
 	} {
 		sc, err := Parse("own.yaml", []byte(x.file))
@@ -110,6 +113,11 @@ func TestDescribedGroupsRefused(t *testing.T) {
 		{`"capacityType": "SPOT"`, `"capacityType": "CAPACITY_BLOCK"`, `"capacityType": capacity blocks`},
 		{`"effect": "NO_SCHEDULE"`, `"effect": "NEVER"`, `"taints[0].effect": "NEVER"`},
 		{`"maxSize": 5`, `"maxSize": 1`, `"scalingConfig.desiredSize": 2 is not from 0 to 1`},
+		{`"CapacityRebalance": true`, `"Status": "Delete in progress"`, `"Status": "Delete in progress": the group is being deleted`},
+		{`"status": "ACTIVE"`, `"status": "DELETING"`, `"status": "DELETING": the group is being deleted`},
+		{`{"AutoScalingGroups": [`, `{"NextToken": "x", "AutoScalingGroups": [`, `"NextToken": the answer was cut`},
+		{`{"nodegroup": {`, `{"cluster": {}, "nodegroup": {`, `"cluster": unknown key of an answer`},
+		{`"SpotAllocationStrategy":`, `"DistributionSegments": [{}], "SpotAllocationStrategy":`, `DistributionSegments": segments`},
 		{`"AL2023_x86_64_STANDARD"`, `"WINDOWS_CORE_2022_x86_64"`, `"amiType": "WINDOWS`},
 	} {
 		which := mixedGroup
@@ -119,6 +127,41 @@ func TestDescribedGroupsRefused(t *testing.T) {
 		_, err := Parse("own.yaml", []byte(besides(strings.Replace(which, x.from, x.to, 1))))
 		if err == nil || !strings.Contains(err.Error(), x.want) || !strings.HasPrefix(err.Error(), "own.yaml:") {
 			t.Errorf("%s: error %v, want one of own.yaml with %q", x.to, err, x.want)
+		}
+	}
+}
+
+// TestDescribedKeys: what becomes of a key is said of all that AWS documents and of all that
+// are read, and a reason of all that are not honoured.
+func TestDescribedKeys(t *testing.T) {
+	for _, x := range []struct {
+		keys          map[string]describedKey
+		read, invents reflect.Type
+		name          func(string) string
+	}{
+		{awsGroupKeys, reflect.TypeFor[awsGroup](), reflect.TypeFor[autoscaling.AutoScalingGroup](), func(s string) string { return s }},
+		{eksGroupKeys, reflect.TypeFor[eksGroup](), reflect.TypeFor[eks.Nodegroup](), func(s string) string { return strings.ToLower(s[:1]) + s[1:] }},
+	} {
+		read := map[string]bool{}
+		for f := range x.read.Fields() {
+			if key := f.Tag.Get("json"); key != "-" {
+				read[key] = true
+			}
+		}
+		for f := range x.invents.Fields() {
+			if key := x.name(f.Name); f.IsExported() && !read[key] {
+				t.Errorf("%v: %s is not read", x.read, key)
+			}
+		}
+		for key := range read {
+			if _, said := x.keys[key]; !said {
+				t.Errorf("%v: nothing is said of %s", x.read, key)
+			}
+		}
+		for key, k := range x.keys {
+			if !read[key] || (k.use == honoured) != (k.why == "") {
+				t.Errorf("%v: %s: %+v, read %v", x.read, key, k, read[key])
+			}
 		}
 	}
 }

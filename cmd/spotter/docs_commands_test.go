@@ -113,6 +113,16 @@ var pagesRun = []page{
 		"spotter scenario validate…": {says: "good"},
 		"spotter eval mine.yaml…":    {says: "as-is"},
 	}},
+	{"docs/asg.md", map[string]treatment{
+		"aws autoscaling…": {leave: "it takes an account of AWS: a group that is made up stands in"},
+		"spotter scenario validate…": {before: `cat >> mine.yaml <<'EOF'
+---
+{"AutoScalingGroups": [{"AutoScalingGroupName": "web", "MinSize": 0, "MaxSize": 9, "DesiredCapacity": 2, "DefaultCooldown": 300,
+  "AvailabilityZones": ["us-east-1a"], "HealthCheckType": "EC2", "HealthCheckGracePeriod": 300, "TerminationPolicies": ["Default"],
+  "MixedInstancesPolicy": {"LaunchTemplate": {"Overrides": [{"InstanceType": "m5.xlarge"}, {"InstanceType": "m5a.xlarge"}]},
+    "InstancesDistribution": {"OnDemandBaseCapacity": 1, "OnDemandPercentageAboveBaseCapacity": 0, "SpotAllocationStrategy": "price-capacity-optimized"}}}]}
+EOF`, says: "good"},
+	}},
 	{"docs/explain.md", map[string]treatment{
 		"spotter replay steps --policy…": {exits: []int{cli.ExitFailed}},
 	}},
