@@ -6,7 +6,7 @@ import (
 )
 
 // A Commitment is capacity on demand that was paid for in advance: a reserved
-// instance, or a savings plan. Nodes on demand that it covers cost nothing more,
+// instance, a savings plan, or a capacity reservation. Nodes on demand that it covers cost nothing more,
 // and it is paid for whether it covers any or not. So no decision saves its fee,
 // and one that leaves it unused wastes it.
 type Commitment struct {
@@ -22,6 +22,9 @@ type Commitment struct {
 	// has other uses for it. Unused is the part that covers no node now.
 	Unit           CoverUnit
 	Amount, Unused int64
+
+	// Until is when it ends, 0 for never. A snapshot after that has an Amount of 0.
+	Until Time `json:",omitempty"`
 
 	// Fee is what the commitment costs per hour, used or not; NoPrice where that
 	// is not known. It is for reports: no price that is compared has it in it.
@@ -88,7 +91,7 @@ func SizeUnits(instanceType string) int64 {
 // Takes returns how much of c one node of market m takes, of type t in the zone
 // of that name; 0 where c does not cover it.
 func (c *Commitment) Takes(m *Market, t *InstanceType, zone string) int64 {
-	if m.Capacity != OnDemand || c.Region != "" && c.Region != m.Region || c.Zone != "" && c.Zone != zone ||
+	if m.Capacity == Spot || c.Region != "" && c.Region != m.Region || c.Zone != "" && c.Zone != zone ||
 		c.Family != "" && c.Family != t.Family || c.Type != "" && c.Type != t.Name {
 		return 0
 	}

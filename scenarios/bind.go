@@ -148,6 +148,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 			return sc.pools[i].nothing(x)
 		}
 	}
+	x.takeReserved(sc)
 	x.tabulate(w)
 	w.keepSizes(x)
 	for i := range sc.pools {
@@ -163,6 +164,10 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 		slices.Sort(p.Markets)
 		p.Markets = slices.Compact(p.Markets)
 		w.Pools = append(w.Pools, p)
+	}
+	w.keepReserved(x)
+	if err := w.overlay(sc); err != nil {
+		return err
 	}
 	w.Warnings = append(w.Warnings, x.warnings()...)
 	w.Warnings = append(w.Warnings, x.assumptions(sc)...)
@@ -183,7 +188,10 @@ func (w *BoundScenario) own(i int, sc *Scenario) {
 	if w.NodePools == nil {
 		w.NodePools = make([]*NodePool, len(sc.pools))
 	}
-	w.NodePools[i] = &sc.pools[i].own.NodePool
+	own := sc.pools[i].own.NodePool
+	types := sc.pools[i].base.CapacityTypes
+	own.OnlyReserved = len(types) == 1 && types[0] == policy.Reserved
+	w.NodePools[i] = &own
 }
 
 // nothing reports a pool that may buy nothing of what is sold.
@@ -207,7 +215,16 @@ func (p *pool) nothing(x *selection) error {
 var capacityTypes = map[string]struct {
 	any  bool
 	only policy.CapacityType
-}{"": {any: true}, "spot": {only: policy.Spot}, "on-demand": {only: policy.OnDemand}}
+}{"": {any: true}, "spot": {only: policy.Spot}, "on-demand": {only: policy.OnDemand}, "reserved": {only: policy.Reserved}}
+
+// BoughtBy returns the markets of a pool, with those that its NodePool alone buys.
+func (w *BoundScenario) BoughtBy(pool policy.PoolID) []policy.MarketID {
+	markets := w.Pools[pool].Markets
+	if w.NodePools != nil && w.NodePools[pool] != nil {
+		markets = slices.Concat(markets, w.NodePools[pool].Reserved)
+	}
+	return markets
+}
 
 // seed resolves the nodes that a scenario begins with: to the cheapest of the
 // markets that fit, the first by name among equals.
@@ -216,9 +233,9 @@ func (w *BoundScenario) seed(sc *Scenario) error {
 		at := slices.IndexFunc(w.Pools, func(p policy.Pool) bool { return p.Name == n.Pool })
 		p, want := &w.Pools[at], capacityTypes[n.CapacityType]
 		best := policy.MarketID(policy.None)
-		for _, id := range p.Markets {
+		for _, id := range w.BoughtBy(p.ID) {
 			m := &w.Markets[id]
-			fits := (want.any || want.only == m.Capacity) && m.Offered &&
+			fits := (want.any && m.Capacity != policy.Reserved || want.only == m.Capacity) && m.Offered &&
 				(n.InstanceType == "" || n.InstanceType == w.Types[m.Type].Name) &&
 				(n.Zone == "" || n.Zone == w.Zones[m.Zone])
 			if fits && (best == policy.None || m.Price < w.Markets[best].Price) {

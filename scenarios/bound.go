@@ -83,6 +83,9 @@ type BoundScenario struct {
 	// the same for every policy.
 	Commitments []policy.Commitment
 
+	// Reservations are those that NodePools may launch into.
+	Reservations []Reservation
+
 	Faults []Fault
 
 	// Intensity multiplies reclaim rates and the frequency of shortages.

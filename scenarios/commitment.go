@@ -149,7 +149,8 @@ func (c *commitmentSpec) commitment() policy.Commitment {
 // commit takes over what the scenario has paid for, and warns of what no pool can
 // use.
 func (w *BoundScenario) commit(sc *Scenario) {
-	w.Commitments = slices.Clone(sc.commitments)
+	w.Commitments = append(w.Commitments, sc.commitments...)
+	slices.SortFunc(w.Commitments, func(a, b policy.Commitment) int { return cmp.Compare(a.Name, b.Name) })
 	for i := range w.Commitments {
 		c := &w.Commitments[i]
 		covers := slices.ContainsFunc(w.Markets, func(m policy.Market) bool {

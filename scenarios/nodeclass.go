@@ -24,7 +24,7 @@ type ec2NodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              ec2NodeClassSpec `json:"spec"`
-	Status            anything         `json:"status"` // of which subnets are read
+	Status            anything         `json:"status"` // of which subnets and reservations are read by name
 }
 
 type ec2NodeClassSpec struct {
@@ -37,7 +37,7 @@ type ec2NodeClassSpec struct {
 	// Fields that nothing is simulated of: see classFields.
 	SubnetSelectorTerms              anything `json:"subnetSelectorTerms"`
 	SecurityGroupSelectorTerms       anything `json:"securityGroupSelectorTerms"`
-	CapacityReservationSelectorTerms anything `json:"capacityReservationSelectorTerms"`
+	CapacityReservationSelectorTerms anything `json:"capacityReservationSelectorTerms"` // by status
 	PlacementGroupSelector           anything `json:"placementGroupSelector"`
 	AssociatePublicIPAddress         anything `json:"associatePublicIPAddress"`
 	IPPrefixCount                    anything `json:"ipPrefixCount"`
@@ -101,10 +101,9 @@ type ebsSpec struct {
 // classFields says of fields of an EC2NodeClass why one is refused; an empty reason says
 // that it changes nothing in a run.
 var classFields = map[string]string{
-	"capacityReservationSelectorTerms": "reserved capacity and capacity blocks are not simulated",
-	"placementGroupSelector":           "placement groups are not simulated",
-	"networkInterfaces":                "network interfaces, which take addresses of pods, are not simulated",
-	"cpuOptions":                       "it leaves out instance types, and which is not known",
+	"placementGroupSelector": "placement groups are not simulated",
+	"networkInterfaces":      "network interfaces, which take addresses of pods, are not simulated",
+	"cpuOptions":             "it leaves out instance types, and which is not known",
 
 	"subnetSelectorTerms": "", "securityGroupSelectorTerms": "", "associatePublicIPAddress": "", "ipPrefixCount": "", "userData": "",
 	"role": "", "instanceProfile": "", "tags": "", "detailedMonitoring": "", "metadataOptions": "", "connectionTracking": "", "context": "",
@@ -121,6 +120,9 @@ type nodeClass struct {
 	// zones are those of its subnets, by the id that AWS has for each; none where they are
 	// not known.
 	zones map[string]string
+
+	// reservations are those that it selects.
+	reservations []reservedSpec
 
 	// disk says that the size of the disk is not known: those of the instance are used.
 	disk bool
@@ -159,6 +161,7 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 	}
 	family := readFamily(&o.Spec, fail)
 	c.nodes.Bottlerocket = family == "bottlerocket"
+	errs = append(errs, c.readReservations()...)
 	c.readKubelet(&o.Spec.Kubelet, fail)
 	c.readDisk(&o.Spec, family, fail)
 	sc.classes = append(sc.classes, c)
@@ -321,6 +324,9 @@ func (sc *Scenario) resolveClasses() []error {
 		own.class = sc.classes[at]
 		own.class.used = true
 		errs = append(errs, own.nameZones(sc.pools[i].doc)...)
+	}
+	for i := range sc.pools {
+		errs = append(errs, sc.pools[i].settleReserved(sc)...)
 	}
 	wanted := slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return t.Requests.Storage > 0 })
 	for _, c := range sc.classes {

@@ -41,6 +41,14 @@ type NodePool struct {
 	// NodesMax is the most nodes, 0 for no limit.
 	NodesMax int
 
+	// Reserved are the markets of capacity reservations that it buys first, and
+	// OnlyReserved says that it buys nothing else. Only Karpenter launches there.
+	Reserved     []policy.MarketID
+	OnlyReserved bool
+
+	// Prices are what NodeOverlays have Karpenter take nodes of a market to cost.
+	Prices map[policy.MarketID]PriceChange
+
 	// DoNotDisrupt says that its nodes are never disrupted voluntarily.
 	DoNotDisrupt bool
 
@@ -66,6 +74,8 @@ type ownPool struct {
 	// hold so many.
 	gpuNone    bool
 	gpuLimited string
+
+	asksReserved bool // by name
 }
 
 // refPath is that of a field of the reference to a class.
@@ -277,10 +287,11 @@ func (r *poolReader) readLimits() {
 }
 
 // capacityTypes returns what the NodePool buys by itself, ascending: one that asks for none
-// buys both, and of these spot while there is any (getCapacityType in instance.go).
+// buys all, and of these reserved capacity while there is any, then spot (getCapacityType in
+// instance.go).
 func (r *poolReader) capacityTypes() []policy.CapacityType {
 	var types []policy.CapacityType
-	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
+	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot, policy.Reserved} {
 		if !slices.ContainsFunc(r.spec.Template.Spec.Requirements, func(q karpv1.NodeSelectorRequirementWithMinValues) bool {
 			return q.Key == karpv1.CapacityTypeLabelKey && !meets(requirementOf(&q), c.String(), true)
 		}) {
@@ -288,15 +299,14 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 		}
 	}
 	if len(types) == 0 {
-		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand; reserved capacity is not simulated", karpv1.CapacityTypeLabelKey)
+		r.fail([]string{"template", "spec", "requirements"}, "%s allows neither spot nor on-demand nor reserved", karpv1.CapacityTypeLabelKey)
 	}
 	return types
 }
 
 // refused says of kinds that users of Karpenter have why a scenario takes none.
 var refused = map[string]string{
-	"NodeOverlay":    "it changes the prices and sizes that Karpenter compares, and that is not simulated",
-	"CapacityBuffer": "capacity that is kept free is not simulated",
+	"CapacityBuffer": "capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)",
 	"NodeClaim":      "nodes are stated under spec.nodes of the Scenario",
 	"AKSNodeClass":   "NodePools of AKS are not simulated",
 	"GCENodeClass":   "NodePools of Google Cloud are not simulated",

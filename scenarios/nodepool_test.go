@@ -315,13 +315,13 @@ func TestNodePoolErrors(t *testing.T) {
 		{`"0 9 * * *"`, `"9 * *"`, `"spec.disruption.budgets[1].schedule": "9 * *" is no schedule`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-local-nvme, operator: Exists}]", `requirements[0].key": "karpenter.k8s.aws/instance-local-nvme": the catalog does not know this`},
 		{"[ROOM]", "[{key: a.b/c, operator: In, values: [x, y]}]", `requirements[0].key": "a.b/c": the nodes of a pool have one value`},
-		{"[ROOM]", "[{key: karpenter.sh/capacity-type, operator: In, values: [reserved]}]", `allows neither spot nor on-demand`},
+		{"[ROOM]", "[{key: karpenter.sh/capacity-type, operator: In, values: [reserved]}]", `allows reserved alone, and its EC2NodeClass selects no capacity reservation`},
 		{"[ROOM]", "[{key: kubernetes.io/arch, operator: Is, values: [a]}]", `key kubernetes.io/arch has an unsupported operator Is`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-cpu, operator: Gte, values: [two]}]", `must have a single positive integer value`},
 		{"[ROOM]", "[{key: topology.k8s.aws/zone-id, operator: In, values: [use1-az1]}]", `"use1-az1": which zone that is differs by account`},
 		{"[ROOM]", "[{key: kubernetes.io/arch, operator: Exists, minValues: 51}]", `requirements[0].minValues": 51 is not from 1 to 50`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-hypervisor, operator: Exists, minValues: 2}]", `minValues of this label are not simulated`},
-		{"spec: {CLASS}", "spec: {capacityReservationSelectorTerms: [{id: x}]}", `"spec.capacityReservationSelectorTerms": reserved capacity and capacity blocks are not simulated`},
+		{"spec: {CLASS}", "spec: {capacityReservationSelectorTerms: [{id: x}]}", `"spec.capacityReservationSelectorTerms": what it selects is known by status.capacityReservations alone`},
 		{"spec: {CLASS}", "spec: {placementGroupSelector: {name: x}}", `"spec.placementGroupSelector": placement groups are not simulated`},
 		{"spec: {CLASS}", "spec: {amiFamily: Windows2022}", `"spec.amiFamily": "Windows2022": nodes of Windows are not simulated`},
 		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}", `"spec.amiSelectorTerms[0].alias": "suse@latest" is of no family`},
@@ -333,7 +333,7 @@ func TestNodePoolErrors(t *testing.T) {
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID1}", `"RAID1" is not RAID0`},
 		{"kind: EC2NodeClass\nmetadata", "kind: EC2NodeClass\nmeta", `unknown key`},
 		{"apiVersion: karpenter.sh/v1\n", "apiVersion: karpenter.sh/v1beta1\n", `"karpenter.sh/v1beta1" of a NodePool, want "karpenter.sh/v1"`},
-		{"kind: EC2NodeClass\n", "kind: NodeOverlay\n", `a NodeOverlay is not read: it changes the prices`},
+		{"kind: EC2NodeClass\n", "kind: CapacityBuffer\n", `a CapacityBuffer is not read: capacity that is kept free is not simulated (Karpenter has it since 1.14`},
 		{"kind: EC2NodeClass\n", "kind: CapacityBuffer\n", `a CapacityBuffer is not read`},
 		{"---\napiVersion: apps/v1", "---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is the name of a NodePool too, on line 2`},
 		{"requests: {cpu: 1}", "requests: {cpu: 1, ephemeral-storage: 1Gi}", ``},
@@ -398,5 +398,81 @@ func TestNodePoolList(t *testing.T) {
 	sc, err := Parse("s.yaml", []byte(list+rest))
 	if err != nil || len(sc.Pools()) != 1 {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestNodeOverlay: the overlay of the greatest weight says what Karpenter takes a node to
+// cost, of what its requirements match, and the market keeps its price.
+func TestNodeOverlay(t *testing.T) {
+	overlays := `
+---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: all}
+spec:
+  requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}, {key: team, operator: In, values: [a]}]
+  priceAdjustment: -25%
+---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: large}
+spec:
+  weight: 10
+  requirements: [{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}, {key: karpenter.k8s.aws/instance-cpu, operator: Gte, values: ["8"]}]
+  price: "0.01"
+`
+	text := fmt.Sprintf(ownNodePool, twoFamilies, "") + overlays
+	sc, err := Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := boundOwn(t, sc)
+	large, cut, none := 0, 0, 0
+	for _, id := range w.Pools[0].Markets {
+		m := &w.Markets[id]
+		change, changed := w.NodePools[0].Prices[id]
+		switch typ := &w.Types[m.Type]; {
+		case typ.Family == "m5" && typ.VCPU >= 8:
+			if large++; change.Of(m.Price) != 10_000 {
+				t.Errorf("%s is taken to cost %v, want $0.01", m.Name, change.Of(m.Price))
+			}
+		case m.Capacity == policy.OnDemand:
+			if cut++; change.Of(m.Price) != m.Price.Times(0.75) {
+				t.Errorf("%s at %v is taken to cost %v, want a quarter less", m.Name, m.Price, change.Of(m.Price))
+			}
+		default:
+			if none++; changed {
+				t.Errorf("%s is taken to cost %v", m.Name, change.Of(m.Price))
+			}
+		}
+	}
+	if large == 0 || cut == 0 || none == 0 {
+		t.Errorf("%d, %d and %d markets: the test tests nothing", large, cut, none)
+	}
+	if got := (PriceChange{Value: -9, More: true}).Of(policy.Dollar); got != 1 {
+		t.Errorf("a price below nothing is %v", got)
+	}
+	for change, want := range map[string]string{
+		"-25%|cheap":               `"spec.priceAdjustment": "cheap" is no change of a price`,
+		`"0.01"|x`:                 `"spec.price": "x" is no price`,
+		"  weight: 10|  weight: 0": `"spec.weight": 0 is not from 1 to 10000`,
+		`price: "0.01"|capacity: {example.com/x: 1}`:                  `"spec.capacity": extended resources`,
+		`price: "0.01"|price: "0.01"` + "\n  priceAdjustment: \"+1\"": `"spec.price": priceAdjustment is set too`,
+	} {
+		from, to, _ := strings.Cut(change, "|")
+		if _, err := Parse("s.yaml", []byte(strings.Replace(text, from, to, 1))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", change, err, want)
+		}
+	}
+	sc, err = Parse("s.yaml", []byte(strings.Replace(text, "  weight: 10\n", "", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Bind(sc, tr, BindOptions{}); err == nil || !strings.Contains(err.Error(), "NodeOverlay large of the same weight changes the price of") {
+		t.Errorf("two of one weight: %v", err)
 	}
 }

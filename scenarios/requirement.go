@@ -82,9 +82,7 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		x := requirementOf(q)
 		switch {
 		case x.Key == karpv1.CapacityTypeLabelKey:
-			if slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn {
-				r.sc.warn("NodePool %s: there is no reserved capacity: none is simulated", r.name)
-			}
+			r.own.asksReserved = slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn
 		case slices.Contains(marketLabels, x.Key), slices.Contains(typeLabels, x.Key), catalog.Derives(x.Key), x.Key == labelZoneID:
 			r.own.Requirements = append(r.own.Requirements, *x)
 		case x.Op == policy.OpDoesNotExist:

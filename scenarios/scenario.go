@@ -70,6 +70,7 @@ type Scenario struct {
 	file            string
 	pools           []pool
 	classes         []*nodeClass
+	overlays        []overlay
 	nodes           []nodesSpec
 	commitments     []policy.Commitment // ascending by name
 	faults          []Fault
@@ -183,31 +184,6 @@ type object struct {
 	meta  *metav1.ObjectMeta
 }
 
-// A kind is what may stand in a scenario, with its apiVersion and a new object.
-type kind struct {
-	apiVersion string
-	cluster    bool // has no namespace
-	make       func() (any, *metav1.ObjectMeta)
-}
-
-var kinds = map[string]kind{
-	"Scenario":            {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &manifest{}; return o, &o.ObjectMeta }},
-	"CapacityPool":        {"spotter.dev/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.CapacityPool{}; return o, &o.ObjectMeta }},
-	"NodePool":            {"karpenter.sh/v1", true, func() (any, *metav1.ObjectMeta) { o := &nodePool{}; return o, &o.ObjectMeta }},
-	"EC2NodeClass":        {"karpenter.k8s.aws/v1", true, func() (any, *metav1.ObjectMeta) { o := &ec2NodeClass{}; return o, &o.ObjectMeta }},
-	"KWOKNodeClass":       {"karpenter.kwok.sh/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &kwokNodeClass{}; return o, &o.ObjectMeta }},
-	"GPUBudget":           {"spotter.dev/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.GPUBudget{}; return o, &o.ObjectMeta }},
-	"Deployment":          {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.Deployment{}; return o, &o.ObjectMeta }},
-	"StatefulSet":         {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.StatefulSet{}; return o, &o.ObjectMeta }},
-	"DaemonSet":           {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.DaemonSet{}; return o, &o.ObjectMeta }},
-	"Job":                 {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.Job{}; return o, &o.ObjectMeta }},
-	"JobSet":              {"jobset.x-k8s.io/v1alpha2", false, func() (any, *metav1.ObjectMeta) { o := &jobSet{}; return o, &o.ObjectMeta }},
-	"Pod":                 {"v1", false, func() (any, *metav1.ObjectMeta) { o := &corev1.Pod{}; return o, &o.ObjectMeta }},
-	"CronJob":             {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.CronJob{}; return o, &o.ObjectMeta }},
-	"PodDisruptionBudget": {"policy/v1", false, func() (any, *metav1.ObjectMeta) { o := &policyv1.PodDisruptionBudget{}; return o, &o.ObjectMeta }},
-	"PriorityClass":       {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
-}
-
 // decodeAll decodes every document and refuses two of one kind and name.
 func decodeAll(docs []document) ([]object, []error) {
 	var objects []object
@@ -289,6 +265,8 @@ func (sc *Scenario) read(objects []object) []error {
 			errs = append(errs, sc.readNodePool(doc, v)...)
 		case *ec2NodeClass:
 			errs = append(errs, sc.readNodeClass(doc, v)...)
+		case *nodeOverlay:
+			errs = append(errs, sc.readNodeOverlay(doc, v)...)
 		case *v1alpha1.GPUBudget:
 			errs = append(errs, sc.readBudget(doc, v)...)
 		}

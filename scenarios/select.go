@@ -2,8 +2,6 @@ package scenarios
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -54,8 +52,9 @@ type selection struct {
 	// Markets that were left out, by name.
 	unknownType, tooSmall, unpriced, notOffered, otherProduct, halfPriced []string
 
-	sizes []map[*policy.InstanceType]policy.Resources // by pool, what its nodes have for pods
-	notes []string                                    // on NodePools
+	sizes    []map[*policy.InstanceType]policy.Resources // by pool, what its nodes have for pods
+	reserved []reservedOffer
+	notes    []string // on NodePools
 }
 
 func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
@@ -278,6 +277,9 @@ func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]polic
 		recorded, signalled = recorded || l.available.At != nil, signalled || l.signals.At != nil
 		all = append(all, l)
 	}
+	for i := range x.reserved {
+		all = append(all, x.reserved[i].market(all))
+	}
 	slices.SortFunc(all, func(a, b listing) int { return strings.Compare(a.market.Name, b.market.Name) })
 	w.Markets, w.Prices = make([]policy.Market, len(all)), make([]PriceCurve, len(all))
 	if recorded {
@@ -296,9 +298,10 @@ func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]polic
 		if signalled {
 			w.Signals[i] = all[i].signals
 		}
-		if o := &x.offers[all[i].offer]; all[i].market.Capacity == policy.Spot {
+		switch o := &x.offers[all[i].offer]; all[i].market.Capacity {
+		case policy.Spot:
 			o.spotID = id
-		} else {
+		case policy.OnDemand:
 			o.onDemandID = id
 		}
 	}
@@ -426,75 +429,4 @@ func (o *offer) availability() AvailabilityCurve {
 		}
 	}
 	return c
-}
-
-// assumptions say what the markets that pools took have that nobody recorded.
-func (x *selection) assumptions(sc *Scenario) []string {
-	var all []string
-	used := make(map[int]bool)
-	for _, p := range x.pools {
-		for _, i := range p {
-			used[i] = true
-		}
-	}
-	auctions := false
-	counts := map[string]int{}
-	for i := range x.offers {
-		if o := &x.offers[i]; used[i] {
-			auctions = auctions || o.series.Provider == policy.Rackspace
-			if o.basis != "" {
-				_, rule, _ := strings.Cut(o.basis, ", ") // after the type that stands in
-				counts[rule]++
-			}
-		}
-	}
-	for _, basis := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, fmt.Sprintf("on-demand prices of %d instance types are modelled: %s", counts[basis], basis))
-	}
-	if auctions {
-		from := "modelled as one bid step, since no trace records it (market.reserve of the scenario sets it)"
-		if sc.reserveStated {
-			from = "as the scenario states"
-		}
-		all = append(all, fmt.Sprintf("auctions: a node is charged the market price or the reserve price, whichever is more; the reserve is %s an hour, %s",
-			sc.Reserve.Short(), from))
-	}
-	for _, cluster := range slices.Sorted(maps.Keys(x.places)) {
-		at := x.places[cluster]
-		switch {
-		case cluster != "":
-			all = append(all, fmt.Sprintf("cloudspace %s lies in %s: a cloudspace has one region", cluster, at.Region))
-		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.Provider && o.series.Region != at.Region }):
-			all = append(all, fmt.Sprintf("the cluster lies in %s/%s, of several regions that the trace has: a cluster has one unless markets.regions names more",
-				at.Provider, at.Region))
-		}
-	}
-	return all
-}
-
-// warnings say which markets were left out, each kind once.
-func (x *selection) warnings() []string {
-	var all []string
-	for _, k := range [...]struct {
-		names []string
-		why   string
-	}{
-		{x.unknownType, "the catalog does not hold their instance type"},
-		{x.tooSmall, "the kubelet leaves nothing of their memory for pods"},
-		{x.unpriced, "neither the trace nor the catalog has an on-demand price"},
-		{x.notOffered, "they have no spot price in this window"},
-		{x.halfPriced, "their recorded prices leave out their accelerators"},
-		{x.otherProduct, "their prices are not those of a Linux node, or stand beside such"},
-	} {
-		if len(k.names) == 0 {
-			continue
-		}
-		shown := k.names[:min(3, len(k.names))]
-		more := ""
-		if len(shown) < len(k.names) {
-			more = ", …"
-		}
-		all = append(all, fmt.Sprintf("markets left out: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
-	}
-	return append(all, x.notes...)
 }

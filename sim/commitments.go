@@ -29,11 +29,25 @@ func (bs *bills) init() {
 	cover := billing.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
 	bs.account = billing.NewAccount(cover, w.Markets, bs.prepared.prices.Charges(), bs.window)
 	for i := range w.Commitments {
-		if w.Commitments[i].Fee == policy.NoPrice {
+		c := &w.Commitments[i]
+		if c.Fee == policy.NoPrice {
 			bs.result.CommitmentFee = policy.NoPrice
 			return
 		}
-		bs.result.CommitmentFee += billing.Flat(w.Commitments[i].Fee, bs.window, bs.window)
+		life := bs.window
+		if c.Until > 0 {
+			life.To = max(life.From, min(life.To, c.Until))
+		}
+		bs.result.CommitmentFee += billing.Flat(c.Fee, life, bs.window)
+	}
+}
+
+// plan plans the ends of commitments.
+func (bs *bills) plan() {
+	for i := range bs.scenario.Commitments {
+		if until := bs.scenario.Commitments[i].Until; until > 0 {
+			bs.q.Add(max(until, bs.q.Now), engine.CommitmentEnds, int32(i), 0, 0)
+		}
 	}
 }
 
@@ -92,6 +106,9 @@ func (ch *checker) recountCommitted() map[int]policy.Money {
 		}
 	}
 	slices.SortFunc(lives, func(a, b lifetime) int { return cmp.Compare(a.born, b.born) })
+	for i := range ch.scenario.Commitments {
+		cuts = append(cuts, ch.scenario.Commitments[i].Until)
+	}
 	slices.Sort(cuts)
 	cuts = slices.Compact(cuts)
 	owed, last := make([]*big.Int, len(lives)), make([]policy.Money, len(lives))
@@ -125,6 +142,11 @@ func (ch *checker) recountCommitted() map[int]policy.Money {
 func (ch *checker) openParts(lives []lifetime, t policy.Time) []policy.Money {
 	w := ch.scenario
 	cover := billing.NewCoverage(w.Types, w.Zones, w.Markets, w.Commitments)
+	for i := range w.Commitments {
+		if until := w.Commitments[i].Until; until > 0 && until <= t {
+			cover.Lapse(i)
+		}
+	}
 	for i := range lives {
 		if lives[i].from <= t && t < lives[i].to {
 			cover.Add(lives[i].market, 1)

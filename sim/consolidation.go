@@ -157,8 +157,8 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 type karpenterView struct{ *consolidation }
 
 // Price returns what a market costs; 0 where nothing is offered.
-func (v karpenterView) Price(m policy.MarketID) policy.Money {
-	if p, ok := v.market.Price(m); ok {
+func (v karpenterView) Price(pool policy.PoolID, m policy.MarketID) policy.Money {
+	if p, ok := v.karpenter.believed(pool, m); ok {
 		return p
 	}
 	return 0
@@ -189,6 +189,9 @@ func (v karpenterView) Offers() ([]placement.Offer, uint64) {
 	for p := range k.prepared.offers {
 		for i := range k.prepared.offers[p] {
 			k.offers.until = min(k.offers.until, k.market.Changes(k.prepared.offers[p][i].Market))
+			if k.prepared.own(policy.PoolID(p)) != nil && len(k.prepared.own(policy.PoolID(p)).Reserved) > 0 {
+				k.offers.until = k.q.Now + 1 // what is left of it changes with any node
+			}
 		}
 	}
 	return k.offers.list, k.offers.version
@@ -233,8 +236,12 @@ func (v karpenterView) CapacityTypes(p policy.PoolID) (spot, onDemand bool) {
 	if p >= pools {
 		return false, true
 	}
-	if v.pools.state[p].mixed {
-		return true, true
+	if x := &v.pools.state[p]; x.mixed {
+		if x.allowed == nil {
+			return true, true
+		}
+		types := v.pools.all[p].CapacityTypes
+		return slices.Contains(types, policy.Spot), slices.Contains(types, policy.OnDemand)
 	}
 	spot = v.pools.state[p].share >= 1
 	return spot, !spot

@@ -135,19 +135,44 @@ func (kp *karpenterProvisioner) addOffers(list []placement.Offer, pool, as polic
 	for i := range offers {
 		o := &offers[i]
 		m := &kp.scenario.Markets[o.Market]
-		isSpot := m.Capacity == policy.Spot
-		if isSpot && !spot || !isSpot && !onDemand || x.allowed != nil && !x.allowed[o.Market] {
-			continue
+		left := 0
+		switch m.Capacity {
+		case policy.Reserved:
+			if left = kp.market.Left(o.Market); left == 0 || !x.mixed {
+				continue
+			}
+		default:
+			isSpot := m.Capacity == policy.Spot
+			if isSpot && !spot || !isSpot && !onDemand || x.allowed != nil && !x.allowed[o.Market] || x.mixed && kp.onlyReserved(pool) {
+				continue
+			}
 		}
-		price, offered := kp.market.Price(o.Market)
+		price, offered := kp.believed(pool, o.Market)
 		if !offered || !kp.pools.affords(pool, o.Market) || kp.market.Closed(o.Market) || kp.away(pool, o.Market) || limited && !allowed(limits, used, kp.scenario.Types[m.Type].Capacity) {
 			continue
 		}
 		list = append(list, *o)
 		added := &list[len(list)-1]
-		added.Price, added.Pool = price, as
+		added.Price, added.Pool, added.Max = price, as, left
 	}
 	return list
+}
+
+// believed returns what Karpenter takes a node of a market to cost, and whether it is offered.
+func (kp *karpenterProvisioner) believed(pool policy.PoolID, m policy.MarketID) (policy.Money, bool) {
+	price, offered := kp.market.Believed(m)
+	if own := kp.prepared.own(pool); own != nil && offered {
+		if change, changed := own.Prices[m]; changed {
+			price = change.Of(price)
+		}
+	}
+	return price, offered
+}
+
+// onlyReserved reports whether the NodePool of pool launches into reservations alone.
+func (kp *karpenterProvisioner) onlyReserved(pool policy.PoolID) bool {
+	own := kp.prepared.own(pool)
+	return own != nil && own.OnlyReserved
 }
 
 // allowed reports whether used and more stay within limits; zero components
@@ -255,9 +280,9 @@ func (kp *karpenterProvisioner) alternatives(pool policy.PoolID, first, second [
 func (kp *karpenterProvisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	list := kp.requestBuf[:0]
 	for _, m := range markets {
-		price, _ := kp.market.Price(m)
+		price, _ := kp.believed(pool, m)
 		x := &kp.scenario.Markets[m]
-		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Spot: x.Capacity == policy.Spot, Exotic: kp.exotic[x.Type]})
+		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Capacity: x.Capacity, Block: kp.market.Block(m), Exotic: kp.exotic[x.Type]})
 	}
 	kp.requestBuf = list
 	markets = markets[:0]

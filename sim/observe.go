@@ -70,6 +70,9 @@ func (ob *observer) Observe(context.Context) (*policy.Snapshot, error) {
 		ob.market.Observe(&s.Markets[i])
 	}
 	for i := range s.Commitments {
+		if c := &s.Commitments[i]; c.Until > 0 && c.Until <= ob.q.Now {
+			c.Amount = 0
+		}
 		s.Commitments[i].Unused = ob.bills.account.Coverage().Unused(i)
 	}
 	for i := range ob.pools.all {

@@ -101,7 +101,7 @@ func (p *Prepared) listOffers() {
 				p.rules[i].MinValues = append(p.rules[i].MinValues, placement.MinValues(x))
 			}
 		}
-		for _, m := range pool.Markets {
+		for _, m := range w.BoughtBy(policy.PoolID(i)) {
 			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
 			if typ.Allocatable.GPU == 0 {
 				p.inGPUs = false

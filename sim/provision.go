@@ -101,7 +101,8 @@ func (kp *karpenterProvisioner) weight(pool policy.PoolID) int32 {
 
 // place runs Karpenter's scheduler, promises places on nodes that are on their way and
 // launches new ones. It returns the pods for which there is none, whether a launch was
-// refused, and whether it is to look again for pods that should have been bound.
+// refused, and whether it is to look again, for pods that
+// should have been bound or that wait for reserved capacity.
 func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	b := &kp.batch
 	b.Pods = kp.provisionable(b.Pods[:0])
@@ -120,7 +121,7 @@ func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again
 	for _, h := range kp.listHalves() {
 		b.Offers, b.Pools = kp.addHalf(b.Offers, h), append(b.Pools, kp.rules(h))
 	}
-	b.Draw = kp.drawDomain
+	b.Draw, b.AwaitReserved = kp.drawDomain, true
 	version := karpenter.Version(kp.scenario.Karpenter)
 	b.SharedPorts, b.SharedDaemons = version.Before(13), version.Before(14)
 	sol := kp.space.Solver().Solve(b)
@@ -145,7 +146,7 @@ func (kp *karpenterProvisioner) place() (unplaced []policy.PodID, refused, again
 			kp.queue.promise(b.Pods[i].ID, policy.None)
 		}
 	}
-	return unplaced, refused, again
+	return unplaced, refused, again || sol.Deferred
 }
 
 // provisionable adds the pending pods to list, but for those that wait for others to be

@@ -152,6 +152,7 @@ func (r *run) initialize() {
 func (r *run) begin() {
 	r.q.Add(r.window.From, engine.MeteringBegins, 0, 0, 0)
 	r.faults.plan()
+	r.bills.plan()
 	r.workloads.start()
 	r.launches.start()
 	r.decider.plan(r.q.Now)
@@ -190,6 +191,9 @@ func (r *run) handle(e *engine.Event) {
 		// to let the queue stop here.
 	case engine.FaultChanges:
 		r.faults.change(int(e.A), e.B == 0)
+	case engine.CommitmentEnds:
+		r.bills.account.Lapse(int(e.A), r.q.Now)
+		r.consolidation.noteChange()
 	case engine.ReplicasChange:
 		r.workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B))
 	case engine.RollsOut:

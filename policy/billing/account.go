@@ -63,6 +63,12 @@ func (a *Account) Start(node int, m policy.MarketID, t policy.Time) {
 	a.share(t)
 }
 
+// Lapse ends commitment i at t.
+func (a *Account) Lapse(i int, t policy.Time) {
+	a.cover.Lapse(i)
+	a.share(t)
+}
+
 // Stop ends the life of a node of market m at t. It returns what is billed for it
 // in the window, and what commitments spared of that.
 //

@@ -119,6 +119,16 @@ func (c *Coverage) Add(m policy.MarketID, n int) {
 	}
 }
 
+// Lapse ends commitment i.
+func (c *Coverage) Lapse(i int) {
+	for k := range c.terms {
+		if c.terms[k].index == i {
+			c.terms[k].amount = 0
+		}
+	}
+	c.update()
+}
+
 // Marginal returns what one more node of market m costs per hour now: nothing
 // while commitments cover it, else what it is charged.
 func (c *Coverage) Marginal(m policy.MarketID) policy.Money {

@@ -21,10 +21,17 @@ type Batch struct {
 
 	// Offers are what new nodes can be bought of. Pools are tried in the order in which
 	// the offers first name them: Karpenter's is weight and then name, both falling.
-	// Their Max is not heeded. Batches for one space of one version, not 0, have the same
-	// offers.
+	// Batches for one space of one version, not 0, have the same offers.
+	//
+	// An offer with a Max is of reserved capacity: that many nodes can be had in its market,
+	// by all pools together, and a new node that may be one of them is nothing else.
 	Offers        []Offer
 	OffersVersion uint64
+
+	// AwaitReserved has a pod that could run on reserved capacity wait for the next run where
+	// the claims before it may take all of that, as Karpenter's provisioner does; its
+	// disruption takes what there is besides (ReservedOfferingMode in scheduler.go).
+	AwaitReserved bool
 
 	// Pools says what NodePools ask for besides; a pool that is not named asks for
 	// nothing.
@@ -89,6 +96,9 @@ type Solution struct {
 
 	// Unplaced are positions in Pods, ascending.
 	Unplaced []int
+
+	// Deferred says that a pod waits for reserved capacity: see Batch.AwaitReserved.
+	Deferred bool
 
 	// Aborted says that Batch.Abort ended the run.
 	Aborted bool

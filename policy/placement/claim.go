@@ -34,6 +34,7 @@ type nodeClaim struct {
 	templates []policy.TemplateID // of pods with host ports, and shared DaemonSets
 	host      int32
 	pool      int32
+	held      []int32 // reservations that it may be launched into
 
 	shapes []int32
 	most   policy.Resources // largest of the shapes
@@ -71,8 +72,10 @@ func (cs *claimSet) addToClaim(p, s int32) bool {
 	return false
 }
 
-// addToNew opens a claim for a pod in the first pool that can serve it.
+// addToNew opens a claim for a pod in the first pool that can serve it. None does where the
+// pod is to wait for what is reserved for one of them (addToNewNodeClaim in scheduler.go).
 func (cs *claimSet) addToNew(p, s int32) bool {
+	cs.sv.reserved.deferred = false
 	for i := range cs.sv.pools.selling {
 		x := &cs.sv.pools.selling[i]
 		if x.never.has(s) || x.rules.NodesFull {
@@ -84,6 +87,9 @@ func (cs *claimSet) addToNew(p, s int32) bool {
 				x.never.set(s)
 			}
 			cs.spare = append(cs.spare, c)
+			if cs.sv.reserved.deferred {
+				return false
+			}
 			continue
 		}
 		cs.ordered, cs.opened = append(cs.ordered, c), append(cs.opened, c)
@@ -106,7 +112,7 @@ func (cs *claimSet) fresh(pool int32) *nodeClaim {
 	}
 	*c = nodeClaim{
 		alive: append(c.alive[:0], x.open...), sets: c.sets, never: resize(c.never, len(x.never)), pods: c.pods[:0],
-		templates: c.templates[:0], shapes: c.shapes[:0], pool: pool, host: int32(len(cs.occupancy.slots) + len(cs.opened)),
+		templates: c.templates[:0], shapes: c.shapes[:0], held: c.held[:0], pool: pool, host: int32(len(cs.occupancy.slots) + len(cs.opened)),
 	}
 	if ot.shares {
 		c.templates = append(c.templates, ot.shared[pool]...)
@@ -175,7 +181,7 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	cs.sv.domains.base.narrow(&cs.groups.layout, &st.sets)
 	cs.boundByVolume(k, pod)
 	cs.sv.domains.sets.copyFrom(&cs.sv.domains.base)
-	if !cs.sv.domains.narrow(c, st, k, p) || cs.cand.empty() || !cs.varied(cs.sv.pools.selling[c.pool].rules) {
+	if !cs.sv.domains.narrow(c, st, k, p) || cs.cand.empty() || !cs.varied(cs.sv.pools.selling[c.pool].rules) || !cs.sv.reserved.take(c, cs.cand) {
 		return false
 	}
 	c.used, c.gpu = need, gpu
@@ -258,7 +264,9 @@ func (cs *claimSet) varied(rules *Pool) bool {
 func (cs *claimSet) binOf(c *nodeClaim) Bin {
 	b := Bin{Pods: slices.Clone(c.pods)}
 	for at := c.alive.next(0); at >= 0; at = c.alive.next(at + 1) {
-		b.Offers = append(b.Offers, cs.sv.offerTable.rank[at])
+		if cs.sv.reserved.sold(c, at) {
+			b.Offers = append(b.Offers, cs.sv.offerTable.rank[at])
+		}
 	}
 	return b
 }

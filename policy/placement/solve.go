@@ -29,6 +29,8 @@ type Solver struct {
 	pools   poolSet
 	asks    askList
 	domains domainChooser
+
+	reserved reservations
 }
 
 func (sv *Solver) init(sp *Space) {
@@ -59,6 +61,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sv.b = b
 	sp.groups.compileRepelled()
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
+	sv.reserved.read(sv.offerTable)
 	sv.pools.pooled = false
 	sv.nodes.readNodes()
 	sv.common = sv.sort(sv.common[:0], 0)
@@ -96,6 +99,7 @@ func (sv *Solver) begin() {
 	sv.claims.begin(anew)
 	sv.domains.begin(anew)
 	sv.pools.begin(anew)
+	sv.reserved.begin(b.AwaitReserved)
 	sv.queue, sv.asks.list = sv.queue[:0], sv.asks.list[:0]
 	sv.pushed = resize(sv.pushed, len(b.Pods))
 	sv.placed = resize(sv.placed, len(b.Pods))
@@ -249,6 +253,10 @@ func (sv *Solver) schedule(p int32) bool {
 			sv.version++
 			return true
 		}
+		if sv.reserved.deferred {
+			sv.reserved.waits = true // its preferences stand, too
+			return false
+		}
 	}
 	if same {
 		sv.hopeless[first] = !bound
@@ -264,7 +272,7 @@ const inClaim = -1
 
 // end returns the solution and undoes what was counted.
 func (sv *Solver) end() Solution {
-	out := Solution{Nodes: sv.placed}
+	out := Solution{Nodes: sv.placed, Deferred: sv.reserved.waits}
 	for _, c := range sv.claims.opened {
 		out.Bins = append(out.Bins, sv.claims.binOf(c))
 		for _, p := range c.pods {

@@ -16,6 +16,7 @@ type Kind uint8
 const (
 	MeteringBegins     Kind = iota // metering begins
 	FaultChanges                   // fault a begins or ends
+	CommitmentEnds                 // commitment a ends
 	ReplicasChange                 // workload a reaches step b of its schedule
 	RollsOut                       // workload a rolls out a new version
 	GrowthCounts                   // a growth of workload a begins to count

@@ -24,7 +24,10 @@ type Offering struct {
 	// Price is the cost of one node for one hour.
 	Price policy.Money
 
-	Spot bool
+	Capacity policy.CapacityType
+
+	// Block says that it is a capacity block.
+	Block bool
 
 	// Exotic says that the type has accelerators or is bare metal.
 	Exotic bool
@@ -40,26 +43,46 @@ type Offering struct {
 // (SpotOfferingFilter). Of the rest the TypesMax types with the cheapest offerings are
 // kept, each in all its zones; spot is asked for if any of them has a spot offering
 // (getCapacityType in instance.go). A NodeClaim with minValues is asked for whatever it
-// allows: neither of the two rules holds for it. Rules of capacity reservations are left
-// out, since no pool has any.
+// allows: neither of the two rules holds for it. What is reserved comes before all others,
+// and one request is for one kind of reservation: see reserved.
 func Request(offerings []Offering, minValues bool) []Offering {
+	offerings = reserved(offerings)
 	if minValues {
 		return oneCapacityType(cheapestTypes(offerings))
 	}
 	if slices.ContainsFunc(offerings, func(o Offering) bool { return !o.Exotic }) {
 		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Exotic })
 	}
-	if i := slices.IndexFunc(offerings, func(o Offering) bool { return !o.Spot }); i >= 0 {
+	if i := slices.IndexFunc(offerings, func(o Offering) bool { return o.Capacity == policy.OnDemand }); i >= 0 {
 		most := offerings[i].Price
-		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot && o.Price > most })
+		offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return o.Capacity == policy.Spot && o.Price > most })
 	}
 	return oneCapacityType(cheapestTypes(offerings))
 }
 
+// reserved keeps of offerings with reserved ones the kind of reservation with the cheapest,
+// and of capacity blocks one (CapacityReservationTypeFilter and CapacityBlockFilter in
+// filter/filter.go). Of several reservations of one type and zone the provider is named the
+// one with the most left; here it chooses among all.
+func reserved(offerings []Offering) []Offering {
+	is := func(o Offering) bool { return o.Capacity == policy.Reserved }
+	i := slices.IndexFunc(offerings, is)
+	if i < 0 {
+		return offerings
+	}
+	block := !slices.ContainsFunc(offerings, func(o Offering) bool { return is(o) && !o.Block && o.Price == offerings[i].Price })
+	offerings = slices.DeleteFunc(offerings, func(o Offering) bool { return !is(o) || o.Block != block })
+	if block {
+		offerings = offerings[:1]
+	}
+	return offerings
+}
+
 // oneCapacityType keeps the spot offerings where there are any.
 func oneCapacityType(offerings []Offering) []Offering {
-	spot := slices.ContainsFunc(offerings, func(o Offering) bool { return o.Spot })
-	return slices.DeleteFunc(offerings, func(o Offering) bool { return o.Spot != spot })
+	is := func(o Offering) bool { return o.Capacity == policy.Spot }
+	spot := slices.ContainsFunc(offerings, is)
+	return slices.DeleteFunc(offerings, func(o Offering) bool { return is(o) != spot })
 }
 
 // cheapestTypes keeps the offerings of the TypesMax types whose cheapest offerings come

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -25,6 +26,9 @@ func TestRequest(t *testing.T) {
 		{"dear spot alone", []string{"a spot 3", "b spot 90"}, []string{"a spot 3", "b spot 90"}},
 		{"an accelerator beside another type", []string{"g spot 1", "a spot 3", "g od 4", "a od 9"}, []string{"a spot 3"}},
 		{"accelerators alone", []string{"g spot 1", "g od 4"}, []string{"g spot 1"}},
+		{"reserved before all", []string{"b reserved 1", "c reserved 1", "a spot 1", "a od 2"}, []string{"b reserved 1", "c reserved 1"}},
+		{"a reservation before a block of its price", []string{"b block-reserved 1", "c reserved 1", "d reserved 2"}, []string{"c reserved 1", "d reserved 2"}},
+		{"one block", []string{"b block-reserved 1", "c block-reserved 1", "d reserved 2"}, []string{"b reserved 1"}},
 	} {
 		var have []fleet.Offering
 		for _, text := range c.have {
@@ -32,13 +36,15 @@ func TestRequest(t *testing.T) {
 		}
 		var got []string
 		for _, o := range fleet.Request(have, false) {
-			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[bool]string{true: "spot", false: "od"}[o.Spot], o.Price))
+			got = append(got, fmt.Sprintf("%c %s %d", 'a'+rune(o.Type), map[policy.CapacityType]string{policy.Spot: "spot", policy.OnDemand: "od", policy.Reserved: "reserved"}[o.Capacity], o.Price))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
 }
+
+var capacities = map[string]policy.CapacityType{"spot": policy.Spot, "od": policy.OnDemand, "reserved": policy.Reserved}
 
 func offering(t *testing.T, text string) fleet.Offering {
 	t.Helper()
@@ -48,7 +54,8 @@ func offering(t *testing.T, text string) fleet.Offering {
 	if _, err := fmt.Sscanf(text, "%c %s %d", &typ, &capacity, &o.Price); err != nil {
 		t.Fatal(err)
 	}
-	o.Type, o.Spot, o.Exotic = policy.TypeID(typ-'a'), capacity == "spot", typ == 'g'
+	o.Type, o.Capacity, o.Exotic = policy.TypeID(typ-'a'), capacities[strings.TrimPrefix(capacity, "block-")], typ == 'g'
+	o.Block = strings.HasPrefix(capacity, "block-")
 	return o
 }
 
@@ -59,7 +66,7 @@ func TestRequestTypesMax(t *testing.T) {
 	var list []fleet.Offering
 	for zone := range policy.Money(2) {
 		for k := range policy.TypeID(types) {
-			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone, Spot: true})
+			list = append(list, fleet.Offering{Market: policy.MarketID(len(list)), Type: k, Price: policy.Money(k) + 1000*zone, Capacity: policy.Spot})
 		}
 	}
 	got := fleet.Request(list, false)
@@ -78,8 +85,8 @@ func TestRequestCutsBeforeCapacityType(t *testing.T) {
 	for k := range policy.TypeID(60) {
 		list = append(list, fleet.Offering{Type: k, Price: 10})
 	}
-	list = append(list, fleet.Offering{Type: 60, Price: 10, Spot: true})
-	if got := fleet.Request(list, false); len(got) != 60 || got[0].Spot {
+	list = append(list, fleet.Offering{Type: 60, Price: 10, Capacity: policy.Spot})
+	if got := fleet.Request(list, false); len(got) != 60 || got[0].Capacity != policy.OnDemand {
 		t.Errorf("%d offerings, want the 60 on demand", len(got))
 	}
 }

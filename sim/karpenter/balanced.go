@@ -19,7 +19,7 @@ func (c *Cluster) totalsOf(p policy.PoolID) totals {
 		if n.Pool != p || !n.Live() {
 			continue
 		}
-		t.price += dollars(c.View.Price(n.Market))
+		t.price += dollars(c.View.Price(n.Pool, n.Market))
 		t.cost += c.cost(n.ID)
 	}
 	return t

@@ -316,7 +316,7 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	if repriced {
 		for _, list := range [...][]Candidate{cl.used, cl.empty} {
 			for i := range list {
-				if x := &list[i]; cl.prices[x.market] != x.Price {
+				if x := &list[i]; cl.price(c, x.Pool, x.market) != x.Price {
 					cl.reread(x.Node)
 				}
 			}
@@ -346,27 +346,35 @@ func (cl *candidateList) readBudgets(c *Cluster) bool {
 	return flipped
 }
 
-// readPrices reads what the markets of candidates cost, and reports whether that changed.
+// readPrices reads what nodes of candidates cost, and reports whether that changed.
 func (cl *candidateList) readPrices(c *Cluster) (changed bool) {
-	for _, m := range cl.markets {
-		if price := c.View.Price(m); price != cl.prices[m] {
-			cl.prices[m], changed = price, true
+	for i := range cl.prices {
+		x := &cl.prices[i]
+		if price := c.View.Price(x.pool, x.market); price != x.price {
+			x.price, changed = price, true
 		}
 	}
 	return changed
 }
 
-// price returns what market m of a candidate costs, and has its price read at every look
-// from then on.
-func (cl *candidateList) price(c *Cluster, m policy.MarketID) policy.Money {
-	price := c.View.Price(m)
-	for len(cl.prices) < len(c.Markets) {
-		cl.prices, cl.priced = append(cl.prices, 0), append(cl.priced, false)
+// A nodePrice is what a node of a pool costs in a market, as it was read last.
+type nodePrice struct {
+	pool   policy.PoolID
+	market policy.MarketID
+	price  policy.Money
+}
+
+// price returns what a node of p in market m costs, which is read at every look from then on.
+func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
+	for len(cl.priced) < len(c.Pools)*len(c.Markets) {
+		cl.priced = append(cl.priced, 0)
 	}
-	if !cl.priced[m] {
-		cl.priced[m], cl.prices[m], cl.markets = true, price, append(cl.markets, m)
+	at := &cl.priced[int(p)*len(c.Markets)+int(m)]
+	if *at == 0 {
+		cl.prices = append(cl.prices, nodePrice{p, m, c.View.Price(p, m)})
+		*at = int32(len(cl.prices))
 	}
-	return price
+	return cl.prices[*at-1].price
 }
 
 // reread lists a node once.
@@ -419,7 +427,7 @@ func (cl *candidateList) candidate(c *Cluster, n *policy.Node) (Candidate, bool)
 	if !about.disruptable(c) {
 		return Candidate{}, false
 	}
-	x := Candidate{Node: n.ID, Pool: n.Pool, Price: cl.price(c, n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
+	x := Candidate{Node: n.ID, Pool: n.Pool, Price: cl.price(c, n.Pool, n.Market), Cost: about.cost, empty: about.empty(c), market: n.Market}
 	x.rank = dollars(x.Price) / x.Cost
 	if c.Version.Before(14) {
 		x.rank = -c.costLeft(n)
@@ -478,9 +486,8 @@ type candidateList struct {
 	nodes       []policy.NodeID
 	marks       marks
 	added       []Candidate
-	flips       []bool            // by budget: it allows something, or no more
-	markets     []policy.MarketID // of candidates so far; priced says it by market
-	priced      []bool
-	prices      []policy.Money // of these, by market, as they were read last
+	flips       []bool      // by budget: it allows something, or no more
+	prices      []nodePrice // of candidates so far
+	priced      []int32     // by pool and market, 1 more than the place in prices; 0 for none
 	cache       []nodeCache
 }

@@ -62,9 +62,9 @@ type Cluster struct {
 
 // A View answers what is not kept by id.
 type View interface {
-	// Price is what a market costs per hour, whether or not it is open; 0 if that
-	// is not known.
-	Price(policy.MarketID) policy.Money
+	// Price is what a node of a pool costs per hour in a market, whether or not that is
+	// open; 0 if that is not known.
+	Price(policy.PoolID, policy.MarketID) policy.Money
 
 	// LastPodEvent is when pods came to a node or began to leave it last, at
 	// least its initialization. DaemonSets' do not count.

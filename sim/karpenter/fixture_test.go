@@ -102,7 +102,7 @@ func (f *fixture) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
 // A view answers for a fixture.
 type view struct{ f *fixture }
 
-func (v view) Price(m policy.MarketID) policy.Money { return v.f.prices[m] }
+func (v view) Price(_ policy.PoolID, m policy.MarketID) policy.Money { return v.f.prices[m] }
 
 func (v view) LastPodEvent(n policy.NodeID) policy.Time {
 	if t := v.f.events[n]; t != 0 {

@@ -76,6 +76,9 @@ func cheaperThan(options []option, price policy.Money) []option {
 // capacityTypes says what the requirements of a claim for pods allow, whether or
 // not it is for sale now.
 func (sm *simulator) capacityTypes(c *Cluster, sim *simulation) (spot, onDemand bool) {
+	if o := &sim.offers[sim.claims[0].Offers[0]]; c.Markets[o.Market].Capacity == policy.Reserved {
+		return false, false // it is restricted to what it holds of reservations
+	}
 	spot, onDemand = c.View.CapacityTypes(sim.offers[sim.claims[0].Offers[0]].Pool)
 	for _, i := range sim.claims[0].Pods {
 		t := &c.Templates[sm.batch.Pods[i].Template]

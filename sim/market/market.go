@@ -40,11 +40,17 @@ type Market struct {
 	weather  *weather.Weather
 	clock    *engine.Queue
 	state    []state
+	reserved map[policy.MarketID]*scenarios.Reservation
 }
 
 // New returns the markets of a scenario of which the prices and the weather are given.
 func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market {
-	return &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock, state: make([]state, len(p.scenario.Markets))}
+	m := &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock, state: make([]state, len(p.scenario.Markets)),
+		reserved: make(map[policy.MarketID]*scenarios.Reservation, len(p.scenario.Reservations))}
+	for i := range p.scenario.Reservations {
+		m.reserved[p.scenario.Reservations[i].Market] = &p.scenario.Reservations[i]
+	}
+	return m
 }
 
 // A state is one market.
@@ -222,12 +228,45 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 // freeSlot returns the lowest free slot of market id, and whether the provider has
 // a node for it now: fewer are held than the market is deep.
 func (m *Market) freeSlot(id policy.MarketID) (int32, bool) {
+	if r := m.reserved[id]; r != nil {
+		slot, free := m.state[id].lowest(r.Count)
+		return slot, free && m.Left(id) > 0
+	}
 	depth := m.weather.Depth(int(id), m.clock.Now)
 	if depth < m.weather.Slots(int(id)) && m.state[id].held() >= depth {
 		return 0, false
 	}
 	return m.state[id].lowest(depth)
 }
+
+// Left returns how many nodes can be launched now into the reservation that market id is.
+func (m *Market) Left(id policy.MarketID) int {
+	r := m.reserved[id]
+	if r.Ends() <= m.clock.Now {
+		return 0
+	}
+	return max(0, r.Count-m.state[id].held())
+}
+
+// Believed is Price as Karpenter takes it: what is reserved costs next to nothing while it
+// lasts (reserved_capacity_resolver.go of karpenter-provider-aws 1.14.1, which divides by ten
+// million, less than Money can say of most types).
+func (m *Market) Believed(id policy.MarketID) (policy.Money, bool) {
+	price, offered := m.Price(id)
+	if r := m.reserved[id]; r != nil && (r.Until == 0 || m.clock.Now < r.Until) {
+		price = max(1, price/reservedPart)
+	}
+	return price, offered
+}
+
+// Block reports whether market id is a capacity block.
+func (m *Market) Block(id policy.MarketID) bool {
+	r := m.reserved[id]
+	return r != nil && r.Block
+}
+
+// reservedPart is what part of the price on demand stands for that of what is reserved.
+const reservedPart = 10_000
 
 // Slot returns the lowest free slot of market id, whether or not the provider has a
 // node for it now. It reports false when all are taken.
@@ -283,8 +322,19 @@ func (m *Market) RefuseGroup(id policy.MarketID) {
 
 // Reclaim returns when the weather takes a node launched now in slot of market id.
 func (m *Market) Reclaim(id policy.MarketID, slot int32) (weather.Reclaim, bool) {
-	return m.weather.Reclaim(int(id), int(slot), m.clock.Now)
+	taken, ok := m.weather.Reclaim(int(id), int(slot), m.clock.Now)
+	if r := m.reserved[id]; r != nil && r.Block && r.Until > 0 {
+		// EC2 ends the instances half an hour before the block does.
+		if at := r.Until.Add(-blockEnd); !ok || at < taken.At {
+			return weather.Reclaim{Notice: r.Ends(), At: max(at, m.clock.Now)}, true
+		}
+	}
+	return taken, ok
 }
+
+// blockEnd is how long before the end of a capacity block EC2 begins to end its instances
+// (pkg/controllers/capacityreservation/expiration of karpenter-provider-aws).
+const blockEnd = 30 * time.Minute
 
 // Recommendation returns when such a node gets a rebalance recommendation.
 func (m *Market) Recommendation(id policy.MarketID, slot int32) (policy.Time, bool) {

@@ -123,7 +123,7 @@ func (s *state) ours() (spot bool, markets []market) {
 	for i, t := range s.types {
 		for _, o := range t.offerings {
 			if o.available && slices.Contains(s.wanted, o.zone) && slices.Contains(s.capacities, o.capacity) {
-				list = append(list, fleet.Offering{Market: policy.MarketID(len(at)), Type: policy.TypeID(i), Price: o.price, Spot: o.capacity == "spot", Exotic: t.exotic})
+				list = append(list, fleet.Offering{Market: policy.MarketID(len(at)), Type: policy.TypeID(i), Price: o.price, Capacity: map[bool]policy.CapacityType{true: policy.Spot}[o.capacity == "spot"], Exotic: t.exotic})
 				at = append(at, market{t.name, o.zone})
 			}
 		}
@@ -132,7 +132,7 @@ func (s *state) ours() (spot bool, markets []market) {
 		return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))
 	})
 	for _, o := range fleet.Request(list, false) {
-		spot = spot || o.Spot
+		spot = spot || o.Capacity == policy.Spot
 		markets = append(markets, at[o.Market])
 	}
 	return spot, markets

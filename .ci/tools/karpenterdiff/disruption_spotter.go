@@ -25,8 +25,11 @@ func newDisruptionView(s *State) *disruptionView {
 	for i := range s.Types {
 		for k := range s.Types[i].Offerings {
 			m := policy.Market{ID: policy.MarketID(len(c.Markets)), Type: policy.TypeID(i), Capacity: policy.OnDemand}
-			if s.Types[i].Offerings[k].Capacity == "spot" {
+			switch s.Types[i].Offerings[k].Capacity {
+			case "spot":
 				m.Capacity = policy.Spot
+			case "reserved":
+				m.Capacity = policy.Reserved
 			}
 			c.Markets = append(c.Markets, m)
 		}
@@ -139,7 +142,7 @@ func (v *disruptionView) offeringOf(m policy.MarketID) *Offering {
 }
 
 // Price is what an offering costs, open or not.
-func (v *disruptionView) Price(m policy.MarketID) policy.Money {
+func (v *disruptionView) Price(_ policy.PoolID, m policy.MarketID) policy.Money {
 	return policy.Money(v.offeringOf(m).Price)
 }
 

@@ -24,6 +24,7 @@ func generate(seed uint64) *State {
 	g.nodes()
 	g.pods()
 	g.pdbs()
+	g.reserve()
 	return g.s
 }
 
@@ -141,6 +142,27 @@ func (g *generator) requirements(p *Pool) {
 	if g.chance(15) {
 		add("node.kubernetes.io/instance-type", "Exists")
 		p.Requirements[len(p.Requirements)-1].MinValues = 1 + g.IntN(3)
+	}
+}
+
+// reserve adds capacity reservations to some states, which are else as they were without. No
+// node is launched into one yet.
+func (g *generator) reserve() {
+	g.Rand = rand.New(rand.NewPCG(g.s.Seed, 0x7e5e7))
+	if !g.chance(30) {
+		return
+	}
+	for i, n := 0, 1+g.IntN(3); i < n; i++ {
+		t := &g.s.Types[g.IntN(len(g.s.Types))]
+		t.Offerings = append(t.Offerings, Offering{Zone: pick(g, g.zones...), Capacity: "reserved", Price: t.CPU * 4, Available: true,
+			Reservation: fmt.Sprintf("cr-%d", i), Left: 1 + g.IntN(4)})
+	}
+	for i := range g.s.Pools {
+		for k := range g.s.Pools[i].Requirements {
+			if r := &g.s.Pools[i].Requirements[k]; r.Key == "karpenter.sh/capacity-type" && g.chance(60) {
+				r.Values = append(r.Values, "reserved")
+			}
+		}
 	}
 }
 

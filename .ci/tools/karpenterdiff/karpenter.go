@@ -218,12 +218,14 @@ func claimOf(n *scheduling.NodeClaim) Claim {
 		c.Pods = append(c.Pods, podIndex(p.UID))
 	}
 	for _, t := range n.InstanceTypeOptions {
-		c.Types = append(c.Types, t.Name)
 		least := int64(math.MaxInt64)
 		for _, o := range t.Offerings.Available().Compatible(n.Requirements) {
 			least = min(least, int64(math.Round(o.Price*1e6)))
 		}
-		c.Prices = append(c.Prices, least)
+		if least == math.MaxInt64 {
+			continue // the claim is restricted to what is reserved, and that is of other types
+		}
+		c.Types, c.Prices = append(c.Types, t.Name), append(c.Prices, least)
 		c.Cheapest = min(c.Cheapest, least)
 	}
 	slices.Sort(c.Pods)

@@ -29,7 +29,10 @@ func ago(seconds int64) metav1.Time {
 
 func ptr[T any](x T) *T { return &x }
 
-func init() { v1.WellKnownLabels.Insert(labelFamily) }
+func init() {
+	v1.WellKnownLabels.Insert(labelFamily, labelReservation)
+	cloudprovider.ReservationIDLabel = labelReservation
+}
 
 // resourcesOf returns amounts in thousandths of a core and in MiB; pods 0 leaves them out.
 func resourcesOf(cpu, memory, pods int64) corev1.ResourceList {
@@ -43,6 +46,9 @@ func resourcesOf(cpu, memory, pods int64) corev1.ResourceList {
 	return l
 }
 
+// labelReservation names a reservation, as providers of Karpenter do.
+const labelReservation = "example.com/reservation"
+
 // instanceType returns t with its offerings, as providers describe it: its zones and
 // capacity types are those of available offerings.
 func (t *Type) instanceType() *cloudprovider.InstanceType {
@@ -52,12 +58,18 @@ func (t *Type) instanceType() *cloudprovider.InstanceType {
 		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: resourcesOf(reservedCPU, reservedMemory, 0)},
 	}
 	for _, o := range t.Offerings {
-		x.Offerings = append(x.Offerings, &cloudprovider.Offering{
-			Price: float64(o.Price) / 1e6, Available: o.Available,
+		of := &cloudprovider.Offering{
+			Price: float64(o.Price) / 1e6, Available: o.Available, ReservationCapacity: o.Left,
 			Requirements: scheduling.NewLabelRequirements(map[string]string{
 				v1.CapacityTypeLabelKey: o.Capacity, corev1.LabelTopologyZone: o.Zone,
 			}),
-		})
+		}
+		if o.Reservation == "" {
+			of.Requirements.Add(scheduling.NewRequirement(labelReservation, corev1.NodeSelectorOpDoesNotExist))
+		} else {
+			of.Requirements.Add(scheduling.NewRequirement(labelReservation, corev1.NodeSelectorOpIn, o.Reservation))
+		}
+		x.Offerings = append(x.Offerings, of)
 		if o.Available {
 			zones, capacities = append(zones, o.Zone), append(capacities, o.Capacity)
 		}

@@ -215,7 +215,7 @@ func (v *view) offer(p int) {
 			if pool.sells(v.s, t, o) {
 				v.offers = append(v.offers, placement.Offer{
 					Pool: policy.PoolID(p), Market: policy.MarketID(market - 1), Price: policy.Money(o.Price),
-					Allocatable: t.room(), Capacity: t.capacity(), Labels: labels, Taints: taints,
+					Allocatable: t.room(), Capacity: t.capacity(), Labels: labels, Taints: taints, Max: o.Left,
 				})
 			}
 		}
@@ -254,7 +254,7 @@ func (v *view) active() []policy.NodeID {
 // schedule places the pods at these positions. Where domains are equal it follows a
 // guide, as Karpenter takes any of them.
 func (v *view) schedule(batch []int, follow guide) *Outcome {
-	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules, SharedPorts: version.Before(13), SharedDaemons: version.Before(14)}
+	b := placement.Batch{Nodes: v.active(), Offers: v.offers, Pools: v.rules, SharedPorts: version.Before(13), SharedDaemons: version.Before(14), AwaitReserved: true}
 	for _, i := range batch {
 		p := v.pod(i)
 		p.Phase, p.Node = policy.PodPending, policy.None

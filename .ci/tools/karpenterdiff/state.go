@@ -74,9 +74,14 @@ type Type struct {
 // An Offering is where a type is sold.
 type Offering struct {
 	Zone      string `json:"zone"`
-	Capacity  string `json:"capacity"` // spot or on-demand
+	Capacity  string `json:"capacity"` // spot, on-demand or reserved
 	Price     int64  `json:"price"`    // in millionths of a dollar an hour
 	Available bool   `json:"available"`
+
+	// Reservation and Left are those of reserved capacity: its id, and how many nodes it
+	// has left.
+	Reservation string `json:"reservation,omitempty"`
+	Left        int    `json:"left,omitempty"`
 }
 
 // A Node is a machine of a pool.

@@ -72,6 +72,14 @@ func own(p *policy.Pool) float64 {
 func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
 	x := policy.Steer{Pool: p.ID, Share: own(p), Bid: placement.Bid(s, p.ID), Why: policy.Why{Reason: policy.ReasonConfigured}}
 	switch spot, onDemand := allows(p); {
+	case slices.Contains(p.CapacityTypes, policy.Reserved):
+		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows reserved capacity first"
+		switch {
+		case spot && !onDemand:
+			x.Markets = placement.MarketsOf(s, p.ID, policy.Spot)
+		case onDemand && !spot:
+			x.Markets = placement.MarketsOf(s, p.ID, policy.OnDemand)
+		}
 	case spot && onDemand && x.Share < 1:
 		x.Fallback, x.Why.Text = true, "the pool has spot and on demand side by side"
 	case spot && onDemand:

@@ -1,0 +1,92 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// reservations count what claims may take of reserved capacity while a batch is solved
+// (reservationmanager.go and offeringsToReserve in nodeclaim.go of Karpenter 1.14.1). A claim
+// takes one node of every reservation that it may be launched into.
+type reservations struct {
+	of       []int32 // by position of an offer: its reservation, or None; nil where nothing is reserved
+	markets  []policy.MarketID
+	had      []int // by reservation
+	left     []int
+	held     []int32 // scratch
+	await    bool
+	deferred bool // the claim that was tried last is to wait
+	waits    bool // a pod of this attempt does
+}
+
+// read finds the reservations among offers: a market of which a pool has a bounded number.
+func (r *reservations) read(ot *offerTable) {
+	r.of, r.markets, r.had = r.of[:0], r.markets[:0], r.had[:0]
+	if !slices.ContainsFunc(ot.offers, func(o Offer) bool { return o.Max > 0 }) {
+		return
+	}
+	for _, i := range ot.rank {
+		o := &ot.offers[i]
+		if o.Max == 0 {
+			r.of = append(r.of, policy.None)
+			continue
+		}
+		at := slices.Index(r.markets, o.Market)
+		if at < 0 {
+			at = len(r.markets)
+			r.markets, r.had = append(r.markets, o.Market), append(r.had, o.Max)
+		}
+		r.had[at] = min(r.had[at], o.Max)
+		r.of = append(r.of, int32(at))
+	}
+}
+
+func (r *reservations) begin(await bool) {
+	r.left = append(r.left[:0], r.had...)
+	r.await, r.deferred, r.waits = await, false, false
+}
+
+// take has a claim hold the reservations that are among the offers left, and let go of the
+// others. It reports false, and changes nothing, where the claim is to wait for one.
+func (r *reservations) take(c *nodeClaim, offers bitset) bool {
+	if len(r.markets) == 0 {
+		return true
+	}
+	r.held = r.held[:0]
+	some := false
+	for at := offers.next(0); at >= 0; at = offers.next(at + 1) {
+		x := r.of[at]
+		if x == policy.None {
+			continue
+		}
+		some = true
+		if !slices.Contains(r.held, x) && (r.left[x] > 0 || slices.Contains(c.held, x)) {
+			r.held = append(r.held, x)
+		}
+	}
+	if r.await && len(r.held) == 0 && (some || len(c.held) > 0) {
+		r.deferred = true
+		return false
+	}
+	for _, x := range c.held {
+		r.left[x]++
+	}
+	for _, x := range r.held {
+		r.left[x]--
+	}
+	c.held = append(c.held[:0], r.held...)
+	return true
+}
+
+// sold reports whether a claim may be launched as the offer at a position: one that holds
+// reservations as these alone, and another as none (FinalizeScheduling in nodeclaim.go).
+func (r *reservations) sold(c *nodeClaim, at int32) bool {
+	if len(r.markets) == 0 {
+		return true
+	}
+	if x := r.of[at]; x != policy.None {
+		return slices.Contains(c.held, x)
+	}
+	return len(c.held) == 0
+}

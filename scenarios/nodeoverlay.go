@@ -1,0 +1,189 @@
+package scenarios
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A nodeOverlay is a NodeOverlay of Karpenter: it changes what Karpenter takes a node to cost,
+// and not what it costs.
+type nodeOverlay struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              karpv1alpha1.NodeOverlaySpec `json:"spec"`
+	Status            anything                     `json:"status"`
+}
+
+// A PriceChange is what a NodeOverlay makes of a price: Value dollars an hour, that much more,
+// or that many percent more.
+type PriceChange struct {
+	Value         float64
+	More, Percent bool
+}
+
+// Of returns the changed price, at least a millionth of a dollar: 0 is no price.
+func (c PriceChange) Of(price policy.Money) policy.Money {
+	switch {
+	case c.Percent:
+		price = price.Times(1 + c.Value/100)
+	case c.More:
+		price += policy.Dollars(c.Value)
+	default:
+		price = policy.Dollars(c.Value)
+	}
+	return max(price, 1)
+}
+
+// An overlay is a NodeOverlay that was read.
+type overlay struct {
+	doc    *document
+	name   string
+	weight int32
+	asks   []policy.Requirement
+	change PriceChange
+}
+
+// What Karpenter takes for a price, and for a change of one.
+var (
+	overlayPrice  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?$`) })
+	overlayChange = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(([+-]{1}(\d*\.?\d+))|(\+{1}\d*\.?\d+%)|(^(-\d{1,2}(\.\d+)?%)$)|(-100%))$`)
+	})
+)
+
+// readNodeOverlay reads a NodeOverlay.
+func (sc *Scenario) readNodeOverlay(doc *document, o *nodeOverlay) []error {
+	var errs []error
+	fail := func(path []string, format string, args ...any) {
+		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, args...))
+	}
+	x := overlay{doc: doc, name: o.Name}
+	if w := o.Spec.Weight; w != nil {
+		if x.weight = *w; *w < 1 || *w > 10_000 {
+			fail([]string{"weight"}, "%d is not from 1 to 10000", *w)
+		}
+	}
+	for i := range o.Spec.Requirements {
+		q := &o.Spec.Requirements[i]
+		r := requirementOf(&karpv1.NodeSelectorRequirementWithMinValues{Key: q.Key, Operator: q.Operator, Values: q.Values})
+		if r.Key == labelZoneID {
+			fail([]string{"requirements", Index(i), "key"}, "%q: name zones by %s", q.Key, corev1.LabelTopologyZone)
+		}
+		x.asks = append(x.asks, *r)
+	}
+	if len(o.Spec.Capacity) > 0 {
+		fail([]string{"capacity"}, "extended resources that an overlay adds are not simulated")
+	}
+	price, change := o.Spec.Price, o.Spec.PriceAdjustment
+	switch {
+	case price != nil && change != nil:
+		fail([]string{"price"}, "priceAdjustment is set too")
+	case price != nil && !overlayPrice().MatchString(*price):
+		fail([]string{"price"}, "%q is no price in dollars an hour", *price)
+	case change != nil && !overlayChange().MatchString(*change):
+		fail([]string{"priceAdjustment"}, "%q is no change of a price such as +0.5 or -15%%", *change)
+	case price != nil:
+		x.change.Value, _ = strconv.ParseFloat(*price, 64)
+	case change != nil:
+		x.change.More, x.change.Percent = true, strings.HasSuffix(*change, "%")
+		x.change.Value, _ = strconv.ParseFloat(strings.TrimSuffix(*change, "%"), 64)
+	default:
+		sc.warn("NodeOverlay %s has no effect: it changes no price", o.Name)
+	}
+	if price != nil || change != nil {
+		sc.overlays = append(sc.overlays, x)
+	}
+	return errs
+}
+
+// order sorts overlays as Karpenter applies them: the first that matches counts.
+func (a *overlay) order(b *overlay) int {
+	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.name, a.name))
+}
+
+// overlay notes what Karpenter takes nodes of NodePools to cost. Of two overlays of one weight
+// that change one price Karpenter applies only the one that it comes to first, nowhere the
+// other: such are refused.
+func (w *BoundScenario) overlay(sc *Scenario) error {
+	overlays := slices.Clone(sc.overlays)
+	slices.SortFunc(overlays, func(a, b overlay) int { return a.order(&b) })
+	used := make([]bool, len(overlays))
+	for p, own := range w.NodePools {
+		if own == nil || len(overlays) == 0 {
+			continue
+		}
+		own.Prices = map[policy.MarketID]PriceChange{}
+		for _, id := range w.BoughtBy(policy.PoolID(p)) {
+			first := -1
+			for i := range overlays {
+				x := &overlays[i]
+				if !x.matches(w, &w.Pools[p], &w.Markets[id]) {
+					continue
+				}
+				used[i] = true
+				if first < 0 {
+					first = i
+					own.Prices[id] = x.change
+				} else if y := &overlays[first]; x.weight == y.weight {
+					return x.doc.problem([]string{"spec", "weight"}, "NodeOverlay %s of the same weight changes the price of %s too: Karpenter applies one of them", y.name, w.Markets[id].Name)
+				}
+			}
+		}
+	}
+	for i := range overlays {
+		if !used[i] {
+			w.Warnings = append(w.Warnings, fmt.Sprintf("NodeOverlay %s has no effect: no NodePool may buy what it is for", overlays[i].name))
+		}
+	}
+	return nil
+}
+
+// matches reports whether an overlay is for what a NodePool buys in a market
+// (getOverlaidOfferings in nodeoverlay/controller.go).
+func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bool {
+	t := &w.Types[m.Type]
+	for i := range x.asks {
+		r := &x.asks[i]
+		value, there := "", true
+		switch {
+		case r.Key == karpv1.CapacityTypeLabelKey:
+			value = m.Capacity.String()
+		case r.Key == karpv1.NodePoolLabelKey:
+			value = p.Name
+		case r.Key == corev1.LabelTopologyZone:
+			value = w.Zones[m.Zone]
+		case r.Key == corev1.LabelTopologyRegion:
+			value = m.Region
+		case r.Key == corev1.LabelOSStable:
+			value = "linux"
+		case r.Key == corev1.LabelArchStable:
+			value = t.Arch
+		case r.Key == corev1.LabelInstanceTypeStable:
+			value = t.Name
+		case catalog.Derives(r.Key) && m.Provider == policy.AWS:
+			value, there = catalog.Derived(t, r.Key)
+			there = there && value != ""
+		default:
+			if value, there = policy.FindLabel(p.Labels, r.Key); !there {
+				value, there = policy.FindLabel(t.Labels, r.Key)
+			}
+		}
+		if !meets(r, value, there) {
+			return false
+		}
+	}
+	return true
+}
