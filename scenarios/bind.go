@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -237,14 +238,15 @@ func (w *BoundScenario) seed(sc *Scenario) error {
 			m := &w.Markets[id]
 			fits := (want.any && m.Capacity != policy.Reserved || want.only == m.Capacity) && m.Offered &&
 				(n.InstanceType == "" || n.InstanceType == w.Types[m.Type].Name) &&
-				(n.Zone == "" || n.Zone == w.Zones[m.Zone])
+				(n.Zone == "" || n.Zone == w.Zones[m.Zone]) &&
+				(n.Reservation == "" || strings.HasSuffix(m.Name, "/"+n.Reservation))
 			if fits && (best == policy.None || m.Price < w.Markets[best].Price) {
 				best = id
 			}
 		}
 		if best == policy.None {
 			return fmt.Errorf("%w: nodes[%d] of %s: pool %s has no market with type %q, zone %q, capacity type %q at the start",
-				ErrNoMarket, i, sc.Name, n.Pool, n.InstanceType, n.Zone, n.CapacityType)
+				ErrNoMarket, i, sc.Name, n.Pool, n.InstanceType, n.Zone, strings.TrimSuffix(n.CapacityType+"/"+n.Reservation, "/"))
 		}
 		w.Seeds = append(w.Seeds, NodeSeed{Pool: p.ID, Market: best, Count: int(n.Count)})
 	}

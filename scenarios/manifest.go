@@ -61,6 +61,9 @@ type nodesSpec struct {
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
 
+	// Reservation is the capacity reservation that they are in, for the capacity type reserved.
+	Reservation string `json:"reservation"`
+
 	// Pods are how many pods of each workload run on each of them from the start. Those of
 	// which it says nothing are put where the scheduler finds room.
 	Pods map[string]int32 `json:"pods"`
@@ -283,7 +286,10 @@ func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 			errs = append(errs, doc.problem(at("count"), "%s", why))
 		}
 		if _, ok := capacityTypes[n.CapacityType]; !ok {
-			errs = append(errs, doc.problem(at("capacityType"), "%q is not spot or on-demand", n.CapacityType))
+			errs = append(errs, doc.problem(at("capacityType"), "%q is not spot, on-demand or reserved", n.CapacityType))
+		}
+		if n.Reservation != "" && n.CapacityType != policy.Reserved.String() {
+			errs = append(errs, doc.problem(at("reservation"), "is for nodes of the capacityType reserved"))
 		}
 		errs = append(errs, sc.checkPods(n.Pods, doc, at("pods"))...)
 	}

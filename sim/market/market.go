@@ -271,6 +271,9 @@ const reservedPart = 10_000
 // Slot returns the lowest free slot of market id, whether or not the provider has a
 // node for it now. It reports false when all are taken.
 func (m *Market) Slot(id policy.MarketID) (int32, bool) {
+	if r := m.reserved[id]; r != nil {
+		return m.state[id].lowest(r.Count)
+	}
 	return m.state[id].lowest(m.weather.Slots(int(id)))
 }
 

@@ -110,7 +110,7 @@ func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	}
 	pools.checkSelectors()
 	c.out.objects = slices.Concat(manifests, w.pods.priorityClasses(), work, w.disruptionBudgets(), c.budgets())
-	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil, true), c.commitmentsOf()
+	c.out.seeds, c.out.seen, c.out.commitments = pools.seeds(w.onNodes(), false), pools.seeds(nil, true), slices.Concat(c.commitmentsOf(), pools.paidFor())
 	c.out.Left = append(c.out.Left, c.reasonList()...)
 	return c.out, nil
 }

@@ -19,6 +19,11 @@ type place struct {
 	pool                         *pool
 	provider, region, zone, kind string
 	capacity                     policy.CapacityType
+
+	// reservation is the capacity reservation of a reserved node. One that is paid was
+	// reserved and is taken for one on demand.
+	reservation string
+	paid        bool
 }
 
 // A seed is a number of equal nodes that the scenario begins with.
@@ -28,6 +33,7 @@ type seed struct {
 	InstanceType string `json:"instanceType"`
 	Zone         string `json:"zone"`
 	CapacityType string `json:"capacityType"`
+	Reservation  string `json:"reservation,omitempty"`
 
 	// Pods are how many of each workload run on each of the nodes.
 	Pods map[string]int32 `json:"pods,omitempty"`
@@ -66,6 +72,7 @@ func (c *poolSet) placeNodes() {
 		if at.pool == nil {
 			at.pool = c.poolOf(n, &at)
 		}
+		c.settleReserved(n, &at)
 		at.pool.nodes = append(at.pool.nodes, n.ID)
 		c.places[i] = at
 		if !c.seeded(n.ID) {
@@ -102,11 +109,11 @@ func hasLabel(n *policy.Node, keys []string) bool {
 }
 
 // marketOf returns the market of a node: the one that the snapshot has, else what
-// its labels say. Reserved capacity is played as on demand, which it costs less than.
+// its labels say.
 func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 	if n.Market >= 0 {
 		m := &c.s.Markets[n.Market]
-		at = place{nil, m.Provider, m.Region, c.s.Zones[m.Zone], c.s.Types[m.Type].Name, m.Capacity}
+		at = place{provider: m.Provider, region: m.Region, zone: c.s.Zones[m.Zone], kind: c.s.Types[m.Type].Name, capacity: m.Capacity}
 	} else {
 		at.provider = c.o.Provider
 		at.region, _ = n.Label(corev1.LabelTopologyRegion)
@@ -126,7 +133,9 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 			at.provider = catalog.Providers()[i]
 		}
 	}
-	if at.capacity == policy.Reserved || c.o.OnDemand {
+	if id, in := n.Label(labelReservation); in {
+		at.capacity, at.reservation = policy.Reserved, id
+	} else if at.capacity == policy.Spot && c.o.OnDemand {
 		at.capacity = policy.OnDemand
 	}
 	switch _, known := catalog.Lookup(at.provider, at.kind); {
@@ -154,7 +163,7 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 		}
 		x := seed{
 			Pool: c.names.pool(p.pool.name), InstanceType: p.kind, Zone: p.zone, CapacityType: p.capacity.String(),
-			Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
+			Reservation: c.names.of("reservation", p.reservation), Pods: on[policy.NodeID(i)], provider: p.provider, region: p.region,
 		}
 		key := fmt.Sprint(x) // maps are printed in the order of their keys
 		k, seen := same[key]
@@ -165,7 +174,7 @@ func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 		out[k].Count++
 	}
 	slices.SortFunc(out, func(a, b seed) int {
-		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType),
+		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.InstanceType, b.InstanceType), cmp.Compare(a.Zone, b.Zone), cmp.Compare(a.CapacityType, b.CapacityType), cmp.Compare(a.Reservation, b.Reservation),
 			cmp.Compare(fmt.Sprint(a.Pods), fmt.Sprint(b.Pods))) // a capture of a capture is the same to the byte
 	})
 	return out

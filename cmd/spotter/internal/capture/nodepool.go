@@ -49,7 +49,7 @@ type ownPool struct {
 }
 
 // classOf returns the EC2NodeClass of a NodePool, nil without one.
-func (c *source) classOf(p *karpv1.NodePool) *nodeClass {
+func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	ref := p.Spec.Template.Spec.NodeClassRef
 	if ref == nil || ref.Kind != "EC2NodeClass" {
 		return nil
@@ -62,8 +62,12 @@ func (c *source) classOf(p *karpv1.NodePool) *nodeClass {
 	out := &nodeClass{TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.k8s.aws/v1", Kind: "EC2NodeClass"}}
 	out.Metadata.Name = u.GetName()
 	out.Spec, _, _ = unstructured.NestedMap(u.Object, "spec")
+	out.Status = map[string]any{}
 	if subnets, found, _ := unstructured.NestedSlice(u.Object, "status", "subnets"); found {
-		out.Status = map[string]any{"subnets": subnets} // they say which zones the spec means
+		out.Status["subnets"] = subnets // they say which zones the spec means
+	}
+	if reservations, found := c.reservationsOf(u); found {
+		out.Status[keyReservations] = reservations
 	}
 	return out
 }
@@ -244,6 +248,7 @@ func (c *poolSet) hideClass(x *nodeClass) {
 			}
 		}
 	}
+	c.hideReservations(x)
 	if len(left) > 0 {
 		c.out.Left = append(c.out.Left, fmt.Sprintf("%s of EC2NodeClass %s", strings.Join(left, ", "), x.Metadata.Name))
 	}
