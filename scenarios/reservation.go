@@ -105,7 +105,11 @@ func (c *nodeClass) readReservations() (errs []error) {
 
 // settleReserved leaves reserved capacity to NodePools of a class that selects some.
 func (p *pool) settleReserved(sc *Scenario) []error {
-	if p.own == nil || p.own.class != nil && len(p.own.class.reservations) > 0 {
+	if p.own == nil {
+		return nil
+	}
+	if p.own.class != nil && len(p.own.class.reservations) > 0 {
+		p.warnStrict(sc)
 		return nil
 	}
 	p.base.CapacityTypes = slices.DeleteFunc(p.base.CapacityTypes, func(c policy.CapacityType) bool { return c == policy.Reserved })
@@ -116,6 +120,21 @@ func (p *pool) settleReserved(sc *Scenario) []error {
 		return nil
 	}
 	return []error{p.doc.problem([]string{"spec", "template", "spec", "requirements"}, "karpenter.sh/capacity-type allows reserved alone, and its EC2NodeClass selects no capacity reservation")}
+}
+
+// warnStrict says where Karpenter would not launch into reservations as it does here: its
+// provider wants what minValues asks for among the reservations alone (Truncate after the
+// filters in instance.go of karpenter-provider-aws 1.14.1), unless MIN_VALUES_POLICY is BestEffort.
+func (p *pool) warnStrict(sc *Scenario) {
+	if !slices.Contains(p.base.CapacityTypes, policy.Reserved) {
+		return
+	}
+	for _, x := range p.own.MinValues {
+		if n := len(p.own.class.reservations); x.N > n {
+			sc.warn("NodePool %s: minValues of %s is %d, and its EC2NodeClass selects %d reservations: unless MIN_VALUES_POLICY is BestEffort Karpenter fails to launch into these, and pods wait; here it launches",
+				p.name, x.Key, x.N, n)
+		}
+	}
 }
 
 // A reservedOffer is a reservation as a selection takes it: of the type and zone of an offer,

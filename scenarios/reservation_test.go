@@ -70,6 +70,39 @@ func TestReservationTypes(t *testing.T) {
 	}
 }
 
+// TestReservationMinValues warns of minValues that reservations do not have.
+func TestReservationMinValues(t *testing.T) {
+	for least, want := range map[string]int{"1": 0, "2": 1} {
+		text := reservedText("", wholeReservation+"}")
+		text = strings.Replace(text, twoFamilies, strings.TrimSuffix(twoFamilies, "}")+", minValues: "+least+"}", 1)
+		sc, err := Parse("s.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(strings.Join(boundOwn(t, sc).Warnings, "\n"), "unless MIN_VALUES_POLICY is BestEffort"); n != want {
+			t.Errorf("minValues %s: %d warnings, want %d", least, n, want)
+		}
+	}
+}
+
+// TestReservedNodes: nodes begin in the reservation that they name, if they are reserved.
+func TestReservedNodes(t *testing.T) {
+	node := func(more string) string {
+		return strings.Replace(reservedText("", wholeReservation+"}, "+strings.Replace(wholeReservation, "cr-1", "cr-2", 1)+"}"),
+			"spec: {duration: 24h}", "spec: {duration: 24h, nodes: [{pool: own, count: 2"+more+"}]}", 1)
+	}
+	sc, err := Parse("s.yaml", []byte(node(", capacityType: reserved, reservation: cr-2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := boundOwn(t, sc); len(w.Seeds) != 1 || !strings.HasSuffix(w.Markets[w.Seeds[0].Market].Name, "/reserved/cr-2") {
+		t.Errorf("nodes %+v", w.Seeds)
+	}
+	if _, err := Parse("s.yaml", []byte(node(", reservation: cr-2"))); err == nil || !strings.Contains(err.Error(), `"spec.nodes[0].reservation": is for nodes of the capacityType reserved`) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestReservationProblems(t *testing.T) {
 	for change, want := range map[string]string{
 		"totalInstanceCount: 3|ownerID: x":               `"status.capacityReservations[0].totalInstanceCount": must say how many nodes`,
