@@ -189,9 +189,9 @@ func (v karpenterView) Offers() ([]placement.Offer, uint64) {
 	for p := range k.prepared.offers {
 		for i := range k.prepared.offers[p] {
 			k.offers.until = min(k.offers.until, k.market.Changes(k.prepared.offers[p][i].Market))
-			if k.prepared.own(policy.PoolID(p)) != nil && len(k.prepared.own(policy.PoolID(p)).Reserved) > 0 {
-				k.offers.until = k.q.Now + 1 // what is left of it changes with any node
-			}
+		}
+		if own := k.prepared.own(policy.PoolID(p)); own != nil && len(own.Reserved) > 0 {
+			k.offers.until = k.q.Now + 1 // what is left of it changes with any node
 		}
 	}
 	return k.offers.list, k.offers.version

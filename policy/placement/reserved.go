@@ -10,6 +10,8 @@ import (
 // (reservationmanager.go and offeringsToReserve in nodeclaim.go of Karpenter 1.14.1). A claim
 // takes one node of every reservation that it may be launched into.
 type reservations struct {
+	table    *offerTable // that was read, at this version of its offers
+	version  uint64
 	of       []int32 // by position of an offer: its reservation, or None; nil where nothing is reserved
 	markets  []policy.MarketID
 	had      []int // by reservation
@@ -21,9 +23,14 @@ type reservations struct {
 }
 
 // read finds the reservations among offers: a market of which a pool has a bounded number.
-func (r *reservations) read(ot *offerTable) {
+// Those of one version, not 0, are the same.
+func (r *reservations) read(ot *offerTable, version uint64) {
+	if version != 0 && r.table == ot && r.version == version {
+		return
+	}
+	r.table, r.version = ot, version
 	r.of, r.markets, r.had = r.of[:0], r.markets[:0], r.had[:0]
-	if !slices.ContainsFunc(ot.offers, func(o Offer) bool { return o.Max > 0 }) {
+	if !ot.bounded() {
 		return
 	}
 	for _, i := range ot.rank {
@@ -40,6 +47,16 @@ func (r *reservations) read(ot *offerTable) {
 		r.had[at] = min(r.had[at], o.Max)
 		r.of = append(r.of, int32(at))
 	}
+}
+
+// bounded reports whether any offer is of reserved capacity.
+func (ot *offerTable) bounded() bool {
+	for i := range ot.offers {
+		if ot.offers[i].Max > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reservations) begin(await bool) {

@@ -61,7 +61,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sv.b = b
 	sp.groups.compileRepelled()
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
-	sv.reserved.read(sv.offerTable)
+	sv.reserved.read(sv.offerTable, b.OffersVersion)
 	sv.pools.pooled = false
 	sv.nodes.readNodes()
 	sv.common = sv.sort(sv.common[:0], 0)

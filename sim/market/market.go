@@ -40,13 +40,13 @@ type Market struct {
 	weather  *weather.Weather
 	clock    *engine.Queue
 	state    []state
-	reserved map[policy.MarketID]*scenarios.Reservation
+	reserved []*scenarios.Reservation // by market; nil for one that is none
 }
 
 // New returns the markets of a scenario of which the prices and the weather are given.
 func New(cfg Config, p *Prices, w *weather.Weather, clock *engine.Queue) *Market {
 	m := &Market{Config: cfg, scenario: p.scenario, prices: p, weather: w, clock: clock, state: make([]state, len(p.scenario.Markets)),
-		reserved: make(map[policy.MarketID]*scenarios.Reservation, len(p.scenario.Reservations))}
+		reserved: make([]*scenarios.Reservation, len(p.scenario.Markets))}
 	for i := range p.scenario.Reservations {
 		m.reserved[p.scenario.Reservations[i].Market] = &p.scenario.Reservations[i]
 	}
