@@ -316,7 +316,7 @@ func (cl *candidateList) changed(c *Cluster, flipped, repriced bool) {
 	if repriced {
 		for _, list := range [...][]Candidate{cl.used, cl.empty} {
 			for i := range list {
-				if x := &list[i]; cl.price(c, x.Pool, x.market) != x.Price {
+				if x := &list[i]; c.View.Price(x.Pool, x.market) != x.Price {
 					cl.reread(x.Node)
 				}
 			}
@@ -357,24 +357,23 @@ func (cl *candidateList) readPrices(c *Cluster) (changed bool) {
 	return changed
 }
 
-// A nodePrice is what a node of a pool costs in a market, as it was read last.
+// A nodePrice is what a node of a pool costs in a market, as it was read at the last look.
 type nodePrice struct {
 	pool   policy.PoolID
 	market policy.MarketID
 	price  policy.Money
 }
 
-// price returns what a node of p in market m costs, which is read at every look from then on.
+// price returns what a node of p in market m costs, and has it read at every look from then on.
 func (cl *candidateList) price(c *Cluster, p policy.PoolID, m policy.MarketID) policy.Money {
 	for len(cl.priced) < len(c.Pools)*len(c.Markets) {
-		cl.priced = append(cl.priced, 0)
+		cl.priced = append(cl.priced, false)
 	}
-	at := &cl.priced[int(p)*len(c.Markets)+int(m)]
-	if *at == 0 {
-		cl.prices = append(cl.prices, nodePrice{p, m, c.View.Price(p, m)})
-		*at = int32(len(cl.prices))
+	price := c.View.Price(p, m)
+	if at := &cl.priced[int(p)*len(c.Markets)+int(m)]; !*at {
+		cl.prices, *at = append(cl.prices, nodePrice{p, m, price}), true
 	}
-	return cl.prices[*at-1].price
+	return price
 }
 
 // reread lists a node once.
@@ -488,6 +487,6 @@ type candidateList struct {
 	added       []Candidate
 	flips       []bool      // by budget: it allows something, or no more
 	prices      []nodePrice // of candidates so far
-	priced      []int32     // by pool and market, 1 more than the place in prices; 0 for none
+	priced      []bool      // by pool and market: it is among prices
 	cache       []nodeCache
 }
