@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +15,8 @@ import (
 type unaware struct{ policy.Policy }
 
 func (u unaware) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	view := *s
-	view.Nodes = slices.Clone(s.Nodes)
-	return u.Policy.Decide(&view, m)
+	whole := s.Whole()
+	return u.Policy.Decide(&whole, m)
 }
 
 // TestReadingChanges: every policy does the same whether it reads of a snapshot what changed

@@ -89,6 +89,13 @@ func (s *Snapshot) Mark() Mark {
 	return x.Mark
 }
 
+// Whole returns s as a snapshot of which it is not known what changed, so that all of it is read.
+func (s *Snapshot) Whole() Snapshot {
+	whole := *s
+	whole.changes = changesOf{}
+	return whole
+}
+
 // Follows reports whether it is known which slots changed since the snapshot of m. Slots
 // that were added since count as changed.
 func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m.of }

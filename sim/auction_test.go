@@ -267,7 +267,7 @@ func TestAuctionIsNotForeseen(t *testing.T) {
 		cfg := Config{Prepared: mustPrepare(t, auction(12, prices).scenario()), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5}
 		cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 			if s.Now < at(6*time.Hour) {
-				fmt.Fprintf(&b, "%+v\n", *s)
+				fmt.Fprintf(&b, "%+v\n", s.Whole())
 			}
 		}
 		mustRun(t, cfg)

@@ -47,7 +47,7 @@ func TestLossIsNoticedLate(t *testing.T) {
 		res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: restless{mustPolicy(t, "on-demand")}, Seed: 1, Check: true, Log: &log,
 			Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 				if s.Now >= at(6*time.Hour) && s.Now < at(6*time.Hour+6*time.Minute) {
-					seen[s.Now] = fmt.Sprintf("%+v", *s)
+					seen[s.Now] = fmt.Sprintf("%+v", s.Whole())
 				}
 			}})
 		return seen, log.String(), res

@@ -271,7 +271,7 @@ func seenUntil(t *testing.T, w *scenarios.BoundScenario, instant policy.Time) st
 	cfg := Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "spotvortex"), Forecaster: mustForecaster(t), Seed: 5}
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
 		if after = s.Now > instant; !after {
-			fmt.Fprintf(&b, "%+v\n", *s)
+			fmt.Fprintf(&b, "%+v\n", s.Whole())
 		}
 	}
 	mustRun(t, cfg)

@@ -41,7 +41,7 @@ func firstSeen(t *testing.T, w *scenarios.BoundScenario) (first string) {
 	mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "spot"), Forecaster: mustForecaster(t), Seed: 5,
 		Observed: func(s *policy.Snapshot, _ *policy.Plan) {
 			if first == "" {
-				first = fmt.Sprintf("%+v", *s)
+				first = fmt.Sprintf("%+v", s.Whole())
 			}
 		}})
 	return first
