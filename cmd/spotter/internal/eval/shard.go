@@ -105,7 +105,9 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 		return k, nil
 	}
 	var err error
-	if k.build, err = buildOf(ctx, p); err != nil {
+	if f.merged != nil {
+		k.build = f.merged[0].Build // which [shard.Check] found to be this one
+	} else if k.build, err = buildOf(ctx, p); err != nil {
 		return nil, err
 	}
 	k.keys = &shard.Keys{Build: k.build, Files: r.FilesOf}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/bundles"
@@ -47,9 +48,14 @@ func (r *Runner) FilesOf(spec string, w *scenarios.BoundScenario) (string, error
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
+// engineIntensity makes nodes be reclaimed in the day that [Runner.Engine] runs: by
+// themselves they are not in a week.
+const engineIntensity = 100
+
 // Engine returns a digest of what this program decides, in hexadecimal: of what happens in
-// a small embedded scenario under the policies that are compared by default. It is the same
-// on every platform. A version that more than one source may have, as one of a changed
+// a day of a small embedded scenario, with many reclaims, under the policies that are
+// compared by default. Every part of a comparison computes it, so it is short. It is the
+// same on every platform. A version that more than one source may have, as one of a changed
 // checkout, adds that of the program's own file.
 func (r *Runner) Engine(ctx context.Context, version string) (string, error) {
 	sum := sha256.New()
@@ -61,7 +67,9 @@ func (r *Runner) Engine(ctx context.Context, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+	intensity := float64(engineIntensity)
+	sc.Duration = 24 * time.Hour
+	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{Intensity: &intensity})
 	if err != nil {
 		return "", err
 	}
