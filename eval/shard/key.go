@@ -43,8 +43,14 @@ type Keys struct {
 	// Files returns the digest of the files that a policy names in w, empty for none.
 	Files func(policy string, w *scenarios.BoundScenario) (string, error)
 
-	mu    sync.Mutex
-	bound map[*scenarios.BoundScenario]Input
+	mu     sync.Mutex
+	inputs map[source]Input
+}
+
+// A source is what jobs that differ in their seeds alone are made of.
+type source struct {
+	bound  *scenarios.BoundScenario
+	policy string
 }
 
 // Of returns the key of j: a digest of what determines what comes of it.
@@ -63,30 +69,37 @@ func (k *Keys) Of(j eval.Job) (string, error) {
 
 // Input returns what j is made of.
 func (k *Keys) Input(j eval.Job) (Input, error) {
-	in, err := k.ofBound(j.Bound)
-	if err != nil || j.Policy == eval.OracleName {
-		return in, err
-	}
-	in.Files, err = k.Files(j.Policy, j.Bound)
-	return in, err
-}
-
-func (k *Keys) ofBound(w *scenarios.BoundScenario) (Input, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if in, ok := k.bound[w]; ok {
+	return k.input(source{j.Bound, j.Policy})
+}
+
+func (k *Keys) input(x source) (in Input, err error) {
+	if in, ok := k.inputs[x]; ok {
 		return in, nil
 	}
+	if x.policy == eval.OracleName {
+		in, err = inputOf(x.bound)
+	} else if in, err = k.input(source{x.bound, eval.OracleName}); err == nil {
+		in.Files, err = k.Files(x.policy, x.bound)
+	}
+	if err != nil {
+		return Input{}, err
+	}
+	if k.inputs == nil {
+		k.inputs = map[source]Input{}
+	}
+	k.inputs[x] = in
+	return in, nil
+}
+
+// inputOf returns what every job in w is made of.
+func inputOf(w *scenarios.BoundScenario) (Input, error) {
 	bare := *w
 	bare.Trace, bare.Warnings, bare.Deviation = scenarios.TraceInfo{}, nil, "" // which say where it comes from, and change no run
 	sum := sha256.New()
 	if err := json.NewEncoder(sum).Encode(&bare); err != nil {
 		return Input{}, fmt.Errorf("%s: its digest: %w", w.Name, err)
 	}
-	in := Input{Scenario: hex.EncodeToString(w.Digest[:]), Trace: hex.EncodeToString(w.TraceDigest[:]), Bound: hex.EncodeToString(sum.Sum(nil))}
-	if k.bound == nil {
-		k.bound = map[*scenarios.BoundScenario]Input{}
-	}
-	k.bound[w] = in
-	return in, nil
+	return Input{Scenario: hex.EncodeToString(w.Digest[:]), Trace: hex.EncodeToString(w.TraceDigest[:]), Bound: hex.EncodeToString(sum.Sum(nil))}, nil
 }

@@ -313,6 +313,27 @@ func TestKey(t *testing.T) {
 	}
 }
 
+// TestFilesAreReadOnce: what a policy names is not read again for every seed.
+func TestFilesAreReadOnce(t *testing.T) {
+	read := map[string]int{}
+	keys := &Keys{Build: testBuild, Files: func(policy string, w *scenarios.BoundScenario) (string, error) {
+		read[w.Name+" "+policy]++
+		return "m", nil
+	}}
+	c := compared(2, 1, 3, "spot")
+	if _, err := JobsOf([]eval.Config{c}, keys); err != nil {
+		t.Fatal(err)
+	}
+	if len(read) != len(c.Cases)*len(c.Compared()) {
+		t.Errorf("read for %v", read)
+	}
+	for what, times := range read {
+		if times != 1 {
+			t.Errorf("%s: read %d times", what, times)
+		}
+	}
+}
+
 // TestParseShare reads I/N.
 func TestParseShare(t *testing.T) {
 	if s, err := ParseShare("3/7"); err != nil || s != (Share{3, 7}) || s.String() != "3/7" {
