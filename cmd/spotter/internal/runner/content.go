@@ -68,7 +68,7 @@ func (r *Runner) Engine(ctx context.Context, version string) (string, error) {
 		return "", err
 	}
 	intensity := float64(engineIntensity)
-	sc.Duration = 24 * time.Hour
+	sc.Duration, sc.WarmUp = 24*time.Hour, 0
 	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{Intensity: &intensity})
 	if err != nil {
 		return "", err
