@@ -218,7 +218,7 @@ site-check: $(HUGO) ## open the site in Chromium
 # the frames of the terminal, and the reader of metrics of a past year. Its figures are those of an idle machine.
 bench: build ## measure whole processes and hot paths, on an idle machine
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
-	$(GO) test -run '^$$' -bench '^BenchmarkProcessEval' -benchtime 1x -timeout 30m ./cmd/spotter
+	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Eval|Scale|Year)' -benchtime 1x -timeout 30m ./cmd/spotter
 	SPOTTER=$(CURDIR)/$(BIN) $(GO) test -run '^$$' -bench '^BenchmarkProcessRun' -benchtime 1x -timeout 90m ./cmd/spotter
 	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_TESTENV=required $(GO) test -run '^$$' -bench '^BenchmarkMassReclaim' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace

@@ -18,6 +18,8 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
 // binary builds the program once for all benchmarks, with the flags of the
@@ -133,25 +135,80 @@ func BenchmarkProcessPolicies(b *testing.B) {
 	}
 }
 
-// BenchmarkProcessLinear measures bench-100 over five, ten and twenty days:
-// the time per event is to stay the same.
-func BenchmarkProcessLinear(b *testing.B) {
+// sized writes bench-100 with so many nodes over another duration, and returns its path. Every
+// market has slots for a fortieth of the nodes, about what they have in bench-2000.
+func sized(b *testing.B, nodes int, duration string) string {
+	b.Helper()
 	text, err := scenarios.Source("bench-100")
 	if err != nil {
 		b.Fatal(err)
 	}
-	const week = "duration: 168h"
-	if !strings.Contains(string(text), week) {
-		b.Fatalf("bench-100 has no %q", week)
+	scenario := string(text)
+	for _, x := range [][2]string{
+		{"duration: 168h", "duration: " + duration}, {"market: {intensity: 1}", fmt.Sprintf("market: {intensity: 1, slots: %d}", max(1, nodes/40))},
+	} {
+		if !strings.Contains(scenario, x[0]) {
+			b.Fatalf("bench-100 has no %q", x[0])
+		}
+		scenario = strings.Replace(scenario, x[0], x[1], 1)
 	}
-	for i, duration := range []string{"120h", "240h", "480h"} {
-		path := filepath.Join(b.TempDir(), "bench-"+duration+".yaml")
-		longer := strings.Replace(string(text), week, "duration: "+duration, 1)
-		if err := os.WriteFile(path, []byte(longer), 0o600); err != nil {
+	scenario = regexp.MustCompile(`(replicas: |\d\d=)\d+`).ReplaceAllStringFunc(scenario, func(x string) string {
+		at := strings.LastIndexAny(x, " =") + 1
+		n, err := strconv.Atoi(x[at:])
+		if err != nil {
 			b.Fatal(err)
 		}
+		return x[:at] + strconv.Itoa(n*nodes/100)
+	})
+	path := filepath.Join(b.TempDir(), "bench.yaml")
+	if err := os.WriteFile(path, []byte(scenario), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// BenchmarkProcessLinear measures 100 nodes over five, ten and twenty days: the time per
+// event is to stay the same.
+func BenchmarkProcessLinear(b *testing.B) {
+	for i, duration := range []string{"120h", "240h", "480h"} {
+		path := sized(b, 100, duration)
 		b.Run(fmt.Sprintf("%dx", 1<<i), func(b *testing.B) { processes(b, "sim", path, "--policy", "spotvortex") })
 	}
+}
+
+// BenchmarkProcessScale measures a day of 100 to 20,000 nodes under the policies that cost
+// most: the time per event is to stay the same within 20 %, but for what a process takes to
+// begin, which the day of 100 nodes mostly is.
+func BenchmarkProcessScale(b *testing.B) {
+	for _, nodes := range []int{100, 1000, 5000, 20000} {
+		path := sized(b, nodes, "24h")
+		for _, spec := range []string{"spotvortex", "portfolio", "karpetrack", "rescheduler"} {
+			b.Run(fmt.Sprintf("%d/%s", nodes, spec), func(b *testing.B) { processes(b, "sim", path, "--policy", spec) })
+		}
+	}
+}
+
+// BenchmarkProcessYear measures a year of 1,000 nodes, on prices that are drawn before.
+// Bound: 20 CPU-s.
+func BenchmarkProcessYear(b *testing.B) {
+	preset, err := generate.FindPreset("aws-2024")
+	if err != nil {
+		b.Fatal(err)
+	}
+	markets, err := preset.Take(60)
+	if err != nil {
+		b.Fatal(err)
+	}
+	begin := preset.Begin()
+	prices, err := generate.Generate(generate.Config{Seed: 1, From: begin, To: begin.Add(366 * 24 * time.Hour), Markets: markets, Law: preset.Law})
+	if err != nil {
+		b.Fatal(err)
+	}
+	dir := filepath.Join(b.TempDir(), "year")
+	if err := trace.Write(dir, prices); err != nil {
+		b.Fatal(err)
+	}
+	processes(b, "sim", sized(b, 1000, "8760h"), "--trace", dir, "--policy", "spotvortex")
 }
 
 // BenchmarkProcessEval measures 100 seeds of three policies over a week of 100
