@@ -15,6 +15,7 @@ type tally struct {
 	compat    bool
 	templates []counted
 	groups    int
+	gpu       []bool // by group
 	budgets   int
 
 	nodes []talliedNode
@@ -78,8 +79,12 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 		ta.pods = append(ta.pods, talliedPod{node: policy.None})
 	}
 	for c := s.NodesSince(ta.mark); c.Next(); {
-		id := c.ID
-		ta.readNode(s, g, id)
+		ta.readNode(s, g, c.ID)
+	}
+	for id, group := range g.Of { // which may be numbered otherwise than before
+		if group != ta.nodes[id].group {
+			ta.readNode(s, g, policy.NodeID(id))
+		}
 	}
 	for c := s.PodsSince(ta.mark); c.Next(); {
 		id := c.ID
@@ -90,7 +95,7 @@ func (ta *tally) read(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 
 // same reports whether what was counted still stands, but for what changed since.
 func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) bool {
-	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
+	if !s.Follows(ta.mark) || ta.compat != o.Compat || ta.groups != g.N || !slices.Equal(ta.gpu, g.GPU) || ta.budgets != len(s.PDBs) || len(ta.templates) != len(traits) {
 		return false
 	}
 	for i := range traits {
@@ -105,7 +110,7 @@ func (ta *tally) same(s *policy.Snapshot, g Groups, o Options, traits []traits) 
 // forget empties the tally.
 func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits) {
 	ta.mark, ta.compat, ta.groups, ta.budgets = policy.Mark{}, o.Compat, g.N, len(s.PDBs)
-	ta.templates = ta.templates[:0]
+	ta.gpu, ta.templates = append(ta.gpu[:0], g.GPU...), ta.templates[:0]
 	for i := range traits {
 		x := &traits[i]
 		ta.templates = append(ta.templates, counted{x.weight, x.startup == 0, x.budgets})
