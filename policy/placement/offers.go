@@ -203,7 +203,7 @@ func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
 	return bid
 }
 
-// named returns what of markets, cheapest first, one launch names: at most
+// named returns what of markets, cheapest first, one launch names: of one capacity type, at most
 // marketsMax, or the first alone if it is an auction, where a bid is for one
 // class of machine. Where the first was paid for in advance, others are named only
 // if they cost no more beyond that: the provider chooses by list prices.
@@ -222,6 +222,9 @@ func named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketI
 				break
 			}
 		}
+	}
+	if at := slices.IndexFunc(markets, func(m policy.MarketID) bool { return s.Markets[m].Capacity != first.Capacity }); at >= 0 {
+		markets = markets[:at]
 	}
 	return markets[:min(len(markets), marketsMax)]
 }

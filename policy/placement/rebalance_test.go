@@ -212,6 +212,24 @@ pod one n2
 	}
 }
 
+// TestReplaceNodeBuysOneCapacityType names no market on demand in a launch on spot.
+func TestReplaceNodeBuysOneCapacityType(t *testing.T) {
+	s := parse(t, `type b.4 4
+type c.4 4
+market z b.4 on-demand 0.20
+market z b.4 spot 0.06
+market z c.4 spot 0.30
+pool web
+app one 1
+node n1 web z b.4 on-demand
+pod one n1
+`)
+	launches, _, _ := placement.ReplaceNode(s, func() *placement.Space { return placement.FromSnapshot(s) }, 0, s.Pools[0].Markets, policy.ReasonRebalance, "x")
+	if len(launches) != 1 || !slices.Equal(launches[0].Markets, []policy.MarketID{1}) {
+		t.Errorf("launches %+v", launches)
+	}
+}
+
 // TestShortagesBid bids what a node is worth, on the grid of bids, and buys
 // nothing for a pod that is gated or promised a place.
 func TestShortagesBid(t *testing.T) {
