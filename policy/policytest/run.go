@@ -49,6 +49,19 @@ func Run(t *testing.T, build func() policy.Policy, without ...Rule) {
 			t.Run(string(r.rule), rapid.MakeCheck(func(t *rapid.T) { r.check(t, build) }))
 		}
 	}
+	t.Run("empty", func(t *testing.T) { empty(t, build()) })
+}
+
+// empty has p decide for a pool of a cluster that has nothing else yet.
+func empty(t *testing.T, p policy.Policy) {
+	s, m, err := Parse("type b.4 4\nmarket z b.4 on-demand 0.20\nmarket z b.4 spot 0.06\npool web\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := p.Decide(s, m)
+	if err := Check(s, &plan); err != nil {
+		t.Fatalf("%v\n%s", err, plan.Format(s))
+	}
 }
 
 func draw(t *rapid.T) (*policy.Snapshot, policy.Memory) {

@@ -130,7 +130,7 @@ type boundPod struct {
 
 // read counts the pods of s that are not as they were read last.
 func (x *podIndex) read(s *policy.Snapshot) {
-	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.standing) != (1+len(s.Pools))*len(s.Templates) {
+	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.usable) != 1+len(s.Pools) {
 		x.forget(s)
 	}
 	more := max(0, len(s.Nodes)-len(x.nodes))
