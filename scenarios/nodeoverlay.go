@@ -110,8 +110,8 @@ func (sc *Scenario) readNodeOverlay(doc *document, o *nodeOverlay) []error {
 }
 
 // order sorts overlays as Karpenter applies them: the first that matches counts.
-func (a *overlay) order(b *overlay) int {
-	return cmp.Or(cmp.Compare(b.weight, a.weight), cmp.Compare(b.name, a.name))
+func (x *overlay) order(y *overlay) int {
+	return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
 }
 
 // overlay notes what Karpenter takes nodes of NodePools to cost. Of two overlays of one weight
