@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// An unaware policy is not told what changed since the last snapshot.
+// An unaware policy gets whole snapshots, without what changed since the last one.
 type unaware struct{ policy.Policy }
 
 func (u unaware) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {

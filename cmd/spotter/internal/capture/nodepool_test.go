@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -96,19 +95,7 @@ func TestOwnNodePools(t *testing.T) {
 	for _, hidden := range []bool{false, true} {
 		s, o := owned(t)
 		o.Anonymise = hidden
-		c, err := Take(s, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr, err := c.Draw(1, drawnMax, s.Now, s.Now.Add(24*time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := c.Write(Run{Start: s.Now, Duration: 24 * time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, _ := bind(t, "captured.yaml", text, tr)
+		c, w, text := capturedDay(t, s, o)
 		name := map[bool]string{false: "web-team", true: c.own[0].pool.Metadata.Name}[hidden]
 		at := slices.IndexFunc(w.Pools, func(p policy.Pool) bool { return p.Name == name })
 		if at < 0 || w.NodePools[at] == nil || len(w.Pools) != 2 {
@@ -127,11 +114,11 @@ func TestOwnNodePools(t *testing.T) {
 			t.Errorf("a node of the class takes %d pods, want 40", pods)
 		}
 		for _, left := range []string{"managedFields", "uid", "conditions", "someone", "resources:\n    cpu: \"8\""} {
-			if strings.Contains(string(text), left) {
+			if strings.Contains(text, left) {
 				t.Errorf("%q is written\n%s", left, text)
 			}
 		}
-		if leak := strings.Contains(string(text), "secret") || strings.Contains(string(text), "gold") || strings.Contains(string(text), "web-team"); leak != !hidden {
+		if leak := strings.Contains(text, "secret") || strings.Contains(text, "gold") || strings.Contains(text, "web-team"); leak != !hidden {
 			t.Errorf("hidden %v: names that people chose are there: %v\n%s", hidden, leak, text)
 		}
 	}

@@ -45,8 +45,8 @@ func withReservations(t *testing.T) (*policy.Snapshot, Options) {
 	return s, o
 }
 
-// capturedRun captures a cluster, and reads and runs what is written.
-func capturedRun(t *testing.T, s *policy.Snapshot, o Options) (*Captured, *scenarios.BoundScenario, *sim.Result, string) {
+// capturedDay captures a cluster for a day, and reads what is written.
+func capturedDay(t *testing.T, s *policy.Snapshot, o Options) (*Captured, *scenarios.BoundScenario, string) {
 	t.Helper()
 	c, err := Take(s, o)
 	if err != nil {
@@ -61,6 +61,13 @@ func capturedRun(t *testing.T, s *policy.Snapshot, o Options) (*Captured, *scena
 		t.Fatal(err)
 	}
 	w, _ := bind(t, "captured.yaml", text, tr)
+	return c, w, string(text)
+}
+
+// capturedRun runs such a day.
+func capturedRun(t *testing.T, s *policy.Snapshot, o Options) (*Captured, *scenarios.BoundScenario, *sim.Result, string) {
+	t.Helper()
+	c, w, text := capturedDay(t, s, o)
 	runs, job := runner.New(), eval.Job{Case: eval.Case{Scenario: w.Name, Bound: w}, Policy: asIs, Seed: 1}
 	cfg, err := runs.Config(job)
 	if err != nil {
@@ -70,7 +77,7 @@ func capturedRun(t *testing.T, s *policy.Snapshot, o Options) (*Captured, *scena
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, w, res, string(text)
+	return c, w, res, text
 }
 
 // TestReservations writes the reservations that NodePools may launch into, with as many nodes as are in
