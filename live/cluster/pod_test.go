@@ -34,6 +34,7 @@ func TestTemplatesAreShared(t *testing.T) {
 		name := fmt.Sprintf("db-%d", i)
 		l.put(pod(name, "n", ownedBy("StatefulSet", "db"), func(p *corev1.Pod) {
 			p.Labels["statefulset.kubernetes.io/pod-name"], p.Labels["apps.kubernetes.io/pod-index"] = name, fmt.Sprint(i)
+			p.Labels[corev1.LabelTopologyZone], p.Labels[corev1.LabelTopologyRegion] = "eu-west-1"+string(rune('a'+i)), "eu-west-1"
 			p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-" + name}}}}
 			if i == 2 { // after a change that has not reached the others

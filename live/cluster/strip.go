@@ -80,8 +80,11 @@ func (s *podStripper) strip(x any) (any, error) {
 	}
 	if q := s.last[owner.UID]; q != nil && alike(p, q) {
 		node := p.Spec.NodeName
-		p.Spec, p.Labels = q.Spec, q.Labels
+		p.Spec = q.Spec
 		p.Spec.NodeName = node
+		if maps.Equal(p.Labels, q.Labels) {
+			p.Labels = q.Labels
+		}
 		if reflect.DeepEqual(p.OwnerReferences, q.OwnerReferences) {
 			p.OwnerReferences = q.OwnerReferences
 		}

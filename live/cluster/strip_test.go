@@ -37,6 +37,7 @@ func TestPodsShareWhatIsEqual(t *testing.T) {
 	make := func(i int, cpu string) *corev1.Pod {
 		return strip(pod(fmt.Sprintf("web-%d", i), fmt.Sprintf("node-%d", i), ownedBy("ReplicaSet", "web-5d"), func(p *corev1.Pod) {
 			p.OwnerReferences[0].UID = "set"
+			p.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i)
 			p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 			p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "SELF", Value: fmt.Sprint(i)}}
 			p.Spec.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu)
@@ -48,7 +49,7 @@ func TestPodsShareWhatIsEqual(t *testing.T) {
 	if &a.Spec.Containers[0] != &b.Spec.Containers[0] || &a.OwnerReferences[0] != &b.OwnerReferences[0] {
 		t.Error("equal pods of one ReplicaSet share nothing")
 	}
-	if a.Spec.NodeName != "node-1" || b.Spec.NodeName != "node-2" || b.Name != "web-2" {
+	if a.Spec.NodeName != "node-1" || b.Spec.NodeName != "node-2" || b.Name != "web-2" || b.Labels[corev1.LabelTopologyZone] != "zone-2" {
 		t.Errorf("%s is on %s, %s on %s", a.Name, a.Spec.NodeName, b.Name, b.Spec.NodeName)
 	}
 	if got := resized.Spec.Containers[0].Resources.Requests["cpu"]; got.String() != "700m" || b.Spec.Containers[0].Resources.Requests.Cpu().String() != "500m" {

@@ -72,9 +72,21 @@ func (tt *templateTable) release(x *template) {
 }
 
 // labelsOfOne are the labels that distinguish a pod from its siblings. They are left out
-// of templates, or every pod would have one of its own.
+// of templates, or every pod would have one of its own. The API server copies the last two
+// from the node to which a pod is bound (PodTopologyLabels, on since Kubernetes 1.35).
 var labelsOfOne = []string{
 	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
+	corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
+}
+
+// sharedLabels returns the labels that a pod has in common with its siblings.
+func sharedLabels(of map[string]string) map[string]string {
+	if !slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := of[l]; return has }) {
+		return of
+	}
+	of = maps.Clone(of)
+	maps.DeleteFunc(of, func(l, _ string) bool { return slices.Contains(labelsOfOne, l) })
+	return of
 }
 
 // of returns the template of a pod, with one reference more. That of the pod of
@@ -113,21 +125,16 @@ func (tt *templateTable) of(p *corev1.Pod, w *workload) *template {
 func alike(p, q *corev1.Pod) bool {
 	a, b := p.Spec, q.Spec
 	a.NodeName, b.NodeName = "", ""
-	return maps.Equal(p.Labels, q.Labels) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
+	return maps.Equal(sharedLabels(p.Labels), sharedLabels(q.Labels)) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
 }
 
 // read reads a template of which the name and the kind are known.
 func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload) *template {
-	plain := p.Labels
-	if slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := plain[l]; return has }) {
-		plain = maps.Clone(plain)
-		maps.DeleteFunc(plain, func(l, _ string) bool { return slices.Contains(labelsOfOne, l) })
-	}
 	spec := &p.Spec
 	if t.DaemonSet {
 		spec = unpinned(spec)
 	}
-	tt.readTemplate(&t, plain, spec, p, w)
+	tt.readTemplate(&t, sharedLabels(p.Labels), spec, p, w)
 	if mirror {
 		tt.pin(&t, p.Spec.NodeName)
 	}
