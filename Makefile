@@ -216,11 +216,12 @@ site-check: $(HUGO) ## open the site in Chromium
 # spotvortex; those of the controller beside a cluster of ten thousand pods, and when all
 # nodes are reclaimed at once, after make testenv), the decisions of every policy, the oracle, the reader of traces, the generator, timelines,
 # the frames of the terminal, and the reader of metrics of a past year. Its figures are those of an idle machine.
+bench: export SPOTTER := $(CURDIR)/$(BIN)
 bench: build ## measure whole processes and hot paths, on an idle machine
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Sim|Linear|Policies)' -benchtime 5x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^BenchmarkProcess(Eval|Scale|Year)' -benchtime 1x -timeout 30m ./cmd/spotter
-	SPOTTER=$(CURDIR)/$(BIN) $(GO) test -run '^$$' -bench '^BenchmarkProcessRun' -benchtime 1x -timeout 90m ./cmd/spotter
-	SPOTTER=$(CURDIR)/$(BIN) SPOTTER_TESTENV=required $(GO) test -run '^$$' -bench '^BenchmarkMassReclaim' -benchtime 1x -timeout 30m ./cmd/spotter
+	$(GO) test -run '^$$' -bench '^BenchmarkProcessRun' -benchtime 1x -timeout 90m ./cmd/spotter
+	SPOTTER_TESTENV=required $(GO) test -run '^$$' -bench '^BenchmarkMassReclaim' -benchtime 1x -timeout 30m ./cmd/spotter
 	$(GO) test -run '^$$' -bench '^Benchmark(Read|Open)' -benchtime 5x -timeout 15m ./scenarios/trace
 	$(GO) test -run '^$$' -bench '^Benchmark(Decide|Oracle)' -benchtime 1x -timeout 30m ./eval ./eval/oracle
 	$(GO) test -run '^$$' -bench '^Benchmark(At|Fill)' -benchtime 5x -timeout 15m ./eval/timeline

@@ -9,9 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,21 +21,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
-
-// binary builds the program once for all benchmarks, with the flags of the
-// Makefile.
-var binary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "spotter-bench-*")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "spotter")
-	out, err := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, ".").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
-})
 
 // A cost is what one process took.
 type cost struct {
@@ -55,12 +40,8 @@ var eventsOf = regexp.MustCompile(`over (\d+) events`)
 // process runs the program as a user does and reads the kernel's account of it.
 func process(b *testing.B, args ...string) cost {
 	b.Helper()
-	path, err := binary()
-	if err != nil {
-		b.Fatal(err)
-	}
 	var stdout, stderr bytes.Buffer
-	c := exec.CommandContext(b.Context(), path, args...)
+	c := exec.CommandContext(b.Context(), built(b), args...)
 	c.Stdout, c.Stderr = &stdout, &stderr
 	began := time.Now()
 	if err := c.Run(); err != nil {
@@ -70,8 +51,8 @@ func process(b *testing.B, args ...string) cost {
 	usage := s.SysUsage().(*syscall.Rusage)
 	got := cost{wall: time.Since(began).Seconds(), cpu: (s.UserTime() + s.SystemTime()).Seconds(), rss: float64(usage.Maxrss) * 1024 / 1e6}
 	if m := eventsOf.FindStringSubmatch(stdout.String()); m != nil {
-		got.events, err = strconv.ParseFloat(m[1], 64)
-		if err != nil {
+		var err error
+		if got.events, err = strconv.ParseFloat(m[1], 64); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -82,9 +63,7 @@ func process(b *testing.B, args ...string) cost {
 // size.
 func processes(b *testing.B, args ...string) {
 	b.Helper()
-	if _, err := binary(); err != nil { // so that the first turn does not build
-		b.Fatal(err)
-	}
+	built(b) // so that the first turn does not build
 	var sum cost
 	for b.Loop() {
 		sum.add(process(b, args...))
@@ -195,10 +174,11 @@ func BenchmarkProcessYear(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	markets, err := preset.Take(60)
+	markets, err := preset.Take(600)
 	if err != nil {
 		b.Fatal(err)
 	}
+	markets = slices.DeleteFunc(markets, func(m generate.Market) bool { return !strings.HasSuffix(m.Type, ".4xlarge") }) // 16 vCPU, as the pool wants
 	begin := preset.Begin()
 	prices, err := generate.Generate(generate.Config{Seed: 1, From: begin, To: begin.Add(366 * 24 * time.Hour), Markets: markets, Law: preset.Law})
 	if err != nil {

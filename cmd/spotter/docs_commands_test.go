@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -278,16 +280,30 @@ type clone struct {
 // decides waits until what was begun has decided.
 func (x *clone) decides() { x.decided() }
 
+// binary builds the program once for all tests and benchmarks.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "spotter-test-*")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "spotter")
+	out, err := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", path, ".").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return path, nil
+})
+
 // built returns the program as a user builds it, without the race detector, unless
 // SPOTTER names it.
-func built(t *testing.T) string {
+func built(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("SPOTTER"); path != "" {
 		return path
 	}
-	path := filepath.Join(t.TempDir(), "spotter")
-	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
 }

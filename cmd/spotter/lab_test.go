@@ -17,13 +17,9 @@ import (
 // TestLab: spotter-lab runs in the place of spotter where it is in its folder or in PATH,
 // with the same arguments, input and exit code. Without it the call is wrong.
 func TestLab(t *testing.T) {
-	built, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	adjacent, elsewhere := t.TempDir(), t.TempDir()
 	spotter := filepath.Join(adjacent, "spotter")
-	if err := os.Link(built, spotter); err != nil {
+	if err := os.Link(built(t), spotter); err != nil {
 		t.Fatal(err)
 	}
 	call := func(args ...string) (code int, out string) {

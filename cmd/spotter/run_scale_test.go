@@ -281,18 +281,11 @@ func (c *scaleCluster) makeSpace(b *testing.B, name string) {
 // besides the test's.
 func (c *scaleCluster) startAs(b *testing.B, user string, env []string, settings ...string) *scaleRun {
 	b.Helper()
-	program := os.Getenv("SPOTTER")
-	if program == "" {
-		var err error
-		if program, err = binary(); err != nil {
-			b.Fatal(err)
-		}
-	}
 	access := testenv.Kubeconfig(b, c.env.User(b, user, allRules))
 	address, profiler := testenv.FreeAddress(b), testenv.FreeAddress(b)
 	r := &scaleRun{metrics: "http://" + address + "/metrics", pprof: "http://" + profiler + "/debug/pprof/", plans: map[string]int{}, done: make(chan struct{})}
 	settings = append(slices.Clone(settings), "metrics: {bindAddress: '"+address+"', secure: false}", "pprof: {bindAddress: '"+profiler+"'}", "logging: {format: json}")
-	r.cmd = exec.CommandContext(b.Context(), program, "run", "--kubeconfig", access, "--config", configured(b, settings...))
+	r.cmd = exec.CommandContext(b.Context(), built(b), "run", "--kubeconfig", access, "--config", configured(b, settings...))
 	r.cmd.Env = append(os.Environ(), env...)
 	log, err := r.cmd.StderrPipe()
 	if err != nil {
