@@ -33,15 +33,24 @@ const (
 // unknown for a time becomes the one before, else the first one after it, as runs take
 // it. Nothing is seen of the trace until it is complete; store nil is the disk.
 func Compact(src string, store Store, dir string) (*Index, error) {
+	c, err := newCompaction(src, store)
+	if err != nil {
+		return nil, err
+	}
+	return c.run(dir)
+}
+
+func newCompaction(src string, store Store) (*compaction, error) {
 	o := ReadOptions{Store: store}
 	found, err := findFiles(src, &o)
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[3]string]int64{}}
-	if err := c.survey(); err != nil {
-		return nil, err
-	}
+	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{}, most: partRows}
+	return c, c.survey()
+}
+
+func (c *compaction) run(dir string) (*Index, error) {
 	c.index = &Index{From: c.head.From, To: c.head.To, Markets: int64(c.markets), Sizes: map[string]int64{}}
 	return c.index, replaceFolder(dir, c.write)
 }
@@ -53,12 +62,13 @@ type compaction struct {
 	found *listing
 
 	// The survey: the trace without its series, how many markets it has, which
-	// columns, and how many rows each zone has, by provider, region and zone.
+	// columns, and how many rows each type has in a zone, by provider, region, zone and type.
 	head    *Trace
 	markets int
 	columns map[string]bool
-	rows    map[[3]string]int64
+	rows    map[[4]string]int64
 
+	most   int64 // rows in memory, unless a market has more
 	index  *Index
 	digest *digester
 	buffer rowBuffer
@@ -70,7 +80,7 @@ func (c *compaction) survey() error {
 	o.Columns = ColumnTime | ColumnMarket
 	b := newBuilder(&o)
 	markets := map[[5]string]bool{}
-	known := map[marketCode]*int64{} // of the rows of its zone
+	known := map[marketCode]*int64{}
 	s := newScanner(&o, c.found.stored, func(batch *Batch) error {
 		b.read += int64(batch.Rows)
 		for _, at := range batch.Time {
@@ -105,7 +115,8 @@ func (c *compaction) survey() error {
 		return fmt.Errorf("%s: %w: it has no rows", c.src, ErrEmpty)
 	}
 	for code, rows := range known {
-		c.rows[[3]string{s.symbols.names[code[0]], s.symbols.names[code[1]], s.symbols.names[code[2]]}] += *rows
+		names := s.symbols.names
+		c.rows[[4]string{names[code[0]], names[code[1]], names[code[2]], names[code[3]]}] += *rows
 	}
 	c.head, c.markets = b.head(), len(markets)
 	return nil
@@ -114,13 +125,10 @@ func (c *compaction) survey() error {
 // write writes all regions to dir, and the index last.
 func (c *compaction) write(dir string) error {
 	c.digest = newDigester(c.markets)
-	zones := slices.SortedFunc(maps.Keys(c.rows), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
-	for begin := 0; begin < len(zones); {
-		end := begin + 1
-		for end < len(zones) && zones[end][0] == zones[begin][0] && zones[end][1] == zones[begin][1] {
-			end++
-		}
-		if err := c.region(dir, zones[begin:end]); err != nil {
+	kinds := slices.SortedFunc(maps.Keys(c.rows), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
+	for begin := 0; begin < len(kinds); {
+		end := sharing(kinds, begin, 2)
+		if err := c.region(dir, kinds[begin:end]); err != nil {
 			return err
 		}
 		begin = end
@@ -133,18 +141,44 @@ func (c *compaction) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, IndexName), text, 0o644)
 }
 
-// region writes the months of one region, some zones at a time.
-func (c *compaction) region(dir string, zones [][3]string) (err error) {
-	at := regionPath(zones[0][0], zones[0][1])
+// sharing returns the end of those kinds from begin on that have their first n names in common.
+func sharing(kinds [][4]string, begin, n int) int {
+	end := begin + 1
+	for end < len(kinds) && slices.Equal(kinds[end][:n], kinds[begin][:n]) {
+		end++
+	}
+	return end
+}
+
+// together returns the end of the kinds from begin on that are in memory at once: whole zones,
+// or types of one that has too many rows.
+func (c *compaction) together(kinds [][4]string, begin int) int {
+	sum := func(kinds [][4]string) (rows int64) {
+		for _, kind := range kinds {
+			rows += c.rows[kind]
+		}
+		return rows
+	}
+	end := begin
+	if begin == 0 || sharing(kinds, begin-1, 3) == begin {
+		for end < len(kinds) && sum(kinds[begin:sharing(kinds, end, 3)]) <= c.most {
+			end = sharing(kinds, end, 3)
+		}
+	}
+	for zone := sharing(kinds, begin, 3); end < zone && sum(kinds[begin:end+1]) <= c.most; {
+		end++
+	}
+	return max(end, begin+1)
+}
+
+// region writes the months of one region, some zones or types of one at a time.
+func (c *compaction) region(dir string, kinds [][4]string) (err error) {
+	at := regionPath(kinds[0][0], kinds[0][1])
 	m := &monthWriter{compaction: c, dir: dir, region: at, files: map[policy.Time]*monthFile{}}
 	defer func() { err = errors.Join(err, m.close()) }()
-	for begin := 0; begin < len(zones); {
-		end, rows := begin+1, c.rows[zones[begin]]
-		for end < len(zones) && rows+c.rows[zones[end]] <= partRows {
-			rows += c.rows[zones[end]]
-			end++
-		}
-		part, err := c.read(zones[begin:end])
+	for begin := 0; begin < len(kinds); {
+		end := c.together(kinds, begin)
+		part, err := c.read(kinds[begin:end])
 		if err != nil {
 			return err
 		}
@@ -161,12 +195,17 @@ func (c *compaction) region(dir string, zones [][3]string) (err error) {
 	return nil
 }
 
-// read reads some zones of a region.
-func (c *compaction) read(zones [][3]string) (*Trace, error) {
+// read reads some kinds of a region: whole zones, or types of one.
+func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	o := c.o
-	o.Providers, o.Regions = []string{zones[0][0]}, []string{zones[0][1]}
-	for _, zone := range zones {
-		o.Zones = append(o.Zones, zone[2])
+	o.Providers, o.Regions = []string{kinds[0][0]}, []string{kinds[0][1]}
+	for begin := 0; begin < len(kinds); begin = sharing(kinds, begin, 3) {
+		o.Zones = append(o.Zones, kinds[begin][2])
+	}
+	if len(o.Zones) == 1 {
+		for _, kind := range kinds {
+			o.Types = append(o.Types, kind[3])
+		}
 	}
 	b := newBuilder(&o)
 	s := newScanner(&o, c.found.stored, b.add)
