@@ -24,7 +24,7 @@ const (
 	compactRows = 1 << 13
 
 	// partRows is about how many rows are in memory while a trace is made compact.
-	partRows = 8 << 20
+	partRows = 4 << 20
 )
 
 // Compact writes the trace at src, of any form, to the folder dir as a compact one: a
@@ -72,6 +72,7 @@ type compaction struct {
 	index  *Index
 	digest *digester
 	buffer rowBuffer
+	log    []logBlock // of the part before, for its memory
 }
 
 // survey reads names and times of all that is there.
@@ -208,6 +209,7 @@ func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 		}
 	}
 	b := newBuilder(&o)
+	b.rows.blocks = c.log
 	s := newScanner(&o, c.found.stored, b.add)
 	s.meta = b.meta
 	for i := range c.found.files {
@@ -221,13 +223,14 @@ func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.src, err)
 	}
+	c.log = b.rows.blocks
 	return t, nil
 }
 
 // fillOnDemand puts a price where none is known: the one before, else the first.
 func (s *Series) fillOnDemand() {
 	first := slices.IndexFunc(s.OnDemand, func(p policy.Money) bool { return p > 0 })
-	if first < 0 {
+	if first < 0 || !slices.Contains(s.OnDemand, 0) {
 		return
 	}
 	price := s.OnDemand[first]
