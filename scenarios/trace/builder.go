@@ -99,10 +99,11 @@ func (b *builder) add(batch *Batch) error {
 		end := batch.Runs[i].End
 		if k := b.find(batch, i); k >= 0 {
 			var err error
+			from, to := b.trim(batch.Time, begin, end)
 			if block != nil && !b.tails[k].wide {
-				err = b.log(block, k, batch, begin, end)
+				err = b.log(block, k, batch, from, to)
 			} else {
-				err = b.append(k, batch, begin, end)
+				err = b.append(k, batch, from, to)
 			}
 			if err != nil {
 				return err
@@ -111,6 +112,19 @@ func (b *builder) add(batch *Batch) error {
 		begin = end
 	}
 	return nil
+}
+
+// trim leaves out, of rows of one market, those behind the span that is asked for and those
+// before the one that is in force at its begin: of a month a run may need a week.
+func (b *builder) trim(times []policy.Time, begin, end int) (int, int) {
+	b.seen, b.seenTo = min(b.seen, times[begin]), max(b.seenTo, times[end-1])
+	for start := b.o.start(); begin+1 < end && times[begin+1] <= start; {
+		begin++
+	}
+	for last := b.o.end(); end > begin && times[end-1] > last; {
+		end--
+	}
+	return begin, end
 }
 
 // find returns the series of run i, a new one if there is none, or -1 when the

@@ -20,11 +20,12 @@ const (
 	// compactRows is the most rows of a row group of a compact trace: the least that
 	// is read of it. Half of it makes files a tenth longer and reading a fifth slower;
 	// four times it, files a tenth shorter and reading two fifths faster. A row group
-	// begins anew with each zone, so that its bounds say which types it has.
+	// begins anew with each zone, so that its bounds say which types it has, and holds
+	// whole types where they fit.
 	compactRows = 1 << 13
 
 	// partRows is about how many rows are in memory while a trace is made compact.
-	partRows = 8 << 20
+	partRows = 4 << 20
 )
 
 // Compact writes the trace at src, of any form, to the folder dir as a compact one: a
@@ -33,15 +34,24 @@ const (
 // unknown for a time becomes the one before, else the first one after it, as runs take
 // it. Nothing is seen of the trace until it is complete; store nil is the disk.
 func Compact(src string, store Store, dir string) (*Index, error) {
+	c, err := newCompaction(src, store)
+	if err != nil {
+		return nil, err
+	}
+	return c.run(dir)
+}
+
+func newCompaction(src string, store Store) (*compaction, error) {
 	o := ReadOptions{Store: store}
 	found, err := findFiles(src, &o)
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[3]string]int64{}}
-	if err := c.survey(); err != nil {
-		return nil, err
-	}
+	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{}, most: partRows}
+	return c, c.survey()
+}
+
+func (c *compaction) run(dir string) (*Index, error) {
 	c.index = &Index{From: c.head.From, To: c.head.To, Markets: int64(c.markets), Sizes: map[string]int64{}}
 	return c.index, replaceFolder(dir, c.write)
 }
@@ -53,15 +63,17 @@ type compaction struct {
 	found *listing
 
 	// The survey: the trace without its series, how many markets it has, which
-	// columns, and how many rows each zone has, by provider, region and zone.
+	// columns, and how many rows each type has in a zone, by provider, region, zone and type.
 	head    *Trace
 	markets int
 	columns map[string]bool
-	rows    map[[3]string]int64
+	rows    map[[4]string]int64
 
+	most   int64 // rows in memory, unless a market has more
 	index  *Index
 	digest *digester
 	buffer rowBuffer
+	log    []logBlock // of the part before, for its memory
 }
 
 // survey reads names and times of all that is there.
@@ -70,7 +82,7 @@ func (c *compaction) survey() error {
 	o.Columns = ColumnTime | ColumnMarket
 	b := newBuilder(&o)
 	markets := map[[5]string]bool{}
-	known := map[marketCode]*int64{} // of the rows of its zone
+	known := map[marketCode]*int64{}
 	s := newScanner(&o, c.found.stored, func(batch *Batch) error {
 		b.read += int64(batch.Rows)
 		for _, at := range batch.Time {
@@ -105,7 +117,8 @@ func (c *compaction) survey() error {
 		return fmt.Errorf("%s: %w: it has no rows", c.src, ErrEmpty)
 	}
 	for code, rows := range known {
-		c.rows[[3]string{s.symbols.names[code[0]], s.symbols.names[code[1]], s.symbols.names[code[2]]}] += *rows
+		names := s.symbols.names
+		c.rows[[4]string{names[code[0]], names[code[1]], names[code[2]], names[code[3]]}] += *rows
 	}
 	c.head, c.markets = b.head(), len(markets)
 	return nil
@@ -114,13 +127,10 @@ func (c *compaction) survey() error {
 // write writes all regions to dir, and the index last.
 func (c *compaction) write(dir string) error {
 	c.digest = newDigester(c.markets)
-	zones := slices.SortedFunc(maps.Keys(c.rows), func(a, b [3]string) int { return slices.Compare(a[:], b[:]) })
-	for begin := 0; begin < len(zones); {
-		end := begin + 1
-		for end < len(zones) && zones[end][0] == zones[begin][0] && zones[end][1] == zones[begin][1] {
-			end++
-		}
-		if err := c.region(dir, zones[begin:end]); err != nil {
+	kinds := slices.SortedFunc(maps.Keys(c.rows), func(a, b [4]string) int { return slices.Compare(a[:], b[:]) })
+	for begin := 0; begin < len(kinds); {
+		end := sharing(kinds, begin, 2)
+		if err := c.region(dir, kinds[begin:end]); err != nil {
 			return err
 		}
 		begin = end
@@ -133,18 +143,44 @@ func (c *compaction) write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, IndexName), text, 0o644)
 }
 
-// region writes the months of one region, some zones at a time.
-func (c *compaction) region(dir string, zones [][3]string) (err error) {
-	at := regionPath(zones[0][0], zones[0][1])
+// sharing returns the end of those kinds from begin on that have their first n names in common.
+func sharing(kinds [][4]string, begin, n int) int {
+	end := begin + 1
+	for end < len(kinds) && slices.Equal(kinds[end][:n], kinds[begin][:n]) {
+		end++
+	}
+	return end
+}
+
+// together returns the end of the kinds from begin on that are in memory at once: whole zones,
+// or types of one that has too many rows.
+func (c *compaction) together(kinds [][4]string, begin int) int {
+	sum := func(kinds [][4]string) (rows int64) {
+		for _, kind := range kinds {
+			rows += c.rows[kind]
+		}
+		return rows
+	}
+	end := begin
+	if begin == 0 || sharing(kinds, begin-1, 3) == begin {
+		for end < len(kinds) && sum(kinds[begin:sharing(kinds, end, 3)]) <= c.most {
+			end = sharing(kinds, end, 3)
+		}
+	}
+	for zone := sharing(kinds, begin, 3); end < zone && sum(kinds[begin:end+1]) <= c.most; {
+		end++
+	}
+	return max(end, begin+1)
+}
+
+// region writes the months of one region, some zones or types of one at a time.
+func (c *compaction) region(dir string, kinds [][4]string) (err error) {
+	at := regionPath(kinds[0][0], kinds[0][1])
 	m := &monthWriter{compaction: c, dir: dir, region: at, files: map[policy.Time]*monthFile{}}
 	defer func() { err = errors.Join(err, m.close()) }()
-	for begin := 0; begin < len(zones); {
-		end, rows := begin+1, c.rows[zones[begin]]
-		for end < len(zones) && rows+c.rows[zones[end]] <= partRows {
-			rows += c.rows[zones[end]]
-			end++
-		}
-		part, err := c.read(zones[begin:end])
+	for begin := 0; begin < len(kinds); {
+		end := c.together(kinds, begin)
+		part, err := c.read(kinds[begin:end])
 		if err != nil {
 			return err
 		}
@@ -161,14 +197,20 @@ func (c *compaction) region(dir string, zones [][3]string) (err error) {
 	return nil
 }
 
-// read reads some zones of a region.
-func (c *compaction) read(zones [][3]string) (*Trace, error) {
+// read reads some kinds of a region: whole zones, or types of one.
+func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	o := c.o
-	o.Providers, o.Regions = []string{zones[0][0]}, []string{zones[0][1]}
-	for _, zone := range zones {
-		o.Zones = append(o.Zones, zone[2])
+	o.Providers, o.Regions = []string{kinds[0][0]}, []string{kinds[0][1]}
+	for begin := 0; begin < len(kinds); begin = sharing(kinds, begin, 3) {
+		o.Zones = append(o.Zones, kinds[begin][2])
+	}
+	if len(o.Zones) == 1 {
+		for _, kind := range kinds {
+			o.Types = append(o.Types, kind[3])
+		}
 	}
 	b := newBuilder(&o)
+	b.rows.blocks = c.log
 	s := newScanner(&o, c.found.stored, b.add)
 	s.meta = b.meta
 	for i := range c.found.files {
@@ -182,13 +224,14 @@ func (c *compaction) read(zones [][3]string) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.src, err)
 	}
+	c.log = b.rows.blocks
 	return t, nil
 }
 
 // fillOnDemand puts a price where none is known: the one before, else the first.
 func (s *Series) fillOnDemand() {
 	first := slices.IndexFunc(s.OnDemand, func(p policy.Money) bool { return p > 0 })
-	if first < 0 {
+	if first < 0 || !slices.Contains(s.OnDemand, 0) {
 		return
 	}
 	price := s.OnDemand[first]
@@ -204,6 +247,7 @@ type monthWriter struct {
 	*compaction
 	dir, region string
 	files       map[policy.Time]*monthFile
+	ends        []int // of the rows of each type of a zone and month
 }
 
 // A monthFile is a file that is being written.
@@ -239,12 +283,14 @@ func (m *monthWriter) add(series []Series) error {
 func (m *monthWriter) zone(series []Series, next []int, begin, end int, month policy.Time) error {
 	rows := &m.buffer
 	rows.reset()
+	m.ends = m.ends[:0]
 	for begin < end {
 		stop := begin + 1
 		for stop < end && series[stop].Type == series[begin].Type {
 			stop++
 		}
 		rows.addSpan(series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
+		m.ends = append(m.ends, len(rows.at))
 		begin = stop
 	}
 	if len(rows.at) == 0 {
@@ -255,12 +301,25 @@ func (m *monthWriter) zone(series []Series, next []int, begin, end int, month po
 		return err
 	}
 	m.index.Rows += int64(len(rows.at))
-	for at := 0; at < len(rows.at); at += compactRows {
-		if err := f.writer.writeGroup(series, rows, at, min(at+compactRows, len(rows.at))); err != nil {
+	for at := 0; at < len(rows.at); {
+		end := groupEnd(m.ends, at)
+		if err := f.writer.writeGroup(series, rows, at, end); err != nil {
 			return err
 		}
+		at = end
 	}
 	return nil
+}
+
+// groupEnd returns the end of the row group that begins at row at of some types, of which the
+// ends are given: behind as many whole types as fit, so that one is not read in two groups
+// for nothing, or within a type that does not fit.
+func groupEnd(ends []int, at int) int {
+	fits, _ := slices.BinarySearch(ends, at+compactRows+1)
+	if fits > 0 && ends[fits-1] > at {
+		return ends[fits-1]
+	}
+	return at + compactRows
 }
 
 // month returns the file of a month, a new one at first.

@@ -12,6 +12,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// inParts makes a compact trace of the one at src with at most so many rows in memory.
+func inParts(t testing.TB, src, dir string, most int64) *Index {
+	t.Helper()
+	c, err := newCompaction(src, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.most = most
+	index, err := c.run(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return index
+}
+
 // compacted makes a compact trace of tr by way of a folder.
 func compacted(t testing.TB, tr *Trace) (dir string, index *Index) {
 	t.Helper()
@@ -53,6 +68,19 @@ func TestCompactHoldsTheSame(t *testing.T) {
 		again, err := Compact(dir, nil, dir)
 		if err != nil || !reflect.DeepEqual(again, index) {
 			t.Errorf("seed %d: made compact again: %+v, %v; before %+v", seed, again, err, index)
+		}
+		// However little is in memory, only row groups differ.
+		for _, most := range []int64{1, 20, 100} {
+			parts := filepath.Join(t.TempDir(), "parts")
+			index := inParts(t, dir, parts, most)
+			got, err := Open(parts, ReadOptions{})
+			if err != nil || index.Digest != want.Digest || index.Rows != again.Rows || index.Markets != again.Markets {
+				t.Fatalf("seed %d, %d rows at once: %+v, %v", seed, most, index, err)
+			}
+			got.Name = want.Name
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("seed %d, %d rows at once: read\n%+v\nwanted\n%+v", seed, most, got, want)
+			}
 		}
 	}
 }

@@ -29,7 +29,8 @@ type fileWriter struct {
 type writtenColumn struct {
 	name  string
 	node  parquet.Node
-	level int // the definition level of a value: 1 if the column may have nulls
+	named bool // of a name of the market, the same in all rows of a series
+	level int  // the definition level of a value: 1 if the column may have nulls
 	value func(s *Series, at policy.Time, interval int32) parquet.Value
 }
 
@@ -92,12 +93,12 @@ func (t *Trace) metadata() map[string]string {
 func columnsOf(series []Series, withRegion bool) []writtenColumn {
 	name := func(column string, get func(*Series) string) writtenColumn {
 		node := parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-		return writtenColumn{column, node, 0, func(s *Series, _ policy.Time, _ int32) parquet.Value {
+		return writtenColumn{column, node, true, 0, func(s *Series, _ policy.Time, _ int32) parquet.Value {
 			return parquet.ByteArrayValue([]byte(get(s)))
 		}}
 	}
 	columns := []writtenColumn{{
-		colTime, parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked), 0,
+		colTime, parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked), false, 0,
 		func(_ *Series, at policy.Time, _ int32) parquet.Value { return parquet.Int64Value(int64(at)) },
 	}}
 	if withRegion {
@@ -186,7 +187,7 @@ func anyHas[T any](series []Series, of func(*Series) []T) bool {
 func optional[T any](
 	name string, node parquet.Node, of func(*Series) []T, value func(T) (parquet.Value, bool),
 ) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, _ policy.Time, interval int32) parquet.Value {
+	return writtenColumn{name, parquet.Optional(node), false, 1, func(s *Series, _ policy.Time, interval int32) parquet.Value {
 		if col := of(s); col != nil {
 			if v, ok := value(col[interval]); ok {
 				return v
@@ -199,7 +200,7 @@ func optional[T any](
 // sparse returns a column of what belongs to the begin of an interval, so that a
 // row which only restates the interval at midnight has null there.
 func sparse(name string, node parquet.Node, of func(*Series) []int32) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), 1, func(s *Series, at policy.Time, interval int32) parquet.Value {
+	return writtenColumn{name, parquet.Optional(node), false, 1, func(s *Series, at policy.Time, interval int32) parquet.Value {
 		if col := of(s); col != nil && s.At[interval] == at {
 			return parquet.Int32Value(col[interval])
 		}
@@ -251,16 +252,23 @@ func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (e
 func (w *fileWriter) writeGroup(series []Series, rows *rowBuffer, begin, end int) error {
 	const chunk = 4096
 	writers := w.parquet.ColumnWriters()
+	rows.values = slices.Grow(rows.values[:0], chunk)
 	for k, c := range w.columns {
 		for at := begin; at < end; at += chunk {
-			rows.values = rows.values[:0]
-			for i := at; i < min(at+chunk, end); i++ {
-				v := c.value(&series[rows.series[i]], rows.at[i], rows.interval[i])
+			rows.values = rows.values[:min(chunk, end-at)]
+			for n := range rows.values {
+				i := at + n
+				of := rows.series[i]
+				if c.named && n > 0 && of == rows.series[i-1] {
+					rows.values[n] = rows.values[n-1]
+					continue
+				}
+				v := c.value(&series[of], rows.at[i], rows.interval[i])
 				level := c.level
 				if v.IsNull() {
 					level = 0
 				}
-				rows.values = append(rows.values, v.Level(0, level, k))
+				rows.values[n] = v.Level(0, level, k)
 			}
 			if _, err := writers[k].WriteRowValues(rows.values); err != nil {
 				return fmt.Errorf("column %s: %w", c.name, err)

@@ -3,6 +3,7 @@ package trace
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,7 +27,46 @@ func Write(dir string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}
-	return replaceFolder(dir, t.writeFolder)
+	return replaceFolder(dir, func(temp string) error {
+		w := folderWriter{dir: temp, head: t}
+		for part := range t.parts() {
+			if err := w.add(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A Part is some days of all markets of a region.
+type Part struct {
+	// From and To are where it begins and ends: at midnight, unless the trace does there.
+	From, To policy.Time
+
+	// Series are ascending. Each has the intervals that begin from From up to To, behind the
+	// one that is in force at From where that began before.
+	Series []Series
+}
+
+// WriteParts is [Write] of a trace that is not in memory as a whole. Head is the trace but for
+// its series. Parts yields those of a region one after the other, ascending, with the same
+// markets and columns in each; they are of no use after the next was asked for.
+func WriteParts(dir string, head *Trace, parts iter.Seq2[*Part, error]) error {
+	return replaceFolder(dir, func(temp string) error {
+		w := folderWriter{dir: temp, head: head}
+		for part, err := range parts {
+			if err != nil {
+				return err
+			}
+			if err := head.check(part.Series); err != nil {
+				return err
+			}
+			if err := w.add(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // replaceFolder writes a trace by fill, to another folder, which then takes the place of
@@ -116,10 +156,15 @@ func (t *Trace) validate() error {
 	if len(t.Series) == 0 {
 		return fmt.Errorf("%w: no markets", ErrEmpty)
 	}
-	for i := range t.Series {
-		s := &t.Series[i]
-		if i > 0 && compareSeries(&t.Series[i-1], s) >= 0 {
-			return fmt.Errorf("%w: market %s stands after %s", ErrOrder, s.Name(), t.Series[i-1].Name())
+	return t.check(t.Series)
+}
+
+// check checks series that are of t, or a part of them.
+func (t *Trace) check(series []Series) error {
+	for i := range series {
+		s := &series[i]
+		if i > 0 && compareSeries(&series[i-1], s) >= 0 {
+			return fmt.Errorf("%w: market %s stands after %s", ErrOrder, s.Name(), series[i-1].Name())
 		}
 		if slices.Contains([]string{s.Provider, s.Region, s.Zone, s.Type}, "") {
 			return fmt.Errorf("%w: market %s lacks a name", ErrValue, s.Name())
@@ -134,19 +179,71 @@ func (t *Trace) validate() error {
 	return nil
 }
 
-// writeFolder writes one file for each region and date.
-func (t *Trace) writeFolder(dir string) error {
-	var rows rowBuffer
-	for begin := 0; begin < len(t.Series); {
-		first := &t.Series[begin]
-		end := begin + 1
-		for end < len(t.Series) && t.Series[end].Provider == first.Provider && t.Series[end].Region == first.Region {
-			end++
+// parts yields all of t, each region as one part.
+func (t *Trace) parts() iter.Seq[*Part] {
+	return func(yield func(*Part) bool) {
+		for begin := 0; begin < len(t.Series); {
+			first := &t.Series[begin]
+			end := begin + 1
+			for end < len(t.Series) && t.Series[end].Provider == first.Provider && t.Series[end].Region == first.Region {
+				end++
+			}
+			from, last := t.days(t.Series[begin:end])
+			if !yield(&Part{from, last + day, t.Series[begin:end]}) {
+				return
+			}
+			begin = end
 		}
-		if err := t.writeRegion(filepath.Join(dir, regionPath(first.Provider, first.Region)), t.Series[begin:end], &rows); err != nil {
+	}
+}
+
+// A folderWriter writes one file for each region and date.
+type folderWriter struct {
+	dir  string
+	head *Trace
+
+	// region is the folder of the region that file writes.
+	region string
+	file   *fileWriter
+
+	rows rowBuffer
+	next []int // the interval of each series that is next
+}
+
+// add writes the files of a part.
+func (w *folderWriter) add(p *Part) error {
+	series, rows := p.Series, &w.rows
+	if region := filepath.Join(w.dir, regionPath(series[0].Provider, series[0].Region)); region != w.region {
+		w.region, w.file = region, w.head.newWriter(series, false)
+	}
+	w.next = w.next[:0]
+	for i := range series {
+		n := 0
+		if series[i].At[0] < p.From {
+			n = 1 // it is on file
+		}
+		w.next = append(w.next, n)
+	}
+	for d := dayOf(p.From); d < p.To; d += day {
+		rows.reset()
+		for begin := 0; begin < len(series); {
+			end := begin + 1
+			for end < len(series) && series[end].Zone == series[begin].Zone && series[end].Type == series[begin].Type {
+				end++
+			}
+			rows.addSpan(series[begin:end], w.next[begin:end], begin, d, d+day)
+			begin = end
+		}
+		if len(rows.at) == 0 {
+			continue
+		}
+		folder := filepath.Join(w.region, "date="+d.Std().Format(time.DateOnly))
+		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		begin = end
+		if err := w.file.writeFile(filepath.Join(folder, "part-0.parquet"), series, rows); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -154,34 +251,6 @@ func (t *Trace) writeFolder(dir string) error {
 // regionPath returns the folder of a region within a trace.
 func regionPath(provider, region string) string {
 	return filepath.Join("provider="+url.PathEscape(provider), "region="+url.PathEscape(region))
-}
-
-func (t *Trace) writeRegion(dir string, series []Series, rows *rowBuffer) error {
-	first, last := t.days(series)
-	next := make([]int, len(series)) // the interval of each series that is next
-	w := t.newWriter(series, false)
-	for d := first; d <= last; d += day {
-		rows.reset()
-		for begin := 0; begin < len(series); {
-			end := begin + 1
-			for end < len(series) && series[end].Zone == series[begin].Zone && series[end].Type == series[begin].Type {
-				end++
-			}
-			rows.addSpan(series[begin:end], next[begin:end], begin, d, d+day)
-			begin = end
-		}
-		if len(rows.at) == 0 {
-			continue
-		}
-		folder := filepath.Join(dir, "date="+d.Std().Format(time.DateOnly))
-		if err := os.MkdirAll(folder, 0o755); err != nil {
-			return err
-		}
-		if err := w.writeFile(filepath.Join(folder, "part-0.parquet"), series, rows); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // days returns the first and last day that need a file.

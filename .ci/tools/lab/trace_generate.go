@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/internal/lab"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
@@ -46,7 +48,7 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 			"  spotter trace generate --like prices.csv.gz --seed 1 -o drawn\n" +
 			"  spotter trace check drawn --against prices.csv.gz",
 		Args: cli.Arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error { return p.traceGenerate(&g) },
+		RunE: func(c *cobra.Command, _ []string) error { return p.traceGenerate(c.Context(), &g) },
 	}
 	flags := c.Flags()
 	flags.StringVar(&g.preset, "preset", "", "imitate what the preset `NAME` imitates; \"help\" lists them")
@@ -87,7 +89,7 @@ func (g *generating) check() error {
 	return nil
 }
 
-func (p *program) traceGenerate(g *generating) error {
+func (p *program) traceGenerate(ctx context.Context, g *generating) error {
 	if g.preset == "help" {
 		return p.Output("", func(w io.Writer) error {
 			_, err := fmt.Fprintln(w, presetLines())
@@ -108,17 +110,14 @@ func (p *program) traceGenerate(g *generating) error {
 	if err != nil {
 		return err
 	}
-	t, err := g.draw(c, law)
+	n, err := g.write(ctx, c, law)
+	if errors.Is(err, trace.ErrTarget) {
+		return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+	}
 	if err != nil {
 		return err
 	}
-	if err := trace.Write(g.dir, t); err != nil {
-		if errors.Is(err, trace.ErrTarget) {
-			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
-		}
-		return fmt.Errorf("writing %s: %w", g.dir, err)
-	}
-	return p.Output("", func(w io.Writer) error { return g.report(w, t) })
+	return p.Output("", func(w io.Writer) error { return g.report(w, &c, n) })
 }
 
 // byPreset returns what to draw like a preset.
@@ -193,38 +192,73 @@ func (g *generating) span(c *generate.Config, length time.Duration) error {
 // that a trace is to be like.
 const alikeDraws = 64
 
-func (g *generating) draw(c generate.Config, law fit.AvailabilityLaw) (*trace.Trace, error) {
+// A written counts what was written: the intervals of all series, and the series that say
+// when a node could be had.
+type written struct{ rows, known int }
+
+func (n *written) add(series []trace.Series, from policy.Time) {
+	for i := range series {
+		s := &series[i]
+		if n.rows += len(s.At); s.At[0] < from {
+			n.rows-- // it was counted before
+		}
+		if s.Available != nil {
+			n.known++
+		}
+	}
+}
+
+// write draws the trace and writes it, some days of a region at a time. Only with availability
+// all of it is in memory.
+func (g *generating) write(ctx context.Context, c generate.Config, law fit.AvailabilityLaw) (n written, err error) {
+	if g.availability {
+		return g.writeJoined(c, law)
+	}
+	head, parts, err := generate.Parts(ctx, c)
+	if err != nil {
+		return n, cli.Invalid(err, "change --from or --days")
+	}
+	g.mark(head)
+	err = trace.WriteParts(g.dir, head, func(yield func(*trace.Part, error) bool) {
+		for part, err := range parts {
+			n.add(part.Series, part.From)
+			if !yield(part, err) {
+				return
+			}
+		}
+	})
+	return n, err
+}
+
+// writeJoined writes the trace with availability.
+func (g *generating) writeJoined(c generate.Config, law fit.AvailabilityLaw) (n written, err error) {
 	t, err := generate.Generate(c)
 	if err != nil {
-		return nil, cli.Invalid(err, "change --from or --days")
+		return n, cli.Invalid(err, "change --from or --days")
 	}
+	g.mark(t)
+	days := int(math.Ceil(c.To.Sub(c.From).Hours() / 24))
+	o := fit.AvailabilityOptions{Seed: g.seed, From: c.From, Days: days, Gap: law.Gap, Alike: alikeDraws}
+	if t, err = fit.Join(t, law, o); err != nil {
+		return n, cli.Invalid(err, "leave --availability out for prices alone")
+	}
+	n.add(t.Series, t.From)
+	return n, trace.Write(g.dir, t)
+}
+
+// mark notes how the seed came about.
+func (g *generating) mark(t *trace.Trace) {
 	t.Meta["seed_given"] = fmt.Sprint(g.seed)
 	if g.like != "" {
 		t.Meta["seed_choice"] = fit.SeedChoice
 	}
-	if !g.availability {
-		return t, nil
-	}
-	days := int(math.Ceil(c.To.Sub(c.From).Hours() / 24))
-	o := fit.AvailabilityOptions{Seed: g.seed, From: c.From, Days: days, Gap: law.Gap, Alike: alikeDraws}
-	if t, err = fit.Join(t, law, o); err != nil {
-		return nil, cli.Invalid(err, "leave --availability out for prices alone")
-	}
-	return t, nil
 }
 
 // report says what was written.
-func (g *generating) report(w io.Writer, t *trace.Trace) error {
-	rows, known := 0, 0
-	for i := range t.Series {
-		rows += len(t.Series[i].At)
-		if t.Series[i].Available != nil {
-			known++
-		}
-	}
-	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(t.Series), rows, cli.Minute(t.From), cli.Minute(t.To), g.seed)
+func (g *generating) report(w io.Writer, c *generate.Config, n written) error {
+	fmt.Fprintf(w, "%d markets, %d prices from %s to %s, drawn with seed %d\n", len(c.Markets), n.rows, cli.Minute(c.From), cli.Minute(c.To), g.seed)
 	if g.availability {
-		fmt.Fprintf(w, "%d of the markets tell when a node could be had\n", known)
+		fmt.Fprintf(w, "%d of the markets tell when a node could be had\n", n.known)
 	}
 	if _, err := fmt.Fprintf(w, "written to %s; see what they are like with `spotter trace info%s`", g.dir, input.Argument(cli.Shell([]string{g.dir}))); err != nil {
 		return err

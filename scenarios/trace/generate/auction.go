@@ -11,10 +11,10 @@ import (
 // common in an auction.
 const auctionCell = hour
 
-// auction draws the whole path. The price has a base that walks about its
+// auction returns what draws a path. The price has a base that walks about its
 // level, and noise that the next change takes back. Now and then bids lift it
 // far above for some hours.
-func (p *path) auction(s *shared) {
+func (p *path) auction(s *shared) drawer {
 	l, a := &p.c.Law, p.c.Law.Auction
 	p.note(p.c.From)
 	tails := newTail(l.Tail)
@@ -26,22 +26,26 @@ func (p *path) auction(s *shared) {
 	typical := max(1e-4, 24/p.activity-a.TickLeast) / portable.Exp(float64(a.TickSpread*a.TickSpread)/2)
 	base := p.x
 	spikes := p.newSpikes()
-	at := p.c.From
-	for n := uint64(1); ; n++ {
-		at += inHours(a.TickLeast + float64(typical*p.keys.tick.At1(n).LogNormal(a.TickSpread)))
-		if at >= p.c.To {
-			return
+	gap := func(n uint64) policy.Time {
+		return inHours(a.TickLeast + float64(typical*p.keys.tick.At1(n).LogNormal(a.TickSpread)))
+	}
+	n := uint64(1)
+	at := p.c.From + gap(n)
+	return func(until policy.Time) {
+		for at < until {
+			z := float64(own*p.keys.lasting.At1(n).Normal()) + float64(common*s.at(at))
+			base += float64(lasts*tails.of(z)) - float64(l.Pull*(base-p.level))
+			base = max(p.least, min(base, p.most))
+			p.x = base
+			if height, high := spikes.at(at); high {
+				p.x = max(base, height)
+			}
+			p.x += float64(noise * tails.of(p.keys.passing.At1(n).Normal()))
+			p.x = max(p.least, min(p.x, p.most))
+			p.bid(at)
+			n++
+			at += gap(n)
 		}
-		z := float64(own*p.keys.lasting.At1(n).Normal()) + float64(common*s.at(at))
-		base += float64(lasts*tails.of(z)) - float64(l.Pull*(base-p.level))
-		base = max(p.least, min(base, p.most))
-		p.x = base
-		if height, high := spikes.at(at); high {
-			p.x = max(base, height)
-		}
-		p.x += float64(noise * tails.of(p.keys.passing.At1(n).Normal()))
-		p.x = max(p.least, min(p.x, p.most))
-		p.bid(at)
 	}
 }
 
@@ -84,12 +88,12 @@ func (s *spikes) at(t policy.Time) (height float64, high bool) {
 	return s.height, t >= s.begin
 }
 
-// jumps draws the whole path: the price rests at its level, and in some round
+// jumps returns what draws a path: the price rests at its level, and in some round
 // of the auction bids lift it by a factor, where it stays for a while.
-func (p *path) jumps(*shared) {
+func (p *path) jumps() drawer {
 	j := p.c.Law.Jumps
 	round := inHours(j.Every)
-	at, lifted := p.c.From, false
+	lifted := false
 	// The share of time in which a price is lifted is known: the trace begins
 	// in the midst of it.
 	rest := yearHours / max(p.activity, 1e-9)
@@ -98,22 +102,27 @@ func (p *path) jumps(*shared) {
 		p.lift(0)
 	}
 	p.note(p.c.From)
-	for n := uint64(1); ; n++ {
+	gap := func(n uint64) policy.Time {
 		hours := rest
 		if lifted {
 			hours = j.Stay
 		}
 		wait := min(float64(hours*p.keys.tick.At1(n).Exp1()), 1e6)
-		at += max(1, policy.Time(math.Round(float64(inHours(wait))/float64(round)))) * round
-		if at >= p.c.To {
-			return
+		return max(1, policy.Time(math.Round(float64(inHours(wait))/float64(round)))) * round
+	}
+	n := uint64(1)
+	at := p.c.From + gap(n)
+	return func(until policy.Time) {
+		for at < until {
+			if lifted = !lifted; lifted {
+				p.lift(n)
+			} else {
+				p.x = p.level
+			}
+			p.note(at)
+			n++
+			at += gap(n)
 		}
-		if lifted = !lifted; lifted {
-			p.lift(n)
-		} else {
-			p.x = p.level
-		}
-		p.note(at)
 	}
 }
 

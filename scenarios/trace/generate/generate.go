@@ -1,13 +1,11 @@
 package generate
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
-	"runtime"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -32,6 +30,9 @@ func (m *Market) Name() string {
 	}
 	return name
 }
+
+// product is the product of m.
+func (m *Market) product() string { return cmp.Or(m.Product, trace.ProductLinux) }
 
 // TypeName names the type of m in its region, which all zones have in common.
 func (m *Market) TypeName() string { return m.Provider + "/" + m.Region + "/" + m.Type }
@@ -89,81 +90,34 @@ func Generate(c Config) (*trace.Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generating: %w", err)
 	}
-	t.From, t.To = c.From, c.To
-	t.WholeFrom, t.WholeTo = t.From, t.To
-	t.Synthetic = true
+	head, err := c.head()
+	if err != nil {
+		return nil, fmt.Errorf("generating: %w", err)
+	}
+	head.Series, head.Digest = t.Series, t.Digest
+	return head, nil
+}
+
+// head returns the trace without its series.
+func (c *Config) head() (*trace.Trace, error) {
+	law, err := json.Marshal(&c.Law)
+	if err != nil {
+		return nil, err
+	}
 	onDemand := "on-demand prices of " + catalog.Date(c.Markets[0].Provider)
 	if c.Markets[0].Provider == catalog.Rackspace {
 		onDemand = "on-demand prices modelled"
 	}
-	t.About = fmt.Sprintf("synthetic prices that imitate %s, seed %d; %s", c.Law.Imitates, c.Seed, onDemand)
-	law, err := json.Marshal(&c.Law)
-	if err != nil {
-		return nil, fmt.Errorf("generating: %w", err)
-	}
-	t.Meta = map[string]string{
-		"generator": "spotter trace generate, version " + version,
-		"preset":    c.Law.Name,
-		"seed":      strconv.FormatUint(c.Seed, 10),
-		"law":       string(law),
-	}
-	return t, nil
-}
-
-// Draw returns the series of all markets, from which [Generate] makes a trace. Markets are drawn at once on all
-// processors; none depends on what is drawn for another.
-func Draw(c *Config) ([]trace.Series, error) {
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
-	numbers := map[string]int{}
-	jobs := [][]int{} // the markets of each type
-	for i := range c.Markets {
-		m := &c.Markets[i]
-		key := m.TypeName()
-		k, ok := numbers[key]
-		if !ok {
-			k = len(jobs)
-			numbers[key] = k
-			jobs = append(jobs, nil)
-		}
-		jobs[k] = append(jobs[k], i)
-	}
-	series := make([]trace.Series, len(c.Markets))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	profiles := c.profiles()
-	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
-		workers.Go(func() {
-			for k := int(next.Add(1)) - 1; k < len(jobs); k = int(next.Add(1)) - 1 {
-				c.drawType(jobs[k], profiles, series)
-			}
-		})
-	}
-	workers.Wait()
-	return series, nil
-}
-
-// drawType draws the markets of one type.
-func (c *Config) drawType(markets []int, profiles []profile, series []trace.Series) {
-	m := &c.Markets[markets[0]]
-	shared := newShared(c, m.TypeName())
-	for _, i := range markets {
-		p := c.newPath(i, profiles[i])
-		switch {
-		case p.still:
-			p.note(c.From)
-		case c.Law.Kind == Walk:
-			p.walk(shared)
-		case c.Law.Kind == Auction:
-			p.auction(shared)
-		case c.Law.Kind == Jumps:
-			p.jumps(shared)
-		default:
-			p.list(shared)
-		}
-		series[i] = p.series
-	}
+	return &trace.Trace{
+		Name: "generated", From: c.From, To: c.To, WholeFrom: c.From, WholeTo: c.To, Synthetic: true,
+		About: fmt.Sprintf("synthetic prices that imitate %s, seed %d; %s", c.Law.Imitates, c.Seed, onDemand),
+		Meta: map[string]string{
+			"generator": "spotter trace generate, version " + version,
+			"preset":    c.Law.Name,
+			"seed":      strconv.FormatUint(c.Seed, 10),
+			"law":       string(law),
+		},
+	}, nil
 }
 
 // A path is the price of one market while it is drawn.
@@ -172,6 +126,7 @@ type path struct {
 	market *Market
 	keys   keys
 	series trace.Series
+	draw   drawer
 
 	profile
 
@@ -188,17 +143,8 @@ func (c *Config) newPath(i int, drawn profile) *path {
 	l, m := &c.Law, &c.Markets[i]
 	p := &path{
 		c: c, market: m, keys: newKeys(c.Seed, m.Name()), profile: drawn,
-		series: trace.Series{Provider: m.Provider, Region: m.Region, Zone: m.Zone, Type: m.Type, Product: m.Product},
+		series: trace.Series{Provider: m.Provider, Region: m.Region, Zone: m.Zone, Type: m.Type, Product: m.product()},
 		least:  portable.Log(l.Least), most: portable.Log(l.Most),
-	}
-	if p.series.Product == "" {
-		p.series.Product = trace.ProductLinux
-	}
-	if !p.still && (l.Kind == Walk || l.Kind == Auction) {
-		// About as many changes as there will be, so that slices seldom grow.
-		n := int(min(1.1*p.activity*float64(c.To-c.From)/float64(day)+16, 1<<20))
-		p.series.At = make([]policy.Time, 0, n)
-		p.series.Spot, p.series.OnDemand = make([]policy.Money, 0, n), make([]policy.Money, 0, n)
 	}
 	p.level = max(p.least, min(p.level, p.most))
 	p.x = p.level

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"math"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/portable"
@@ -22,12 +23,21 @@ func newKeys(seed uint64, name string) keys {
 	}
 }
 
-// A shared is what all zones of a type have in common, for each cell of time.
+// A shared is what all zones of a type have in common.
 type shared struct {
-	from  policy.Time
-	cell  policy.Time
-	speed []float64 // of the price, standard normal
-	keys  keys
+	from policy.Time
+	cell policy.Time
+	keys keys
+
+	// speed is that of the price, standard normal, in each cell of time from the cell first on.
+	// Without jointly the zones have none in common.
+	jointly bool
+	speed   []float64
+	first   int
+	jitter  float64
+	lasting memory
+
+	dates []listDate // of a list
 }
 
 // walkCell is the length of a cell of a walk: about that of a tick.
@@ -39,27 +49,38 @@ func newShared(c *Config, name string) *shared {
 	if l.Kind == Auction {
 		s.cell = auctionCell
 	}
-	if l.Together == 0 || l.Kind != Walk && l.Kind != Auction {
-		return s
+	if l.Kind == List {
+		s.dates = c.dates()
 	}
-	s.speed = make([]float64, int((c.To-c.From)/s.cell)+1)
-	momentum, jitter := 0.0, 0.0
+	momentum := 0.0
 	if l.Kind == Walk {
-		momentum, jitter = l.Walk.Momentum, l.Walk.Jitter
+		momentum, s.jitter = l.Walk.Momentum, l.Walk.Jitter
 	}
-	lasting := newMemory(momentum)
-	for i := range s.speed {
-		s.speed[i] = mix(jitter, s.keys.passing.At1(uint64(i)).Normal(), lasting.next(s.keys.lasting.At1(uint64(i))))
-	}
+	s.jointly, s.lasting = l.Together > 0 && (l.Kind == Walk || l.Kind == Auction), newMemory(momentum)
 	return s
+}
+
+// extend draws the cells up to until and forgets those before from, both later than the
+// last time.
+func (s *shared) extend(from, until policy.Time) {
+	if !s.jointly {
+		return
+	}
+	past := min(int((from-s.from)/s.cell)-s.first, len(s.speed))
+	s.speed = slices.Delete(s.speed, 0, past)
+	s.first += past
+	for i := s.first + len(s.speed); i <= int((until-s.from)/s.cell); i++ {
+		k := uint64(i)
+		s.speed = append(s.speed, mix(s.jitter, s.keys.passing.At1(k).Normal(), s.lasting.next(s.keys.lasting.At1(k))))
+	}
 }
 
 // at returns the speed in the cell of time t.
 func (s *shared) at(t policy.Time) float64 {
-	if s.speed == nil {
+	if !s.jointly {
 		return 0
 	}
-	return s.speed[int((t-s.from)/s.cell)]
+	return s.speed[int((t-s.from)/s.cell)-s.first]
 }
 
 // A rhythm is when a market moves: one interval in each cycle, which lies where
@@ -156,10 +177,10 @@ func (t *tail) of(z float64) float64 {
 	return float64(t.scale * (float64((1-t.flat)*z) + float64(t.flat*sign)))
 }
 
-// walk draws the whole path. At each tick of its clock the market either rests
+// walk returns what draws a path. At each tick of its clock the market either rests
 // or makes a step, of which a part goes on from one step to the next and a
 // part is common to all zones of the type.
-func (p *path) walk(s *shared) {
+func (p *path) walk(s *shared) drawer {
 	l, w := &p.c.Law, p.c.Law.Walk
 	p.note(p.c.From)
 	tails := newTail(l.Tail)
@@ -169,17 +190,20 @@ func (p *path) walk(s *shared) {
 	width := w.TickMost - w.TickLeast
 	// The clock is met in the middle of a tick.
 	at := p.c.From + inHours(float64(w.TickMost*p.keys.tick.At2(0, 1).Float()))
-	for n := uint64(1); at < p.c.To; n++ {
-		z := float64(passes*p.keys.passing.At1(n).Normal()) + float64(lasts*lasting.next(p.keys.lasting.At1(n)))
-		if rhythm.moves(at) && !p.skips(s, n, at) {
-			speed := s.at(at)
-			step := float64(p.size * tails.of(float64(own*z)+float64(common*speed)))
-			step = max(-l.StepMost, min(step, l.StepMost))
-			p.x += step - float64(l.Pull*(p.x-p.level))
-			p.x = max(p.least, min(p.x, p.most))
-			p.follow(at)
+	n := uint64(1)
+	return func(until policy.Time) {
+		for ; at < until; n++ {
+			z := float64(passes*p.keys.passing.At1(n).Normal()) + float64(lasts*lasting.next(p.keys.lasting.At1(n)))
+			if rhythm.moves(at) && !p.skips(s, n, at) {
+				speed := s.at(at)
+				step := float64(p.size * tails.of(float64(own*z)+float64(common*speed)))
+				step = max(-l.StepMost, min(step, l.StepMost))
+				p.x += step - float64(l.Pull*(p.x-p.level))
+				p.x = max(p.least, min(p.x, p.most))
+				p.follow(at)
+			}
+			at += inHours(w.TickLeast + float64(width*p.keys.tick.At1(n).Float()))
 		}
-		at += inHours(w.TickLeast + float64(width*p.keys.tick.At1(n).Float()))
 	}
 }
 
