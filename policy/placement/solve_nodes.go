@@ -152,12 +152,13 @@ func (en *existingNodes) addToNode(p, s int32) bool {
 // fitsNode reports whether the node at a position takes a pod (CanAdd in
 // existingnode.go).
 func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
-	if en.out[at] {
-		return never
-	}
-	free, n := en.freeAt(at), en.sv.b.Nodes[at]
+	n := en.sv.b.Nodes[at]
 	k, s, pod := &en.table.kinds[st.template], &en.occupancy.slots[n], &en.sv.b.Pods[p]
 	r := &k.requests
+	if en.out[at] || r.CPU > s.free.CPU || r.Memory > s.free.Memory {
+		return never // of what is free without the DaemonSet pods and the pods placed here there is no more
+	}
+	free := en.freeAt(at)
 	if r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
 		free.CPU < 0 || free.Memory < 0 || free.Storage < 0 || free.GPU < 0 ||
 		r.GPU > 0 && (r.GPU > free.GPU || k.gpu != s.gpu) || s.state == absent || s.state == closed && !k.cordoned || s.state == leaving {
