@@ -95,7 +95,12 @@ func (sq *schedulingQueue) retry(x *podState) {
 
 // anyRegistered reports whether there is a Node object.
 func (ns *nodes) anyRegistered() bool {
-	return slices.ContainsFunc(ns.all, func(n policy.Node) bool { return n.Phase >= policy.NodeRegistered })
+	for i := range ns.all {
+		if ns.all[i].Phase >= policy.NodeRegistered {
+			return true
+		}
+	}
+	return false
 }
 
 // byQueue orders pods as they leave the scheduling queue: by priority and the time since

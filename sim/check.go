@@ -70,6 +70,9 @@ func (ch *checker) check() error {
 	if err := ch.checkPrices(); err != nil {
 		return err
 	}
+	if err := ch.checkPlans(); err != nil {
+		return err
+	}
 	return ch.checkNodes()
 }
 
@@ -234,6 +237,33 @@ func (ch *checker) checkNodes() error {
 		if !sum.Within(n.Allocatable) {
 			return fmt.Errorf("node %s holds %+v of %+v", n.Name, sum, n.Allocatable)
 		}
+	}
+	return nil
+}
+
+// checkPlans holds that what is counted of nodes, and how they are planned with, is what they are.
+func (ch *checker) checkPlans() error {
+	sizes := make([]poolSize, len(ch.pools.all))
+	for i := range ch.nodes.all {
+		n, x, want := &ch.nodes.all[i], &ch.nodes.state[i], planWithout
+		if n.Phase != policy.NodeGone && n.Phase <= policy.NodeInitialized && x.drain < 0 {
+			sizes[n.Pool].total += x.size
+			if x.spot {
+				sizes[n.Pool].spot += x.size
+			}
+			if want = planThere; n.Phase < policy.NodeInitialized {
+				want = planComing
+			}
+			if n.NotReady || n.ReclaimAt != 0 {
+				want = planWithout
+			}
+		}
+		if ch.nodes.plans[i] != want {
+			return fmt.Errorf("node %s of phase %v is planned with as %d, want %d", n.Name, n.Phase, ch.nodes.plans[i], want)
+		}
+	}
+	if !slices.Equal(sizes, ch.nodes.sizes) {
+		return fmt.Errorf("pools count %v, their nodes are %v", ch.nodes.sizes, sizes)
 	}
 	return nil
 }

@@ -163,6 +163,7 @@ func TestPlansByName(t *testing.T) {
 		late := []policy.NodeID{0, 2, 4} // on their way
 		for _, n := range late {
 			r.nodes.all[n].Phase = policy.NodeRegistered
+			r.nodes.touch(n)
 		}
 		list := r.karpenter.staying(nil)
 		if len(list) != 6 || slices.ContainsFunc(list[:3], func(n policy.NodeID) bool { return slices.Contains(late, n) }) {

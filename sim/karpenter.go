@@ -295,11 +295,11 @@ func (kp *karpenterProvisioner) request(pool policy.PoolID, markets []policy.Mar
 // wantsSpot reports whether a node of market m brings the pool's share nearer
 // to the wanted one as spot than as on-demand.
 func (pl *pools) wantsSpot(pool policy.PoolID, m policy.MarketID) bool {
-	spot, total := pl.sizes(pool)
+	size := pl.nodes.sizes[pool]
 	more := float64(pl.sizeOf(m))
-	wanted := pl.state[pool].share * (float64(total) + more)
+	wanted := pl.state[pool].share * (float64(size.total) + more)
 	// As spot it misses by |spot + more − wanted|, as on-demand by |spot − wanted|.
-	return float64(spot)+more/2 <= wanted
+	return float64(size.spot)+more/2 <= wanted
 }
 
 func (pl *pools) sizeOf(m policy.MarketID) int64 {
@@ -308,20 +308,4 @@ func (pl *pools) sizeOf(m policy.MarketID) int64 {
 		return t.Allocatable.GPU
 	}
 	return t.VCPU
-}
-
-// sizes returns the spot part and all of the capacity that pool holds or has on
-// its way, nodes that are going left out.
-func (pl *pools) sizes(pool policy.PoolID) (spot, total int64) {
-	for i := range pl.nodes.all {
-		n, x := &pl.nodes.all[i], &pl.nodes.state[i]
-		if n.Pool != pool || n.Phase == policy.NodeGone || n.Phase > policy.NodeInitialized || x.drain >= 0 {
-			continue
-		}
-		total += x.size
-		if x.spot {
-			spot += x.size
-		}
-	}
-	return spot, total
 }

@@ -16,7 +16,24 @@ type nodes struct {
 	state []nodeState
 	free  []policy.NodeID // slots without a node
 	held  holding
+
+	// sizes are what pools hold or have on its way, nodes that are going left out, and
+	// plans say which nodes Karpenter plans with. Both follow touch.
+	sizes []poolSize // by pool
+	plans []plan     // by node
 }
+
+// A poolSize is capacity of a pool, in vCPU, or GPUs where those are counted.
+type poolSize struct{ spot, total int64 }
+
+// A plan says how Karpenter plans with a node.
+type plan uint8
+
+const (
+	planWithout plan = iota // it is going, or gone
+	planComing              // it is on its way
+	planThere               // it takes pods
+)
 
 // A nodeState is what the simulator knows of a node beyond its policy.Node.
 type nodeState struct {
@@ -31,6 +48,7 @@ type nodeState struct {
 	billed    bool // its bill is made: it runs no longer
 	lost      bool // the provider took it, though the cluster may not know yet
 	held      bool // it counts as capacity held
+	sized     bool // it counts in nodes.sizes
 
 	gentle bool // a drain of ours may leave no workload below what it must have
 
@@ -71,7 +89,37 @@ func (ns *nodes) hold(id policy.NodeID, held bool) {
 	ns.pools.bounds[ns.all[id].Pool].hold(ns.q.Now, ns.window, x.size, d, x.spot)
 }
 
+// recount counts a node that changed in sizes, or no longer, and says how it is planned with.
+func (ns *nodes) recount(id policy.NodeID) {
+	n, x := &ns.all[id], &ns.state[id]
+	sized := n.Live() && n.Phase <= policy.NodeInitialized && x.drain < 0
+	if sized != x.sized {
+		x.sized = sized
+		s, d := &ns.sizes[n.Pool], x.size
+		if !sized {
+			d = -d
+		}
+		s.total += d
+		if x.spot {
+			s.spot += d
+		}
+	}
+	for len(ns.plans) <= int(id) {
+		ns.plans = append(ns.plans, planWithout)
+	}
+	switch {
+	case !sized || n.NotReady || n.ReclaimAt != 0:
+		ns.plans[id] = planWithout
+	case n.Phase < policy.NodeInitialized:
+		ns.plans[id] = planComing
+	default:
+		ns.plans[id] = planThere
+	}
+}
+
+// touch notes that a node changed.
 func (ns *nodes) touch(id policy.NodeID) {
+	ns.recount(id)
 	ns.watch.node(id)
 	ns.consolidation.tracker.noteNode(id)
 	ns.observer.changes.NoteNode(id)

@@ -134,6 +134,7 @@ func (pl *pools) init() {
 	pl.all = slices.Clone(pl.scenario.Pools)
 	pl.state = make([]poolState, len(pl.all))
 	pl.bounds = make([]kept, len(pl.all))
+	pl.nodes.sizes = make([]poolSize, len(pl.all))
 	for i := range pl.all {
 		p := &pl.all[i]
 		pl.state[i] = poolState{share: defaultShare(p), fallback: p.OnDemandFallback}

@@ -48,6 +48,7 @@ type karpenterProvisioner struct {
 	// What a look counts in.
 	batch      placement.Batch
 	requestBuf []fleet.Offering
+	comingBuf  []policy.NodeID
 }
 
 // init begins with what the scenario says of the instance types.
@@ -184,16 +185,17 @@ func (kp *karpenterProvisioner) leaving() (pods []policy.Pod) {
 // waits for a node on its way may find another before it at the next look, and pods that
 // come later in the queue no room.
 func (kp *karpenterProvisioner) staying(list []policy.NodeID) []policy.NodeID {
-	for _, initialized := range [...]bool{true, false} {
-		for _, id := range kp.consolidation.tracker.order {
-			n := &kp.nodes.all[id]
-			if initialized != (n.Phase == policy.NodeInitialized) || n.Phase > policy.NodeInitialized || n.NotReady || n.ReclaimAt != 0 || kp.nodes.state[id].drain >= 0 {
-				continue
-			}
+	coming := kp.comingBuf[:0]
+	for _, id := range kp.consolidation.tracker.order {
+		switch kp.nodes.plans[id] {
+		case planThere:
 			list = append(list, id)
+		case planComing:
+			coming = append(coming, id)
 		}
 	}
-	return list
+	kp.comingBuf = coming
+	return append(list, coming...)
 }
 
 // addHalf adds what a NodePool may buy now.
@@ -212,8 +214,8 @@ func (kp *karpenterProvisioner) addHalf(list []placement.Offer, h half) []placem
 		if spot && x.share < 1 && kp.pools.pricedOut(h.pool) {
 			// The NodePool for spot is limited to the share, and on-demand makes up no
 			// more of the pool while it costs too much.
-			held, total := kp.pools.sizes(h.pool)
-			spot = float64(held) <= float64(x.share*float64(total))
+			size := kp.nodes.sizes[h.pool]
+			spot = float64(size.spot) <= float64(x.share*float64(size.total))
 		}
 		return kp.addOffers(list, h.pool, h.id, spot, x.share < 1)
 	}
@@ -251,7 +253,7 @@ func (x *poolState) divided() bool { return x.exact && !x.mixed && x.share > 0 &
 // least, and half of one more, since a node is bought as spot where that brings the
 // share nearer.
 func (kp *karpenterProvisioner) spotMissing(pool policy.PoolID) int64 {
-	spot, total := kp.pools.sizes(pool)
+	size := kp.nodes.sizes[pool]
 	step := int64(math.MaxInt64)
 	for i := range kp.prepared.offers[pool] {
 		m := kp.prepared.offers[pool][i].Market
@@ -262,8 +264,8 @@ func (kp *karpenterProvisioner) spotMissing(pool policy.PoolID) int64 {
 	if step == math.MaxInt64 {
 		return 0
 	}
-	all := total + max(kp.pendingFor(pool), step)
-	return max(0, int64(math.Ceil(float64(kp.pools.state[pool].share*float64(all))))+step/2-spot)
+	all := size.total + max(kp.pendingFor(pool), step)
+	return max(0, int64(math.Ceil(float64(kp.pools.state[pool].share*float64(all))))+step/2-size.spot)
 }
 
 // pendingFor returns what pending pods that no node is on its way for ask for, of those

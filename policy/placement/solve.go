@@ -63,7 +63,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
 	sv.reserved.read(sv.offerTable, b.OffersVersion)
 	sv.pools.pooled = false
-	sv.nodes.readNodes()
+	sv.nodes.open()
 	sv.common = sv.sort(sv.common[:0], 0)
 }
 

@@ -14,18 +14,28 @@ type existingNodes struct {
 	occupancy *occupancy
 	groups    *groupTable
 
-	// free is what pods may still ask for, by position in Nodes, and out says which are
-	// left out; taken are those that took pods. cursor is, by relaxation, the first of them
-	// that may ever take such a pod.
-	free    []policy.Resources
+	// free is what pods may still ask for, by position in Nodes, less what DaemonSet pods
+	// that are not there yet will request. It is read when a pod first looks at the node,
+	// which few of many nodes are: it holds where read is the batch, the number of times
+	// that nodes were begun with.
+	free  []policy.Resources
+	read  []uint32
+	batch uint32
+
+	// out says which are left out; taken are those that took pods. cursor is, by relaxation,
+	// the first of them that may ever take such a pod.
 	out     []bool
 	taken   []int32
 	daemons bool // there are DaemonSets
 	cursor  []int32
 
 	// ports are the pods with host ports that were placed on existing nodes.
-	ports   []portUse
-	classes []int32 // how many of Nodes exist, by class
+	ports []portUse
+
+	// classes are how many of Nodes exist, by class, those left out not counted. They are
+	// counted when they are first asked for.
+	classes []int32
+	counted bool
 }
 
 // A portUse is a pod with host ports on an existing node.
@@ -44,33 +54,48 @@ func (en *existingNodes) begin() {
 // end takes the pods off that were placed.
 func (en *existingNodes) end() {
 	for _, at := range en.taken {
-		en.readFree(int(at))
+		en.read[at] = 0
 	}
 	en.taken = en.taken[:0]
 	en.leaveOut(false)
 }
 
-// readNodes reads what is free on the nodes, less what DaemonSet pods that are not there
-// yet will request.
-func (en *existingNodes) readNodes() {
-	en.free = resize(en.free, len(en.sv.b.Nodes))
-	en.out = resize(en.out, len(en.sv.b.Nodes))
-	en.classes = resize(en.classes, len(en.table.classes))
-	en.daemons = en.table.hasDaemons()
-	for at, n := range en.sv.b.Nodes {
-		en.readFree(at)
-		if s := &en.occupancy.slots[n]; s.state.exists() {
-			en.classes[s.class]++
-		}
+// open begins with the nodes of a batch.
+func (en *existingNodes) open() {
+	if more := len(en.sv.b.Nodes) - len(en.free); more > 0 {
+		en.free, en.read = append(en.free, make([]policy.Resources, more)...), append(en.read, make([]uint32, more)...)
 	}
+	en.batch++
+	en.out = resize(en.out, len(en.sv.b.Nodes))
+	en.daemons = en.table.hasDaemons()
+	en.counted = false
 }
 
-func (en *existingNodes) readFree(at int) {
-	n := en.sv.b.Nodes[at]
-	en.free[at] = en.occupancy.slots[n].free
-	if en.daemons {
-		en.free[at] = en.free[at].Minus(en.occupancy.daemonsMissing(n))
+// freeAt returns what is free on the node at a position.
+func (en *existingNodes) freeAt(at int32) *policy.Resources {
+	free := &en.free[at]
+	if en.read[at] != en.batch {
+		n := en.sv.b.Nodes[at]
+		if *free = en.occupancy.slots[n].free; en.daemons {
+			*free = free.Minus(en.occupancy.daemonsMissing(n))
+		}
+		en.read[at] = en.batch
 	}
+	return free
+}
+
+// existing returns how many nodes exist, by class.
+func (en *existingNodes) existing() []int32 {
+	if !en.counted {
+		en.counted = true
+		en.classes = resize(en.classes, len(en.table.classes))
+		for at, n := range en.sv.b.Nodes {
+			if s := &en.occupancy.slots[n]; s.state.exists() && !en.out[at] {
+				en.classes[s.class]++
+			}
+		}
+	}
+	return en.classes
 }
 
 // leaveOut takes the nodes that are left out from the others, or puts them back.
@@ -79,7 +104,7 @@ func (en *existingNodes) leaveOut(out bool) {
 		en.out[at] = out
 		s := &en.occupancy.slots[en.sv.b.Nodes[at]]
 		switch {
-		case !s.state.exists():
+		case !en.counted || !s.state.exists():
 		case out:
 			en.classes[s.class]--
 		default:
@@ -127,10 +152,14 @@ func (en *existingNodes) addToNode(p, s int32) bool {
 // fitsNode reports whether the node at a position takes a pod (CanAdd in
 // existingnode.go).
 func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
-	free, n := &en.free[at], en.sv.b.Nodes[at]
+	n := en.sv.b.Nodes[at]
 	k, s, pod := &en.table.kinds[st.template], &en.occupancy.slots[n], &en.sv.b.Pods[p]
 	r := &k.requests
-	if en.out[at] || r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
+	if en.out[at] || r.CPU > s.free.CPU || r.Memory > s.free.Memory {
+		return never // of what is free without the DaemonSet pods and the pods placed here there is no more
+	}
+	free := en.freeAt(at)
+	if r.CPU > free.CPU || r.Memory > free.Memory || r.Pods > free.Pods || r.Storage > free.Storage ||
 		free.CPU < 0 || free.Memory < 0 || free.Storage < 0 || free.GPU < 0 ||
 		r.GPU > 0 && (r.GPU > free.GPU || k.gpu != s.gpu) || s.state == absent || s.state == closed && !k.cordoned || s.state == leaving {
 		return never

@@ -127,7 +127,7 @@ func (dc *domainChooser) registerNodes(g *group) {
 		}
 		return
 	}
-	for c, nodes := range dc.sv.nodes.classes {
+	for c, nodes := range dc.sv.nodes.existing() {
 		if d := dc.table.classes[c].domain[g.key]; nodes > 0 && d >= 0 && (g.filter == nil || dc.table.classSuits(g.filter, int32(c))) {
 			g.registered.set(d)
 		}

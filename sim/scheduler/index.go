@@ -32,6 +32,10 @@ type nodeIndex struct {
 	byHost, byDomain []placement.Counter
 	zonal            bool
 
+	// local says that whether a pod fits onto a node depends on no other node, nor on
+	// which pod of the template it is.
+	local bool
+
 	cpu, memory             int64 // requests
 	scoredCPU, scoredMemory int64 // what scoring assumes of them
 
@@ -102,9 +106,11 @@ func newNodeIndex(sp *placement.Space, templates []policy.Template, t *policy.Te
 	}
 	r.addSofts(sp, templates, t, peers)
 	r.addAffinities(sp, templates, t)
-	for _, counter := range sp.Topology().CountersOf(t.ID) {
+	counters := sp.Topology().CountersOf(t.ID)
+	for _, counter := range counters {
 		r.depend(sp, counter)
 	}
+	r.local = len(counters)+len(t.Volumes) == 0
 	return r
 }
 

@@ -19,11 +19,17 @@ const (
 // A candidate is a node on which a pod of higher priority fits once the victims have
 // gone.
 type candidate struct {
-	node       policy.NodeID
-	victims    []policy.PodID
-	violations int         // victims whose budgets allow no further disruption
+	node    policy.NodeID
+	victims []policy.PodID
+	rank
+}
+
+// A rank is what candidates are compared by.
+type rank struct {
+	violations int32       // victims whose budgets allow no further disruption
 	highest    int32       // priority of the most important victim
-	sum        int64       // of the victims' priorities, each raised above 0
+	count      int32       // of victims; 0 where the pod does not fit
+	sum        int64       // of their priorities, each raised above 0
 	started    policy.Time // when the first of the most important victims was bound
 }
 
@@ -39,31 +45,42 @@ func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB)
 	if !s.mayPreempt(p, pods) {
 		return policy.None, nil
 	}
+	m := s.remembered(p, pdbs)
 	limit := max(candidatesMin, s.space.Nodes()*candidatesPercent/100)
-	best, c := &s.candidates[0], &s.candidates[1]
-	best.victims = best.victims[:0]
-	t := &s.templates[p.Template]
-	for n, found := 0, 0; n < s.space.Nodes() && found < limit; n++ {
-		x := s.preemptibleOn(policy.NodeID(n), t.Priority, pods)
-		if x.lowest >= t.Priority || !enough(&t.Requests, &x.freed) {
-			continue
+	best, at, priority := rank{}, policy.NodeID(policy.None), s.templates[p.Template].Priority
+	for n, found := policy.NodeID(0), 0; int(n) < s.space.Nodes() && found < limit; n++ {
+		if m.outcomes[n] == unknown {
+			m.outcomes[n] = s.outcomeOn(p, n, pods)
 		}
-		if x.outdone(best) {
-			found++
+		switch m.outcomes[n] {
+		case helpless:
 			continue
+		case unexamined, unfit:
+			if s.preemptibles[n].outdone(&best) {
+				found++
+				continue
+			}
+			if m.outcomes[n] == unexamined {
+				s.preemptibleOn(n, priority, pods)
+				m.outcomes[n], m.ranks[n] = unfit, s.examine(p, n, pods, pdbs).rank
+				if m.ranks[n].count > 0 {
+					m.outcomes[n] = fit
+				}
+			}
+			if m.outcomes[n] == unfit {
+				continue
+			}
 		}
-		if !s.examine(c, p, policy.NodeID(n), pods, pdbs) {
-			continue
-		}
-		if found++; len(best.victims) == 0 || c.before(best) {
-			best, c = c, best
+		if found++; at == policy.None || m.ranks[n].before(&best) {
+			best, at = m.ranks[n], n
 		}
 	}
-	if len(best.victims) == 0 {
+	if at == policy.None {
 		s.Withdraw(p.ID)
 		return policy.None, nil
 	}
-	return best.node, slices.Clone(best.victims)
+	s.preemptibleOn(at, priority, pods)
+	return at, slices.Clone(s.examine(p, at, pods, pdbs).victims)
 }
 
 // mayPreempt reports whether p may end others: not while victims of an earlier
@@ -132,20 +149,21 @@ func (s *Scheduler) preemptibleOn(n policy.NodeID, priority int32, pods []policy
 	return x
 }
 
-// outdone reports whether no choice among the pods of x can be better than best:
-// that breaks no budget, and every pod here has a higher priority than its most important
+// outdone reports whether no choice among the pods of x can be better than best, if there
+// is one: that breaks no budget, and every pod here has a higher priority than its most important
 // victim; or the same and no less age, where that victim is its only one.
-func (x *preemptible) outdone(best *candidate) bool {
-	if len(best.victims) == 0 || best.violations > 0 {
+func (x *preemptible) outdone(best *rank) bool {
+	if best.count == 0 || best.violations > 0 {
 		return false
 	}
-	return x.lowest > best.highest || x.lowest == best.highest && len(best.victims) == 1 && x.youngest <= best.started
+	return x.lowest > best.highest || x.lowest == best.highest && best.count == 1 && x.youngest <= best.started
 }
 
-// examine finds the fewest pods without which p fits onto n, and reports whether
-// there are such.
-func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) bool {
-	*c = candidate{node: n, victims: c.victims[:0], highest: math.MinInt32, started: math.MaxInt64}
+// examine returns the fewest pods without which p fits onto n, none where there are no
+// such. It is valid until the next call, and preemptibleOn must have been called for n.
+func (s *Scheduler) examine(p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) *candidate {
+	c := &s.candidate
+	*c = candidate{node: n, victims: c.victims[:0], rank: rank{highest: math.MinInt32, started: math.MaxInt64}}
 	priority, concerned := s.templates[p.Template].Priority, false
 	s.lower = s.lower[:0]
 	for _, v := range s.space.Pods(n) {
@@ -155,11 +173,12 @@ func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods [
 		}
 	}
 	if concerned {
-		return s.examineBound(c, p, n, pods, pdbs)
+		s.examineBound(c, p, n, pods, pdbs)
+		return c
 	}
 	free := s.preemptibles[n].freed
 	if !s.fitsInto(p, n, &free) {
-		return false
+		return c
 	}
 	s.byImportance(pods, pdbs)
 	for _, v := range s.spared {
@@ -169,14 +188,14 @@ func (s *Scheduler) examine(c *candidate, p *policy.Pod, n policy.NodeID, pods [
 			s.addVictim(c, v, pods)
 		}
 	}
-	return len(c.victims) > 0
+	return c
 }
 
 // examineBound is examine where p asks for more of the pods in lower than that their
 // requests leave room: it takes each off n and tries.
-func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) bool {
+func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) {
 	if unresolvable(s.space.Check(p, n)) {
-		return false
+		return
 	}
 	for _, v := range s.lower {
 		s.space.Unbind(&pods[v], n)
@@ -193,7 +212,6 @@ func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, p
 	for _, v := range c.victims {
 		s.space.Bind(&pods[v], n)
 	}
-	return len(c.victims) > 0
 }
 
 // enough reports whether free holds what is asked for, before the filters are run.
@@ -221,21 +239,21 @@ func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 		return cmp.Or(cmp.Compare(s.templates[pods[b].Template].Priority, s.templates[pods[a].Template].Priority),
 			cmp.Compare(pods[a].Bound, pods[b].Bound), cmp.Compare(a, b))
 	})
-	for len(s.used) < len(pdbs) {
-		s.used = append(s.used, 0)
-	}
+	s.countBudgets(pdbs)
 	s.spared = s.spared[:0]
 	for _, id := range s.lower {
 		v := spared{id: id}
 		for _, b := range s.templates[pods[id].Template].PDBs {
-			s.used[b]++
-			v.violates = v.violates || s.used[b] > pdbs[b].Allowed
+			x := &s.budgets[b]
+			x.used++
+			x.most = max(x.most, x.used)
+			v.violates = v.violates || x.used > pdbs[b].Allowed
 		}
 		s.spared = append(s.spared, v)
 	}
 	for _, id := range s.lower {
 		for _, b := range s.templates[pods[id].Template].PDBs {
-			s.used[b] = 0
+			s.budgets[b].used = 0
 		}
 	}
 	slices.SortStableFunc(s.spared, func(a, b spared) int {
@@ -253,6 +271,7 @@ func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 func (s *Scheduler) addVictim(c *candidate, v spared, pods []policy.Pod) {
 	priority, started := s.templates[pods[v.id].Template].Priority, pods[v.id].Bound
 	c.victims = append(c.victims, v.id)
+	c.count++
 	if v.violates {
 		c.violations++
 	}
@@ -266,7 +285,7 @@ func (s *Scheduler) addVictim(c *candidate, v spared, pods []policy.Pod) {
 	}
 }
 
-func (c *candidate) before(x *candidate) bool {
-	return cmp.Or(cmp.Compare(c.violations, x.violations), cmp.Compare(c.highest, x.highest), cmp.Compare(c.sum, x.sum),
-		cmp.Compare(len(c.victims), len(x.victims)), cmp.Compare(x.started, c.started)) < 0
+func (r *rank) before(x *rank) bool {
+	return cmp.Or(cmp.Compare(r.violations, x.violations), cmp.Compare(r.highest, x.highest), cmp.Compare(r.sum, x.sum),
+		cmp.Compare(r.count, x.count), cmp.Compare(x.started, r.started)) < 0
 }

@@ -38,6 +38,7 @@ func (s *Scheduler) plainFits(p *policy.Pod, n policy.NodeID) bool {
 // of lower priority off its node.
 func (s *Scheduler) plainPreempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB) candidate {
 	var best candidate
+	defer func(b []budget) { s.budgets = b }(slices.Clone(s.budgets)) // Preempt is to learn of them itself
 	for n := range policy.NodeID(s.space.Nodes()) {
 		if unresolvable(s.space.Check(p, n)) {
 			continue
@@ -49,7 +50,7 @@ func (s *Scheduler) plainPreempt(p *policy.Pod, pods []policy.Pod, pdbs []policy
 				s.space.Unbind(&pods[v], n)
 			}
 		}
-		c, fits := candidate{node: n, highest: math.MinInt32, started: math.MaxInt64}, s.plainFits(p, n)
+		c, fits := candidate{node: n, rank: rank{highest: math.MinInt32, started: math.MaxInt64}}, s.plainFits(p, n)
 		s.byImportance(pods, pdbs)
 		for _, v := range s.spared {
 			s.space.Bind(&pods[v.id], n)
@@ -61,7 +62,7 @@ func (s *Scheduler) plainPreempt(p *policy.Pod, pods []policy.Pod, pdbs []policy
 		for _, v := range c.victims {
 			s.space.Bind(&pods[v], n)
 		}
-		if len(c.victims) > 0 && (len(best.victims) == 0 || c.before(&best)) {
+		if len(c.victims) > 0 && (len(best.victims) == 0 || c.before(&best.rank)) {
 			best = c
 		}
 	}
@@ -130,6 +131,7 @@ func TestPreemptAgreesWithPlainOne(t *testing.T) {
 					s.Changed(p.Node)
 				}
 			case 3:
+				pdbs[0].Allowed = rapid.Int32Range(0, 2).Draw(t, "allowed")
 				if p.Node < 0 {
 					s.Nominate(p, aNode(), nil)
 				}
@@ -194,6 +196,33 @@ func TestPreemptPrefers(t *testing.T) {
 				t.Errorf("Preempt ends %v on node %d, want pod %d", victims, n, c.victim)
 			}
 		})
+	}
+}
+
+// TestPreemptHeedsBudgets spares a pod once its budget allows no disruption any more, and
+// no longer when it does again, though no node has changed.
+func TestPreemptHeedsBudgets(t *testing.T) {
+	templates := []policy.Template{
+		{ID: 0, Requests: policy.Resources{CPU: 4000, Pods: 1}, Priority: 1},
+		{ID: 1, Requests: policy.Resources{CPU: 4000, Pods: 1}, PDBs: []policy.PDBID{0}},
+		{ID: 2, Requests: policy.Resources{CPU: 4000, Pods: 1}},
+	}
+	sp := placement.New(templates, testZones)
+	s := New(sp, templates, sameWorkload)
+	var pods []policy.Pod
+	for n := range policy.NodeID(2) {
+		sp.SetNode(&policy.Node{ID: n, Name: fmt.Sprint("n", n), Phase: policy.NodeInitialized, Allocatable: policy.Resources{CPU: 4000, Pods: 9}})
+		pods = append(pods, policy.Pod{ID: policy.PodID(n), Template: policy.TemplateID(1 + n), Node: n, Phase: policy.PodReady})
+		sp.Bind(&pods[n], n)
+	}
+	p := policy.Pod{ID: 2, Node: policy.None, VolumeZone: policy.None}
+	for _, x := range []struct {
+		allowed int32
+		node    policy.NodeID
+	}{{2, 0}, {1, 0}, {0, 1}, {0, 1}, {3, 0}} {
+		if n, _ := s.Preempt(&p, pods, []policy.PDB{{Allowed: x.allowed}}); n != x.node {
+			t.Errorf("with %d disruptions allowed it ends the pod of node %d, want that of %d", x.allowed, n, x.node)
+		}
 	}
 }
 

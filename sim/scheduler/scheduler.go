@@ -38,11 +38,14 @@ type Scheduler struct {
 
 	preemptibles []preemptible // by node
 
+	memories []memory // of preemption, by template
+	budgets  []budget
+	drops    uint64 // how often all memories were dropped
+
 	// What follows is scratch of Preempt.
-	candidates [2]candidate
-	lower      []policy.PodID
-	spared     []spared
-	used       []int32 // by budget: disruptions counted on one node
+	candidate candidate
+	lower     []policy.PodID
+	spared    []spared
 }
 
 // logMax is how many changes are remembered. An index further behind is built
@@ -57,7 +60,7 @@ const logMax = 1 << 13
 // together. Without any such selector (a Job that no Service selects) there are none.
 // (pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.35.)
 func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
-	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates))}
+	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)), memories: make([]memory, len(templates))}
 	for i := range templates {
 		s.indexes[i] = newNodeIndex(sp, templates, &templates[i], peers)
 	}
