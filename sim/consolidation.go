@@ -34,8 +34,12 @@ type consolidation struct {
 	poll    polling
 	command *karpenter.Command
 
-	// held says that a pod that becomes ready may let a node go.
+	// due is when a node may be a candidate by time alone, 0 for never; held says that a
+	// pod that becomes ready may let a node go. seen are the changes of state that the last
+	// look saw.
+	due  policy.Time
 	held bool
+	seen uint64
 
 	tracker nodeTracker
 	offers  replacementOffers
@@ -104,6 +108,14 @@ func (k *consolidation) disrupt() {
 		return // an earlier look took its place
 	}
 	k.poll.at = 0
+	if k.idle() {
+		if k.cfg.Check {
+			k.checker.checkCandidates(k.cluster())
+		}
+		k.pause()
+		return
+	}
+	k.seen = k.state.Changes()
 	c := k.cluster()
 	from := karpenter.Emptiness
 	if cmd := k.command; cmd != nil {
@@ -126,13 +138,25 @@ func (k *consolidation) disrupt() {
 		k.q.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
 		return
 	}
+	k.pause()
+}
+
+// pause plans the next look after one that found nothing.
+func (k *consolidation) pause() {
 	k.poll.last = k.q.Now
 	at, held := k.disruptor.Due(&k.state)
-	k.held = held
+	k.due, k.held = at, held
 	if at != 0 {
 		k.pollAt(at)
 	}
 	k.pollAt(k.state.Ends())
+}
+
+// idle reports that a look finds nothing, as the last one had no candidate and nothing is
+// another since. Karpenter looks every ten seconds then.
+func (k *consolidation) idle() bool {
+	return k.command == nil && k.disruptor.Idle() && (k.due == 0 || k.q.Now < k.due) &&
+		len(k.tracker.changed) == 0 && !k.reread && k.seen == k.state.Changes()
 }
 
 // cluster returns the state that Karpenter's decisions are taken on.

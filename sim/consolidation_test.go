@@ -149,6 +149,33 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 	}
 }
 
+// An empty node on which a pod was promised a place is found at the look after the promise
+// is dropped, though no look was to find anything before the promise ends.
+func TestIdleUntilNodesChange(t *testing.T) {
+	b := one(0)
+	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
+	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.begin()
+	r.nodes.state[0].nominated = 1
+	look := func() *karpenter.Command {
+		r.q.Now = r.q.Now.Add(pollingPeriod)
+		r.consolidation.poll.at = r.q.Now
+		r.consolidation.disrupt()
+		return r.consolidation.command
+	}
+	if cmd := look(); cmd != nil || !r.consolidation.idle() {
+		t.Fatalf("command %+v, idle: %v; want none, and idle", cmd, r.consolidation.idle())
+	}
+	r.nodes.state[0].nominated = 0
+	r.nodes.touch(0)
+	if cmd := look(); cmd == nil {
+		t.Error("no command, want the node removed")
+	}
+}
+
 // Pods are planned onto nodes by name, initialized ones first, and names end at random:
 // under one seed or another every node is the first of its phase.
 func TestPlansByName(t *testing.T) {

@@ -396,7 +396,7 @@ func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 		cl.wait(c, id, c.View.LastPodEvent(id).Add(c.Pools[n.Pool].ConsolidateAfter))
 	case free:
 		if x, ok := cl.candidate(c, n); !ok {
-			cl.kept[id] = true
+			cl.kept[id] = c.Consolidation[n.Pool] != policy.WhenEmpty || cl.about(c, id).empty(c)
 		} else if x.Empty() {
 			cl.empty = append(cl.empty, x)
 		} else if c.Consolidation[n.Pool] != policy.WhenEmpty {
@@ -479,7 +479,7 @@ type candidateList struct {
 	due         [2]policy.Time // when a node that is too young or nominated is a candidate: an empty one, another
 	held        bool           // a node is kept by its pods alone
 	waiting     []wait
-	kept        []bool // by node: it is held
+	kept        []bool // by node: it would be a candidate but for its pods
 	spent       []bool // by budget: it allows nothing
 	modes       []mode // by pool
 	nodes       []policy.NodeID

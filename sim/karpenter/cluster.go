@@ -130,6 +130,9 @@ func (s *ConsolidationState) Mark(now policy.Time) {
 	s.seq, s.changes, s.at = s.seq+1, s.changes+1, now
 }
 
+// Changes returns how often something changed.
+func (s *ConsolidationState) Changes() uint64 { return s.changes }
+
 // Now returns the number of the state, a new one after five minutes.
 func (s *ConsolidationState) Now(now policy.Time) uint64 {
 	if now.Sub(s.at) >= stateLife {

@@ -110,6 +110,12 @@ func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
 	return at, d.candidates.held
 }
 
+// Idle reports that there was no candidate at the last look, and that there is none until
+// Due or until nodes, pods or pools are others.
+func (d *Disruptor) Idle() bool {
+	return len(d.candidates.empty)+len(d.candidates.used) == 0 && !d.candidates.held
+}
+
 // searched reports whether both searches were fruitless in this state.
 func (d *Disruptor) searched(state *ConsolidationState) bool {
 	return d.seen[MultiNode] == state.seq && d.seen[SingleNode] == state.seq

@@ -2,9 +2,12 @@ package karpenter_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -159,5 +162,14 @@ func wantNodes(t *testing.T, name string, cmd *karpenter.Command, want ...policy
 	t.Helper()
 	if got := nodesOf(cmd); !slices.Equal(got, want) {
 		t.Errorf("%s: nodes %v, want %v", name, got, want)
+	}
+}
+
+// wantAlike fails unless two commands are the same, or both nil.
+func wantAlike(t *rapid.T, got, want *karpenter.Command) {
+	t.Helper()
+	if (got == nil) != (want == nil) || got != nil && (!slices.Equal(got.Candidates, want.Candidates) ||
+		!reflect.DeepEqual(got.Replacement, want.Replacement) || !slices.Equal(got.Targets, want.Targets)) {
+		t.Fatalf("found %+v, want %+v", got, want)
 	}
 }

@@ -19,8 +19,8 @@ type outlook struct {
 	met   []policy.TemplateID
 	room  int64 // the most CPU free on a node that may take pods of candidates
 
-	// spot and others are what new nodes may be: of NodePools that sell nothing but spot,
-	// and of the others.
+	// spot and others are what new nodes may be: of NodePools whose new nodes may always be
+	// spot, and of the others.
 	spot, others sales
 
 	version uint64 // of the offers that they are made of; 0 for none
@@ -87,12 +87,13 @@ func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 	}
 	ol.spot, ol.others, ol.version = sales{list: ol.spot.list[:0]}, sales{list: ol.others.list[:0]}, version
 	ol.offered = uint64(len(offers))
+	choosy := slices.ContainsFunc(c.Templates, choosesCapacity)
 	list := &ol.others
 	for i := range offers {
 		x := &offers[i]
 		if i == 0 || x.Pool != offers[i-1].Pool {
 			list = &ol.others
-			if spotPool(c, offers, x.Pool) {
+			if spotPool(c, offers, x.Pool, choosy) {
 				list = &ol.spot
 			}
 		}
@@ -195,14 +196,27 @@ func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Res
 	return need, overfull
 }
 
-// spotPool reports whether a pool offers nothing but spot: a claim in it allows spot.
-func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID) bool {
+// spotPool reports whether every claim in a pool allows spot: the pool may be spot, and it
+// offers nothing else, or pods are not choosy about capacity types (capacityTypes).
+func spotPool(c *Cluster, offers []placement.Offer, pool policy.PoolID, choosy bool) bool {
 	if spot, _ := c.View.CapacityTypes(pool); !spot {
 		return false
 	}
 	return !slices.ContainsFunc(offers, func(o placement.Offer) bool {
-		return o.Pool == pool && c.Markets[o.Market].Capacity != policy.Spot
+		capacity := c.Markets[o.Market].Capacity
+		return o.Pool == pool && capacity != policy.Spot && (capacity == policy.Reserved || choosy)
 	})
+}
+
+// choosesCapacity reports whether pods of t, or where they run, may tell capacity types apart.
+func choosesCapacity(t policy.Template) bool {
+	names := func(r policy.Requirement) bool { return r.Key == labelCapacityType }
+	apart := func(x policy.PodTerm) bool { return x.TopologyKey == labelCapacityType }
+	return slices.ContainsFunc(t.NodeSelector, func(l policy.Label) bool { return l.Key == labelCapacityType }) ||
+		slices.ContainsFunc(t.Affinity, func(x policy.NodeTerm) bool { return slices.ContainsFunc(x.Labels, names) }) ||
+		slices.ContainsFunc(t.Preferred, func(x policy.PreferredNodeTerm) bool { return slices.ContainsFunc(x.Term.Labels, names) }) ||
+		slices.ContainsFunc(t.PodAffinity, apart) || slices.ContainsFunc(t.PodAntiAffinity, apart) ||
+		slices.ContainsFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == labelCapacityType })
 }
 
 // slotsOf returns for how many pods of t there is room on nodes that take pods of

@@ -2,7 +2,6 @@ package karpenter_test
 
 import (
 	"fmt"
-	"reflect"
 	"testing"
 	"time"
 
@@ -27,9 +26,7 @@ func TestUnscheduledAlike(t *testing.T) {
 		}
 		got := find(func(*karpenter.Cluster) {})
 		want := find(func(c *karpenter.Cluster) { c.Draw = func(policy.PodID, string, []string) int { return 0 } })
-		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("found %+v, want %+v", got, want)
-		}
+		wantAlike(t, got, want)
 	})
 }
 
