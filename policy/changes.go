@@ -1,15 +1,22 @@
 package policy
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // A Changes tells who reads one snapshot of an observer after the other which slots of
 // Nodes and Pods changed in between, so that few have to be read again. The zero value is
-// that of an observer without snapshots. It serves one goroutine at a time.
+// that of an observer without snapshots. It serves one goroutine at a time. Types and Markets
+// are the same in all snapshots of an observer, but for what the market says of itself.
 type Changes struct {
 	serial      uint32 // of the last snapshot
 	nodes, pods slotSerials
 	counts      PoolCounts
+	held        poolsHeld
 	noticed     []NodeID // under notice, ascending
+
+	pending, spare []PodID // ascending; spare is memory for the next ones
 }
 
 // slotSerials are the serials of the first snapshots that held slots as they are now.
@@ -49,6 +56,7 @@ func (c *Changes) Publish(s *Snapshot) {
 	for x := (Cursor[NodeID]{of: c.nodes.of, blocks: c.nodes.blocks, serial: c.serial - 1, n: len(s.Nodes)}); x.Next(); {
 		id := x.ID
 		c.counts.Read(id, &s.Nodes[id])
+		c.held.read(s, id)
 		at, was := slices.BinarySearch(c.noticed, id)
 		switch now := s.Nodes[id].ReclaimAt != 0; {
 		case now && !was:
@@ -57,6 +65,7 @@ func (c *Changes) Publish(s *Snapshot) {
 			c.noticed = slices.Delete(c.noticed, at, at+1)
 		}
 	}
+	c.readPending(s)
 	s.changes = changesOf{Mark: Mark{c, c.serial}}
 	if len(s.Nodes) > 0 {
 		s.changes.nodes = &s.Nodes[0]
@@ -64,6 +73,23 @@ func (c *Changes) Publish(s *Snapshot) {
 	if len(s.Pods) > 0 {
 		s.changes.pods = &s.Pods[0]
 	}
+}
+
+// readPending brings the list of pending pods to s.
+func (c *Changes) readPending(s *Snapshot) {
+	list, next := c.pending, c.spare[:0]
+	for x := (Cursor[PodID]{of: c.pods.of, blocks: c.pods.blocks, serial: c.serial - 1, n: len(s.Pods)}); x.Next(); {
+		for len(list) > 0 && list[0] < x.ID {
+			next, list = append(next, list[0]), list[1:]
+		}
+		if len(list) > 0 && list[0] == x.ID {
+			list = list[1:]
+		}
+		if s.Pods[x.ID].Phase == PodPending {
+			next = append(next, x.ID)
+		}
+	}
+	c.pending, c.spare = append(next, list...), c.pending
 }
 
 // A changesOf is a snapshot among those of its observer. It is that of the tables which
@@ -106,6 +132,25 @@ func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
 		return m.of.noticed, true
 	}
 	return nil, false
+}
+
+// Pending lists the pods in phase PodPending, ascending.
+func (s *Snapshot) Pending() iter.Seq[*Pod] {
+	return func(yield func(*Pod) bool) {
+		if m := s.Mark(); m.of != nil {
+			for _, id := range m.of.pending {
+				if !yield(&s.Pods[id]) {
+					return
+				}
+			}
+			return
+		}
+		for i := range s.Pods {
+			if p := &s.Pods[i]; p.Phase == PodPending && !yield(p) {
+				return
+			}
+		}
+	}
 }
 
 // NodesSince lists the nodes that may have changed since the snapshot of m, ascending: all

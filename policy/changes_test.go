@@ -10,11 +10,14 @@ import (
 )
 
 // TestChanges: a reader that reads only what changed since the snapshot it read last holds
-// what stands in the snapshot, whichever snapshots it saw, and so do counts and notices.
+// what stands in the snapshot, whichever snapshots it saw, and so do counts, notices and lists.
 func TestChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c policy.Changes
-		s := policy.Snapshot{Pools: make([]policy.Pool, 2)}
+		s := policy.Snapshot{
+			Pools: make([]policy.Pool, 2), Types: []policy.InstanceType{{VCPU: 2}, {ID: 1, VCPU: 4, Capacity: policy.Resources{GPU: 1}}},
+			Markets: []policy.Market{{Capacity: policy.Spot}, {ID: 1, Type: 1}},
+		}
 		var mark policy.Mark
 		var nodes []policy.Node
 		var pods []policy.Pod
@@ -28,6 +31,9 @@ func TestChanges(t *testing.T) {
 				}
 				s.Nodes[n].Pool = policy.PoolID(rapid.IntRange(-1, 1).Draw(t, "pool"))
 				s.Nodes[n].Phase = policy.NodePhase(rapid.IntRange(0, 5).Draw(t, "phase"))
+				s.Nodes[n].Market = policy.MarketID(rapid.IntRange(-1, 1).Draw(t, "market"))
+				s.Nodes[n].ActedBy = policy.Actor(rapid.IntRange(0, 2).Draw(t, "by"))
+				s.Nodes[n].Token = rapid.SampledFrom([]string{"", "token"}).Draw(t, "token")
 				s.Nodes[n].ReclaimAt = policy.Time(rapid.IntRange(0, 1).Draw(t, "notice"))
 				c.NoteNode(n)
 				p := policy.PodID(rapid.IntRange(0, len(s.Pods)).Draw(t, "pod"))
@@ -35,6 +41,7 @@ func TestChanges(t *testing.T) {
 					s.Pods = append(s.Pods, policy.Pod{})
 				}
 				s.Pods[p].Created++
+				s.Pods[p].Phase = policy.PodPhase(rapid.IntRange(0, 2).Draw(t, "phase"))
 				c.NotePod(p)
 			}
 			c.Publish(&s)
@@ -43,6 +50,12 @@ func TestChanges(t *testing.T) {
 					if got, want := s.Disruptable(policy.PoolID(p), policy.Empty), counted.Disruptable(policy.PoolID(p), policy.Empty); got != want {
 						t.Fatalf("%d nodes of pool %d may be disrupted, want %d", got, p, want)
 					}
+					if got, want := s.Held(policy.PoolID(p)), counted.Held(policy.PoolID(p)); got != want {
+						t.Fatalf("pool %d holds %v, want %v", p, got, want)
+					}
+				}
+				if got, want := slices.Collect(s.Pending()), slices.Collect(counted.Pending()); !slices.Equal(got, want) {
+					t.Fatalf("pending are %v, want %v", got, want)
 				}
 				list, _ := s.UnderNotice()
 				for id := range s.Nodes {
@@ -79,7 +92,8 @@ func TestChanges(t *testing.T) {
 
 // plain returns s without what is known of its changes.
 func plain(s policy.Snapshot) *policy.Snapshot {
-	return &policy.Snapshot{Pools: s.Pools, Nodes: s.Nodes, Pods: s.Pods}
+	whole := s.Whole()
+	return &whole
 }
 
 // TestChangesOfAnother: nothing is known of what changed in other tables, nor since the

@@ -67,9 +67,8 @@ func evicted(s *policy.Snapshot) *policy.Snapshot {
 // pending returns the pods that need a node, the largest first.
 func pending(s *policy.Snapshot) []policy.Pod {
 	var pods []policy.Pod
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodPending && !p.Gated && p.Nominated == policy.None && !s.Templates[p.Template].DaemonSet {
+	for p := range s.Pending() {
+		if !p.Gated && p.Nominated == policy.None && !s.Templates[p.Template].DaemonSet {
 			pods = append(pods, *p)
 		}
 	}

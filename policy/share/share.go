@@ -29,33 +29,27 @@ type Holding struct {
 
 // Of returns what pool has.
 func Of(s *policy.Snapshot, pool policy.PoolID) Holding {
-	var h Holding
-	gpus := CountsGPUs(s, pool)
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool != pool || n.Market == policy.None || n.Phase == policy.NodeGone || n.Phase >= policy.NodeDraining {
-			continue
+	held, gpus := s.Held(pool), CountsGPUs(s, pool)
+	units := func(state policy.HeldState, c policy.CapacityType) int64 {
+		if gpus {
+			return held[state][c].GPU
 		}
-		m := &s.Markets[n.Market]
-		size := unitsOf(&s.Types[m.Type], gpus)
-		switch {
-		case n.Phase < policy.NodeInitialized:
-			h.Arriving[m.Capacity] += size
-			if n.Token != "" {
-				h.ArrivingOurs[m.Capacity] += size
-				h.ArrivingNodes++
-			}
-		case n.ActedBy == policy.ActorUs:
-			h.Waiting[m.Capacity] += size
-			h.WaitingNodes++
-		case n.ActedBy != policy.ActorNone || n.ReclaimAt != 0:
-		case m.Capacity == policy.Spot:
-			h.Spot += size
-			h.Nodes++
-		default:
-			h.Fixed += size
-			h.Nodes++
+		return held[state][c].VCPU
+	}
+	nodes := func(state policy.HeldState) (n int) {
+		for _, x := range held[state] {
+			n += int(x.Nodes)
 		}
+		return n
+	}
+	h := Holding{
+		Spot:  units(policy.HeldStanding, policy.Spot),
+		Fixed: units(policy.HeldStanding, policy.OnDemand) + units(policy.HeldStanding, policy.Reserved),
+		Nodes: nodes(policy.HeldStanding), WaitingNodes: nodes(policy.HeldWaiting), ArrivingNodes: nodes(policy.HeldOrdered),
+	}
+	for _, c := range [...]policy.CapacityType{policy.OnDemand, policy.Spot, policy.Reserved} {
+		h.ArrivingOurs[c], h.Waiting[c] = units(policy.HeldOrdered, c), units(policy.HeldWaiting, c)
+		h.Arriving[c] = units(policy.HeldArriving, c) + h.ArrivingOurs[c]
 	}
 	return h
 }

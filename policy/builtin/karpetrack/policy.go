@@ -131,9 +131,8 @@ func (e *Policy) batch(s *policy.Snapshot, m *policy.Memory) (first policy.Time,
 	if !served {
 		return 0, false
 	}
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || p.Created <= closed || s.Templates[p.Template].DaemonSet {
+	for p := range s.Pending() {
+		if p.Gated || p.Nominated != policy.None || p.Created <= closed || s.Templates[p.Template].DaemonSet {
 			continue
 		}
 		if !fresh || p.Created < first {

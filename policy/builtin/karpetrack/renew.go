@@ -143,8 +143,8 @@ func (r *renewal) unsettled() bool {
 		}
 	}
 	if r.pool.SelfProvisioned() {
-		for i := range r.s.Pods {
-			if p := &r.s.Pods[i]; p.Phase == policy.PodPending && !p.Gated && !r.s.Templates[p.Template].DaemonSet {
+		for p := range r.s.Pending() {
+			if !p.Gated && !r.s.Templates[p.Template].DaemonSet {
 				return true
 			}
 		}

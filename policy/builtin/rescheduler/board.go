@@ -29,7 +29,8 @@ type board struct {
 
 	sp      *placement.Space
 	cover   *billing.Coverage // of the nodes that are left after the drains planned so far
-	targets []policy.NodeID   // spot nodes that take pods, the fullest first
+	targets []policy.NodeID   // spot nodes that take pods
+	sorted  bool              // they are, the fullest first
 
 	// full[t] says that no target has room for a pod of template t, whose
 	// place depends on no other pod: that stays so for the round.
@@ -85,7 +86,6 @@ func newBoard(e *Policy, s *policy.Snapshot) *board {
 			allocatable[n.Pool] = allocatable[n.Pool].Plus(n.Allocatable)
 		}
 	}
-	fullestFirst(s, b.sp, b.targets)
 	for i := range s.Pools {
 		id := policy.PoolID(i)
 		at := placement.BalanceOf(s, id)
@@ -96,17 +96,23 @@ func newBoard(e *Policy, s *policy.Snapshot) *board {
 	return b
 }
 
-// fullestFirst sorts nodes by the largest share of one resource that is requested
-// of them, the fullest first, then by name: filling up what is nearly full keeps
-// the room of the others in one piece.
-func fullestFirst(s *policy.Snapshot, sp *placement.Space, nodes []policy.NodeID) {
-	share := make([]float64, len(s.Nodes))
-	for _, n := range nodes {
-		share[n] = sp.Requested(n).LargestShare(sp.Allocatable(n))
+// fullestFirst returns the targets by the largest share of one resource that is requested
+// of them, the fullest first, then by name: filling up what is nearly full keeps the room
+// of the others in one piece. It is as they are when it is first asked for, at the first
+// pod that is put on one.
+func (b *board) fullestFirst() []policy.NodeID {
+	if b.sorted {
+		return b.targets
 	}
-	slices.SortFunc(nodes, func(a, b policy.NodeID) int {
-		return cmp.Or(cmp.Compare(share[b], share[a]), cmp.Compare(s.Nodes[a].Name, s.Nodes[b].Name))
+	b.sorted = true
+	share := make([]float64, len(b.s.Nodes))
+	for _, n := range b.targets {
+		share[n] = b.sp.Requested(n).LargestShare(b.sp.Allocatable(n))
+	}
+	slices.SortFunc(b.targets, func(x, y policy.NodeID) int {
+		return cmp.Or(cmp.Compare(share[y], share[x]), cmp.Compare(b.s.Nodes[x].Name, b.s.Nodes[y].Name))
 	})
+	return b.targets
 }
 
 // empty plans to empty nodes, the emptiest first, as many as the round may.
@@ -179,12 +185,17 @@ func (b *board) move(n *policy.Node) policy.Why {
 	if hold.Reason != "" {
 		return hold
 	}
+	rest, stays := b.placed(pods), careful || b.pools[n.Pool].tight
+	if stays && len(rest) > 0 {
+		if hold := b.buys(n); hold.Reason != "" {
+			return hold
+		}
+	}
 	b.steps = b.steps[:0]
 	for _, p := range pods {
 		b.put(p, n.ID, false)
 	}
-	rest := b.placed(pods)
-	if !careful && !b.pools[n.Pool].tight {
+	if !stays {
 		rest = b.displace(rest)
 	}
 	if len(rest) == 0 {
@@ -346,7 +357,7 @@ func plain(t *policy.Template) bool {
 // settle puts p on the first spot node that takes it, and reports whether one
 // does.
 func (b *board) settle(p *policy.Pod) bool {
-	for _, n := range b.targets {
+	for _, n := range b.fullestFirst() {
 		if b.takes(n, p) {
 			b.put(p, n, true)
 			return true

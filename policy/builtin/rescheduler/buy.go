@@ -22,12 +22,26 @@ type market struct {
 	offers []placement.Offer // cheapest first
 }
 
+// nothingFits says that no spot can be bought that would hold the pods of a node.
+const nothingFits = "its pods do not all fit on the spot nodes that are there, nor on any that can be bought"
+
+// buys returns why nothing can be bought in place of n, whatever its pods ask for. It has
+// no reason where something can.
+func (b *board) buys(n *policy.Node) policy.Why {
+	switch {
+	case !b.e.cfg.ScaleUp || n.Market == policy.None || !b.s.Markets[n.Market].Offered:
+		return policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the spot nodes that are there"}
+	case len(b.offers(n.Pool)) == 0:
+		return policy.Why{Reason: policy.ReasonInfeasible, Text: nothingFits}
+	}
+	return policy.Why{}
+}
+
 // replace plans to buy spot nodes for pods, which have no place, and to drain n
 // once they are there. What else ran on n is where it was put.
 func (b *board) replace(n *policy.Node, pods []*policy.Pod) policy.Why {
-	full := policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the spot nodes that are there"}
-	if !b.e.cfg.ScaleUp || n.Market == policy.None || !b.s.Markets[n.Market].Offered {
-		return full
+	if hold := b.buys(n); hold.Reason != "" {
+		return hold
 	}
 	before := b.cover.Saving(n.Market)
 	most := before - before.Times(threshold(&b.s.Pools[n.Pool]))
@@ -39,7 +53,7 @@ func (b *board) replace(n *policy.Node, pods []*policy.Pod) policy.Why {
 			Before: before, After: cost,
 		}
 	case len(bought) == 0:
-		return policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the spot nodes that are there, nor on any that can be bought"}
+		return policy.Why{Reason: policy.ReasonInfeasible, Text: nothingFits}
 	}
 	first := make([]policy.MarketID, len(bought))
 	for i := range bought {

@@ -175,7 +175,7 @@ func TestGoldenFindSpotNode(t *testing.T) {
 		away := policy.NodeID(len(g.Nodes))
 		c.pod(want.Pod, away)
 		b := c.board(t)
-		slices.Sort(b.targets) // the vectors give the order of the nodes
+		b.sorted = true // the vectors give the order of the nodes, which is that of their ids
 		p := &c.s.Pods[len(c.s.Pods)-1]
 		b.put(p, away, false)
 		switch found := b.settle(p); {
@@ -203,7 +203,7 @@ func TestGoldenCanDrain(t *testing.T) {
 		}
 		c.node("source", policy.OnDemand, total, want.Pods)
 		b := c.board(t)
-		slices.Sort(b.targets)   // the vectors give the order of the nodes
+		b.sorted = true          // the vectors give the order of the nodes, which is that of their ids
 		b.pools[0].tight = false // the vectors know no guardrails
 		hold := b.move(&c.s.Nodes[len(g.Nodes)])
 		if got := len(b.drains) == 1; got != want.Drainable {
@@ -239,7 +239,7 @@ func TestGoldenNodeMap(t *testing.T) {
 		kind string
 		got  []policy.NodeID
 		want []goldenOrder
-	}{{"on-demand", sources, g.OnDemand}, {"spot", b.targets, g.Spot}} {
+	}{{"on-demand", sources, g.OnDemand}, {"spot", b.fullestFirst(), g.Spot}} {
 		if len(x.got) != len(x.want) {
 			t.Fatalf("%d %s nodes, want %d", len(x.got), x.kind, len(x.want))
 		}

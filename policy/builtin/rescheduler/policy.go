@@ -103,12 +103,8 @@ func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
 // unschedulable reports whether a pod waits for a node. One of priority below
 // zero keeps a place warm for others, and nobody waits for it.
 func unschedulable(s *policy.Snapshot) bool {
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None {
-			continue
-		}
-		if t := &s.Templates[p.Template]; !t.DaemonSet && t.Priority >= 0 {
+	for p := range s.Pending() {
+		if t := &s.Templates[p.Template]; !p.Gated && p.Nominated == policy.None && !t.DaemonSet && t.Priority >= 0 {
 			return true
 		}
 	}
