@@ -40,14 +40,23 @@ func (c *concentration) read(nodes []nodeEntry) {
 // add counts so many nodes of m in, or out where n is below zero.
 func (c *concentration) add(m policy.MarketID, n float64) {
 	x := &c.s.Markets[m]
-	size := n * float64(share.Units(c.s, c.pool, m))
-	c.total += size
+	zone := x.Zone
 	if x.Capacity != policy.Spot {
+		zone = policy.None
+	}
+	c.addTo(m, x.Type, zone, n*float64(share.Units(c.s, c.pool, m)))
+}
+
+// addTo adds so much capacity of market m and of a type in a zone, which is None where it is
+// not spot.
+func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID, size float64) {
+	c.total += size
+	if zone < 0 {
 		return
 	}
 	c.market[m] += size
-	c.kind[x.Type] += size
-	c.zone[x.Zone] += size
+	c.kind[kind] += size
+	c.zone[zone] += size
 }
 
 // factor returns by how much a node of m is dearer than it costs, for what would
@@ -67,6 +76,14 @@ func (c *concentration) risk(m policy.MarketID) float64 {
 	if x.Capacity != policy.Spot {
 		return 0
 	}
+	return c.riskIn(m, x.Type, x.Zone)
+}
+
+// riskIn returns the risk in market m of a type in a zone, which is None where it is not spot.
+func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID) float64 {
+	if zone < 0 {
+		return 0
+	}
 	cfg := c.cfg
-	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[x.Type]) + float64(cfg.ZoneRisk*c.zone[x.Zone])
+	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[kind]) + float64(cfg.ZoneRisk*c.zone[zone])
 }

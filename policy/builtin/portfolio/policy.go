@@ -25,6 +25,7 @@ type Policy struct {
 	pods       podIndex        // of the snapshot in hand
 	nodes      []nodeEntry     // its nodes
 	names      nameOrder       // of these
+	classes    nodeClasses     // of these
 	ranking    ranking         // of those of the pool in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
@@ -40,7 +41,7 @@ func New(cfg Config) (*Policy, error) {
 		return nil, err
 	}
 	losses := podLosses{disturbance: cfg.Disturbance, valueOf: map[policy.Resources]float64{}}
-	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}}, nil
+	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}, ranking: ranking{texts: map[float64]string{}}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
@@ -94,7 +95,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	last := e.pods.mark
 	e.pods.read(s)
 	e.nodes = readNodes(e.nodes, s, last)
-	e.names.read(s, last)
+	e.classes.read(e, s, last)
 }
 
 // readMoves reads where pods stand. None has moved on paper.
