@@ -40,9 +40,23 @@ func TestKept(t *testing.T) {
 			if !reflect.DeepEqual(plan, want) || !reflect.DeepEqual(next, wantNext) {
 				t.Fatalf("decided\n%s%+v\nread alone\n%s%+v", plan.Format(s), next, want.Format(s), wantNext)
 			}
+			if got, want := kept.classes.byKey(), fresh.classes.byKey(); !reflect.DeepEqual(got, want) {
+				t.Fatalf("classes are %v, read alone %v", got, want)
+			}
 			m = next
 		}
 	})
+}
+
+// byKey returns the nodes of the classes that have any.
+func (x *nodeClasses) byKey() map[classKey][]policy.NodeID {
+	all := map[classKey][]policy.NodeID{}
+	for i := range x.list {
+		if c := &x.list[i]; len(c.nodes) > 0 {
+			all[c.classKey] = c.nodes
+		}
+	}
+	return all
 }
 
 // change changes one thing in s.
