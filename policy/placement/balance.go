@@ -22,8 +22,10 @@ type Balance struct {
 }
 
 // BalanceOf returns the balance of pool.
-func BalanceOf(s *policy.Snapshot, pool policy.PoolID) Balance {
-	h := share.Of(s, pool)
+func BalanceOf(s *policy.Snapshot, pool policy.PoolID) Balance { return BalanceIn(share.Of(s, pool)) }
+
+// BalanceIn returns the balance of a pool that has h.
+func BalanceIn(h share.Holding) Balance {
 	spot := h.Spot + h.Arriving[policy.Spot]
 	fixed := h.Fixed + h.Arriving[policy.OnDemand] + h.Arriving[policy.Reserved]
 	// A node that we bought replaces one that will be drained. Where that one is not

@@ -32,32 +32,51 @@ func Of(s *policy.Snapshot, pool policy.PoolID) Holding {
 	var h Holding
 	gpus := CountsGPUs(s, pool)
 	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool != pool || n.Market == policy.None || n.Phase == policy.NodeGone || n.Phase >= policy.NodeDraining {
-			continue
-		}
-		m := &s.Markets[n.Market]
-		size := unitsOf(&s.Types[m.Type], gpus)
-		switch {
-		case n.Phase < policy.NodeInitialized:
-			h.Arriving[m.Capacity] += size
-			if n.Token != "" {
-				h.ArrivingOurs[m.Capacity] += size
-				h.ArrivingNodes++
-			}
-		case n.ActedBy == policy.ActorUs:
-			h.Waiting[m.Capacity] += size
-			h.WaitingNodes++
-		case n.ActedBy != policy.ActorNone || n.ReclaimAt != 0:
-		case m.Capacity == policy.Spot:
-			h.Spot += size
-			h.Nodes++
-		default:
-			h.Fixed += size
-			h.Nodes++
+		if n := &s.Nodes[i]; n.Pool == pool {
+			h.add(s, n, gpus)
 		}
 	}
 	return h
+}
+
+// Add counts n, a node of the pool. Who knows which nodes changed adds these alone, and
+// the others with Hold.
+func (h *Holding) Add(s *policy.Snapshot, n *policy.Node) { h.add(s, n, CountsGPUs(s, n.Pool)) }
+
+func (h *Holding) add(s *policy.Snapshot, n *policy.Node, gpus bool) {
+	if n.Market == policy.None || n.Phase == policy.NodeGone || n.Phase >= policy.NodeDraining {
+		return
+	}
+	m := &s.Markets[n.Market]
+	size := unitsOf(&s.Types[m.Type], gpus)
+	switch {
+	case n.Phase < policy.NodeInitialized:
+		h.Arriving[m.Capacity] += size
+		if n.Token != "" {
+			h.ArrivingOurs[m.Capacity] += size
+			h.ArrivingNodes++
+		}
+	case n.ActedBy == policy.ActorUs:
+		h.Waiting[m.Capacity] += size
+		h.WaitingNodes++
+	case n.ActedBy != policy.ActorNone || n.ReclaimAt != 0:
+	default:
+		h.hold(m, size, 1)
+	}
+}
+
+// Hold counts so many initialized nodes of market m of the pool that nobody is emptying.
+func (h *Holding) Hold(s *policy.Snapshot, pool policy.PoolID, m policy.MarketID, nodes int) {
+	h.hold(&s.Markets[m], Units(s, pool, m), nodes)
+}
+
+func (h *Holding) hold(m *policy.Market, size int64, nodes int) {
+	if m.Capacity == policy.Spot {
+		h.Spot += int64(nodes) * size
+	} else {
+		h.Fixed += int64(nodes) * size
+	}
+	h.Nodes += nodes
 }
 
 // Share returns the part of h that is spot, 0 when there is nothing.

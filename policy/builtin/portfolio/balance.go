@@ -14,7 +14,7 @@ const shiftsMax = 4
 
 // balance moves the pool towards its share where it stands away from it.
 func (d *planState) balance() {
-	if !placement.BalanceOf(d.s, d.pool.ID).Off(d.choice.share) {
+	if !d.e.nodes.balance(d.s, d.pool.ID).Off(d.choice.share) {
 		return
 	}
 	if d.choice.share >= 1 && d.consolidates() {
@@ -32,7 +32,7 @@ func (d *planState) balance() {
 			Reason: policy.ReasonShare, Text: "towards the wanted spot share",
 			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
 		})
-		if at := placement.BalanceOf(d.s, d.pool.ID); float64(at.Spot) < float64(d.choice.share*float64(at.Total)) {
+		if at := d.e.nodes.balance(d.s, d.pool.ID); float64(at.Spot) < float64(d.choice.share*float64(at.Total)) {
 			break // a share is held as stated, and one that was chosen counts what can be lost
 		}
 		launches, drains, stay = d.within(launches, drains)
@@ -88,7 +88,7 @@ func (d *planState) resting() []string {
 // capacity types as they wish if they and the others went to spot. What the manifest says of
 // the pool counts more than that.
 func (d *planState) spreadOut() []string {
-	at, share := placement.BalanceOf(d.s, d.pool.ID), &d.pool.Share
+	at, share := d.e.nodes.balance(d.s, d.pool.ID), &d.pool.Share
 	if d.e.cfg.Fixed || share.Exact || float64(at.Spot) < float64(share.Min*float64(at.Total)) {
 		return nil
 	}

@@ -78,7 +78,7 @@ func (c *candidates) find(targets []policy.NodeID) {
 	list := make([]wasting, 0, len(targets))
 	costs, backedOff := make([]marketCost, len(s.Markets)), c.backedOff()
 	for _, id := range targets {
-		n := &c.e.nodes[id]
+		n := &c.e.nodes.all[id]
 		if c.pinned[id] || n.doNotDisrupt || n.market < 0 || backedOff[id] {
 			continue
 		}

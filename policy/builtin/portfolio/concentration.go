@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/share"
 )
@@ -22,11 +24,10 @@ func newConcentration(x *poolContext) concentration {
 }
 
 // read counts those of nodes in that are the pool's and not on their way out.
-func (c *concentration) read(nodes []nodeEntry) {
-	count := make([]int32, len(c.s.Markets))
-	for i := range nodes {
-		n := &nodes[i]
-		if n.pool == c.pool && n.market >= 0 && n.live() && n.phase < policy.NodeDraining && !n.reclaimed {
+func (c *concentration) read(nodes *nodeIndex) {
+	count := slices.Clone(nodes.in(c.pool))
+	for _, id := range nodes.odd {
+		if n := &nodes.all[id]; n.pool == c.pool && n.market >= 0 && n.phase < policy.NodeDraining && !n.reclaimed {
 			count[n.market]++
 		}
 	}

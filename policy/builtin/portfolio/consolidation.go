@@ -53,8 +53,8 @@ func (g *steering) unprotected() bool {
 		return false
 	}
 	count := make([]int32, len(s.Templates))
-	for i := range g.e.nodes {
-		if g.e.nodes[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
+	for i := range g.e.nodes.all {
+		if g.e.nodes.all[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
 			continue
 		}
 		pods := g.e.pods.on(policy.NodeID(i))
@@ -85,8 +85,8 @@ func (g *steering) wastes(dollars float64) bool {
 	}
 	sum := 0.0
 	values := [...]resourceValue{g.prices.evaluate(false), g.prices.evaluate(true)}
-	for i := 0; i < len(g.e.nodes) && sum <= dollars; i++ {
-		n := &g.e.nodes[i]
+	for i := 0; i < len(g.e.nodes.all) && sum <= dollars; i++ {
+		n := &g.e.nodes.all[i]
 		if n.pool != g.pool.ID || !n.usable || n.market < 0 {
 			continue
 		}

@@ -33,7 +33,7 @@ type nodeClasses struct {
 
 // keyOf returns the class of node id, or false for a node of none.
 func (x *nodeClasses) keyOf(e *Policy, id policy.NodeID) (classKey, bool) {
-	n, set := &e.nodes[id], &e.pods.sets[id]
+	n, set := &e.nodes.all[id], &e.pods.sets[id]
 	if !n.stays() || n.pool < 0 || n.market < 0 || set.n == 0 {
 		return classKey{}, false
 	}

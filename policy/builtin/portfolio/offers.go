@@ -80,8 +80,11 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 // usedPerNode returns the CPU that pods of the pool ask for, by node of it.
 func (m *marketOffers) usedPerNode() int64 {
 	nodes := int64(0)
-	for i := range m.s.Nodes {
-		if n := &m.s.Nodes[i]; n.Pool == m.pool.ID && n.Live() {
+	for _, n := range m.e.nodes.in(m.pool.ID) {
+		nodes += int64(n)
+	}
+	for _, id := range m.e.nodes.odd {
+		if m.e.nodes.all[id].pool == m.pool.ID {
 			nodes++
 		}
 	}

@@ -63,7 +63,7 @@ func (o *deletionOrder) ask(asked, costs []int32) {
 	list := slices.Grow(o.out.DeletionCosts, len(asked))
 	for _, i := range asked {
 		x := &k.kept[i]
-		cost := o.prices.keepingIn(o.e.nodes[x.node].market)
+		cost := o.prices.keepingIn(o.e.nodes.all[x.node].market)
 		buf = strconv.AppendInt(append(buf, "as workloads shrink "...), int64(last)-int64(i), 10)
 		buf = append(append(append(buf, " of "...), all...), " nodes go before it: it costs "...)
 		buf = append(append(buf, k.textOf(cost)...), " an hour for pods that are worth "...)
@@ -84,12 +84,12 @@ func (o *deletionOrder) ask(asked, costs []int32) {
 // hurry lets the pods of nodes that are on their way out go before all others.
 func (o *deletionOrder) hurry() {
 	s := o.s
-	for i := range o.e.nodes {
-		n := &o.e.nodes[i]
-		if n.pool != o.pool.ID || !n.live() || !n.reclaimed && n.actedBy != policy.ActorUs {
+	for _, id := range o.e.nodes.odd {
+		n := &o.e.nodes.all[id]
+		if n.pool != o.pool.ID || !n.reclaimed && n.actedBy != policy.ActorUs {
 			continue
 		}
-		x := policy.DeletionCost{Node: policy.NodeID(i), Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
+		x := policy.DeletionCost{Node: id, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
 		if slices.ContainsFunc(o.e.pods.on(x.Node), func(p boundPod) bool { return x.Ranks(s, &s.Pods[p.id]) }) {
 			o.out.DeletionCosts = append(o.out.DeletionCosts, x)
 		}
@@ -143,7 +143,7 @@ func (o *deletionOrder) rankEach(nodes []policy.NodeID) {
 		if o.leaves(id) {
 			continue
 		}
-		m := o.e.nodes[id].market
+		m := o.e.nodes.all[id].market
 		r := run{market: m, cost: o.prices.keepingIn(m), nodes: nodes[i : i+1], own: true}
 		o.addPods(&r)
 		o.e.ranking.add(&r)

@@ -23,8 +23,8 @@ type places struct {
 
 // read finds the nodes of the pool with pods, which may take more.
 func (l *places) read() {
-	for i := range l.e.nodes {
-		n, id := &l.e.nodes[i], policy.NodeID(i)
+	for i := range l.e.nodes.all {
+		n, id := &l.e.nodes.all[i], policy.NodeID(i)
 		if n.pool == l.pool.ID && n.stays() && len(l.e.pods.on(id)) > 0 {
 			l.targets = append(l.targets, id)
 		}

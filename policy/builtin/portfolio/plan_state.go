@@ -50,7 +50,7 @@ func (d *planState) look() {
 	d.e.losses.read(d.s, d.pool)
 	d.demand.read()
 	d.demand.readPeak()
-	d.concentration.read(d.e.nodes)
+	d.concentration.read(&d.e.nodes)
 	d.reclaims.readHazard()
 	d.reclaims.readShocks()
 	d.losses.read()

@@ -23,7 +23,7 @@ type Policy struct {
 	losses podLosses // of the pool in hand
 
 	pods       podIndex        // of the snapshot in hand
-	nodes      []nodeEntry     // its nodes
+	nodes      nodeIndex       // its nodes
 	names      nameOrder       // of these
 	classes    nodeClasses     // of these
 	ranking    ranking         // of those of the pool in hand
@@ -94,7 +94,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	last := e.pods.mark
 	e.pods.read(s)
-	e.nodes = readNodes(e.nodes, s, last)
+	e.nodes.read(s, last)
 	e.classes.read(e, s, last)
 }
 

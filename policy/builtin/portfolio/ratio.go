@@ -23,7 +23,7 @@ func (o *deletionOrder) ratioBeside(runs []run) *ratio {
 	if x.unlimited {
 		return x
 	}
-	h := share.Of(o.s, o.pool.ID)
+	h := o.e.nodes.share(o.s, o.pool.ID)
 	x.spot, x.total = h.Spot, h.Spot+h.Fixed
 	for i := range runs {
 		spot, size := x.of(runs[i].market)

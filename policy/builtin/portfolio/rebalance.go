@@ -44,7 +44,7 @@ type rebalance struct {
 func (d *planState) newRebalance() *rebalance {
 	x := &d.poolContext
 	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
-	m.balance = poolBalance{x, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
+	m.balance = poolBalance{x, d.choice.share, d.e.nodes.balance(d.s, d.pool.ID)}
 	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
 	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
 	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
@@ -97,9 +97,9 @@ func (m *rebalance) plan() {
 
 // busy reports whether nodes or pods are on their way.
 func (d *planState) busy() bool {
-	for i := range d.e.nodes {
-		n := &d.e.nodes[i]
-		if n.pool != d.pool.ID || !n.live() {
+	for _, id := range d.e.nodes.odd {
+		n := &d.e.nodes.all[id]
+		if n.pool != d.pool.ID {
 			continue
 		}
 		if n.phase < policy.NodeInitialized || n.actedBy != policy.ActorNone || n.reclaimed {
@@ -172,9 +172,9 @@ func (m *rebalance) carryOut(t *trial) {
 // the plan keeps, with the dollars on both sides.
 func (m *rebalance) weigh() {
 	s := m.s
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !m.e.nodes[i].recommended || n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
+	for _, id := range m.e.nodes.recommended {
+		n := &s.Nodes[id]
+		if n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
 			continue
 		}
 		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > reportFor {
