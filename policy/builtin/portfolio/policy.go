@@ -17,6 +17,7 @@ type Policy struct {
 	exposure workload.Exposure
 	spread   capacitySpread
 	moved    []podMove         // on paper, since exposure and spread were read
+	sums     []lossSums        // by pool
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
@@ -94,6 +95,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	last := e.pods.mark
 	e.pods.read(s)
+	e.readSums(s)
 	e.nodes.read(s, last)
 	e.classes.read(e, s, last)
 }
