@@ -38,7 +38,7 @@ func (o *deletionOrder) keep() {
 		x := keptNode{node: r.nodes[0], yields: r.yields, held: r.held, stale: r.stale}
 		if !r.own {
 			set := &o.e.pods.sets[x.node]
-			x.held, x.stale = set.held, set.stale
+			x.held, x.stale = set.cost, set.stale
 		}
 		k.kept = append(k.kept, x)
 		ratio.add(b.market)

@@ -53,6 +53,7 @@ type podIndex struct {
 
 	// usable is by 1 + pool the number of its usable nodes, and daemonsThere what DaemonSets'
 	// pods ask for on these.
+	ready        []int32 // by template, the pods at their nodes that are ready, no DaemonSet's
 	usable       []int64
 	daemonsThere []policy.Resources
 }
@@ -87,8 +88,9 @@ type podSet struct {
 	// somebody else set the cost of one.
 	kind policy.TemplateID
 
-	held  int32 // the least deletion cost of them, 0 where they have none
+	cost  int32 // the least deletion cost of them, 0 where they have none
 	stale bool  // not all have it
+	held  bool  // one of them is not ready, or not to be disrupted
 }
 
 // setOf returns what the pods of a node have in common.
@@ -105,11 +107,12 @@ func (x *podIndex) setOf(node policy.NodeID) podSet {
 			kind = policy.None
 		}
 		if i == 0 {
-			set.kind, set.held = kind, p.cost
+			set.kind, set.cost = kind, p.cost
 		} else if kind < 0 {
 			set.kind = kind
 		}
-		set.stale, set.held = set.stale || p.cost != pods[0].cost, min(set.held, p.cost)
+		set.stale, set.cost = set.stale || p.cost != pods[0].cost, min(set.cost, p.cost)
+		set.held = set.held || p.phase != policy.PodReady || x.all[p.id].doNotDisrupt
 	}
 	return set
 }
@@ -302,6 +305,7 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	x.mark, x.hosts = policy.Mark{}, x.hosts[:0]
 	x.standing, x.cells = scratch.Zeroed(x.standing, (1+len(s.Pools))*len(s.Templates)), x.cells[:0]
 	x.places.Clear()
+	x.ready = scratch.Zeroed(x.ready, len(s.Templates))
 	x.usable, x.daemonsThere = scratch.Zeroed(x.usable, 1+len(s.Pools)), scratch.Zeroed(x.daemonsThere, 1+len(s.Pools))
 	for n := range x.nodes {
 		x.nodes[n], x.groups[n], x.sets[n] = x.nodes[n][:0], x.groups[n][:0], podSet{kind: policy.None}
@@ -311,6 +315,8 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 // change reads p anew.
 func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	e := &x.all[id]
+	x.countReady(e, -1)
+	defer x.countReady(e, 1)
 	if e.remains(p) {
 		e.cost, e.phase, e.fixed, e.gated, e.doNotDisrupt = p.DeletionCost, p.Phase, p.DeletionCostFixed, p.Gated, p.DoNotDisrupt
 		if !e.daemon {
@@ -339,6 +345,13 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	x.count(id, e, 1)
 }
 
+// countReady counts a pod in (1) if it is ready, or out (-1).
+func (x *podIndex) countReady(e *podEntry, sign int32) {
+	if e.bound && !e.daemon && e.phase == policy.PodReady {
+		x.ready[e.template] += sign
+	}
+}
+
 // remains reports whether e, which holds a place on a node, holds it as p, too.
 func (e *podEntry) remains(p *policy.Pod) bool {
 	return e.bound && e.phase != policy.PodTerminating && p.Phase >= policy.PodStarting && p.Phase != policy.PodTerminating &&
@@ -359,6 +372,7 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		if h := x.hosts[e.at]; h.usable {
 			x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(asked)
 		}
+		x.touch(e.at)
 	case e.bound:
 		list := &x.nodes[e.at]
 		at, _ := x.find(id, e.at)

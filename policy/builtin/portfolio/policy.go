@@ -27,6 +27,7 @@ type Policy struct {
 	nodes      nodeIndex       // its nodes
 	names      nameOrder       // of these
 	classes    nodeClasses     // of these
+	roomy      roomyNodes      // of these
 	ranking    ranking         // of those of the pool in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
@@ -98,6 +99,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.readSums(s)
 	e.nodes.read(s, last)
 	e.classes.read(e, s, last)
+	e.roomy.read(e, s, last)
 }
 
 // readMoves reads where pods stand. None has moved on paper.

@@ -40,7 +40,7 @@ type rebalance struct {
 	drainsLeft int
 }
 
-// newRebalance returns a rebalance without moves, and reads where pods may go.
+// newRebalance returns a rebalance without moves.
 func (d *planState) newRebalance() *rebalance {
 	x := &d.poolContext
 	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
@@ -49,7 +49,6 @@ func (d *planState) newRebalance() *rebalance {
 	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
 	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
 	m.risk = moveRisk{x, &d.reclaims, &m.costs}
-	m.places.read()
 	return m
 }
 
@@ -79,19 +78,18 @@ func (d *planState) repack() {
 // called once, before the first trial.
 func (m *rebalance) begin(drainsMax int) {
 	m.drainsLeft = drainsMax
-	m.candidates.readPinned()
+	m.candidates.begin()
 	m.offers.read()
 	m.places.findAvailable()
-	m.candidates.find(m.places.targets)
 }
 
 // plan collects a round: every move in it pays for itself.
 func (m *rebalance) plan() {
-	for _, x := range m.candidates.first() {
+	for _, id := range m.candidates.first() {
 		if m.drainsLeft == 0 {
 			break
 		}
-		m.try(&m.s.Nodes[x.node])
+		m.try(&m.s.Nodes[id])
 	}
 }
 
