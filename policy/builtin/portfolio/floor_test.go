@@ -44,6 +44,7 @@ func TestHopeless(t *testing.T) {
 		d.look()
 		m := d.newRebalance()
 		m.begin(len(s.Nodes))
+		m.offers.read()
 		for id := range s.Nodes {
 			if len(e.pods.on(policy.NodeID(id))) == 0 {
 				continue

@@ -39,6 +39,7 @@ func (d *planState) replace() {
 	if len(t.rest) == 0 {
 		return
 	}
+	m.offers.evaluate()
 	m.offers.read()
 	t.offers = m.offers.sorts[of(m.balance.spotFor(&s.Nodes[nodes[0]]))].offers
 	m.buy(&t)

@@ -74,18 +74,21 @@ func (d *planState) repack() {
 	m.weigh()
 }
 
-// begin reads which nodes may be emptied, and what can be bought in their place. It is
-// called once, before the first trial.
+// begin reads which pods may be moved, and where to. It is called once, before the first trial.
 func (m *rebalance) begin(drainsMax int) {
 	m.drainsLeft = drainsMax
 	m.candidates.begin()
-	m.offers.read()
+	m.offers.evaluate()
 	m.places.findAvailable()
 }
 
 // plan collects a round: every move in it pays for itself.
 func (m *rebalance) plan() {
-	for _, id := range m.candidates.first() {
+	first := m.candidates.first()
+	if len(first) > 0 {
+		m.offers.read()
+	}
+	for _, id := range first {
 		if m.drainsLeft == 0 {
 			break
 		}
