@@ -61,7 +61,7 @@ func (d *planState) look() {
 	d.choice.choose()
 	d.waiting.read()
 	d.prices.read()
-	d.prices.rank()
+	d.prices.rankAgain()
 }
 
 // readAgain reads what pods are worth and nodes cost in this pool, for which all pools use
