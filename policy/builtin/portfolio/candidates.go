@@ -1,53 +1,52 @@
 package portfolio
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A candidates holds the nodes that may be emptied. pinned is by node whether it must keep a
-// pod; no node of wasting is pinned.
+// A candidates finds the nodes that may be emptied.
 type candidates struct {
 	*poolContext
 	prices  *prices
 	offers  *marketOffers
 	balance *poolBalance
-	pinned  []bool
-	wasting []wasting // in no order that says anything
+
+	// stay and alone are by template as stays returns them.
+	stay, alone []bool
+	backedOff   []policy.NodeID // whose drain is not to be tried again yet
 }
 
-// A wasting is a node that costs more than its pods need, or that the provider
-// recommends to leave.
+// A wasting is nodes that cost more than their pods need, or that the provider recommends to
+// leave, ascending by name; perPod is the dollars an hour that are wasted for each of the pods of
+// one, and one more.
 type wasting struct {
-	node   policy.NodeID
-	perPod float64 // dollars an hour that are wasted for each of its pods, and one more
+	nodes  []policy.NodeID
+	perPod float64
 }
 
-// A marketCost is what a node of a market costs, once it is known.
-type marketCost struct {
-	node  float64 // dollars an hour
-	known bool
-
-	// value is that of what its resources would be bought as; nil where that depends on the
-	// node's pods.
-	value *resourceValue
-}
-
-// readPinned finds which nodes must keep their pods.
-func (c *candidates) readPinned() {
+// begin reads which pods may be moved.
+func (c *candidates) begin() {
 	s := c.s
-	stays, alone := make([]bool, len(s.Templates)), make([]bool, len(s.Templates))
+	c.stay, c.alone = make([]bool, len(s.Templates)), make([]bool, len(s.Templates))
 	for i := range s.Templates {
-		stays[i], alone[i] = c.stays(&s.Templates[i])
+		c.stay[i], c.alone[i] = c.stays(&s.Templates[i])
 	}
-	c.pinned = make([]bool, len(s.Nodes))
-	for i := range c.e.pods.all {
-		p := &c.e.pods.all[i]
-		if p.bound && !p.daemon && (p.phase != policy.PodReady || p.doNotDisrupt || stays[p.template] || alone[p.template] && !c.brief(&s.Pods[i])) {
-			c.pinned[p.at] = true
+	for _, x := range c.memory.Backoff {
+		if s.Now < x.Until {
+			c.backedOff = append(c.backedOff, c.e.names.named(x.Node)...)
 		}
 	}
+}
+
+// pinned reports whether node id must keep a pod.
+func (c *candidates) pinned(id policy.NodeID) bool {
+	return c.e.pods.sets[id].held || slices.ContainsFunc(c.e.pods.on(id), func(p boundPod) bool {
+		return c.stay[p.template] || c.alone[p.template] && !c.brief(&c.s.Pods[p.id])
+	})
 }
 
 // stays reports whether pods of t may not be moved by choice, and else whether one of them is
@@ -72,68 +71,73 @@ func (c *candidates) brief(p *policy.Pod) bool {
 	return startup+restartDelay < time.Minute
 }
 
-// find reads which of targets may be emptied.
-func (c *candidates) find(targets []policy.NodeID) {
-	s := c.s
-	list := make([]wasting, 0, len(targets))
-	costs, backedOff := make([]marketCost, len(s.Markets)), c.backedOff()
-	for _, id := range targets {
-		n := &c.e.nodes[id]
-		if c.pinned[id] || n.doNotDisrupt || n.market < 0 || backedOff[id] {
-			continue
-		}
-		x := &costs[n.market]
-		if !x.known {
-			*x = marketCost{known: true, node: c.prices.keepingIn(n.market)}
-		}
-		value := x.value
-		if value == nil {
-			value = c.offers.valueFor(c.balance.spotFor(&s.Nodes[id]))
-		}
-		if s.Markets[n.market].Capacity == policy.Spot {
-			x.value = value // whatever pods a node on spot has
-		}
-		waste := x.node - value.of(c.e.pods.used(id))
-		if waste <= 0 && !n.recommended {
-			continue
-		}
-		list = append(list, wasting{id, waste / float64(1+len(c.e.pods.on(id)))})
-	}
-	c.wasting = list
+// mayGo reports whether node id may be emptied.
+func (c *candidates) mayGo(id policy.NodeID) bool {
+	return !c.e.nodes.all[id].doNotDisrupt && !slices.Contains(c.backedOff, id) && !c.pinned(id)
 }
 
-// backedOff reports by node whose drain is not to be tried again yet.
-func (c *candidates) backedOff() []bool {
-	list := make([]bool, len(c.s.Nodes))
-	for _, x := range c.memory.Backoff {
-		if c.s.Now < x.Until {
-			for _, id := range c.e.names.named(x.Node) {
-				list[id] = true
+// wasted returns what node id costs more than its pods need, for each of them and one more.
+func (c *candidates) wasted(id policy.NodeID) float64 {
+	value := c.offers.valueFor(c.balance.spotFor(&c.s.Nodes[id]))
+	waste := c.prices.keepingIn(c.e.nodes.all[id].market) - value.of(c.e.pods.used(id))
+	return waste / float64(1+len(c.e.pods.on(id)))
+}
+
+// find returns the nodes of the pool that waste something or are to be left, those first that
+// waste most. All of a class on spot waste the same: what is bought in place of another depends
+// on its pods.
+func (c *candidates) find() []wasting {
+	var list []wasting
+	add := func(nodes []policy.NodeID) bool {
+		x := c.wasted(nodes[0])
+		if x > 0 {
+			list = append(list, wasting{nodes, x})
+		}
+		return x > 0
+	}
+	for i := range c.e.classes.list {
+		class := &c.e.classes.list[i]
+		switch {
+		case class.pool != c.pool.ID || len(class.nodes) == 0:
+		case class.market >= 0 && c.s.Markets[class.market].Capacity == policy.Spot:
+			add(class.nodes)
+		default:
+			for k := range class.nodes {
+				add(class.nodes[k : k+1])
 			}
 		}
 	}
+	for i, id := range c.e.nodes.recommended {
+		if at := c.e.classes.of[id]; at >= 0 && c.e.classes.list[at].pool == c.pool.ID && c.wasted(id) <= 0 {
+			list = append(list, wasting{c.e.nodes.recommended[i : i+1], c.wasted(id)})
+		}
+	}
+	slices.SortFunc(list, func(a, b wasting) int { return cmp.Compare(b.perPod, a.perPod) })
 	return list
 }
 
-// first returns the nodes that are tried: those that waste most for each pod.
-func (c *candidates) first() []wasting {
-	after := func(a, b *wasting) bool {
-		if a.perPod != b.perPod {
-			return a.perPod < b.perPod
+// first returns the nodes that are tried: those that waste most for each pod, of several the
+// first by name.
+func (c *candidates) first() []policy.NodeID {
+	rank, found := c.e.names.rank, make([]policy.NodeID, 0, triesMax)
+	for list := c.find(); len(list) > 0 && len(found) < triesMax; {
+		n := 1
+		for n < len(list) && list[n].perPod == list[0].perPod {
+			n++
 		}
-		return c.e.names.rank[a.node] > c.e.names.rank[b.node]
+		began := len(found)
+		for _, x := range list[:n] {
+			for k, own := 0, 0; k < len(x.nodes) && began+own < triesMax; k++ {
+				if c.mayGo(x.nodes[k]) {
+					found = append(found, x.nodes[k])
+					own++
+				}
+			}
+		}
+		if n > 1 {
+			slices.SortFunc(found[began:], func(a, b policy.NodeID) int { return cmp.Compare(rank[a], rank[b]) })
+		}
+		list = list[n:]
 	}
-	list := make([]wasting, 0, triesMax+1)
-	for i := range c.wasting {
-		x := &c.wasting[i]
-		if len(list) == triesMax && after(x, &list[triesMax-1]) {
-			continue
-		}
-		list = append(list, *x)
-		for k := len(list) - 1; k > 0 && after(&list[k-1], x); k-- {
-			list[k-1], list[k] = *x, list[k-1]
-		}
-		list = list[:min(len(list), triesMax)]
-	}
-	return list
+	return found[:min(len(found), triesMax)]
 }

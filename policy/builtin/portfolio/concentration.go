@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/share"
 )
@@ -22,11 +24,10 @@ func newConcentration(x *poolContext) concentration {
 }
 
 // read counts those of nodes in that are the pool's and not on their way out.
-func (c *concentration) read(nodes []nodeEntry) {
-	count := make([]int32, len(c.s.Markets))
-	for i := range nodes {
-		n := &nodes[i]
-		if n.pool == c.pool && n.market >= 0 && n.live() && n.phase < policy.NodeDraining && !n.reclaimed {
+func (c *concentration) read(nodes *nodeIndex) {
+	count := slices.Clone(nodes.in(c.pool))
+	for _, id := range nodes.odd {
+		if n := &nodes.all[id]; n.pool == c.pool && n.market >= 0 && n.phase < policy.NodeDraining && !n.reclaimed {
 			count[n.market]++
 		}
 	}
@@ -40,14 +41,23 @@ func (c *concentration) read(nodes []nodeEntry) {
 // add counts so many nodes of m in, or out where n is below zero.
 func (c *concentration) add(m policy.MarketID, n float64) {
 	x := &c.s.Markets[m]
-	size := n * float64(share.Units(c.s, c.pool, m))
-	c.total += size
+	zone := x.Zone
 	if x.Capacity != policy.Spot {
+		zone = policy.None
+	}
+	c.addTo(m, x.Type, zone, n*float64(share.Units(c.s, c.pool, m)))
+}
+
+// addTo adds so much capacity of market m and of a type in a zone, which is None where it is
+// not spot.
+func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID, size float64) {
+	c.total += size
+	if zone < 0 {
 		return
 	}
 	c.market[m] += size
-	c.kind[x.Type] += size
-	c.zone[x.Zone] += size
+	c.kind[kind] += size
+	c.zone[zone] += size
 }
 
 // factor returns by how much a node of m is dearer than it costs, for what would
@@ -67,6 +77,14 @@ func (c *concentration) risk(m policy.MarketID) float64 {
 	if x.Capacity != policy.Spot {
 		return 0
 	}
+	return c.riskIn(m, x.Type, x.Zone)
+}
+
+// riskIn returns the risk in market m of a type in a zone, which is None where it is not spot.
+func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID) float64 {
+	if zone < 0 {
+		return 0
+	}
 	cfg := c.cfg
-	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[x.Type]) + float64(cfg.ZoneRisk*c.zone[x.Zone])
+	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[kind]) + float64(cfg.ZoneRisk*c.zone[zone])
 }

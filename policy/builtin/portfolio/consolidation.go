@@ -53,8 +53,8 @@ func (g *steering) unprotected() bool {
 		return false
 	}
 	count := make([]int32, len(s.Templates))
-	for i := range g.e.nodes {
-		if g.e.nodes[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
+	for i := range g.e.nodes.all {
+		if g.e.nodes.all[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
 			continue
 		}
 		pods := g.e.pods.on(policy.NodeID(i))
@@ -83,23 +83,55 @@ func (g *steering) wastes(dollars float64) bool {
 	for i := range s.Templates {
 		moves[i] = float64(g.e.losses.values[i] * g.e.cfg.Disturbance.Hours())
 	}
+	alike := g.alike(moves)
+	known := make([]knownWaste, len(g.e.classes.list)) // by class
 	sum := 0.0
-	values := [...]resourceValue{g.prices.evaluate(false), g.prices.evaluate(true)}
-	for i := 0; i < len(g.e.nodes) && sum <= dollars; i++ {
-		n := &g.e.nodes[i]
+	for i := 0; i < len(g.e.nodes.all) && sum <= dollars; i++ {
+		n := &g.e.nodes.all[i]
 		if n.pool != g.pool.ID || !n.usable || n.market < 0 {
 			continue
 		}
-		used, move := policy.Resources{}, 0.0
-		for _, p := range g.e.pods.on(policy.NodeID(i)) {
-			if p.phase != policy.PodTerminating {
-				used = used.Plus(s.Templates[p.template].Requests)
-				move += moves[p.template]
-			}
+		class := g.e.classes.of[i]
+		if class < 0 || g.e.classes.list[class].kind < 0 || !alike[g.e.classes.list[class].kind] {
+			sum += g.wasted(policy.NodeID(i), moves)
+			continue
 		}
-		spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
-		value, cost := &values[of(spot)], g.prices.keepingIn(n.market)
-		sum += max(0, cost-value.of(used)-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
+		x := &known[class]
+		if !x.known {
+			*x = knownWaste{g.wasted(policy.NodeID(i), moves), true}
+		}
+		sum += x.dollars
 	}
 	return sum > dollars
+}
+
+// A knownWaste is what a node of a class wastes, once it is known.
+type knownWaste struct {
+	dollars float64
+	known   bool
+}
+
+// alike reports by kind whether it costs the same to move pods of all its templates.
+func (g *steering) alike(moves []float64) []bool {
+	alike := make([]bool, len(moves))
+	for i, x := range g.e.pods.needs {
+		alike[x.kind] = int(x.kind) == i || alike[x.kind] && moves[i] == moves[x.kind]
+	}
+	return alike
+}
+
+// wasted returns what node id costs an hour above what its pods need and what it costs to move
+// them, at least nothing.
+func (g *steering) wasted(id policy.NodeID, moves []float64) float64 {
+	s, n := g.s, &g.e.nodes.all[id]
+	used, move := policy.Resources{}, 0.0
+	for _, p := range g.e.pods.on(id) {
+		if p.phase != policy.PodTerminating {
+			used = used.Plus(s.Templates[p.template].Requests)
+			move += moves[p.template]
+		}
+	}
+	spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
+	value, cost := g.prices.evaluate(spot), g.prices.keepingIn(n.market)
+	return max(0, cost-value.of(used)-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 }

@@ -51,24 +51,30 @@ func (d *demand) read() {
 func (d *demand) readPods() {
 	s, index, losses := d.s, &d.e.pods, &d.e.losses
 	d.pods = make([]int32, len(s.Templates))
-	each, jobs := make([]float64, len(index.standing)), make([]bool, len(index.standing)) // by cell
+	each, jobs, some := make([]float64, 1+len(index.standing)), make([]bool, len(index.standing)), false // by cell, from 1 on in each
 	count := func(p policy.PoolID) {
 		for t, n := range standingIn(index, index.standing, p) {
 			d.pods[t] += n
-			standingIn(index, jobs, p)[t] = ofJob(s, &s.Templates[t])
+			if ofJob(s, &s.Templates[t]) && n > 0 {
+				standingIn(index, jobs, p)[t], some = true, true
+			}
 		}
-		copy(standingIn(index, each, p), losses.each)
+		copy(standingIn(index, each[1:], p), losses.each)
 	}
 	if count(d.pool.ID); len(s.Pools) == 1 {
 		count(policy.None)
 	}
+	if !some {
+		d.lossAll = d.e.sums[d.pool.ID].overPods(index.cells, each)
+		return
+	}
 	for id, cell := range index.cells {
 		switch {
 		case cell < 0:
-		case jobs[cell]:
+		case jobs[cell]: // depends on how long it has run
 			d.lossAll += losses.of(s, &s.Pods[id])
 		default:
-			d.lossAll += each[cell]
+			d.lossAll += each[1+cell]
 		}
 	}
 }

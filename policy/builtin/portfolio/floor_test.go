@@ -44,7 +44,11 @@ func TestHopeless(t *testing.T) {
 		d.look()
 		m := d.newRebalance()
 		m.begin(len(s.Nodes))
-		for _, id := range m.places.targets {
+		m.offers.read()
+		for id := range s.Nodes {
+			if len(e.pods.on(policy.NodeID(id))) == 0 {
+				continue
+			}
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.prices.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)
 			if !m.place(&x) {

@@ -95,12 +95,11 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 	goes := func(n policy.NodeID) bool {
 		return slices.ContainsFunc(drains, func(x policy.Drain) bool { return x.Node == n })
 	}
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == g.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !goes(n.ID) && !g.leaves(n.ID) {
-			g.places.targets = append(g.places.targets, n.ID)
+	for _, id := range g.e.roomy.nodes {
+		if g.e.nodes.all[id].pool == g.pool.ID && !goes(id) && !g.leaves(id) {
+			g.places.available = append(g.places.available, id)
 		}
 	}
-	g.places.findAvailable()
 	if len(launches) == 0 {
 		return
 	}

@@ -73,9 +73,14 @@ func (l *ledger) read() {
 func (l *ledger) readHeld() {
 	s := l.s
 	l.held = make([]int, len(s.Markets))
-	for i := range l.e.nodes {
-		if n := &l.e.nodes[i]; n.market >= 0 && n.live() {
-			l.held[n.market]++
+	for p := policy.PoolID(policy.None); int(p) < len(s.Pools); p++ {
+		for m, n := range l.e.nodes.in(p) {
+			l.held[m] += int(n)
+		}
+	}
+	for _, id := range l.e.nodes.odd {
+		if m := l.e.nodes.all[id].market; m >= 0 {
+			l.held[m]++
 		}
 	}
 }

@@ -24,7 +24,7 @@ func TestLedger(t *testing.T) {
 		if refused {
 			s.Markets[0].Experience.Refused = s.Now
 		}
-		l.e.nodes = readNodes(l.e.nodes, s, policy.Mark{})
+		l.e.nodes.read(s, policy.Mark{})
 		l.read()
 		if got := l.depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)

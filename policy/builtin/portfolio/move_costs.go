@@ -20,17 +20,20 @@ type moveCosts struct {
 func moveCostsOf(s *policy.Snapshot, e *Policy) moveCosts {
 	n := len(s.Workloads)
 	c := moveCosts{each: make([]float64, n), slack: make([]int32, n), penalty: make([]float64, n)}
-	minutes, ready := make([]float64, n), make([]int32, n)
-	for i := range e.pods.all {
+	minutes, ready, unstated := make([]float64, n), make([]int32, n), false
+	for i, pods := range e.pods.ready {
+		if t := &s.Templates[i]; t.Workload >= 0 {
+			ready[t.Workload] += pods
+			unstated = unstated || t.Startup == 0 && pods > 0
+		}
+	}
+	for i := 0; unstated && i < len(e.pods.all); i++ {
 		p := &e.pods.all[i]
 		if !p.bound || p.daemon || p.phase != policy.PodReady {
 			continue
 		}
-		if t := &s.Templates[p.template]; t.Workload >= 0 {
-			ready[t.Workload]++
-			if t.Startup == 0 {
-				minutes[t.Workload] = max(minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
-			}
+		if t := &s.Templates[p.template]; t.Workload >= 0 && t.Startup == 0 {
+			minutes[t.Workload] = max(minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
 		}
 	}
 	for i := range s.Templates {

@@ -9,10 +9,10 @@ func (d *planState) replace() {
 	s := d.s
 	var pods []policy.Pod
 	var nodes []policy.NodeID
-	for i := range d.e.nodes {
-		n := &d.e.nodes[i]
+	for _, id := range d.e.nodes.odd {
+		n := &d.e.nodes.all[id]
 		if n.pool == d.pool.ID && n.reclaimed && n.phase == policy.NodeInitialized && n.actedBy == policy.ActorNone {
-			nodes = append(nodes, policy.NodeID(i))
+			nodes = append(nodes, id)
 		}
 	}
 	if len(nodes) == 0 {
@@ -39,6 +39,7 @@ func (d *planState) replace() {
 	if len(t.rest) == 0 {
 		return
 	}
+	m.offers.evaluate()
 	m.offers.read()
 	t.offers = m.offers.sorts[of(m.balance.spotFor(&s.Nodes[nodes[0]]))].offers
 	m.buy(&t)

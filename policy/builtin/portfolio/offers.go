@@ -36,16 +36,17 @@ func of(spot bool) int {
 	return 0
 }
 
-// read finds what can be bought.
-func (m *marketOffers) read() {
+// evaluate finds what resources are worth that are bought.
+func (m *marketOffers) evaluate() {
 	for _, spot := range [...]bool{false, true} {
-		capacity := policy.OnDemand
-		if spot {
-			capacity = policy.Spot
-		}
-		m.sorts[of(spot)] = sort{offers: m.offersOf(capacity), value: m.prices.evaluate(spot)}
+		m.sorts[of(spot)].value = m.prices.evaluate(spot)
 	}
-	m.reprice()
+}
+
+// read finds what can be bought, before any move is planned.
+func (m *marketOffers) read() {
+	m.sorts[of(false)].offers = m.offersOf(policy.OnDemand)
+	m.sorts[of(true)].offers = m.offersOf(policy.Spot)
 }
 
 // valueFor returns the value to the pool of resources that are bought on spot, or not.
@@ -58,14 +59,12 @@ func (m *marketOffers) valueFor(spot bool) *resourceValue {
 // half of what runs on a node of the pool, so that a few take the place of one.
 func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer {
 	s := m.s
-	unit := make([]float64, len(s.Markets))
+	markets := make([]policy.MarketID, 0, len(m.prices.ranked))
 	for _, r := range m.prices.ranked {
-		unit[r.market] = r.unit
+		if id := r.market; r.capacity == capacity && r.unit != 0 && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
+			markets = append(markets, id)
+		}
 	}
-	markets := slices.DeleteFunc(placement.MarketsOf(s, m.pool.ID, capacity), func(id policy.MarketID) bool {
-		return unit[id] == 0 || m.ledger.outpriced(id) || m.ledger.depthLeft(id) <= 0 || !m.headroom.Has(id)
-	})
-	slices.SortStableFunc(markets, func(a, b policy.MarketID) int { return cmp.Compare(unit[a], unit[b]) })
 	if len(markets) > offersMax {
 		const free = offersMax * 3 / 4
 		used := m.usedPerNode()
@@ -74,14 +73,32 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 		})
 		markets = append(slices.Clip(markets[:free]), rest[:min(len(rest), offersMax-free)]...)
 	}
-	return m.e.offersIn(s, m.pool.ID, markets)
+	prices := make([]policy.Money, len(s.Markets))
+	for _, id := range markets {
+		prices[id] = m.price(id)
+	}
+	slices.SortFunc(markets, func(a, b policy.MarketID) int { return cmp.Or(cmp.Compare(prices[a], prices[b]), cmp.Compare(a, b)) })
+	offers := m.e.offersIn(s, m.pool.ID, markets)
+	for i := range offers {
+		offers[i].Price = prices[offers[i].Market]
+	}
+	return offers
+}
+
+// price returns what an offer in a market costs as the pool stands now: what it costs and the
+// risk of concentration.
+func (m *marketOffers) price(id policy.MarketID) policy.Money {
+	return policy.Dollars(m.prices.buying(id) * m.concentration.factor(id))
 }
 
 // usedPerNode returns the CPU that pods of the pool ask for, by node of it.
 func (m *marketOffers) usedPerNode() int64 {
 	nodes := int64(0)
-	for i := range m.s.Nodes {
-		if n := &m.s.Nodes[i]; n.Pool == m.pool.ID && n.Live() {
+	for _, n := range m.e.nodes.in(m.pool.ID) {
+		nodes += int64(n)
+	}
+	for _, id := range m.e.nodes.odd {
+		if m.e.nodes.all[id].pool == m.pool.ID {
 			nodes++
 		}
 	}
@@ -100,8 +117,8 @@ func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.He
 	return left, suffices
 }
 
-// reprice gives the offers the prices that they have as the pool stands now: what
-// they cost and the risk of concentration. It takes out those of which none is left.
+// reprice gives the offers the prices that they have as the pool stands now, and takes out
+// those of which none is left.
 func (m *marketOffers) reprice() {
 	for k := range m.sorts {
 		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool {
@@ -109,8 +126,7 @@ func (m *marketOffers) reprice() {
 		})
 		m.sorts[k].offers = offers
 		for i := range offers {
-			o := &offers[i]
-			o.Price = policy.Dollars(m.prices.buying(o.Market) * m.concentration.factor(o.Market))
+			offers[i].Price = m.price(offers[i].Market)
 		}
 		slices.SortStableFunc(offers, func(a, b placement.Offer) int {
 			return cmp.Or(cmp.Compare(a.Price, b.Price), cmp.Compare(a.Market, b.Market))

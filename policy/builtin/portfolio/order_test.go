@@ -16,14 +16,15 @@ import (
 // and below 0, follow the order within the tolerance, and once written stay.
 func TestNumbered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		list := make([]rankedNode, rapid.IntRange(2, 30).Draw(t, "nodes"))
+		list := make([]int32, rapid.IntRange(2, 30).Draw(t, "nodes"))
 		for i := range list {
-			list[i].held = rapid.OneOf(rapid.Int32Range(-40, 3), rapid.Int32Range(-2_000_000, 0), rapid.Just(int32(leavingCost))).Draw(t, "held")
+			list[i] = rapid.OneOf(rapid.Int32Range(-40, 3), rapid.Int32Range(-2_000_000, 0), rapid.Just(int32(leavingCost))).Draw(t, "held")
 		}
-		costs := numbered(list)
+		var x numbering
+		costs := slices.Clone(x.of(list))
 		order := make([]int, len(list))
 		for i := range order {
-			order[i], list[i].held = i, costs[i]
+			order[i] = i
 			if costs[i] >= 0 || costs[i] <= leavingCost {
 				t.Fatalf("cost %d of %v", costs[i], costs)
 			}
@@ -34,7 +35,7 @@ func TestNumbered(t *testing.T) {
 				t.Fatalf("two nodes have the cost %d: %v", costs[order[k]], costs)
 			}
 		}
-		if again := numbered(list); !slices.Equal(again, costs) {
+		if again := x.of(costs); !slices.Equal(again, costs) {
 			t.Fatalf("costs %v become %v with nothing changed", costs, again)
 		}
 	})
@@ -43,15 +44,14 @@ func TestNumbered(t *testing.T) {
 // TestOrderMoves: a node that should stand far from where it stands is given
 // another cost, and only that.
 func TestOrderMoves(t *testing.T) {
-	list := make([]rankedNode, 20)
-	for i := range list {
-		list[i].held = int32(-(i + 1) * orderStep)
-	}
-	list[0].held, list[19].held = list[19].held-1, 0 // the last should be kept longest; one has none yet
-	costs := numbered(list)
+	list := make([]int32, 20)
+	evenly(list)
+	list[0], list[19] = list[19]-1, 0 // the last should be kept longest; one has none yet
+	var x numbering
+	costs := x.of(list)
 	for i := 1; i < 19; i++ {
-		if costs[i] != list[i].held {
-			t.Errorf("node %d goes from %d to %d", i, list[i].held, costs[i])
+		if costs[i] != list[i] {
+			t.Errorf("node %d goes from %d to %d", i, list[i], costs[i])
 		}
 	}
 	if costs[0] <= costs[1] || costs[19] >= costs[18] {
@@ -71,7 +71,9 @@ func TestOrderKeepsSpread(t *testing.T) {
 	}
 	d := planStateOf(t, text)
 	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
-	list := order.keep(order.ordered())
+	order.order()
+	order.keep()
+	list := d.e.ranking.kept
 	zones := make([]int, len(d.s.Zones))
 	for k, r := range list {
 		zones[d.s.Markets[d.s.Nodes[r.node].Market].Zone]++
@@ -124,7 +126,9 @@ func TestOrderKeepsRatio(t *testing.T) {
 	d := planStateOf(t, text)
 	spot := 0.0
 	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
-	list := order.keep(order.ordered())
+	order.order()
+	order.keep()
+	list := d.e.ranking.kept
 	for k, r := range list {
 		if d.s.Markets[d.s.Nodes[r.node].Market].Capacity == policy.Spot {
 			spot++

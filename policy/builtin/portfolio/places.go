@@ -11,38 +11,51 @@ import (
 
 // A places holds where pods of the pool may go while moves are planned. The nodes that the
 // plan buys have the ids that follow the snapshot's: the k-th stands in the space under
-// tokens[k], in the market bought[k]. available is the part of targets that may have free
-// capacity for a pod.
+// tokens[k], in the market bought[k]. available are those that may have free capacity for a pod.
 type places struct {
 	*poolContext
-	targets   []policy.NodeID
 	available []policy.NodeID
 	tokens    []string
 	bought    []policy.MarketID
 }
 
-// read finds the nodes of the pool with pods, which may take more.
-func (l *places) read() {
-	for i := range l.e.nodes {
-		n, id := &l.e.nodes[i], policy.NodeID(i)
-		if n.pool == l.pool.ID && n.stays() && len(l.e.pods.on(id)) > 0 {
-			l.targets = append(l.targets, id)
+// findAvailable reads the nodes of the pool with pods that may have free capacity for one more.
+func (l *places) findAvailable() {
+	for _, id := range l.e.roomy.nodes {
+		if l.e.nodes.all[id].pool == l.pool.ID && len(l.e.pods.on(id)) > 0 {
+			l.available = append(l.available, id)
 		}
 	}
 }
 
-// findAvailable reads the targets that may have free capacity for a pod.
-func (l *places) findAvailable() {
+// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: at
+// least is free on them what the least pod asks for. It is kept from decision to decision, and
+// those that changed, or whose pods did, are looked at again.
+type roomyNodes struct {
+	nodes []policy.NodeID
+	least policy.Resources
+}
+
+// read brings it to s, of which e has read the nodes and pods; the others are as they were in
+// the given snapshot.
+func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	least := policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64}
-	for i := range l.s.Templates {
-		if t := &l.s.Templates[i]; !t.DaemonSet {
+	for i := range s.Templates {
+		if t := &s.Templates[i]; !t.DaemonSet {
 			least.CPU, least.Memory = min(least.CPU, t.Requests.CPU), min(least.Memory, t.Requests.Memory)
 		}
 	}
-	for _, id := range l.targets {
-		if holdsBoth(l.freeOn(id), least) {
-			l.available = append(l.available, id)
-		}
+	if e.pods.anew || !s.Follows(since) || least != x.least {
+		x.nodes, x.least, since = x.nodes[:0], least, policy.Mark{}
+	}
+	look := func(id policy.NodeID) {
+		x.nodes = listed(x.nodes, id, e.nodes.all[id].stays() && holdsBoth(e.pods.free(s, id), least))
+	}
+	for c := s.NodesSince(since); c.Next(); {
+		look(c.ID)
+	}
+	for _, id := range e.pods.touched {
+		look(id)
 	}
 }
 
@@ -52,7 +65,7 @@ func holdsBoth(free, need policy.Resources) bool {
 	return need.CPU <= free.CPU && (need.Memory == 0 || need.Memory <= free.Memory)
 }
 
-// freeOn returns what is free on a target, CPU and memory at least.
+// freeOn returns what is free on a node, CPU and memory at least.
 func (l *places) freeOn(id policy.NodeID) policy.Resources {
 	if l.sp != nil {
 		return l.sp.Free(id)
@@ -100,15 +113,13 @@ func (l *places) addNode(o *placement.Offer, token string) policy.NodeID {
 		Allocatable: o.Allocatable.Minus(l.sp.Daemons(o.Labels, o.Taints)), VolumesMax: o.VolumesMax,
 		GPUResource: o.GPUResource, Labels: o.Labels, Taints: o.Taints,
 	})
-	l.targets, l.available = append(l.targets, id), append(l.available, id)
+	l.available = append(l.available, id)
 	return id
 }
 
 // remove takes out a node that is emptied.
 func (l *places) remove(n policy.NodeID) {
-	is := func(t policy.NodeID) bool { return t == n }
-	l.targets = slices.DeleteFunc(l.targets, is)
-	l.available = slices.DeleteFunc(l.available, is)
+	l.available = slices.DeleteFunc(l.available, func(t policy.NodeID) bool { return t == n })
 }
 
 // unload takes the pods off node n, and returns them, largest first. It reports false,

@@ -50,7 +50,7 @@ func (d *planState) look() {
 	d.e.losses.read(d.s, d.pool)
 	d.demand.read()
 	d.demand.readPeak()
-	d.concentration.read(d.e.nodes)
+	d.concentration.read(&d.e.nodes)
 	d.reclaims.readHazard()
 	d.reclaims.readShocks()
 	d.losses.read()
@@ -61,7 +61,7 @@ func (d *planState) look() {
 	d.choice.choose()
 	d.waiting.read()
 	d.prices.read()
-	d.prices.rank()
+	d.prices.rankAgain()
 }
 
 // readAgain reads what pods are worth and nodes cost in this pool, for which all pools use

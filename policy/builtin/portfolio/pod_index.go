@@ -27,6 +27,16 @@ type podIndex struct {
 	groups [][]podGroup
 	sets   []podSet
 
+	// touched are the nodes whose pods changed with the snapshot that was read last, and dirty
+	// says it by node while it is read; anew says that all were read, and these are not listed.
+	touched []policy.NodeID
+	dirty   []bool
+	anew    bool
+
+	// firstPod is the first pod, and firstNode the first node, with another cell or host or other
+	// groups than before.
+	firstPod, firstNode int
+
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
 
@@ -43,6 +53,7 @@ type podIndex struct {
 
 	// usable is by 1 + pool the number of its usable nodes, and daemonsThere what DaemonSets'
 	// pods ask for on these.
+	ready        []int32 // by template, the pods at their nodes that are ready, no DaemonSet's
 	usable       []int64
 	daemonsThere []policy.Resources
 }
@@ -77,8 +88,9 @@ type podSet struct {
 	// somebody else set the cost of one.
 	kind policy.TemplateID
 
-	held  int32 // the least deletion cost of them, 0 where they have none
+	cost  int32 // the least deletion cost of them, 0 where they have none
 	stale bool  // not all have it
+	held  bool  // one of them is not ready, or not to be disrupted
 }
 
 // setOf returns what the pods of a node have in common.
@@ -95,11 +107,12 @@ func (x *podIndex) setOf(node policy.NodeID) podSet {
 			kind = policy.None
 		}
 		if i == 0 {
-			set.kind, set.held = kind, p.cost
+			set.kind, set.cost = kind, p.cost
 		} else if kind < 0 {
 			set.kind = kind
 		}
-		set.stale, set.held = set.stale || p.cost != pods[0].cost, min(set.held, p.cost)
+		set.stale, set.cost = set.stale || p.cost != pods[0].cost, min(set.cost, p.cost)
+		set.held = set.held || p.phase != policy.PodReady || x.all[p.id].doNotDisrupt
 	}
 	return set
 }
@@ -130,6 +143,8 @@ type boundPod struct {
 
 // read counts the pods of s that are not as they were read last.
 func (x *podIndex) read(s *policy.Snapshot) {
+	x.touched, x.anew = x.touched[:0], false
+	x.firstPod, x.firstNode = len(x.all), len(x.nodes)
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.usable) != 1+len(s.Pools) {
 		x.forget(s)
 	}
@@ -139,6 +154,7 @@ func (x *podIndex) read(s *policy.Snapshot) {
 		x.nodes, pods = append(x.nodes, pods[:0:roomPerNode]), pods[roomPerNode:]
 		x.groups, groups = append(x.groups, groups[:0:roomPerNode]), groups[roomPerNode:]
 		x.needed, x.daemons, x.sets = append(x.needed, policy.Resources{}), append(x.daemons, policy.Resources{}), append(x.sets, podSet{kind: policy.None})
+		x.dirty = append(x.dirty, false)
 	}
 	x.readHosts(s)
 	if more := len(s.Pods) - len(x.all); more > 0 {
@@ -153,7 +169,17 @@ func (x *podIndex) read(s *policy.Snapshot) {
 			x.change(id, p)
 		}
 	}
+	for _, n := range x.touched {
+		x.sets[n], x.dirty[n] = x.setOf(n), false
+	}
 	x.mark = s.Mark()
+}
+
+// touch notes that the pods of n changed.
+func (x *podIndex) touch(n policy.NodeID) {
+	if !x.dirty[n] {
+		x.dirty[n], x.touched = true, append(x.touched, n)
+	}
 }
 
 // readHosts reads the hosts anew that changed. A node that is another host than before has
@@ -169,6 +195,7 @@ func (x *podIndex) readHosts(s *policy.Snapshot) {
 		if now == x.hosts[id] {
 			continue
 		}
+		x.firstNode = min(x.firstNode, int(id))
 		x.countHost(id, -1)
 		x.hosts[id] = now
 		x.countHost(id, 1)
@@ -192,6 +219,9 @@ func (x *podIndex) stand(id policy.PodID) {
 		x.standing[was]--
 	}
 	now := x.cellOf(&x.all[id])
+	if now != x.cells[id] {
+		x.firstPod = min(x.firstPod, int(id))
+	}
 	if x.cells[id] = now; now >= 0 {
 		x.standing[now]++
 	}
@@ -199,12 +229,14 @@ func (x *podIndex) stand(id policy.PodID) {
 
 // cellOf returns the place of a pod in standing, below zero of one that does not count.
 func (x *podIndex) cellOf(e *podEntry) int32 {
+	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating {
+		return policy.None
+	}
 	pool := policy.PoolID(policy.None)
 	if e.at >= 0 {
-		pool = x.hosts[e.at].pool
-	}
-	if e.daemon || e.phase == policy.PodGone || e.phase == policy.PodTerminating || e.at >= 0 && pool < 0 {
-		return policy.None
+		if pool = x.hosts[e.at].pool; pool < 0 {
+			return policy.None
+		}
 	}
 	return int32(int(1+pool)*len(x.needs)) + int32(e.template)
 }
@@ -265,13 +297,15 @@ func sumOf(t *policy.Template) policy.Resources {
 
 // forget empties the index.
 func (x *podIndex) forget(s *policy.Snapshot) {
-	x.all, x.pending = x.all[:0], x.pending[:0]
+	x.anew, x.all, x.pending = true, x.all[:0], x.pending[:0]
+	x.firstPod, x.firstNode = 0, 0
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
-	x.groups, x.sets = x.groups[:len(x.nodes)], x.sets[:len(x.nodes)]
+	x.groups, x.sets, x.dirty = x.groups[:len(x.nodes)], x.sets[:len(x.nodes)], x.dirty[:len(x.nodes)]
 	x.mark, x.hosts = policy.Mark{}, x.hosts[:0]
 	x.standing, x.cells = scratch.Zeroed(x.standing, (1+len(s.Pools))*len(s.Templates)), x.cells[:0]
 	x.places.Clear()
+	x.ready = scratch.Zeroed(x.ready, len(s.Templates))
 	x.usable, x.daemonsThere = scratch.Zeroed(x.usable, 1+len(s.Pools)), scratch.Zeroed(x.daemonsThere, 1+len(s.Pools))
 	for n := range x.nodes {
 		x.nodes[n], x.groups[n], x.sets[n] = x.nodes[n][:0], x.groups[n][:0], podSet{kind: policy.None}
@@ -281,6 +315,17 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 // change reads p anew.
 func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	e := &x.all[id]
+	x.countReady(e, -1)
+	defer x.countReady(e, 1)
+	if e.remains(p) {
+		e.cost, e.phase, e.fixed, e.gated, e.doNotDisrupt = p.DeletionCost, p.Phase, p.DeletionCostFixed, p.Gated, p.DoNotDisrupt
+		if !e.daemon {
+			at, _ := x.find(id, e.at)
+			x.nodes[e.at][at] = boundPod{id, e.template, e.cost, e.fixed, e.phase}
+			x.touch(e.at)
+		}
+		return
+	}
 	x.count(id, e, -1)
 	if *e = (podEntry{}); p.Phase == policy.PodGone {
 		x.places.Put(int(id), policy.None)
@@ -300,6 +345,24 @@ func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	x.count(id, e, 1)
 }
 
+// countReady counts a pod in (1) if it is ready, or out (-1).
+func (x *podIndex) countReady(e *podEntry, sign int32) {
+	if e.bound && !e.daemon && e.phase == policy.PodReady {
+		x.ready[e.template] += sign
+	}
+}
+
+// remains reports whether e, which holds a place on a node, holds it as p, too.
+func (e *podEntry) remains(p *policy.Pod) bool {
+	return e.bound && e.phase != policy.PodTerminating && p.Phase >= policy.PodStarting && p.Phase != policy.PodTerminating &&
+		e.template == p.Template && e.node == p.Node && e.nominated == p.Nominated
+}
+
+// find returns where pod id is among those of node n, or belongs, and whether it is there.
+func (x *podIndex) find(id policy.PodID, n policy.NodeID) (int, bool) {
+	return slices.BinarySearchFunc(x.nodes[n], id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
+}
+
 // count takes a pod in (1) where its entry says, or out (-1).
 func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 	switch {
@@ -309,9 +372,10 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		if h := x.hosts[e.at]; h.usable {
 			x.daemonsThere[1+h.pool] = x.daemonsThere[1+h.pool].Plus(asked)
 		}
+		x.touch(e.at)
 	case e.bound:
 		list := &x.nodes[e.at]
-		at, _ := slices.BinarySearchFunc(*list, id, func(p boundPod, id policy.PodID) int { return int(p.id - id) })
+		at, _ := x.find(id, e.at)
 		if sign < 0 {
 			*list = slices.Delete(*list, at, at+1)
 		} else {
@@ -319,9 +383,10 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		}
 		if e.phase != policy.PodTerminating {
 			x.groups[e.at] = regrouped(x.groups[e.at], e.template, int32(sign))
+			x.firstNode = min(x.firstNode, int(e.at))
 		}
 		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
-		x.sets[e.at] = x.setOf(e.at)
+		x.touch(e.at)
 	case e.phase == policy.PodPending && !e.gated && !e.bound:
 		at, _ := slices.BinarySearch(x.pending, id)
 		if sign < 0 {

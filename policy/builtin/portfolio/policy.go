@@ -17,14 +17,17 @@ type Policy struct {
 	exposure workload.Exposure
 	spread   capacitySpread
 	moved    []podMove         // on paper, since exposure and spread were read
+	sums     []lossSums        // by pool
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
 	losses podLosses // of the pool in hand
 
 	pods       podIndex        // of the snapshot in hand
-	nodes      []nodeEntry     // its nodes
+	nodes      nodeIndex       // its nodes
 	names      nameOrder       // of these
+	classes    nodeClasses     // of these
+	roomy      roomyNodes      // of these
 	ranking    ranking         // of those of the pool in hand
 	mates      map[int64]int32 // pods of gangs by node and template
 	nodeOffers []nodeOffer     // of the pool and capacity type in hand
@@ -40,7 +43,7 @@ func New(cfg Config) (*Policy, error) {
 		return nil, err
 	}
 	losses := podLosses{disturbance: cfg.Disturbance, valueOf: map[policy.Resources]float64{}}
-	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}}, nil
+	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}, ranking: ranking{texts: map[float64]string{}}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
@@ -93,8 +96,10 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	last := e.pods.mark
 	e.pods.read(s)
-	e.nodes = readNodes(e.nodes, s, last)
-	e.names.read(s, last)
+	e.readSums(s)
+	e.nodes.read(s, last)
+	e.classes.read(e, s, last)
+	e.roomy.read(e, s, last)
 }
 
 // readMoves reads where pods stand. None has moved on paper.

@@ -130,28 +130,13 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
-	sum := l.jobs.all
-	one := make([]float64, len(l.services))
-	for v := range one {
-		one[v] = l.services[v].loss(1)
-	}
-	for i, h := range l.e.pods.hosts {
-		if h.pool != l.pool.ID {
-			continue
-		}
-		for _, g := range l.e.pods.groups[i] {
-			v := l.serviceOf[g.template]
-			switch {
-			case v < 0 || h.fixed && l.anchors[g.template]:
-			case g.n == 1:
-				sum += one[v]
-			case h.fixed:
-				x := &l.services[v]
-				sum += x.loss(min(float64(g.n), max(1, x.slack)))
-			default:
-				sum += l.services[v].loss(float64(g.n))
-			}
+	losses := make([]nodeLoss, len(l.serviceOf))
+	for t, v := range l.serviceOf {
+		if v >= 0 {
+			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
+			losses[t].pods = 0 // it says nothing of one node
 		}
 	}
+	sum := l.e.sums[l.pool.ID].overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
 }

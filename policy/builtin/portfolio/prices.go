@@ -29,6 +29,7 @@ type prices struct {
 type ranked struct {
 	market   policy.MarketID
 	capacity policy.CapacityType
+	nodes    float64 // how many of them the demand takes
 	unit     float64 // dollars an hour for each core of the demand, and what comes with it
 }
 
@@ -81,12 +82,7 @@ func (p *prices) buying(id policy.MarketID) float64 {
 // rank orders the open markets of the pool by what the demand would cost there.
 func (p *prices) rank() {
 	s := p.s
-	need := p.demand.total
-	if need.CPU == 0 && need.Memory == 0 {
-		need = idleDemand
-	}
-	cores := max(float64(need.CPU)/1000, 0.001)
-	p.ranked = p.ranked[:0]
+	p.ranked = slices.Grow(p.ranked[:0], len(p.pool.Markets))
 	largest, closed := p.largest(), p.ledger.closed()
 	for _, id := range p.pool.Markets {
 		m := &s.Markets[id]
@@ -97,11 +93,27 @@ func (p *prices) rank() {
 		if t.VCPU > largest {
 			continue
 		}
-		share := need.LargestShare(t.Allocatable)
-		if share >= 1e9 {
-			continue
+		if share := p.needed().LargestShare(t.Allocatable); share < 1e9 {
+			p.ranked = append(p.ranked, ranked{market: id, capacity: m.Capacity, nodes: share})
 		}
-		p.ranked = append(p.ranked, ranked{id, m.Capacity, float64(p.e.costs[id]*share) / cores})
+	}
+	p.rankAgain()
+}
+
+// needed returns what the markets are ranked for.
+func (p *prices) needed() *policy.Resources {
+	if need := &p.demand.total; need.CPU != 0 || need.Memory != 0 {
+		return need
+	}
+	return &idleDemand
+}
+
+// rankAgain orders the same markets by the present costs.
+func (p *prices) rankAgain() {
+	cores := max(float64(p.needed().CPU)/1000, 0.001)
+	for i := range p.ranked {
+		r := &p.ranked[i]
+		r.unit = float64(p.e.costs[r.market]*r.nodes) / cores
 	}
 	p.values = [2]knownValue{}
 	slices.SortFunc(p.ranked, func(a, b ranked) int {

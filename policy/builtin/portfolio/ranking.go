@@ -8,81 +8,108 @@ import (
 )
 
 // A ranking orders nodes by what they cost for their pods, those that cost the same by
-// name. Most nodes of a market cost the same for the same pods, so that only sets of these
-// are compared. It works in the memory that it has.
+// name. It is the memory in which a deletionOrder works.
 type ranking struct {
-	nodes  []rankedNode // by name
-	next   []int32      // by place in nodes: the next of its set, or -1
-	sets   []rankedSet
-	latest []int32 // by market: its latest set, or -1
-	equal  []int32 // places in nodes
-	out    []rankedNode
-	kept   []rankedNode // in the order in which they are kept
+	values    []float64 // by template, what its pods are worth, dollars an hour
+	goes, all []bool    // by template: its pods go; by kind: the pods of all its templates do
+
+	runs    []run
+	batches []batch
+	order   []int32 // of batches
+	equal   []int32 // ranks of nodes
+
+	kept      []keptNode // the longest first
+	held      []int32    // their deletion costs
+	numbering numbering
+	asked     []int32 // places in kept
+
+	texts map[float64]string // of what nodes cost and pods are worth: few differ
+	buf   []byte
+	ends  []int // of texts in buf
 }
 
-// A rankedSet is nodes of one market that cost the same for the same pods, ascending by
-// name.
-type rankedSet struct {
-	base, yields, stays float64
-	first, last, n      int32
-	before              int32 // the set of the market that was begun before, or -1
+// A run is nodes of one market that cost the same for pods that are worth the same, ascending
+// by name: the first is kept before the others.
+type run struct {
+	nodes  []policy.NodeID
+	market policy.MarketID
+	place  int32   // among the runs that were ranked
+	cost   float64 // of a node, dollars an hour
+	yields float64 // what those of its pods are worth that a workload gives up as it shrinks, dollars an hour
+	stays  float64 // what its other pods add to what it costs to empty it, dollars an hour
+	base   float64 // (cost - stays) / yields
+
+	// own says that it is one node, not all of whose pods go: those that do have held as their
+	// least deletion cost, and stale says that not all have that.
+	own   bool
+	held  int32
+	stale bool
 }
 
-// setsMax is how many sets of a market are compared with a node. One that is like none of
-// these begins another.
-const setsMax = 8
+// before reports whether the first node of r comes before that of q, by the ranks of names.
+func (r *run) before(q *run, rank []int32) bool {
+	return r.base < q.base || r.base == q.base && rank[r.nodes[0]] < rank[q.nodes[0]]
+}
 
-func (k *ranking) begin(markets int) {
-	k.nodes, k.next, k.sets = k.nodes[:0], k.next[:0], k.sets[:0]
-	k.latest = slices.Grow(k.latest[:0], markets)[:markets]
-	for i := range k.latest {
-		k.latest[i] = -1
+// add adds r, unless nothing of it goes.
+func (k *ranking) add(r *run) {
+	if r.yields > 0 && len(r.nodes) > 0 {
+		r.base = (r.cost - r.stays) / r.yields
+		k.runs = append(k.runs, *r)
 	}
 }
 
-// add counts in a node of a market. Nodes are added in the order of their names.
-func (k *ranking) add(r *rankedNode, m policy.MarketID) {
-	place := int32(len(k.nodes))
-	k.nodes, k.next = append(k.nodes, *r), append(k.next, -1)
-	at := k.latest[m]
-	for range setsMax {
-		if at < 0 {
-			break
-		}
-		x := &k.sets[at]
-		if x.base == r.base && x.yields == r.yields && x.stays == r.stays {
-			k.next[x.last] = place
-			x.last, x.n = place, x.n+1
-			return
-		}
-		at = x.before
+// last ranks the runs, and leaves the given number of nodes that cost most, or all if there are
+// fewer. It returns their number.
+func (k *ranking) last(most int, rank []int32) int {
+	slices.SortFunc(k.runs, func(a, b run) int {
+		return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(rank[a.nodes[0]], rank[b.nodes[0]]))
+	})
+	all := 0
+	for i := range k.runs {
+		k.runs[i].place = int32(i)
+		all += len(k.runs[i].nodes)
 	}
-	k.sets = append(k.sets, rankedSet{r.base, r.yields, r.stays, place, place, 1, k.latest[m]})
-	k.latest[m] = int32(len(k.sets) - 1)
+	skip := max(0, all-most)
+	for i := 0; skip > 0; {
+		began, n := i, 0
+		for ; i < len(k.runs) && k.runs[i].base == k.runs[began].base; i++ {
+			n += len(k.runs[i].nodes)
+		}
+		k.skip(k.runs[began:i], min(skip, n), rank)
+		skip -= min(skip, n)
+	}
+	k.runs = slices.DeleteFunc(k.runs, func(r run) bool { return len(r.nodes) == 0 })
+	return min(all, most)
 }
 
-// last returns the given number of nodes that cost most, ascending, or all if there are
-// fewer. The list is valid until the next call of begin.
-func (k *ranking) last(most int) []rankedNode {
-	slices.SortFunc(k.sets, func(a, b rankedSet) int { return cmp.Or(cmp.Compare(a.base, b.base), cmp.Compare(a.first, b.first)) })
-	k.out = k.out[:0]
-	skip := max(0, len(k.nodes)-most)
-	for i := 0; i < len(k.sets); {
-		k.equal = k.equal[:0]
-		began := i
-		for base := k.sets[i].base; i < len(k.sets) && k.sets[i].base == base; i++ {
-			for at := k.sets[i].first; at >= 0; at = k.next[at] {
-				k.equal = append(k.equal, at)
-			}
-		}
-		if i-began > 1 {
-			slices.Sort(k.equal)
-		}
-		out := k.equal[min(skip, len(k.equal)):]
-		skip -= len(k.equal) - len(out)
-		for _, at := range out {
-			k.out = append(k.out, k.nodes[at])
+// skip takes the first n nodes, by name, out of runs that cost the same.
+func (k *ranking) skip(runs []run, n int, rank []int32) {
+	if len(runs) == 1 {
+		runs[0].nodes = runs[0].nodes[n:]
+		return
+	}
+	k.equal = k.equal[:0]
+	for i := range runs {
+		for _, id := range runs[i].nodes {
+			k.equal = append(k.equal, rank[id])
 		}
 	}
-	return k.out
+	slices.Sort(k.equal)
+	for i := range runs {
+		r := &runs[i]
+		for len(r.nodes) > 0 && rank[r.nodes[0]] <= k.equal[n-1] {
+			r.nodes = r.nodes[1:]
+		}
+	}
+}
+
+// textOf returns how dollars an hour are written.
+func (k *ranking) textOf(dollars float64) string {
+	x, known := k.texts[dollars]
+	if !known {
+		x = text(dollars)
+		k.texts[dollars] = x
+	}
+	return x
 }

@@ -40,7 +40,7 @@ type rebalance struct {
 	drainsLeft int
 }
 
-// newRebalance returns a rebalance without moves, and reads where pods may go.
+// newRebalance returns a rebalance without moves.
 func (d *planState) newRebalance() *rebalance {
 	x := &d.poolContext
 	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
@@ -49,7 +49,6 @@ func (d *planState) newRebalance() *rebalance {
 	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
 	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
 	m.risk = moveRisk{x, &d.reclaims, &m.costs}
-	m.places.read()
 	return m
 }
 
@@ -75,31 +74,33 @@ func (d *planState) repack() {
 	m.weigh()
 }
 
-// begin reads which nodes may be emptied, and what can be bought in their place. It is
-// called once, before the first trial.
+// begin reads which pods may be moved, and where to. It is called once, before the first trial.
 func (m *rebalance) begin(drainsMax int) {
 	m.drainsLeft = drainsMax
-	m.candidates.readPinned()
-	m.offers.read()
+	m.candidates.begin()
+	m.offers.evaluate()
 	m.places.findAvailable()
-	m.candidates.find(m.places.targets)
 }
 
 // plan collects a round: every move in it pays for itself.
 func (m *rebalance) plan() {
-	for _, x := range m.candidates.first() {
+	first := m.candidates.first()
+	if len(first) > 0 {
+		m.offers.read()
+	}
+	for _, id := range first {
 		if m.drainsLeft == 0 {
 			break
 		}
-		m.try(&m.s.Nodes[x.node])
+		m.try(&m.s.Nodes[id])
 	}
 }
 
 // busy reports whether nodes or pods are on their way.
 func (d *planState) busy() bool {
-	for i := range d.e.nodes {
-		n := &d.e.nodes[i]
-		if n.pool != d.pool.ID || !n.live() {
+	for _, id := range d.e.nodes.odd {
+		n := &d.e.nodes.all[id]
+		if n.pool != d.pool.ID {
 			continue
 		}
 		if n.phase < policy.NodeInitialized || n.actedBy != policy.ActorNone || n.reclaimed {
@@ -172,9 +173,9 @@ func (m *rebalance) carryOut(t *trial) {
 // the plan keeps, with the dollars on both sides.
 func (m *rebalance) weigh() {
 	s := m.s
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !m.e.nodes[i].recommended || n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
+	for _, id := range m.e.nodes.recommended {
+		n := &s.Nodes[id]
+		if n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
 			continue
 		}
 		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > reportFor {

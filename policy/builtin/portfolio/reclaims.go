@@ -74,9 +74,13 @@ func (r *reclaims) readShocks() {
 		return
 	}
 	nodes := 0
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool == r.pool.ID && n.Usable() && n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot {
+	for m, n := range r.e.nodes.in(r.pool.ID) {
+		if s.Markets[m].Capacity == policy.Spot {
+			nodes += int(n)
+		}
+	}
+	for _, id := range r.e.nodes.odd {
+		if n := &r.e.nodes.all[id]; n.pool == r.pool.ID && n.usable && n.market >= 0 && s.Markets[n.market].Capacity == policy.Spot {
 			nodes++
 		}
 	}

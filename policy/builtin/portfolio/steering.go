@@ -29,19 +29,22 @@ const steerEvery = 10 * time.Minute
 
 // steer plans in which markets the provisioner buys, where that has changed.
 func (g *steering) steer() {
+	p, waits := g.pool, g.waiting.waits
+	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
+	if alike && !g.waiting.urgent && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery {
+		return
+	}
 	markets := g.selected()
+	if len(markets) == 0 {
+		return
+	}
 	names := make([]string, 0, len(markets))
 	for _, m := range markets {
 		names = append(names, g.s.Markets[m].Name)
 	}
 	slices.Sort(names)
-	p := g.pool
 	empty := g.emptyOnly()
-	waits := g.waiting.waits
-	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
-	same := alike && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected)
-	soon := alike && !g.waiting.urgent && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
-	if same || soon || len(markets) == 0 {
+	if alike && g.memory.Consolidates != empty && slices.Equal(names, g.memory.Selected) {
 		return
 	}
 	st := policy.Steer{

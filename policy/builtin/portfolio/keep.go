@@ -1,0 +1,161 @@
+package portfolio
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/share"
+)
+
+// keep puts the ranked nodes in the order in which they are kept, the longest first:
+// next comes always the one that costs least for its pods with the risk of
+// concentration among those before it. Where the pool states an exact share it is
+// one of the capacity type that brings those before it nearest to that, so that it
+// is kept however many nodes go.
+func (o *deletionOrder) keep() {
+	k := &o.e.ranking
+	ratio, left := o.ratioBeside(k.runs), 0
+	c := newConcentration(o.poolContext)
+	for i := range k.runs {
+		left += len(k.runs[i].nodes)
+	}
+	k.kept = slices.Grow(k.kept[:0], left)
+	order := k.group(o.s, o.pool.ID)
+	for ; left > 0; left-- {
+		p := pick{rank: o.e.names.rank}
+		for at, n := range order {
+			b := &k.batches[n]
+			if p.of != nil && b.floor > p.least {
+				break // nor does any that follows cost less
+			}
+			if ratio.wants(b.market) {
+				p.look(b, &c, at)
+			}
+		}
+		b, r := p.of, &p.of.runs[p.at]
+		x := keptNode{node: r.nodes[0], yields: r.yields, held: r.held, stale: r.stale}
+		if !r.own {
+			set := &o.e.pods.sets[x.node]
+			x.held, x.stale = set.cost, set.stale
+		}
+		k.kept = append(k.kept, x)
+		ratio.add(b.market)
+		c.addTo(b.market, b.kind, b.zone, b.size)
+		if r.nodes = r.nodes[1:]; len(r.nodes) == 0 {
+			b.runs = slices.Delete(b.runs, p.at, p.at+1)
+			order = replaced(order, k.batches, p.place)
+		}
+	}
+}
+
+// A pick is the node that costs least for its pods of those that were looked at, of
+// several the first by what it costs alone, then by name.
+type pick struct {
+	of    *batch
+	at    int // in its runs
+	place int // of its batch in the order
+	least float64
+	rank  []int32 // of names, by node
+}
+
+// look takes the nodes of b, which stands at a place in the order, into the choice, where as many
+// nodes are kept as c has.
+func (p *pick) look(b *batch, c *concentration, place int) {
+	factor := 1.0
+	if c.total > 0 {
+		factor = 1 + c.riskIn(b.market, b.kind, b.zone)/c.total
+	}
+	for k := range b.runs {
+		r := &b.runs[k]
+		switch {
+		case k == 0:
+		case b.plain && r.base > b.runs[0].base, b.least(r.base, factor) > p.least:
+			return // those that follow cost no less
+		}
+		x := (b.cost*factor - r.stays) / r.yields
+		if p.of == nil || x < p.least || x == p.least && r.before(&p.of.runs[p.at], p.rank) {
+			p.of, p.at, p.place, p.least = b, k, place, x
+		}
+	}
+}
+
+// A batch is nodes of one market, which cost the same, all with or all without pods that
+// stay.
+type batch struct {
+	market policy.MarketID
+	kind   policy.TypeID
+	zone   policy.ZoneID // None of one that is not spot
+	plain  bool          // without pods that stay
+	runs   []run         // ascending as before orders them
+	size   float64       // of a node in units of the pool's share
+
+	cost  float64 // of a node, dollars an hour
+	extra float64 // the same for what its pods are worth that go, of the node with most of them
+	floor float64 // no more than what they cost for their pods wherever so many are kept
+}
+
+// least returns what nodes of b cost for their pods at the least from one on whose base
+// is given, where they are dearer by a factor.
+func (b *batch) least(base, factor float64) float64 {
+	x := base + float64(b.extra*(factor-1))
+	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*factor)))
+}
+
+// leastPart is far more than all that is lost to rounding in what a node costs.
+const leastPart = 1e-9
+
+// start reads the first run. Without pods that stay it has most of those that go.
+func (b *batch) start() {
+	if len(b.runs) == 0 {
+		return
+	}
+	base := b.runs[0].base
+	if b.plain {
+		b.extra = base
+	}
+	b.floor = base - float64(2*leastPart*(math.Abs(base)+b.extra))
+}
+
+// replaced returns order after the first run of the batch at a place was used up: the batch
+// stands further back, or nowhere if that was its last.
+func replaced(order []int32, batches []batch, at int) []int32 {
+	b := &batches[order[at]]
+	if len(b.runs) == 0 {
+		return slices.Delete(order, at, at+1)
+	}
+	b.start()
+	for ; at+1 < len(order) && batches[order[at+1]].floor < b.floor; at++ {
+		order[at], order[at+1] = order[at+1], order[at]
+	}
+	return order
+}
+
+// group sorts the runs into batches, and returns the places of these in the order of their
+// floors.
+func (k *ranking) group(s *policy.Snapshot, pool policy.PoolID) []int32 {
+	slices.SortFunc(k.runs, func(a, b run) int {
+		return cmp.Or(cmp.Compare(a.market, b.market), cmp.Compare(of(a.stays == 0), of(b.stays == 0)), cmp.Compare(a.place, b.place))
+	})
+	k.batches, k.order = k.batches[:0], k.order[:0]
+	for i := 0; i < len(k.runs); {
+		r := &k.runs[i]
+		m := &s.Markets[r.market]
+		b := batch{market: r.market, kind: m.Type, zone: m.Zone, plain: r.stays == 0, size: float64(share.Units(s, pool, r.market)), cost: r.cost, extra: math.Inf(1)}
+		if m.Capacity != policy.Spot {
+			b.zone = policy.None
+		}
+		began := i
+		for ; i < len(k.runs) && k.runs[i].market == b.market && (k.runs[i].stays == 0) == b.plain; i++ {
+			b.extra = min(b.extra, k.runs[i].cost/k.runs[i].yields)
+		}
+		b.runs = k.runs[began:i:i]
+		b.start()
+		k.order, k.batches = append(k.order, int32(len(k.order))), append(k.batches, b)
+	}
+	slices.SortFunc(k.order, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(k.batches[a].floor, k.batches[b].floor), cmp.Compare(a, b))
+	})
+	return k.order
+}
