@@ -77,14 +77,6 @@ func (en *existingNodes) readFree(at int) {
 func (en *existingNodes) leaveOut(out bool) {
 	for _, at := range en.sv.b.Without {
 		en.out[at] = out
-		s := &en.occupancy.slots[en.sv.b.Nodes[at]]
-		switch {
-		case !s.state.exists():
-		case out:
-			en.classes[s.class]--
-		default:
-			en.classes[s.class]++
-		}
 	}
 }
 
