@@ -4,8 +4,12 @@ import "github.com/spotter-dev/spotter/policy"
 
 // A Batch is what one run of Karpenter's scheduler is given.
 type Batch struct {
-	// Pods are to be placed. None of them is bound in the space.
+	// Pods are to be placed. None of them is bound in the space, but see From.
 	Pods []policy.Pod
+
+	// From, where it is not nil, are by position in Pods the nodes that pods leave: there one
+	// is bound in the space, and counts no more. None is a pod that is bound nowhere.
+	From []policy.NodeID
 
 	// Nodes are tried in this order. Karpenter tries initialized nodes first, and
 	// orders by name.

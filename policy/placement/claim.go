@@ -118,25 +118,35 @@ func (cs *claimSet) fresh(pool int32) *nodeClaim {
 		c.templates = append(c.templates, ot.shared[pool]...)
 	}
 	c.sets.copyFrom(&x.sets)
-	for s := range ot.shapes {
-		if ot.ofShape[s].meets(c.alive) {
-			c.shapes = append(c.shapes, int32(s))
-		}
+	if x.open.equal(x.all) {
+		c.shapes, c.most = append(c.shapes, x.shapes...), x.most
+	} else {
+		c.shapes = ot.shapesOf(c.alive, c.shapes)
+		c.most = ot.most(c.shapes)
 	}
-	cs.measure(c)
 	return c
 }
 
-// measure computes the most that one of the claim's shapes has of each resource.
-func (cs *claimSet) measure(c *nodeClaim) {
-	c.most = policy.Resources{}
-	for _, s := range c.shapes {
-		r := &cs.sv.offerTable.shapes[s].free
-		c.most = policy.Resources{
-			CPU: max(c.most.CPU, r.CPU), Memory: max(c.most.Memory, r.Memory), Storage: max(c.most.Storage, r.Storage),
-			GPU: max(c.most.GPU, r.GPU), Pods: max(c.most.Pods, r.Pods),
+// shapesOf adds to list the shapes of the offers at some positions.
+func (ot *offerTable) shapesOf(positions bitset, list []int32) []int32 {
+	for s := range ot.shapes {
+		if ot.ofShape[s].meets(positions) {
+			list = append(list, int32(s))
 		}
 	}
+	return list
+}
+
+// most returns the most that one of some shapes has of each resource.
+func (ot *offerTable) most(shapes []int32) (most policy.Resources) {
+	for _, s := range shapes {
+		r := &ot.shapes[s].free
+		most = policy.Resources{
+			CPU: max(most.CPU, r.CPU), Memory: max(most.Memory, r.Memory), Storage: max(most.Storage, r.Storage),
+			GPU: max(most.GPU, r.GPU), Pods: max(most.Pods, r.Pods),
+		}
+	}
+	return most
 }
 
 // fitOf returns the positions of the offers whose labels and taints suit a relaxation.
@@ -189,7 +199,7 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	if !c.alive.equal(cs.cand) {
 		copy(c.alive, cs.cand)
 		c.shapes = slices.DeleteFunc(c.shapes, func(s int32) bool { return !ot.ofShape[s].meets(c.alive) })
-		cs.measure(c)
+		c.most = ot.most(c.shapes)
 	}
 	c.pods = append(c.pods, int(p))
 	if st.own {

@@ -56,10 +56,16 @@ type group struct {
 	total int32
 	pods  int32 // bound ones, on nodes without the key too
 
-	// run is the last Solve in which the group was in force, registered are the domains
+	// run is the last attempt in which the group was in force, registered are the domains
 	// known in it.
 	run        int32
 	registered bitset
+
+	// What is known of domains for all attempts of a batch, as it was read at a reading:
+	// those that pools offer, and how many nodes are in each.
+	reading int32
+	offered bitset
+	nodes   []int32
 }
 
 // A filter restricts the nodes whose pods a spread counts.

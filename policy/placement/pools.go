@@ -31,6 +31,10 @@ type poolState struct {
 	taints []policy.Taint
 	left   policy.Resources // of its limits
 	never  bitset           // relaxations of which no pod gets a claim
+
+	// shapes are those of all of its offers, and most the largest of these.
+	shapes []int32
+	most   policy.Resources
 }
 
 // learn adds the values of labels that pools name, where the pools were not read or other
@@ -62,12 +66,15 @@ func (pl *poolSet) begin(anew bool) {
 func (pl *poolSet) makePools() {
 	pl.selling, pl.closed = pl.selling[:0], pl.closed[:0]
 	pl.lenient = false
-	for _, positions := range pl.sv.offerTable.ofPool {
-		o := &pl.sv.b.Offers[pl.sv.offerTable.rank[positions.next(0)]]
+	ot := pl.sv.offerTable
+	for _, positions := range ot.ofPool {
+		o := &pl.sv.b.Offers[ot.rank[positions.next(0)]]
 		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: pl.groups.layout.make()}
 		x.rules = pl.rulesOf(o.Pool)
 		pl.readRules(&x)
 		pl.ownLabels(&x, positions)
+		x.shapes = ot.shapesOf(positions, nil)
+		x.most = ot.most(x.shapes)
 		pl.selling = append(pl.selling, x)
 	}
 	pl.closePools()

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -54,7 +55,7 @@ func (sv *Solver) Solve(b *Batch) Solution {
 }
 
 // Prepare reads b for any number of attempts. Between them these may change: the pods
-// after those that b has now, Without, Abort, Draw, the limits of pools and what they
+// after those that b has now, From, Without, Abort, Draw, the limits of pools and what they
 // hold, and what runs on nodes that are left out or not in Nodes.
 func (sv *Solver) Prepare(b *Batch) {
 	sp := sv.sp
@@ -64,6 +65,7 @@ func (sv *Solver) Prepare(b *Batch) {
 	sv.reserved.read(sv.offerTable, b.OffersVersion)
 	sv.pools.pooled = false
 	sv.nodes.open()
+	sv.domains.forget()
 	sv.common = sv.sort(sv.common[:0], 0)
 }
 
@@ -93,6 +95,7 @@ func (sv *Solver) begin() {
 	for i := range b.Pods {
 		sp.groups.relaxationsOf(b.Pods[i].Template)
 	}
+	sv.leave(-1)
 	sv.pools.learn()
 	anew := sp.groups.layRelaxations()
 	sv.offerTable.divideAll(sp)
@@ -116,6 +119,27 @@ func (sv *Solver) begin() {
 	for id := range sp.groups.groups {
 		if g := &sp.groups.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.domains.run {
 			sv.domains.register(g)
+		}
+	}
+}
+
+// leave takes the pods off the nodes that they leave (-1), in the eyes of other pods, or puts
+// them back (1).
+func (sv *Solver) leave(delta int32) {
+	for i, n := range sv.b.From {
+		if n == policy.None {
+			continue
+		}
+		nd := &sv.sp.occupancy.nodes[n]
+		at, there := slices.BinarySearch(nd.pods, sv.b.Pods[i].ID)
+		if !there {
+			panic(fmt.Sprintf("place: pod %d is not bound to node %d (%s)", sv.b.Pods[i].ID, n, nd.name))
+		}
+		x := nd.bound[at]
+		k := &sv.sp.table.kinds[x.template]
+		sv.sp.groups.countGroups(k, n, x.terminating, delta)
+		if k.volumes.own > 0 || len(k.volumes.claims) > 0 {
+			sv.sp.occupancy.attach(k, n, delta)
 		}
 	}
 }
@@ -293,4 +317,5 @@ func (sv *Solver) undo() {
 	sv.domains.end()
 	sv.claims.end()
 	sv.nodes.end()
+	sv.leave(1)
 }

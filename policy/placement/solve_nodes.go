@@ -32,7 +32,7 @@ type existingNodes struct {
 	// ports are the pods with host ports that were placed on existing nodes.
 	ports []portUse
 
-	// classes are how many of Nodes exist, by class, those left out not counted. They are
+	// classes are how many of Nodes exist, by class, those left out counted, too. They are
 	// counted when they are first asked for.
 	classes []int32
 	counted bool
@@ -89,8 +89,8 @@ func (en *existingNodes) existing() []int32 {
 	if !en.counted {
 		en.counted = true
 		en.classes = resize(en.classes, len(en.table.classes))
-		for at, n := range en.sv.b.Nodes {
-			if s := &en.occupancy.slots[n]; s.state.exists() && !en.out[at] {
+		for _, n := range en.sv.b.Nodes {
+			if s := &en.occupancy.slots[n]; s.state.exists() {
 				en.classes[s.class]++
 			}
 		}
@@ -102,14 +102,6 @@ func (en *existingNodes) existing() []int32 {
 func (en *existingNodes) leaveOut(out bool) {
 	for _, at := range en.sv.b.Without {
 		en.out[at] = out
-		s := &en.occupancy.slots[en.sv.b.Nodes[at]]
-		switch {
-		case !en.counted || !s.state.exists():
-		case out:
-			en.classes[s.class]--
-		default:
-			en.classes[s.class]++
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ type domainChooser struct {
 	groups    *groupTable
 
 	run     int32
+	reading int32 // changes when what groups know of domains is to be read again
 	journal []addition
 
 	// base is what is asked of a node before topology, sets what is asked after it.
@@ -28,9 +29,13 @@ type addition struct{ group, domain int32 }
 func (dc *domainChooser) begin(anew bool) {
 	if l := &dc.groups.layout; anew {
 		dc.base, dc.sets = l.make(), l.make()
+		dc.forget()
 	}
 	dc.run++
 }
+
+// forget has groups read again which domains pools and nodes have.
+func (dc *domainChooser) forget() { dc.reading++ }
 
 // end takes off what was counted.
 func (dc *domainChooser) end() {
@@ -64,8 +69,31 @@ func (dc *domainChooser) register(g *group) {
 	if g.key == keyHost {
 		return
 	}
+	if g.reading != dc.reading {
+		dc.readDomains(g)
+	}
+	g.registered = append(g.registered[:0], g.offered...)
+	if g.sort != repelled {
+		dc.leaveOut(g, -1)
+		for d, n := range g.nodes {
+			if n > 0 {
+				g.registered.set(int32(d))
+			}
+		}
+		dc.leaveOut(g, 1)
+	}
+	for d, n := range g.count {
+		if n > 0 {
+			g.registered.set(int32(d))
+		}
+	}
+}
+
+// readDomains reads the domains that are known for a group whatever is bound or left out.
+func (dc *domainChooser) readDomains(g *group) {
 	l := &dc.groups.layout
-	g.registered = resize(g.registered, int(l.from[g.key+1]-l.from[g.key]))
+	g.reading = dc.reading
+	g.offered = resize(g.offered, int(l.from[g.key+1]-l.from[g.key]))
 	lenient := g.filter != nil && g.filter.lenient
 	serves := func(x *poolState) bool {
 		return g.sort == spreads && !g.filter.honorTaints || !taintedFor(x.taints, dc.table.kinds[g.owner].tolerations, lenient)
@@ -74,7 +102,7 @@ func (dc *domainChooser) register(g *group) {
 		if x := &dc.sv.pools.selling[i]; serves(x) {
 			for d, of := range dc.sv.offerTable.ofDomain[g.key] {
 				if d > 0 && of.meets(dc.sv.offerTable.ofPool[i]) {
-					g.registered.set(int32(d - 1))
+					g.offered.set(int32(d - 1))
 				}
 			}
 			dc.registerPool(g, x)
@@ -86,12 +114,7 @@ func (dc *domainChooser) register(g *group) {
 		}
 	}
 	if g.sort != repelled {
-		dc.registerNodes(g)
-	}
-	for d, n := range g.count {
-		if n > 0 {
-			g.registered.set(int32(d))
-		}
+		dc.countNodes(g)
 	}
 }
 
@@ -100,7 +123,7 @@ func (dc *domainChooser) registerPool(g *group, x *poolState) {
 	l := &dc.groups.layout
 	if x.sets.kind[g.key] == oneOf {
 		for w, bits := range x.sets.of(l, g.key) {
-			g.registered[w] |= bits
+			g.offered[w] |= bits
 		}
 	}
 	name := dc.table.keys[g.key].name
@@ -110,28 +133,47 @@ func (dc *domainChooser) registerPool(g *group, x *poolState) {
 		}
 		for d, value := range dc.table.keys[g.key].values {
 			if value == x.rules.Domains[i].Value && x.sets.allows(l, g.key, int32(d)) {
-				g.registered.set(int32(d))
+				g.offered.set(int32(d))
 			}
 		}
 	}
 }
 
-// registerNodes adds the domains of nodes that exist, class by class where the filter
-// of the group does not tell nodes apart.
-func (dc *domainChooser) registerNodes(g *group) {
+// countNodes counts the nodes that exist by domain, class by class where the filter of the
+// group does not tell nodes apart.
+func (dc *domainChooser) countNodes(g *group) {
+	g.nodes = resize(g.nodes, len(dc.table.keys[g.key].values))
 	if g.filter != nil && (g.filter.honorTaints || dc.table.kinds[g.owner].byName) {
-		for at, n := range dc.sv.b.Nodes {
-			if d := dc.occupancy.domain(g.key, n); d >= 0 && !dc.sv.nodes.out[at] && dc.occupancy.slots[n].state.exists() && dc.groups.groupCounts(g, n) {
-				g.registered.set(d)
+		for _, n := range dc.sv.b.Nodes {
+			if d := dc.domainOf(g, n); d >= 0 {
+				g.nodes[d]++
 			}
 		}
 		return
 	}
 	for c, nodes := range dc.sv.nodes.existing() {
 		if d := dc.table.classes[c].domain[g.key]; nodes > 0 && d >= 0 && (g.filter == nil || dc.table.classSuits(g.filter, int32(c))) {
-			g.registered.set(d)
+			g.nodes[d] += nodes
 		}
 	}
+}
+
+// leaveOut takes the nodes that are left out from the others of their domains (-1), or puts
+// them back (1).
+func (dc *domainChooser) leaveOut(g *group, delta int32) {
+	for _, at := range dc.sv.b.Without {
+		if d := dc.domainOf(g, dc.sv.b.Nodes[at]); d >= 0 {
+			g.nodes[d] += delta
+		}
+	}
+}
+
+// domainOf returns the domain in which a group knows of node n, -1 for none.
+func (dc *domainChooser) domainOf(g *group, n policy.NodeID) int32 {
+	if !dc.occupancy.slots[n].state.exists() || !dc.groups.groupCounts(g, n) {
+		return policy.None
+	}
+	return dc.occupancy.domain(g.key, n)
 }
 
 // narrow bounds the labels of a claim by what topology asks of it with a pod more

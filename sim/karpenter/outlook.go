@@ -1,7 +1,6 @@
 package karpenter
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -18,57 +17,75 @@ type outlook struct {
 	count []int32
 	met   []policy.TemplateID
 	room  int64 // the most CPU free on a node that may take pods of candidates
+	free  int64 // the CPU free on all of these
 
 	// spot and others are what new nodes may be: of NodePools whose new nodes may always be
 	// spot, and of the others.
 	spot, others sales
+
+	// goods are what is offered, by position in the list of offers, and rooms what DaemonSet
+	// pods leave of a new node, by kind.
+	goods []good
+	rooms []policy.Resources
 
 	version uint64 // of the offers that they are made of; 0 for none
 	offered uint64 // a digest of these
 	turn    uint32
 }
 
+// A good is what an offer sells, whatever it costs: a new node of a kind.
+type good struct {
+	// labels and taints are the first of these, of so many: lists are never written.
+	labels           *policy.Label
+	taints           *policy.Taint
+	labelsN, taintsN int
+
+	allocatable policy.Resources
+	kind        int32
+}
+
 // sales are what new nodes may be.
 type sales struct {
-	list   []sale
-	least  policy.Money // the lowest price
-	sorted bool         // by price
+	prices []policy.Money // the lowest one by kind, noPrice for none
+	least  policy.Money   // of these
 }
 
-// A sale is the price of a new node, and the room that DaemonSet pods leave there.
-type sale struct {
-	price policy.Money
-	room  policy.Resources
-}
-
-func (s *sales) add(x sale) {
-	if len(s.list) == 0 || x.price < s.least {
-		s.least = x.price
+// begin forgets the prices of so many kinds.
+func (s *sales) begin(kinds int) {
+	s.prices, s.least = s.prices[:0], noPrice
+	for range kinds {
+		s.prices = append(s.prices, noPrice)
 	}
-	s.list = append(s.list, x)
+}
+
+func (s *sales) add(kind int32, price policy.Money) {
+	s.prices[kind], s.least = min(s.prices[kind], price), min(s.least, price)
 }
 
 // cheaper reports whether some cost less than price.
-func (s *sales) cheaper(price policy.Money) bool { return len(s.list) > 0 && s.least < price }
+func (s *sales) cheaper(price policy.Money) bool { return s.least < price }
 
-// hold reports whether one that costs less than price holds need.
-func (s *sales) hold(need *policy.Resources, price policy.Money) bool {
+// hold reports whether a new node that costs less than price holds need.
+func (ol *outlook) hold(s *sales, need *policy.Resources, price policy.Money) bool {
 	if !s.cheaper(price) {
 		return false
 	}
-	if !s.sorted {
-		slices.SortFunc(s.list, func(a, b sale) int { return cmp.Compare(a.price, b.price) })
-		s.sorted = true
-	}
-	for i := range s.list {
-		switch x := &s.list[i]; {
-		case x.price >= price:
-			return false
-		case need.Within(x.room):
+	for kind, x := range s.prices {
+		if x < price && holds(&ol.rooms[kind], need) {
 			return true
 		}
 	}
 	return false
+}
+
+// holds reports whether a new node with this room may hold need: what is not asked for may be
+// overdrawn by DaemonSet pods.
+func holds(room, need *policy.Resources) bool {
+	return need.Pods <= room.Pods &&
+		(need.CPU == 0 || need.CPU <= room.CPU) &&
+		(need.Memory == 0 || need.Memory <= room.Memory) &&
+		(need.Storage == 0 || need.Storage <= room.Storage) &&
+		(need.GPU == 0 || need.GPU <= room.GPU)
 }
 
 // slots is how many pods of a template the nodes that take pods of candidates have room
@@ -85,8 +102,12 @@ func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 	if version != 0 && version == ol.version {
 		return
 	}
-	ol.spot, ol.others, ol.version = sales{list: ol.spot.list[:0]}, sales{list: ol.others.list[:0]}, version
-	ol.offered = uint64(len(offers))
+	ol.version, ol.offered = version, uint64(len(offers))
+	for i := range offers {
+		ol.readGood(c, i, &offers[i])
+	}
+	ol.spot.begin(len(ol.rooms))
+	ol.others.begin(len(ol.rooms))
 	choosy := slices.ContainsFunc(c.Templates, choosesCapacity)
 	list := &ol.others
 	for i := range offers {
@@ -97,19 +118,43 @@ func (ol *outlook) read(c *Cluster, offers []placement.Offer, version uint64) {
 				list = &ol.spot
 			}
 		}
-		list.add(sale{x.Price, x.Allocatable.Minus(c.Space.Daemons(x.Labels, x.Taints))})
+		list.add(ol.goods[i].kind, x.Price)
 		ol.offered = portable.Mix(portable.Mix(ol.offered, uint64(x.Market)), uint64(x.Price))
 	}
+}
+
+// readGood reads what the offer at a position sells, where that is not what it was: as a rule
+// prices alone change.
+func (ol *outlook) readGood(c *Cluster, at int, x *placement.Offer) {
+	now := good{allocatable: x.Allocatable, labelsN: len(x.Labels), taintsN: len(x.Taints)}
+	if len(x.Labels) > 0 {
+		now.labels = &x.Labels[0]
+	}
+	if len(x.Taints) > 0 {
+		now.taints = &x.Taints[0]
+	}
+	if at == len(ol.goods) {
+		ol.goods = append(ol.goods, good{kind: -1})
+	}
+	g := &ol.goods[at]
+	if now.kind = g.kind; now == *g {
+		return
+	}
+	room := x.Allocatable.Minus(c.Space.Daemons(x.Labels, x.Taints))
+	if now.kind = int32(slices.Index(ol.rooms, room)); now.kind < 0 {
+		now.kind, ol.rooms = int32(len(ol.rooms)), append(ol.rooms, room)
+	}
+	*g = now
 }
 
 // begin readies the outlook for searches in a state of the cluster.
 func (ol *outlook) begin(c *Cluster, d *Disruptor) {
 	ol.nodes, ol.candidates = &d.nodes, &d.candidates
 	ol.read(c, d.simulator.batch.Offers, d.simulator.batch.OffersVersion)
-	ol.room = 0
+	ol.room, ol.free = 0, 0
 	for at := range ol.nodes.order[:ol.nodes.initialized] {
-		if !ol.nodes.shut[at] {
-			ol.room = max(ol.room, ol.nodes.cpu[at])
+		if cpu := ol.freeAt(int32(at)); cpu > 0 {
+			ol.room, ol.free = max(ol.room, cpu), ol.free+cpu
 		}
 	}
 	for len(ol.slots) < len(c.Templates) {
@@ -135,19 +180,23 @@ func (d *Disruptor) digestOf() uint64 {
 
 // hopeless reports that some pods of the candidates find no room on other nodes, and
 // that no node that costs less than the candidates holds these. Spot nodes are not
-// replaced by one of a pool that sells nothing else (compute).
+// replaced by one that may be spot (compute).
 func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	var need policy.Resources
 	var price policy.Money
-	full, fromSpot := true, !c.SpotToSpot
+	full, fromSpot, free := true, !c.SpotToSpot, ol.free
 	for i := range candidates {
 		x := &ol.candidates.cache[candidates[i].Node] // read when the candidates were listed
 		need, full = need.Plus(x.need), full && x.cpu > ol.room
 		if x.starting {
 			return false // it may go to nodes under consolidateAfter, whose room is not counted
 		}
+		free -= ol.freeAt(ol.nodes.place[candidates[i].Node])
 		price += candidates[i].Price
 		fromSpot = fromSpot && c.Markets[candidates[i].market].Capacity == policy.Spot
+	}
+	if short := (policy.Resources{CPU: need.CPU - free}); short.CPU > 0 && !ol.replaces(&short, price, fromSpot) {
+		return true
 	}
 	cheaper, overfull := ol.cheaper(price, fromSpot), need.Pods > 0
 	if !full {
@@ -156,7 +205,22 @@ func (ol *outlook) hopeless(c *Cluster, candidates []Candidate) bool {
 	if need.Pods == 0 || !cheaper {
 		return overfull && !cheaper
 	}
-	return !ol.others.hold(&need, price) && (fromSpot || !ol.spot.hold(&need, price))
+	return !ol.replaces(&need, price, fromSpot)
+}
+
+// replaces reports whether a new node that costs less than price holds need; with fromSpot
+// not one that may be spot.
+func (ol *outlook) replaces(need *policy.Resources, price policy.Money, fromSpot bool) bool {
+	return ol.hold(&ol.others, need, price) || !fromSpot && ol.hold(&ol.spot, need, price)
+}
+
+// freeAt returns the CPU free for pods of candidates on the node of this place in the order,
+// 0 where it takes none.
+func (ol *outlook) freeAt(at int32) int64 {
+	if at < 0 || int(at) >= ol.nodes.initialized || ol.nodes.shut[at] {
+		return 0
+	}
+	return max(ol.nodes.cpu[at], 0)
 }
 
 // shortage returns what the pods of the candidates ask for that find no room beside the
@@ -254,8 +318,8 @@ func (ol *outlook) slotsAt(c *Cluster, t policy.TemplateID, at int32) int32 {
 	return int32(max(most, 0))
 }
 
-// cheaper reports whether a new node may cost less than price; with fromSpot not one of a
-// pool that sells nothing but spot.
+// cheaper reports whether a new node may cost less than price; with fromSpot not one that
+// may be spot.
 func (ol *outlook) cheaper(price policy.Money, fromSpot bool) bool {
 	return ol.others.cheaper(price) || !fromSpot && ol.spot.cheaper(price)
 }

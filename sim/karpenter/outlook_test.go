@@ -68,6 +68,43 @@ func TestSpotClaimsAlike(t *testing.T) {
 	})
 }
 
+// TestOtherOffers has a node of 50 cents, and two types of one size of which one is cheaper: it
+// is replaced as long as that has room for its pod and is not dearer.
+func TestOtherOffers(t *testing.T) {
+	f := newFixture(1)
+	f.node(0, f.sell(8, policy.OnDemand, 50))
+	f.pod(3600)
+	small, dear := f.sell(4, policy.OnDemand, 30), f.sell(4, policy.OnDemand, 60)
+	c, d := f.ready(), karpenter.Disruptor{}
+	for _, x := range []struct {
+		cores, cents int64
+		want         bool
+	}{{2, 30, false}, {4, 30, true}, {2, 30, false}, {4, 55, false}} {
+		f.cores[f.Markets[small].Type], f.cores[f.Markets[dear].Type] = x.cores, x.cores
+		f.prices[small] = policy.Money(x.cents * 10_000)
+		if cmd := d.Find(c, karpenter.SingleNode); (cmd != nil) != x.want {
+			t.Errorf("%d cores for %d cents: %+v, want a replacement: %v", x.cores, x.cents, cmd, x.want)
+		}
+	}
+}
+
+// TestHopelessAlike: a disruptor that knows beforehand which nodes cannot go does what one does
+// that simulates each, since nothing is known of nodes with a pod that is starting.
+func TestHopelessAlike(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.SliceOfN(rapid.Uint8(), 60, 60).Draw(t, "cluster")
+		for m := karpenter.MultiNode; m <= karpenter.SingleNode; m++ {
+			got, plain := randomSpotFixture(seed), randomSpotFixture(seed)
+			for i := range plain.Pods {
+				if p := &plain.Pods[i]; p.Phase == policy.PodReady {
+					p.Phase = policy.PodStarting
+				}
+			}
+			wantAlike(t, got.find(m), plain.find(m))
+		}
+	})
+}
+
 // randomSpotFixture returns a cluster of nodes of both capacity types with some room, and
 // pods that wait.
 func randomSpotFixture(seed []uint8) *fixture {

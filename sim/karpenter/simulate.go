@@ -11,11 +11,12 @@ type simulator struct {
 	nodes *nodeOrder
 
 	// The rest is scratch.
-	prepared  bool // for simulations in this state of the cluster
-	displaced []displacedPod
-	common    int // how many of them are part of every simulation
+	prepared  bool     // for simulations in this state of the cluster
+	displaced []origin // the pods that look for a place in a simulation, by position in the batch
+	common    int      // how many of them are part of every simulation
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
+	claimsMax int
 	batch     placement.Batch
 
 	unscheduled unscheduled
@@ -30,13 +31,6 @@ const (
 	leaving                // it is on a candidate
 	uprooted               // it is on a node that goes already
 )
-
-// A displacedPod is one that looks for a place in a simulation: the one of its position in
-// the batch.
-type displacedPod struct {
-	from   policy.NodeID // where others heed that it runs, or None
-	origin origin
-}
 
 // A simulation is what scheduling would do once candidates are gone.
 type simulation struct {
@@ -67,19 +61,7 @@ func (sm *simulator) simulate(c *Cluster, candidates []Candidate, claimsMax int)
 		sm.prepare(c)
 	}
 	sm.leave(c, candidates)
-	pods := sm.batch.Pods
-	for i, m := range sm.displaced {
-		if m.from != policy.None {
-			c.Space.Unbind(&pods[i], m.from)
-		}
-	}
-	sim := sm.solve(c, claimsMax)
-	for i, m := range sm.displaced {
-		if m.from != policy.None {
-			c.Space.Bind(&c.Pods[pods[i].ID], m.from)
-		}
-	}
-	return sim
+	return sm.solve(c, claimsMax)
 }
 
 // prepare readies the simulations of one look: what they all have in common.
@@ -92,7 +74,10 @@ func (sm *simulator) prepare(c *Cluster) {
 	if c.Draw != nil {
 		b.Draw = func(pod int, key string, ties []string) int { return c.Draw(b.Pods[pod].ID, key, ties) }
 	}
-	sm.displaced, b.Pods = sm.displaced[:0], b.Pods[:0]
+	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
+		return claims > sm.claimsMax || n != policy.None && sm.displaced[pod] == leaving && c.Nodes[n].Phase != policy.NodeInitialized
+	}
+	sm.displaced, b.Pods, b.From = sm.displaced[:0], b.Pods[:0], b.From[:0]
 	for _, id := range c.Pending {
 		if p := &c.Pods[id]; p.Phase == policy.PodPending && !p.Gated {
 			sm.move(c, p, policy.None, pending)
@@ -122,13 +107,15 @@ func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why ori
 	if why != leaving || p.Phase == policy.PodStarting {
 		x.Phase = policy.PodPending
 	}
-	sm.displaced, sm.batch.Pods = append(sm.displaced, displacedPod{from, why}), append(sm.batch.Pods, x)
+	b := &sm.batch
+	sm.displaced, b.Pods, b.From = append(sm.displaced, why), append(b.Pods, x), append(b.From, from)
 }
 
 // leave takes the candidates from the nodes, and adds their pods to the displaced ones.
 func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 	b := &sm.batch
-	sm.displaced, b.Pods, b.Without, sm.leaving = sm.displaced[:sm.common], b.Pods[:sm.common], b.Without[:0], sm.leaving[:0]
+	sm.displaced, b.Pods, b.From = sm.displaced[:sm.common], b.Pods[:sm.common], b.From[:sm.common]
+	b.Without, sm.leaving = b.Without[:0], sm.leaving[:0]
 	for _, x := range candidates {
 		sm.leaving = append(sm.leaving, x.Node)
 		if at := sm.nodes.place[x.Node]; at >= 0 {
@@ -170,22 +157,19 @@ func (c *Cluster) currentlyReschedulable(p *policy.Pod) bool {
 
 // solve places the displaced pods as Karpenter's scheduler does.
 func (sm *simulator) solve(c *Cluster, claimsMax int) simulation {
-	b := &sm.batch
-	b.Abort = func(pod int, n policy.NodeID, claims int) bool {
-		return claims > claimsMax || n != policy.None && sm.displaced[pod].origin == leaving && c.Nodes[n].Phase != policy.NodeInitialized
-	}
+	sm.claimsMax = claimsMax
 	sol := c.Space.Solver().Attempt()
 	if sol.Aborted {
 		return simulation{}
 	}
-	sim := simulation{scheduled: true, claims: sol.Bins, offers: b.Offers, targets: sm.targets[:0]}
+	sim := simulation{scheduled: true, claims: sol.Bins, offers: sm.batch.Offers, targets: sm.targets[:0]}
 	for _, n := range sol.Nodes {
 		if n != policy.None {
 			sim.targets = append(sim.targets, n)
 		}
 	}
 	for _, i := range sol.Unplaced {
-		sim.scheduled = sim.scheduled && sm.displaced[i].origin == pending
+		sim.scheduled = sim.scheduled && sm.displaced[i] == pending
 	}
 	sm.targets = sim.targets
 	return sim
