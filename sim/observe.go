@@ -83,16 +83,12 @@ func (ob *observer) Observe(context.Context) (*policy.Snapshot, error) {
 	for i := range s.Pools {
 		s.Pools[i].Actions = nil
 	}
-	for len(s.Nodes) < len(ob.nodes.all) {
-		s.Nodes = append(s.Nodes, policy.Node{})
-	}
+	s.Nodes = append(s.Nodes, ob.nodes.all[len(s.Nodes):]...)
 	for _, id := range v.nodes {
 		s.Nodes[id] = ob.nodes.all[id]
 		ob.nodes.state[id].dirty &^= bit
 	}
-	for len(s.Pods) < len(ob.pods.all) {
-		s.Pods = append(s.Pods, policy.Pod{})
-	}
+	s.Pods = append(s.Pods, ob.pods.all[len(s.Pods):]...)
 	for _, id := range v.pods {
 		s.Pods[id] = ob.pods.all[id]
 		ob.pods.state[id].dirty &^= bit

@@ -6,9 +6,9 @@ package guard
 
 import (
 	"slices"
-	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // Around returns p with guardrails: what p plans is left out of the plan, and
@@ -25,9 +25,7 @@ func Around(p policy.Policy, cfg Config) policy.Policy {
 	if err := cfg.Validate(); err != nil {
 		panic(err.Error())
 	}
-	g := &guarded{policy: p, cfg: cfg}
-	g.surveys.New = func() any { return new(survey) }
-	return g
+	return &guarded{policy: p, cfg: cfg}
 }
 
 // A guarded is a policy whose plans are reviewed.
@@ -35,7 +33,7 @@ type guarded struct {
 	policy policy.Policy
 	cfg    Config
 
-	surveys sync.Pool // memory to work in; no result depends on it
+	surveys scratch.Pool[survey] // memory to work in; no result depends on it
 }
 
 // Name returns the name of the guarded policy, since guardrails are the default.
@@ -53,7 +51,7 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 // review is apart from Decide so that a plan without moves, the usual one,
 // costs no allocation.
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
-	last := g.surveys.Get().(*survey)
+	last := g.surveys.Get()
 	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
 	r.cfg, r.s = &g.cfg, s
 	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list

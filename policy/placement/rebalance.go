@@ -108,6 +108,7 @@ type rebalancer struct {
 	cover    *billing.Coverage // of the nodes that are there
 	markets  []policy.MarketID // to buy in, cheapest first
 	offers   []Offer           // of the first of markets; made when first needed
+	tried    []Offer           // scratch of holding
 	targets  []policy.NodeID   // running nodes of the other type
 
 	// requested and allocatable are of the pool's usable nodes. tight says that they

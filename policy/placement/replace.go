@@ -139,9 +139,8 @@ func (m *rebalancer) holding(pods []policy.Pod, oneNode bool) []policy.MarketID 
 	for i := range pods {
 		need = need.Plus(m.s.Templates[pods[i].Template].Requests)
 	}
-	var offers []Offer
 	for next := 0; next < len(m.markets); {
-		offers = offers[:0]
+		offers := m.tried[:0]
 		for ; next < len(m.markets) && len(offers) < offersAtOnce; next++ {
 			id := m.markets[next]
 			fits := !oneNode || need.Within(m.s.Types[m.s.Markets[id].Type].Allocatable)
@@ -149,6 +148,7 @@ func (m *rebalancer) holding(pods []policy.Pod, oneNode bool) []policy.MarketID 
 				offers = append(offers, m.offer(next))
 			}
 		}
+		m.tried = offers
 		if len(offers) == 0 {
 			continue
 		}

@@ -1,10 +1,9 @@
 package spotvortex
 
 import (
-	"sync"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -14,8 +13,8 @@ type Policy struct {
 	cfg  Config
 	name string
 
-	// buffers holds memory to work in; no result depends on it.
-	scratch sync.Pool
+	// scratch holds memory to work in; no result depends on it.
+	scratch scratch.Pool[buffers]
 }
 
 type buffers struct {
@@ -32,7 +31,6 @@ func New(cfg Config) *Policy {
 	if differs := cfg.String(); differs != "" {
 		p.name += ":" + differs
 	}
-	p.scratch.New = func() any { return new(buffers) }
 	return p
 }
 
@@ -44,7 +42,7 @@ func (p *Policy) Config() Config { return p.cfg }
 
 // Decide returns what the rules ask of every pool that is not switched off.
 func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	sc := p.scratch.Get().(*buffers)
+	sc := p.scratch.Get()
 	defer p.scratch.Put(sc)
 	m.Decisions++
 	if p.cfg.Compat {
