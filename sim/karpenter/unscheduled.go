@@ -90,12 +90,11 @@ func (u *unscheduled) setOf(x *Candidate, about *nodeCache, sm *simulator, claim
 		return set, false
 	}
 	set.pool, set.claimsMax, set.n = x.Pool, int8(claimsMax), int8(len(about.queue))
+	before := 0
 	for i := range about.queue {
 		q := &about.queue[i]
-		before := 0
-		for before < len(u.common) && u.common[before].Compare(q.key) < 0 {
-			before++
-		}
+		after, _ := slices.BinarySearchFunc(u.common[before:], q.key, placement.QueueKey.Compare) // both ascend
+		before += after
 		set.pods[i] = setPod{u.kinds[q.template], int32(before)}
 	}
 	return set, true
