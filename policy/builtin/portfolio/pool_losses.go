@@ -22,7 +22,7 @@ type poolLosses struct {
 	services  []service
 	serviceOf []int32
 
-	// anchors tells the templates of services that can spare no pod.
+	// anchors tells the templates with pods here of services that can spare none.
 	anchors []bool
 
 	// perNode is what the loss of one node costs; see ofNode.
@@ -57,13 +57,14 @@ func (v *service) loss(k float64) float64 {
 // read collects the services that have pods in the pool.
 func (l *poolLosses) read() {
 	s := l.s
-	pods := slices.Clone(l.demand.pods)
+	pods, some := slices.Clone(l.demand.pods), false
 	l.anchors = make([]bool, len(s.Templates))
 	for i := range s.Templates {
-		l.anchors[i] = l.needsAll(&s.Templates[i])
+		l.anchors[i] = pods[i] > 0 && l.needsAll(&s.Templates[i])
+		some = some || l.anchors[i]
 	}
-	for i, h := range l.e.pods.hosts {
-		if h.pool != l.pool.ID || !h.fixed {
+	for i := 0; some && i < len(l.e.pods.hosts); i++ {
+		if h := l.e.pods.hosts[i]; h.pool != l.pool.ID || !h.fixed {
 			continue
 		}
 		for _, g := range l.e.pods.groups[i] {
