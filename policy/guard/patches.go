@@ -16,9 +16,15 @@ func (r *review) patches(costs []policy.DeletionCost) {
 		wanted[costs[i].Node] = i + 1
 	}
 	pods := make([]int, len(costs))
-	for i := range s.Pods {
-		if at := s.Pods[i].Node; at != policy.None && wanted[at] > 0 && costs[wanted[at]-1].Ranks(s, &s.Pods[i]) {
-			pods[wanted[at]-1]++
+	r.placed.read(s)
+	for i := range costs {
+		if wanted[costs[i].Node] != i+1 {
+			continue // it is wanted twice: the last counts
+		}
+		for _, id := range r.placed.on(costs[i].Node) {
+			if costs[i].Ranks(s, &s.Pods[id]) {
+				pods[i]++
+			}
 		}
 	}
 	r.plan.DeletionCosts = make([]policy.DeletionCost, 0, len(costs))
