@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // patches lets deletion costs through for at most PatchesMax pods, in the order of
@@ -11,14 +12,14 @@ import (
 // of nodes in no managed pool keep what they have.
 func (r *review) patches(costs []policy.DeletionCost) {
 	s := r.s
-	wanted := make([]int, len(s.Nodes)) // 1 + the entry of a node
+	r.wanted = scratch.Zeroed(r.wanted, len(s.Nodes))
 	for i := range costs {
-		wanted[costs[i].Node] = i + 1
+		r.wanted[costs[i].Node] = int32(i + 1)
 	}
 	pods := make([]int, len(costs))
 	r.placed.read(s)
 	for i := range costs {
-		if wanted[costs[i].Node] != i+1 {
+		if r.wanted[costs[i].Node] != int32(i+1) {
 			continue // it is wanted twice: the last counts
 		}
 		for _, id := range r.placed.on(costs[i].Node) {

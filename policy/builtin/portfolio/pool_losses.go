@@ -2,9 +2,9 @@ package portfolio
 
 import (
 	"math"
-	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -57,8 +57,11 @@ func (v *service) loss(k float64) float64 {
 // read collects the services that have pods in the pool.
 func (l *poolLosses) read() {
 	s := l.s
-	pods, some := slices.Clone(l.demand.pods), false
-	l.anchors = make([]bool, len(s.Templates))
+	x := &l.e.sums[l.pool.ID]
+	x.left = append(x.left[:0], l.demand.pods...)
+	pods, some := x.left, false
+	x.anchors, x.serviceOf = scratch.Zeroed(x.anchors, len(s.Templates)), scratch.Zeroed(x.serviceOf, len(s.Templates))
+	l.anchors, l.serviceOf, l.services = x.anchors, x.serviceOf, x.services[:0]
 	for i := range s.Templates {
 		l.anchors[i] = pods[i] > 0 && l.needsAll(&s.Templates[i])
 		some = some || l.anchors[i]
@@ -73,8 +76,6 @@ func (l *poolLosses) read() {
 			}
 		}
 	}
-	l.services = l.services[:0]
-	l.serviceOf = make([]int32, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		l.serviceOf[i] = policy.None
@@ -91,6 +92,7 @@ func (l *poolLosses) read() {
 			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
 		})
 	}
+	x.services = l.services
 }
 
 // needsAll reports whether t is of a service that can spare no pod.
@@ -131,13 +133,15 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
-	losses := make([]nodeLoss, len(l.serviceOf))
+	x := &l.e.sums[l.pool.ID]
+	losses := scratch.Zeroed(x.losses, len(l.serviceOf))
+	x.losses = losses
 	for t, v := range l.serviceOf {
 		if v >= 0 {
 			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
 			losses[t].pods = 0 // it says nothing of one node
 		}
 	}
-	sum := l.e.sums[l.pool.ID].overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
+	sum := x.overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
 }
