@@ -98,6 +98,9 @@ type survey struct {
 	// freeNodes; 0 if it is in neither.
 	slot []int32
 
+	// wanted is by node 1 + the entry of the plan that gives its pods a deletion cost, 0 of none.
+	wanted []int32
+
 	// freeNodes are the nodes that stay, less the pods placed there so far.
 	freeNodes []freeNode
 

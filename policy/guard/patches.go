@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // patches lets deletion costs through for at most PatchesMax pods, in the order of
@@ -11,14 +12,20 @@ import (
 // of nodes in no managed pool keep what they have.
 func (r *review) patches(costs []policy.DeletionCost) {
 	s := r.s
-	wanted := make([]int, len(s.Nodes)) // 1 + the entry of a node
+	r.wanted = scratch.Zeroed(r.wanted, len(s.Nodes))
 	for i := range costs {
-		wanted[costs[i].Node] = i + 1
+		r.wanted[costs[i].Node] = int32(i + 1)
 	}
 	pods := make([]int, len(costs))
-	for i := range s.Pods {
-		if at := s.Pods[i].Node; at != policy.None && wanted[at] > 0 && costs[wanted[at]-1].Ranks(s, &s.Pods[i]) {
-			pods[wanted[at]-1]++
+	r.placed.read(s)
+	for i := range costs {
+		if r.wanted[costs[i].Node] != int32(i+1) {
+			continue // it is wanted twice: the last counts
+		}
+		for _, id := range r.placed.on(costs[i].Node) {
+			if costs[i].Ranks(s, &s.Pods[id]) {
+				pods[i]++
+			}
 		}
 	}
 	r.plan.DeletionCosts = make([]policy.DeletionCost, 0, len(costs))

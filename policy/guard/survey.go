@@ -10,7 +10,7 @@ import (
 func (r *survey) emptied() survey {
 	clear(r.leaving)
 	clear(r.replacements)
-	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
+	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], wanted: r.wanted[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
 }
 
 // count counts, once for a plan, what the guardrails look at.

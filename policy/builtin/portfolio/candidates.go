@@ -84,22 +84,20 @@ func (c *candidates) wasted(id policy.NodeID) float64 {
 }
 
 // find returns the nodes of the pool that waste something or are to be left, those first that
-// waste most. All of a class on spot waste the same: what is bought in place of another depends
-// on its pods.
+// waste most. All of a class waste the same, unless what is bought in place of a node that is
+// not spot depends on how its pods wish to be spread.
 func (c *candidates) find() []wasting {
 	var list []wasting
-	add := func(nodes []policy.NodeID) bool {
-		x := c.wasted(nodes[0])
-		if x > 0 {
+	add := func(nodes []policy.NodeID) {
+		if x := c.wasted(nodes[0]); x > 0 {
 			list = append(list, wasting{nodes, x})
 		}
-		return x > 0
 	}
 	for i := range c.e.classes.list {
 		class := &c.e.classes.list[i]
 		switch {
 		case class.pool != c.pool.ID || len(class.nodes) == 0:
-		case class.market >= 0 && c.s.Markets[class.market].Capacity == policy.Spot:
+		case class.market >= 0 && (!c.e.spread.wished || c.s.Markets[class.market].Capacity == policy.Spot):
 			add(class.nodes)
 		default:
 			for k := range class.nodes {
@@ -108,8 +106,10 @@ func (c *candidates) find() []wasting {
 		}
 	}
 	for i, id := range c.e.nodes.recommended {
-		if at := c.e.classes.of[id]; at >= 0 && c.e.classes.list[at].pool == c.pool.ID && c.wasted(id) <= 0 {
-			list = append(list, wasting{c.e.nodes.recommended[i : i+1], c.wasted(id)})
+		if at := c.e.classes.of[id]; at >= 0 && c.e.classes.list[at].pool == c.pool.ID {
+			if x := c.wasted(id); x <= 0 {
+				list = append(list, wasting{c.e.nodes.recommended[i : i+1], x})
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b wasting) int { return cmp.Compare(b.perPod, a.perPod) })

@@ -15,23 +15,24 @@ const capacityLabel = "karpenter.sh/capacity-type"
 // to be lost all at once: no forecast knows better, so a move keeps to it, be it one that a
 // scheduler may give up (ScheduleAnyway).
 type capacitySpread struct {
-	s    *policy.Snapshot
-	skew []int32    // by workload, what its spread allows; 0 where it has none
-	pods [][2]int32 // by workload, see of
+	s      *policy.Snapshot
+	wished bool       // a workload has such a wish
+	skew   []int32    // by workload, what its spread allows; 0 where it has none
+	pods   [][2]int32 // by workload, see of
 }
 
 // read counts the pods of s.
 func (c *capacitySpread) read(s *policy.Snapshot, pods *podIndex) {
 	c.s = s
 	c.skew, c.pods = scratch.Zeroed(c.skew, len(s.Workloads)), scratch.Zeroed(c.pods, len(s.Workloads))
-	wished := false
+	c.wished = false
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		if x := capacityWish(t); x > 0 && t.Workload >= 0 {
-			c.skew[t.Workload], wished = x, true
+			c.skew[t.Workload], c.wished = x, true
 		}
 	}
-	for i := 0; wished && i < len(s.Nodes); i++ {
+	for i := 0; c.wished && i < len(s.Nodes); i++ {
 		n := &s.Nodes[i]
 		for _, p := range pods.on(n.ID) {
 			if p.phase != policy.PodTerminating {
@@ -97,6 +98,9 @@ func (c *capacitySpread) keptBy(moves []podMove) bool {
 
 // mayLeave reports whether all pods of n may go from on demand to spot.
 func (c *capacitySpread) mayLeave(n policy.NodeID, pods *podIndex) bool {
+	if !c.wished {
+		return true
+	}
 	there := pods.on(n)
 	for i := range there {
 		w, count := c.s.Templates[there[i].template].Workload, int32(0)

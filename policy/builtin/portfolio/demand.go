@@ -3,6 +3,7 @@ package portfolio
 import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A demand is what the pods of a pool ask for, DaemonSets' left out. total is the sum of
@@ -51,7 +52,9 @@ func (d *demand) read() {
 func (d *demand) readPods() {
 	s, index, losses := d.s, &d.e.pods, &d.e.losses
 	d.pods = make([]int32, len(s.Templates))
-	each, jobs, some := make([]float64, 1+len(index.standing)), make([]bool, len(index.standing)), false // by cell, from 1 on in each
+	x, some := &d.e.sums[d.pool.ID], false
+	x.cells, x.jobs = scratch.Zeroed(x.cells, 1+len(index.standing)), scratch.Zeroed(x.jobs, len(index.standing)) // by cell, from 1 on in cells
+	each, jobs := x.cells, x.jobs
 	count := func(p policy.PoolID) {
 		for t, n := range standingIn(index, index.standing, p) {
 			d.pods[t] += n
@@ -65,7 +68,7 @@ func (d *demand) readPods() {
 		count(policy.None)
 	}
 	if !some {
-		d.lossAll = d.e.sums[d.pool.ID].overPods(index.cells, each)
+		d.lossAll = x.overPods(index.cells, each)
 		return
 	}
 	for id, cell := range index.cells {

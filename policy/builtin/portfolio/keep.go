@@ -24,7 +24,7 @@ func (o *deletionOrder) keep() {
 	k.kept = slices.Grow(k.kept[:0], left)
 	order := k.group(o.s, o.pool.ID)
 	for ; left > 0; left-- {
-		p := pick{rank: o.e.names.rank}
+		p := pick{rank: o.e.names.rank, inverse: 1 / max(c.total, 1)}
 		for at, n := range order {
 			b := &k.batches[n]
 			if p.of != nil && b.floor > p.least {
@@ -57,7 +57,9 @@ type pick struct {
 	at    int // in its runs
 	place int // of its batch in the order
 	least float64
-	rank  []int32 // of names, by node
+
+	rank    []int32 // of names, by node
+	inverse float64 // of the capacity that is kept
 }
 
 // look takes the nodes of b, which stands at a place in the order, into the choice, where as many
@@ -65,7 +67,11 @@ type pick struct {
 func (p *pick) look(b *batch, c *concentration, place int) {
 	factor := 1.0
 	if c.total > 0 {
-		factor = 1 + c.riskIn(b.market, b.kind, b.zone)/c.total
+		risk := c.riskIn(b.market, b.kind, b.zone)
+		if b.plain && p.of != nil && float64(b.runs[0].base*(1+float64(risk*p.inverse)))*(1-leastPart) > p.least {
+			return // about what is found below: to divide takes far longer
+		}
+		factor = 1 + risk/c.total
 	}
 	for k := range b.runs {
 		r := &b.runs[k]

@@ -23,7 +23,8 @@ const (
 // too. The memory has at most one depth for each market, ascending by name.
 type ledger struct {
 	*poolContext
-	held []int
+	held   []int
+	depths []int32 // by market, 1 + its place among the depths of the memory, 0 where it has none
 }
 
 // read counts our nodes, and notes what the refusals since the last decision say of the
@@ -41,7 +42,10 @@ func (l *ledger) read() {
 		if m.Capacity != policy.Spot || at == 0 {
 			continue
 		}
-		x, known := l.depth(m.Name)
+		x, known := policy.Depth{}, false
+		if i, there := l.find(m.Name); there {
+			x, known = l.memory.Depths[i], true
+		}
 		switch held := l.held[id]; {
 		case known && held > x.Nodes && at <= x.Refused:
 			changed = true // it is deeper than it was
@@ -67,6 +71,20 @@ func (l *ledger) read() {
 		slices.SortFunc(depths, func(a, b policy.Depth) int { return cmp.Compare(a.Market, b.Market) })
 		l.memory.Depths, l.changed = depths, true
 	}
+	l.readDepths()
+}
+
+// readDepths finds which markets have a depth in the memory.
+func (l *ledger) readDepths() {
+	l.depths = make([]int32, len(l.s.Markets))
+	if len(l.memory.Depths) == 0 {
+		return
+	}
+	for _, id := range l.pool.Markets {
+		if i, known := l.find(l.s.Markets[id].Name); known {
+			l.depths[id] = int32(1 + i)
+		}
+	}
 }
 
 // readHeld counts our nodes in every market.
@@ -85,13 +103,10 @@ func (l *ledger) readHeld() {
 	}
 }
 
-// depth returns what is believed of the market called name.
-func (l *ledger) depth(name string) (policy.Depth, bool) {
-	i, ok := slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
-	if !ok {
-		return policy.Depth{}, false
-	}
-	return l.memory.Depths[i], true
+// find returns where the market called name is among the depths of the memory, and whether it
+// is there.
+func (l *ledger) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
 }
 
 // depthLeft returns how many more nodes market id is believed to have: as many as we
@@ -99,8 +114,10 @@ func (l *ledger) depth(name string) (policy.Depth, bool) {
 // end of them where nothing is known.
 func (l *ledger) depthLeft(id policy.MarketID) int {
 	m := &l.s.Markets[id]
-	x, known := l.depth(m.Name)
-	probes := 0
+	x, known, probes := policy.Depth{}, l.depths[id] > 0, 0
+	if known {
+		x = l.memory.Depths[l.depths[id]-1]
+	}
 	switch refused := m.Experience.Refused; {
 	case !m.Offered:
 		return 0

@@ -23,15 +23,15 @@ type nodeIndex struct {
 
 // A nodeEntry is what is asked most of a node, in little memory.
 type nodeEntry struct {
-	pool        policy.PoolID
-	market      policy.MarketID
-	phase       policy.NodePhase
-	actedBy     policy.Actor
-	usable      bool // as Node.Usable
-	reclaimed   bool // the provider said when it takes it back
-	recommended bool // the provider recommends to leave it
-
+	pool         policy.PoolID
+	market       policy.MarketID
+	phase        policy.NodePhase
+	actedBy      policy.Actor
+	usable       bool // as Node.Usable
+	reclaimed    bool // the provider said when it takes it back
 	doNotDisrupt bool
+
+	recommended policy.Time // as Node.Recommended
 }
 
 // read reads the nodes of s. Those that did not change since the given snapshot were read
@@ -48,7 +48,7 @@ func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 	for c := s.NodesSince(since); c.Next(); {
 		id := c.ID
 		n := &s.Nodes[id]
-		was, now := x.all[id], nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.Recommended != 0, n.DoNotDisrupt}
+		was, now := x.all[id], nodeEntry{n.Pool, n.Market, n.Phase, n.ActedBy, n.Usable(), n.ReclaimAt != 0, n.DoNotDisrupt, n.Recommended}
 		if was == now {
 			continue
 		}
@@ -56,7 +56,7 @@ func (x *nodeIndex) read(s *policy.Snapshot, since policy.Mark) {
 		x.count(&now, 1)
 		x.all[id] = now
 		x.odd = listed(x.odd, id, now.live() && !now.plain())
-		x.recommended = listed(x.recommended, id, now.recommended)
+		x.recommended = listed(x.recommended, id, now.recommended != 0)
 	}
 }
 

@@ -2,9 +2,9 @@ package portfolio
 
 import (
 	"math"
-	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -22,7 +22,7 @@ type poolLosses struct {
 	services  []service
 	serviceOf []int32
 
-	// anchors tells the templates of services that can spare no pod.
+	// anchors tells the templates with pods here of services that can spare none.
 	anchors []bool
 
 	// perNode is what the loss of one node costs; see ofNode.
@@ -57,13 +57,17 @@ func (v *service) loss(k float64) float64 {
 // read collects the services that have pods in the pool.
 func (l *poolLosses) read() {
 	s := l.s
-	pods := slices.Clone(l.demand.pods)
-	l.anchors = make([]bool, len(s.Templates))
+	x := &l.e.sums[l.pool.ID]
+	x.left = append(x.left[:0], l.demand.pods...)
+	pods, some := x.left, false
+	x.anchors, x.serviceOf = scratch.Zeroed(x.anchors, len(s.Templates)), scratch.Zeroed(x.serviceOf, len(s.Templates))
+	l.anchors, l.serviceOf, l.services = x.anchors, x.serviceOf, x.services[:0]
 	for i := range s.Templates {
-		l.anchors[i] = l.needsAll(&s.Templates[i])
+		l.anchors[i] = pods[i] > 0 && l.needsAll(&s.Templates[i])
+		some = some || l.anchors[i]
 	}
-	for i, h := range l.e.pods.hosts {
-		if h.pool != l.pool.ID || !h.fixed {
+	for i := 0; some && i < len(l.e.pods.hosts); i++ {
+		if h := l.e.pods.hosts[i]; h.pool != l.pool.ID || !h.fixed {
 			continue
 		}
 		for _, g := range l.e.pods.groups[i] {
@@ -72,8 +76,6 @@ func (l *poolLosses) read() {
 			}
 		}
 	}
-	l.services = l.services[:0]
-	l.serviceOf = make([]int32, len(s.Templates))
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		l.serviceOf[i] = policy.None
@@ -90,6 +92,7 @@ func (l *poolLosses) read() {
 			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
 		})
 	}
+	x.services = l.services
 }
 
 // needsAll reports whether t is of a service that can spare no pod.
@@ -130,13 +133,15 @@ func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0
 	}
-	losses := make([]nodeLoss, len(l.serviceOf))
+	x := &l.e.sums[l.pool.ID]
+	losses := scratch.Zeroed(x.losses, len(l.serviceOf))
+	x.losses = losses
 	for t, v := range l.serviceOf {
 		if v >= 0 {
 			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
 			losses[t].pods = 0 // it says nothing of one node
 		}
 	}
-	sum := l.e.sums[l.pool.ID].overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
+	sum := x.overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
 }

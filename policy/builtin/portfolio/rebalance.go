@@ -174,13 +174,11 @@ func (m *rebalance) carryOut(t *trial) {
 func (m *rebalance) weigh() {
 	s := m.s
 	for _, id := range m.e.nodes.recommended {
+		x := &m.e.nodes.all[id]
+		if x.pool != m.pool.ID || s.Now.Sub(x.recommended) > reportFor || !x.stays() || m.leaves(id) {
+			continue
+		}
 		n := &s.Nodes[id]
-		if n.Pool != m.pool.ID || s.Now.Sub(n.Recommended) > recommendedFor || !n.Usable() || n.ActedBy != policy.ActorNone {
-			continue
-		}
-		if m.leaves(n.ID) || s.Now.Sub(n.Recommended) > reportFor {
-			continue
-		}
 		var pods []policy.Pod
 		for k := range s.Pods {
 			if p := &s.Pods[k]; p.Node == n.ID && !s.Templates[p.Template].DaemonSet {

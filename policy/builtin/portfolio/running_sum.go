@@ -39,6 +39,15 @@ type lossSums struct {
 	pods, nodes runningSum
 	ofCell      []float64  // by 1 + podIndex.cells, what a pod adds, dollars
 	ofNode      []nodeLoss // by template
+
+	// The rest is memory of demand and poolLosses.
+	cells     []float64
+	jobs      []bool
+	left      []int32
+	services  []service
+	serviceOf []int32
+	anchors   []bool
+	losses    []nodeLoss
 }
 
 // A nodeLoss is what decides what pods of a template add to the loss of their nodes.

@@ -132,7 +132,11 @@ func (c *shareChoice) frontier() frontier {
 
 // at returns what the demand costs an hour in dollars at share x.
 func (f *frontier) at(x float64) float64 {
-	return float64(x*f.spot) + float64((1-x)*f.fixed) + float64(f.rate*f.losses.shock(x, f.depth))
+	shocks := 0.0
+	if f.rate > 0 {
+		shocks = f.rate * f.losses.shock(x, f.depth)
+	}
+	return float64(x*f.spot) + float64((1-x)*f.fixed) + shocks
 }
 
 // shareSteps is how many shares are looked at.

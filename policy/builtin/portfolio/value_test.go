@@ -63,6 +63,7 @@ func TestEvaluate(t *testing.T) {
 			s.Markets, s.Pools[0].Markets = append(s.Markets, m), append(s.Pools[0].Markets, m.ID)
 		}
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
+		d.ledger.readDepths()
 		d.demand.total = policy.Resources{CPU: 3000, Memory: 20 << 30, GPU: rapid.Int64Range(0, 1).Draw(t, "gpus")}
 		d.demand.daemons = policy.Resources{CPU: rapid.SampledFrom([]int64{0, 700}).Draw(t, "daemons")}
 		for _, loss := range []float64{0, 0.5, 0.5, 3} {
