@@ -1,26 +1,23 @@
 package policy
 
-import (
-	"iter"
-	"slices"
-)
+import "iter"
 
 // A Changes tells who reads one snapshot of an observer after the other which slots of
 // Nodes and Pods changed in between, so that few have to be read again. The zero value is
 // that of an observer without snapshots. It serves one goroutine at a time. Types and Markets
 // are the same in all snapshots of an observer, but for what the market says of itself.
 type Changes struct {
-	serial      uint32 // of the last snapshot
-	nodes, pods slotSerials
-	counts      PoolCounts
-	held        poolsHeld
-	noticed     []NodeID // under notice, ascending
-
-	pending, spare []PodID // ascending; spare is memory for the next ones
+	serial  uint32 // of the last snapshot
+	nodes   slotSerials[NodeID]
+	pods    slotSerials[PodID]
+	counts  PoolCounts
+	held    poolsHeld
+	noticed SlotSet[NodeID] // under notice
+	pending SlotSet[PodID]
 }
 
 // slotSerials are the serials of the first snapshots that held slots as they are now.
-type slotSerials struct {
+type slotSerials[ID ~int32] struct {
 	of     []uint32
 	blocks []uint32 // the greatest of each blockSize slots
 }
@@ -33,13 +30,13 @@ func (c *Changes) NoteNode(n NodeID) { c.nodes.note(int(n), c.serial+1) }
 // NotePod says the same of a pod.
 func (c *Changes) NotePod(p PodID) { c.pods.note(int(p), c.serial+1) }
 
-func (x *slotSerials) note(i int, serial uint32) {
+func (x *slotSerials[ID]) note(i int, serial uint32) {
 	x.grow(i+1, serial)
 	x.of[i], x.blocks[i/blockSize] = serial, serial
 }
 
 // grow makes room for n slots. Those that are added are new in the snapshot serial.
-func (x *slotSerials) grow(n int, serial uint32) {
+func (x *slotSerials[ID]) grow(n int, serial uint32) {
 	for i := len(x.of); i < n; i++ {
 		if i%blockSize == 0 {
 			x.blocks = append(x.blocks, serial)
@@ -48,24 +45,23 @@ func (x *slotSerials) grow(n int, serial uint32) {
 	}
 }
 
+// since lists those of n slots that changed after the snapshot serial.
+func (x *slotSerials[ID]) since(serial uint32, n int) Cursor[ID] {
+	return Cursor[ID]{of: x.of, blocks: x.blocks, serial: serial, n: n}
+}
+
 // Publish makes s, whose tables are complete, the next snapshot.
 func (c *Changes) Publish(s *Snapshot) {
 	c.serial++
 	c.nodes.grow(len(s.Nodes), c.serial)
 	c.pods.grow(len(s.Pods), c.serial)
-	for x := (Cursor[NodeID]{of: c.nodes.of, blocks: c.nodes.blocks, serial: c.serial - 1, n: len(s.Nodes)}); x.Next(); {
-		id := x.ID
-		c.counts.Read(id, &s.Nodes[id])
-		c.held.read(s, id)
-		at, was := slices.BinarySearch(c.noticed, id)
-		switch now := s.Nodes[id].ReclaimAt != 0; {
-		case now && !was:
-			c.noticed = slices.Insert(c.noticed, at, id)
-		case was && !now:
-			c.noticed = slices.Delete(c.noticed, at, at+1)
-		}
+	changed := c.nodes.since(c.serial-1, len(s.Nodes))
+	c.noticed.Read(changed, func(n NodeID) bool { return s.Nodes[n].ReclaimAt != 0 })
+	for changed.Next() {
+		c.counts.Read(changed.ID, &s.Nodes[changed.ID])
+		c.held.read(s, changed.ID)
 	}
-	c.readPending(s)
+	c.pending.Read(c.pods.since(c.serial-1, len(s.Pods)), func(p PodID) bool { return s.Pods[p].Phase == PodPending })
 	s.changes = changesOf{Mark: Mark{c, c.serial}}
 	if len(s.Nodes) > 0 {
 		s.changes.nodes = &s.Nodes[0]
@@ -73,23 +69,6 @@ func (c *Changes) Publish(s *Snapshot) {
 	if len(s.Pods) > 0 {
 		s.changes.pods = &s.Pods[0]
 	}
-}
-
-// readPending brings the list of pending pods to s.
-func (c *Changes) readPending(s *Snapshot) {
-	list, next := c.pending, c.spare[:0]
-	for x := (Cursor[PodID]{of: c.pods.of, blocks: c.pods.blocks, serial: c.serial - 1, n: len(s.Pods)}); x.Next(); {
-		for len(list) > 0 && list[0] < x.ID {
-			next, list = append(next, list[0]), list[1:]
-		}
-		if len(list) > 0 && list[0] == x.ID {
-			list = list[1:]
-		}
-		if s.Pods[x.ID].Phase == PodPending {
-			next = append(next, x.ID)
-		}
-	}
-	c.pending, c.spare = append(next, list...), c.pending
 }
 
 // A changesOf is a snapshot among those of its observer. It is that of the tables which
@@ -129,7 +108,7 @@ func (s *Snapshot) Follows(m Mark) bool { return m.of != nil && s.Mark().of == m
 // UnderNotice lists the nodes that the provider takes back, ascending, where that is known.
 func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
 	if m := s.Mark(); m.of != nil {
-		return m.of.noticed, true
+		return m.of.noticed.All(), true
 	}
 	return nil, false
 }
@@ -138,7 +117,7 @@ func (s *Snapshot) UnderNotice() (list []NodeID, known bool) {
 func (s *Snapshot) Pending() iter.Seq[*Pod] {
 	return func(yield func(*Pod) bool) {
 		if m := s.Mark(); m.of != nil {
-			for _, id := range m.of.pending {
+			for _, id := range m.of.pending.All() {
 				if !yield(&s.Pods[id]) {
 					return
 				}
@@ -159,7 +138,7 @@ func (s *Snapshot) NodesSince(m Mark) Cursor[NodeID] {
 	if !s.Follows(m) {
 		return Cursor[NodeID]{n: len(s.Nodes)}
 	}
-	return Cursor[NodeID]{of: m.of.nodes.of, blocks: m.of.nodes.blocks, serial: m.serial, n: len(s.Nodes)}
+	return m.of.nodes.since(m.serial, len(s.Nodes))
 }
 
 // PodsSince lists the pods that may have changed since the snapshot of m, ascending: all
@@ -168,7 +147,7 @@ func (s *Snapshot) PodsSince(m Mark) Cursor[PodID] {
 	if !s.Follows(m) {
 		return Cursor[PodID]{n: len(s.Pods)}
 	}
-	return Cursor[PodID]{of: m.of.pods.of, blocks: m.of.pods.blocks, serial: m.serial, n: len(s.Pods)}
+	return m.of.pods.since(m.serial, len(s.Pods))
 }
 
 // A Cursor lists slots: ID is one after each call of Next that says that there is one more.
@@ -197,4 +176,31 @@ func (c *Cursor[ID]) Next() bool {
 	c.ID = ID(c.next)
 	c.next++
 	return int(c.ID) < c.n
+}
+
+// A SlotSet keeps the slots for which something holds. The zero value holds none.
+type SlotSet[ID ~int32] struct{ list, spare []ID }
+
+// All returns the slots, ascending. The list is valid until the next Read.
+func (x *SlotSet[ID]) All() []ID { return x.list }
+
+// Read asks again whether it holds for the slots of c: those that changed since the last Read,
+// or all.
+func (x *SlotSet[ID]) Read(c Cursor[ID], holds func(ID) bool) {
+	list, next := x.list, x.spare[:0]
+	if c.of == nil {
+		list = nil
+	}
+	for c.Next() {
+		for len(list) > 0 && list[0] < c.ID {
+			next, list = append(next, list[0]), list[1:]
+		}
+		if len(list) > 0 && list[0] == c.ID {
+			list = list[1:]
+		}
+		if holds(c.ID) {
+			next = append(next, c.ID)
+		}
+	}
+	x.list, x.spare = append(next, list...), x.list
 }

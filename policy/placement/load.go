@@ -22,6 +22,11 @@ type loaded struct {
 	touched []policy.NodeID
 	is      []bool
 	ids     []policy.PodID // those of one node
+
+	// renewed are the nodes that were put up anew by the last load, where that did so with
+	// some alone.
+	renewed []policy.NodeID
+	some    bool
 }
 
 // holder returns the node on which p holds a place, or None.
@@ -39,8 +44,15 @@ func (l *loaded) follows(s *policy.Snapshot) bool {
 	return same && s.Follows(l.mark)
 }
 
+// Renewed lists the nodes, each once, that the last Load put up anew, and reports whether no
+// other is different from how the Load before it left the space. Where it does not, all may be.
+func (sp *Space) Renewed() (nodes []policy.NodeID, some bool) {
+	return sp.loaded.renewed, sp.loaded.some
+}
+
 // note remembers that s was loaded.
 func (l *loaded) note(s *policy.Snapshot) {
+	l.renewed, l.some = l.renewed[:0], false
 	for _, n := range l.touched {
 		l.is[n] = false
 	}
@@ -98,7 +110,8 @@ func (sp *Space) reload(s *policy.Snapshot) {
 	for _, n := range l.touched {
 		l.is[n] = false
 	}
-	l.touched, l.mark, sp.reserved = l.touched[:0], s.Mark(), sp.reserved[:0]
+	l.renewed, l.touched, l.some = l.touched, l.renewed[:0], true
+	l.mark, sp.reserved = s.Mark(), sp.reserved[:0]
 }
 
 // putUp puts node n of s into its slot, which is empty, with its pods.

@@ -34,6 +34,9 @@ const (
 
 	// Closed: a market that is not offered changes nothing.
 	Closed Rule = "a market never offered"
+
+	// Aware: a policy that reads what changed decides as one that reads everything.
+	Aware Rule = "reading what changed"
 )
 
 // Run checks the policies that build returns, all of one configuration, against
@@ -43,7 +46,7 @@ func Run(t *testing.T, build func() policy.Policy, without ...Rule) {
 		rule  Rule
 		check func(*rapid.T, func() policy.Policy)
 	}{
-		{Pure, pure}, {Sound, sound}, {Leaves, leaves}, {Timeless, timeless}, {Closed, closed},
+		{Pure, pure}, {Sound, sound}, {Leaves, leaves}, {Timeless, timeless}, {Closed, closed}, {Aware, aware},
 	} {
 		if !slices.Contains(without, r.rule) {
 			t.Run(string(r.rule), rapid.MakeCheck(func(t *rapid.T) { r.check(t, build) }))

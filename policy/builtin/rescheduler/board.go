@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
@@ -29,8 +30,7 @@ type board struct {
 
 	sp      *placement.Space
 	cover   *billing.Coverage // of the nodes that are left after the drains planned so far
-	targets []policy.NodeID   // spot nodes that take pods
-	sorted  bool              // they are, the fullest first
+	targets []rankedNode      // see fullestFirst; none before it was asked for
 
 	// full[t] says that no target has room for a pod of template t, whose
 	// place depends on no other pod: that stays so for the round.
@@ -43,6 +43,12 @@ type board struct {
 	headrooms []placement.Headroom // by pool, after what the round buys
 
 	steps []step // what was done to sp for the node at hand
+
+	// These are of the node at hand, but for candidates: the pods that leave it, those of them
+	// that need a place and have none yet, and what they ask of each disruption budget.
+	leaver, rest []*policy.Pod
+	need         []int32
+	candidates   []policy.NodeID
 
 	launches []policy.Launch
 	drains   []policy.Drain
@@ -65,59 +71,40 @@ type step struct {
 	on   bool
 }
 
-func newBoard(e *Policy, s *policy.Snapshot) *board {
+func (e *Policy) newBoard(s *policy.Snapshot) *board {
 	e.space.Load(s)
-	b := &board{e: e, s: s, sp: &e.space, cover: billing.CoverageOf(s), full: make([]bool, len(s.Templates)), allowed: make([]int32, len(s.PDBs))}
+	e.nodes.readSpace(s, &e.space, &e.cfg)
+	b := &e.board
+	*b = board{
+		e: e, s: s, sp: &e.space, cover: billing.CoverageOf(s), full: scratch.Zeroed(b.full, len(s.Templates)),
+		allowed: scratch.Zeroed(b.allowed, len(s.PDBs)), need: scratch.Zeroed(b.need, len(s.PDBs)), pools: scratch.Zeroed(b.pools, len(s.Pools)),
+		headrooms: placement.Headrooms(s), steps: b.steps[:0], leaver: b.leaver, rest: b.rest, candidates: b.candidates,
+	}
 	for i := range s.PDBs {
 		b.allowed[i] = s.PDBs[i].Allowed
 	}
-	b.pools, b.headrooms = make([]boardPool, len(s.Pools)), placement.Headrooms(s)
-	requested, allocatable := make([]policy.Resources, len(s.Pools)), make([]policy.Resources, len(s.Pools))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if !n.Usable() || n.ActedBy != policy.ActorNone {
-			continue
-		}
-		if n.Recommended == 0 && e.cfg.isSpot(s, n) {
-			b.targets = append(b.targets, n.ID)
-		}
-		if n.Pool != policy.None {
-			requested[n.Pool] = requested[n.Pool].Plus(b.sp.Requested(n.ID))
-			allocatable[n.Pool] = allocatable[n.Pool].Plus(n.Allocatable)
-		}
-	}
 	for i := range s.Pools {
 		id := policy.PoolID(i)
-		at := placement.BalanceOf(s, id)
+		at, used := placement.BalanceOf(s, id), &e.nodes.used[1+i]
 		b.pools[i] = boardPool{
-			at: at, left: s.Disruptable(id, policy.Underutilized) - at.Moving, tight: requested[i].LargestShare(allocatable[i]) > tightAt,
+			at: at, left: s.Disruptable(id, policy.Underutilized) - at.Moving, tight: used.requested.LargestShare(used.allocatable) > tightAt,
 		}
 	}
 	return b
 }
 
-// fullestFirst returns the targets by the largest share of one resource that is requested
-// of them, the fullest first, then by name: filling up what is nearly full keeps the room
-// of the others in one piece. It is as they are when it is first asked for, at the first
-// pod that is put on one.
-func (b *board) fullestFirst() []policy.NodeID {
-	if b.sorted {
-		return b.targets
+// fullestFirst returns the spot nodes that take pods by the largest share of one resource
+// that was requested of them when the round began, the fullest first, then by name: filling
+// up what is nearly full keeps the room of the others in one piece.
+func (b *board) fullestFirst() []rankedNode {
+	if b.targets == nil {
+		b.targets = b.e.nodes.fullest.order()
 	}
-	b.sorted = true
-	share := make([]float64, len(b.s.Nodes))
-	for _, n := range b.targets {
-		share[n] = b.sp.Requested(n).LargestShare(b.sp.Allocatable(n))
-	}
-	slices.SortFunc(b.targets, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(share[y], share[x]), cmp.Compare(b.s.Nodes[x].Name, b.s.Nodes[y].Name))
-	})
 	return b.targets
 }
 
-// empty plans to empty nodes, the emptiest first, as many as the round may.
+// empty plans to empty nodes, in their order, as many as the round may.
 func (b *board) empty(nodes []policy.NodeID, round uint64) {
-	placement.EmptiestFirst(b.s, b.sp, nodes)
 	nodes = replan.Rotate(nodes, triesMax, round)
 	lossy := slices.IndexFunc(nodes, b.losesPods)
 	if lossy >= 0 {
@@ -224,6 +211,7 @@ func (b *board) paid(n *policy.Node) bool {
 // leavers returns the pods that have to leave n, those that ask for the most CPU
 // first, and whether one of them is moved only to a node that stands ready.
 func (b *board) leavers(n *policy.Node) (pods []*policy.Pod, careful bool, hold policy.Why) {
+	pods = b.leaver[:0]
 	for _, id := range b.sp.Pods(n.ID) {
 		p := &b.s.Pods[id]
 		t := &b.s.Templates[p.Template]
@@ -239,6 +227,7 @@ func (b *board) leavers(n *policy.Node) (pods []*policy.Pod, careful bool, hold 
 		pods = append(pods, p)
 	}
 	byRequest(b.s, pods)
+	b.leaver = pods
 	return pods, careful, policy.Why{}
 }
 
@@ -253,7 +242,7 @@ func byRequest(s *policy.Snapshot, pods []*policy.Pod) {
 // evictable returns what the eviction of pods asks of each disruption budget, or
 // why it could not end.
 func (b *board) evictable(pods []*policy.Pod) ([]int32, policy.Why) {
-	need := make([]int32, len(b.allowed))
+	need := scratch.Zeroed(b.need, len(b.allowed))
 	for _, p := range pods {
 		t := &b.s.Templates[p.Template]
 		if len(t.PDBs) > 1 {
@@ -323,19 +312,19 @@ func (b *board) undoTo(mark int) {
 // placed returns those of pods that need a place elsewhere: one of priority
 // below zero only keeps a place warm for others.
 func (b *board) placed(pods []*policy.Pod) []*policy.Pod {
-	need := make([]*policy.Pod, 0, len(pods))
+	b.rest = b.rest[:0]
 	for _, p := range pods {
 		if b.s.Templates[p.Template].Priority >= 0 {
-			need = append(need, p)
+			b.rest = append(b.rest, p)
 		}
 	}
-	return need
+	return b.rest
 }
 
 // displace puts pods, in their order, each on the first spot node that takes it,
-// and returns those that none takes.
-func (b *board) displace(pods []*policy.Pod) (rest []*policy.Pod) {
-	untouched := true
+// and returns, in the memory of pods, those that none takes.
+func (b *board) displace(pods []*policy.Pod) []*policy.Pod {
+	untouched, rest := true, pods[:0]
 	for _, p := range pods {
 		t := &b.s.Templates[p.Template]
 		if b.full[p.Template] || !b.settle(p) {
@@ -358,8 +347,8 @@ func plain(t *policy.Template) bool {
 // does.
 func (b *board) settle(p *policy.Pod) bool {
 	for _, n := range b.fullestFirst() {
-		if b.takes(n, p) {
-			b.put(p, n, true)
+		if b.takes(n.id, p) {
+			b.put(p, n.id, true)
 			return true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/policytest"
 )
 
@@ -139,7 +138,13 @@ func (c *cluster) board(t *testing.T) *board {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBoard(e, &c.s)
+	e.nodes.read(&c.s, &e.cfg)
+	return e.newBoard(&c.s)
+}
+
+// byID puts the targets of b into the order of their ids.
+func (b *board) byID() {
+	slices.SortFunc(b.fullestFirst(), func(x, y rankedNode) int { return int(x.id - y.id) })
 }
 
 func TestGoldenLabels(t *testing.T) {
@@ -175,7 +180,7 @@ func TestGoldenFindSpotNode(t *testing.T) {
 		away := policy.NodeID(len(g.Nodes))
 		c.pod(want.Pod, away)
 		b := c.board(t)
-		b.sorted = true // the vectors give the order of the nodes, which is that of their ids
+		b.byID() // the vectors give the order of the nodes
 		p := &c.s.Pods[len(c.s.Pods)-1]
 		b.put(p, away, false)
 		switch found := b.settle(p); {
@@ -203,7 +208,7 @@ func TestGoldenCanDrain(t *testing.T) {
 		}
 		c.node("source", policy.OnDemand, total, want.Pods)
 		b := c.board(t)
-		b.sorted = true          // the vectors give the order of the nodes, which is that of their ids
+		b.byID()                 // the vectors give the order of the nodes
 		b.pools[0].tight = false // the vectors know no guardrails
 		hold := b.move(&c.s.Nodes[len(g.Nodes)])
 		if got := len(b.drains) == 1; got != want.Drainable {
@@ -232,18 +237,16 @@ func TestGoldenNodeMap(t *testing.T) {
 		c.node(o.Node, policy.Spot, 2000, parts(o))
 	}
 	b := c.board(t)
-	var m policy.Memory
-	sources := b.e.candidates(&c.s, &m)
-	placement.EmptiestFirst(&c.s, b.sp, sources)
 	for _, x := range []struct {
 		kind string
-		got  []policy.NodeID
+		got  []rankedNode
 		want []goldenOrder
-	}{{"on-demand", sources, g.OnDemand}, {"spot", b.fullestFirst(), g.Spot}} {
+	}{{"on-demand", b.e.nodes.emptiest.order(), g.OnDemand}, {"spot", b.fullestFirst(), g.Spot}} {
 		if len(x.got) != len(x.want) {
 			t.Fatalf("%d %s nodes, want %d", len(x.got), x.kind, len(x.want))
 		}
-		for i, n := range x.got {
+		for i := range x.got {
+			n := x.got[i].id
 			if name, sum := c.s.Nodes[n].Name, b.sp.Requested(n).CPU; name != x.want[i].Node || sum != x.want[i].Requested {
 				t.Errorf("%s node %d is %s with %d, want %s with %d", x.kind, i, name, sum, x.want[i].Node, x.want[i].Requested)
 			}

@@ -9,6 +9,8 @@
 package rescheduler
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
@@ -24,6 +26,8 @@ type Policy struct {
 	cfg   Config
 	name  string
 	space placement.Space // the memory of the last one
+	nodes nodeIndex
+	board board // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -52,8 +56,9 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 // round adds a round of drains to plan if it is time for one, and returns m with
 // the pools that were moved.
 func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) policy.Memory {
-	nodes := e.candidates(s, &m)
-	if len(nodes) == 0 {
+	e.nodes.read(s, &e.cfg)
+	may := mayTry(s, &m)
+	if !slices.ContainsFunc(e.nodes.sources.All(), may) {
 		return m
 	}
 	if next := e.due(s, &m); next > s.Now {
@@ -65,12 +70,12 @@ func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) p
 		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonShortage, "pods are waiting for a node: they come first"))
 		return m
 	}
-	if e.cfg.Drains == OneNode && moving(s) {
+	if e.cfg.Drains == OneNode && e.moving(s) {
 		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonInProgress, "a node is being emptied"))
 		return m
 	}
-	b := newBoard(e, s)
-	b.empty(nodes, m.Decisions)
+	b := e.newBoard(s)
+	b.empty(e.candidates(may), m.Decisions)
 	plan.Add(b.launches, b.drains, b.holds)
 	for i := range b.drains {
 		pool := m.Pool(s.Pools[s.Nodes[b.drains[i].Node].Pool].Name)
@@ -113,10 +118,9 @@ func unschedulable(s *policy.Snapshot) bool {
 
 // moving reports whether a node is on its way out by our choice, or one that we
 // bought in place of another on its way in.
-func moving(s *policy.Snapshot) bool {
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Live() && n.ActedBy == policy.ActorUs && n.ReclaimAt == 0 && n.Pool != policy.None && s.Pools[n.Pool].Mode != policy.ModeOff {
+func (e *Policy) moving(s *policy.Snapshot) bool {
+	for _, id := range e.nodes.leaving.All() {
+		if s.Pools[s.Nodes[id].Pool].Mode != policy.ModeOff {
 			return true
 		}
 	}
@@ -128,24 +132,30 @@ func moving(s *policy.Snapshot) bool {
 	return false
 }
 
-// candidates returns the on-demand nodes that may be emptied.
-func (e *Policy) candidates(s *policy.Snapshot, m *policy.Memory) []policy.NodeID {
-	var nodes []policy.NodeID
-	filters := make([]*policy.BackoffFilter, len(s.Pools))
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool == policy.None || !n.Usable() || n.ActedBy != policy.ActorNone || n.DoNotDisrupt || !e.cfg.isOnDemand(s, n) {
-			continue
+// candidates returns the on-demand nodes for which may holds, the emptiest first.
+func (e *Policy) candidates(may func(policy.NodeID) bool) []policy.NodeID {
+	list := e.board.candidates[:0]
+	for _, n := range e.nodes.emptiest.order() {
+		if may(n.id) {
+			list = append(list, n.id)
 		}
-		p := &s.Pools[n.Pool]
-		pool := m.Pool(p.Name)
-		if filters[p.ID] == nil {
-			filters[p.ID] = pool.Filter(s.Now)
-		}
-		if p.Mode == policy.ModeOff || filters[p.ID].May(n.Name) && pool.BackedOff(n.Name, s.Now) {
-			continue
-		}
-		nodes = append(nodes, n.ID)
 	}
-	return nodes
+	e.board.candidates = list
+	return list
+}
+
+// mayTry returns what reports whether a node of a pool may be tried: the pool is managed,
+// and no drain of the node was given up lately.
+func mayTry(s *policy.Snapshot, m *policy.Memory) func(policy.NodeID) bool {
+	memories, filters := make([]policy.PoolMemory, len(s.Pools)), make([]*policy.BackoffFilter, len(s.Pools))
+	for i := range s.Pools {
+		if memories[i] = m.Pool(s.Pools[i].Name); len(memories[i].Backoff) > 0 {
+			filters[i] = memories[i].Filter(s.Now)
+		}
+	}
+	return func(id policy.NodeID) bool {
+		n := &s.Nodes[id]
+		f := filters[n.Pool]
+		return s.Pools[n.Pool].Mode != policy.ModeOff && !(f != nil && f.May(n.Name) && memories[n.Pool].BackedOff(n.Name, s.Now))
+	}
 }
