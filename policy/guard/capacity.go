@@ -98,16 +98,27 @@ func (r *survey) countDrain(d *policy.Drain) {
 	r.countReplacements(d)
 }
 
-// replaces reports whether x replaces what d drains and is not counted yet.
-func (x *replacement) replaces(d *policy.Drain) bool {
-	return !x.counted && (x.launch.Replaces == d.Node || slices.Contains(d.After, x.launch.Token))
+// replacing returns the positions of the replacements of what d drains: those that are for
+// the node, and those that d waits for. They are valid until the next call.
+func (r *survey) replacing(d *policy.Drain) []int32 {
+	r.found = r.found[:0]
+	for at := r.node(d.Node).forNode; at > 0; at = r.replacements[at-1].forNode {
+		r.found = append(r.found, at-1)
+	}
+	for _, token := range d.After {
+		for at := r.byToken[token]; at > 0; at = r.replacements[at-1].forToken {
+			if !slices.Contains(r.found, at-1) {
+				r.found = append(r.found, at-1)
+			}
+		}
+	}
+	return r.found
 }
 
 // countReplacements marks the replacements of d as counted.
 func (r *survey) countReplacements(d *policy.Drain) {
-	for i := range r.replacements {
-		x := &r.replacements[i]
-		x.counted = x.counted || x.replaces(d)
+	for _, at := range r.replacing(d) {
+		r.replacements[at].counted = true
 	}
 }
 
@@ -122,8 +133,8 @@ func (r *survey) loadAfter(d *policy.Drain) (requested, allocatable policy.Resou
 	} else {
 		requested = requested.Plus(l.requests)
 	}
-	for i := range r.replacements {
-		if x := &r.replacements[i]; x.replaces(d) {
+	for _, at := range r.replacing(d) {
+		if x := &r.replacements[at]; !x.counted {
 			allocatable = allocatable.Plus(x.capacity)
 		}
 	}
@@ -184,9 +195,10 @@ func (r *survey) shareAfter(d *policy.Drain) (spot, total int64) {
 			spot -= size
 		}
 	}
-	for i := range r.replacements {
-		l := r.replacements[i].launch
-		if len(l.Markets) == 0 || !r.replacements[i].replaces(d) {
+	for _, at := range r.replacing(d) {
+		x := &r.replacements[at]
+		l := x.launch
+		if len(l.Markets) == 0 || x.counted {
 			continue
 		}
 		size := share.Units(r.s, n.Pool, l.Markets[0])

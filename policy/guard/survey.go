@@ -10,12 +10,16 @@ import (
 func (r *survey) emptied() survey {
 	clear(r.leaving)
 	clear(r.replacements)
-	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
+	clear(r.byToken)
+	return survey{byToken: r.byToken, found: r.found, pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
 }
 
 // count counts, once for a plan, what the guardrails look at.
 func (r *survey) count(drains []policy.Drain) {
 	s := r.s
+	if r.byToken == nil {
+		r.byToken = make(map[string]int32)
+	}
 	r.slot = scratch.Zeroed(r.slot, len(s.Nodes))
 	for i := range drains {
 		if n := drains[i].Node; r.slot[n] == 0 {
