@@ -21,10 +21,25 @@ func (r *survey) requests(p policy.PodID) policy.Resources {
 	return r.s.Templates[r.s.Pods[p].Template].Requests
 }
 
+// listFree lists the nodes that stay, with what is free there: one that the plan drains has
+// no free capacity, whether its drain is let through or held.
+func (r *survey) listFree() {
+	if r.listed {
+		return
+	}
+	r.listed = true
+	for i := range r.s.Nodes {
+		if n := &r.s.Nodes[i]; n.Pool != policy.None && n.Usable() && r.slot[i] == 0 && n.ActedBy == policy.ActorNone {
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
+		}
+	}
+}
+
 // placeElsewhere puts the displaced pods of l on other nodes of its pool, the largest
 // first, each where the least CPU is free. It reports whether all of them fit; if
 // not, none of them is placed.
 func (r *survey) placeElsewhere(l *leavingNode) bool {
+	r.listFree()
 	slices.SortFunc(l.displaced, func(a, b policy.PodID) int {
 		x, y := r.requests(a), r.requests(b)
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a, b))

@@ -97,12 +97,13 @@ type survey struct {
 	byToken      map[string]int32
 	found        []int32
 
-	// slot[n] is 1 + the index in leaving of node n, or less than 0 by 1 + the index in
-	// freeNodes; 0 if it is in neither.
+	// slot[n] is 1 + the index in leaving of node n, 0 if it is not there.
 	slot []int32
 
-	// freeNodes are the nodes that stay, less the pods placed there so far.
+	// freeNodes are the nodes that stay, less the pods placed there so far. They are listed
+	// when pods are placed first.
 	freeNodes []freeNode
+	listed    bool
 
 	// movesLeft is how many more nodes may go by choice in the whole cluster.
 	movesLeft int

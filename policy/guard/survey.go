@@ -44,9 +44,7 @@ func (r *survey) count(drains []policy.Drain) {
 
 // surveyNodes counts how many nodes may still move. Nodes that others empty count
 // against the fraction too, but leave one move: otherwise one node that somebody
-// cordoned and forgot would hold a small cluster for as long as it exists. It also
-// lists the nodes that stay, with what is free there: one that the plan drains has no free capacity, whether its
-// drain is let through or held.
+// cordoned and forgot would hold a small cluster for as long as it exists.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
 	for i := range r.s.Nodes {
@@ -55,10 +53,6 @@ func (r *survey) surveyNodes() {
 			continue
 		}
 		nodes++
-		if r.slot[i] == 0 && n.Usable() && n.ActedBy == policy.ActorNone {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
-			r.slot[i] = -int32(len(r.freeNodes))
-		}
 		p := &r.pools[n.Pool]
 		if n.Usable() && n.ActedBy == policy.ActorNone {
 			p.requested = p.requested.Plus(r.placed.nodes[i].standing)
