@@ -21,10 +21,25 @@ func (r *survey) requests(p policy.PodID) policy.Resources {
 	return r.s.Templates[r.s.Pods[p].Template].Requests
 }
 
+// listFree lists the nodes that stay, with what is free there: one that the plan drains has
+// no free capacity, whether its drain is let through or held.
+func (r *survey) listFree() {
+	if r.listed {
+		return
+	}
+	r.listed = true
+	for i := range r.s.Nodes {
+		if n := &r.s.Nodes[i]; n.Pool != policy.None && n.Usable() && r.slot[i] == 0 && n.ActedBy == policy.ActorNone {
+			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
+		}
+	}
+}
+
 // placeElsewhere puts the displaced pods of l on other nodes of its pool, the largest
 // first, each where the least CPU is free. It reports whether all of them fit; if
 // not, none of them is placed.
 func (r *survey) placeElsewhere(l *leavingNode) bool {
+	r.listFree()
 	slices.SortFunc(l.displaced, func(a, b policy.PodID) int {
 		x, y := r.requests(a), r.requests(b)
 		return cmp.Or(cmp.Compare(y.CPU, x.CPU), cmp.Compare(y.Memory, x.Memory), cmp.Compare(a, b))
@@ -98,16 +113,27 @@ func (r *survey) countDrain(d *policy.Drain) {
 	r.countReplacements(d)
 }
 
-// replaces reports whether x replaces what d drains and is not counted yet.
-func (x *replacement) replaces(d *policy.Drain) bool {
-	return !x.counted && (x.launch.Replaces == d.Node || slices.Contains(d.After, x.launch.Token))
+// replacing returns the positions of the replacements of what d drains: those that are for
+// the node, and those that d waits for. They are valid until the next call.
+func (r *survey) replacing(d *policy.Drain) []int32 {
+	r.found = r.found[:0]
+	for at := r.node(d.Node).forNode; at > 0; at = r.replacements[at-1].forNode {
+		r.found = append(r.found, at-1)
+	}
+	for _, token := range d.After {
+		for at := r.byToken[token]; at > 0; at = r.replacements[at-1].forToken {
+			if !slices.Contains(r.found, at-1) {
+				r.found = append(r.found, at-1)
+			}
+		}
+	}
+	return r.found
 }
 
 // countReplacements marks the replacements of d as counted.
 func (r *survey) countReplacements(d *policy.Drain) {
-	for i := range r.replacements {
-		x := &r.replacements[i]
-		x.counted = x.counted || x.replaces(d)
+	for _, at := range r.replacing(d) {
+		r.replacements[at].counted = true
 	}
 }
 
@@ -122,8 +148,8 @@ func (r *survey) loadAfter(d *policy.Drain) (requested, allocatable policy.Resou
 	} else {
 		requested = requested.Plus(l.requests)
 	}
-	for i := range r.replacements {
-		if x := &r.replacements[i]; x.replaces(d) {
+	for _, at := range r.replacing(d) {
+		if x := &r.replacements[at]; !x.counted {
 			allocatable = allocatable.Plus(x.capacity)
 		}
 	}
@@ -184,9 +210,10 @@ func (r *survey) shareAfter(d *policy.Drain) (spot, total int64) {
 			spot -= size
 		}
 	}
-	for i := range r.replacements {
-		l := r.replacements[i].launch
-		if len(l.Markets) == 0 || !r.replacements[i].replaces(d) {
+	for _, at := range r.replacing(d) {
+		x := &r.replacements[at]
+		l := x.launch
+		if len(l.Markets) == 0 || x.counted {
 			continue
 		}
 		size := share.Units(r.s, n.Pool, l.Markets[0])

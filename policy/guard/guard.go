@@ -91,18 +91,22 @@ type survey struct {
 	pools   []guardedPool // by PoolID
 	leaving []leavingNode
 
-	// replacements are the launches that are not held themselves.
+	// replacements are the launches that are not held themselves, byToken the last of each
+	// token, by position. found is what replacing returned last.
 	replacements []replacement
+	byToken      map[string]int32
+	found        []int32
 
-	// slot[n] is 1 + the index in leaving of node n, or less than 0 by 1 + the index in
-	// freeNodes; 0 if it is in neither.
+	// slot[n] is 1 + the index in leaving of node n, 0 if it is not there.
 	slot []int32
 
 	// wanted is by node 1 + the entry of the plan that gives its pods a deletion cost, 0 of none.
 	wanted []int32
 
-	// freeNodes are the nodes that stay, less the pods placed there so far.
+	// freeNodes are the nodes that stay, less the pods placed there so far. They are listed
+	// when pods are placed first.
 	freeNodes []freeNode
+	listed    bool
 
 	// movesLeft is how many more nodes may go by choice in the whole cluster.
 	movesLeft int
@@ -115,7 +119,21 @@ type replacement struct {
 	launch   *policy.Launch
 	capacity policy.Resources // that it brings at least, whichever market it comes from
 	counted  bool
+	needed   need
+
+	// forNode and forToken are 1 + the positions of others for the same node and of the
+	// same token, 0 for no more.
+	forNode, forToken int32
 }
+
+// A need says what becomes of the drains that a launch is for.
+type need uint8
+
+const (
+	standsAlone need = iota // there are none
+	forHeld                 // all are held
+	forDrain                // one is let through
+)
 
 // A guardedPool is what the guardrails know of a pool.
 type guardedPool struct {
@@ -141,6 +159,7 @@ type leavingNode struct {
 	replaced    bool             // a replacement in the plan is let through
 	placed      bool             // its pods took free capacity of other nodes
 	allowed     bool             // the drain is let through
+	forNode     int32            // 1 + the position of a replacement, 0 for none
 
 	replacementHeld bool // a replacement in the plan is held
 }
@@ -198,49 +217,49 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	for i := range launches {
 		l := &launches[i]
 		held[i] = r.trust.distrusted(l)
+		x := replacement{launch: l}
 		if l.Replaces != policy.None && r.slot[l.Replaces] > 0 {
 			n := r.node(l.Replaces)
 			n.replaced = n.replaced || !held[i]
 			n.replacementHeld = n.replacementHeld || held[i]
+			if x.forNode = n.forNode; !held[i] {
+				n.forNode = int32(len(r.replacements)) + 1
+			}
 		}
 		if !held[i] {
-			r.replacements = append(r.replacements, replacement{launch: l, capacity: r.leastCapacity(l.Markets)})
+			x.capacity, x.forToken = r.leastCapacity(l.Markets), r.byToken[l.Token]
+			r.replacements = append(r.replacements, x)
+			r.byToken[l.Token] = int32(len(r.replacements))
 		}
 	}
 	return held
 }
 
-// keepLaunches lets through what is neither held itself nor meant only for
-// drains that are.
+// keepLaunches lets through what is neither held itself nor meant only for drains that
+// are. What no drain waits for and replaces nothing stands alone.
 func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, held []bool) {
 	r.plan.Launches = make([]policy.Launch, 0, len(launches))
+	for i := range drains {
+		for _, at := range r.replacing(&drains[i]) {
+			x := &r.replacements[at]
+			if x.needed = max(x.needed, forHeld); r.node(drains[i].Node).allowed {
+				x.needed = forDrain
+			}
+		}
+	}
+	next := 0
 	for i := range launches {
 		l := launches[i]
 		if held[i] {
 			r.hold(l.Pool, l.Replaces, &l.Why, policy.ReasonGuardrail, "low confidence: no forecast of its spot markets can be trusted")
 			continue
 		}
-		if r.needed(&l, drains) {
+		if r.replacements[next].needed != forHeld {
 			l.Markets = r.trust.trusted(&l)
 			r.plan.Launches = append(r.plan.Launches, l)
 		}
+		next++
 	}
-}
-
-// needed reports whether a launch serves anything besides drains that were
-// held. One that no drain waits for and that replaces nothing stands alone.
-func (r *review) needed(l *policy.Launch, drains []policy.Drain) bool {
-	alone := true
-	for i := range drains {
-		if drains[i].Node != l.Replaces && !slices.Contains(drains[i].After, l.Token) {
-			continue
-		}
-		if r.node(drains[i].Node).allowed {
-			return true
-		}
-		alone = false
-	}
-	return alone
 }
 
 // hold adds to the plan that something was left as it is.

@@ -10,12 +10,19 @@ import (
 func (r *survey) emptied() survey {
 	clear(r.leaving)
 	clear(r.replacements)
-	return survey{pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], slot: r.slot[:0], wanted: r.wanted[:0], freeNodes: r.freeNodes[:0], placed: r.placed}
+	clear(r.byToken)
+	return survey{
+		pools: r.pools[:0], leaving: r.leaving[:0], replacements: r.replacements[:0], byToken: r.byToken, found: r.found, slot: r.slot[:0],
+		wanted: r.wanted[:0], freeNodes: r.freeNodes[:0], placed: r.placed,
+	}
 }
 
 // count counts, once for a plan, what the guardrails look at.
 func (r *survey) count(drains []policy.Drain) {
 	s := r.s
+	if r.byToken == nil {
+		r.byToken = make(map[string]int32)
+	}
 	r.slot = scratch.Zeroed(r.slot, len(s.Nodes))
 	for i := range drains {
 		if n := drains[i].Node; r.slot[n] == 0 {
@@ -40,9 +47,7 @@ func (r *survey) count(drains []policy.Drain) {
 
 // surveyNodes counts how many nodes may still move. Nodes that others empty count
 // against the fraction too, but leave one move: otherwise one node that somebody
-// cordoned and forgot would hold a small cluster for as long as it exists. It also
-// lists the nodes that stay, with what is free there: one that the plan drains has no free capacity, whether its
-// drain is let through or held.
+// cordoned and forgot would hold a small cluster for as long as it exists.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
 	for i := range r.s.Nodes {
@@ -51,10 +56,6 @@ func (r *survey) surveyNodes() {
 			continue
 		}
 		nodes++
-		if r.slot[i] == 0 && n.Usable() && n.ActedBy == policy.ActorNone {
-			r.freeNodes = append(r.freeNodes, freeNode{n.Pool, n.Allocatable.Minus(r.placed.nodes[i].all)})
-			r.slot[i] = -int32(len(r.freeNodes))
-		}
 		p := &r.pools[n.Pool]
 		if n.Usable() && n.ActedBy == policy.ActorNone {
 			p.requested = p.requested.Plus(r.placed.nodes[i].standing)

@@ -22,11 +22,12 @@ type nomination struct {
 func (s *Scheduler) Nominate(p *policy.Pod, n policy.NodeID, victims []policy.PodID) {
 	s.Withdraw(p.ID)
 	priority := s.templates[p.Template].Priority
-	s.drop(func(x *nomination) bool {
-		return x.node == n && s.templates[x.pod.Template].Priority < priority
-	})
-	at := s.firstTo(n + 1)
-	s.nominations = slices.Insert(s.nominations, at, nomination{*p, n, victims})
+	s.drop(n, func(x *nomination) bool { return s.templates[x.pod.Template].Priority < priority })
+	for int(p.ID) >= len(s.nominated) {
+		s.nominated = append(s.nominated, 0)
+	}
+	s.nominated[p.ID] = n + 1
+	s.nominations = slices.Insert(s.nominations, s.firstTo(n+1), nomination{*p, n, victims})
 	s.Changed(n)
 }
 
@@ -40,47 +41,39 @@ func (s *Scheduler) nominatedTo(n policy.NodeID) []nomination {
 	return s.nominations[s.firstTo(n):s.firstTo(n+1)]
 }
 
-// drop takes away the nominations for which out holds.
-func (s *Scheduler) drop(out func(*nomination) bool) {
-	kept := 0
-	for i := range s.nominations {
+// drop takes away the nominations to n for which out holds.
+func (s *Scheduler) drop(n policy.NodeID, out func(*nomination) bool) {
+	for i := s.firstTo(n); i < len(s.nominations) && s.nominations[i].node == n; {
 		x := &s.nominations[i]
-		if out(x) {
-			s.Changed(x.node)
+		if !out(x) {
+			i++
 			continue
 		}
-		if kept < i {
-			s.nominations[kept] = *x
-		}
-		kept++
+		s.nominated[x.pod.ID] = 0
+		s.nominations = slices.Delete(s.nominations, i, i+1)
+		s.Changed(n)
 	}
-	clear(s.nominations[kept:])
-	s.nominations = s.nominations[:kept]
 }
 
 // Withdraw drops the nomination of pod id, if it has one.
 func (s *Scheduler) Withdraw(id policy.PodID) {
-	if s.Nominated(id) != policy.None {
-		s.drop(func(x *nomination) bool { return x.pod.ID == id })
+	if n := s.Nominated(id); n != policy.None {
+		s.drop(n, func(x *nomination) bool { return x.pod.ID == id })
 	}
 }
 
 // Removed says that node n is gone, and with it all nominations to it.
 func (s *Scheduler) Removed(n policy.NodeID) {
 	s.Changed(n)
-	if len(s.nominatedTo(n)) > 0 {
-		s.drop(func(x *nomination) bool { return x.node == n })
-	}
+	s.drop(n, func(*nomination) bool { return true })
 }
 
 // Nominated returns the node that pod id is nominated to, or None.
 func (s *Scheduler) Nominated(id policy.PodID) policy.NodeID {
-	for i := range s.nominations {
-		if s.nominations[i].pod.ID == id {
-			return s.nominations[i].node
-		}
+	if int(id) >= len(s.nominated) || id < 0 {
+		return policy.None
 	}
-	return policy.None
+	return s.nominated[id] - 1
 }
 
 // Fits reports whether p passes all filters on n: both with the pods of its priority

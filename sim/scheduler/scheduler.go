@@ -34,7 +34,8 @@ type Scheduler struct {
 	seen   []int32 // by domain: the constraint and pick that met it last
 	picks  int32
 
-	nominations []nomination // ascending by node
+	nominations []nomination    // ascending by node
+	nominated   []policy.NodeID // by pod, 1 + the node that it is nominated to, 0 for none
 
 	preemptibles []preemptible // by node
 
