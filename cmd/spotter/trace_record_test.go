@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"io/fs"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -10,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 	"github.com/spotter-dev/spotter/live/aws/fake"
 )
 
@@ -45,6 +50,77 @@ func TestTraceRecord(t *testing.T) {
 	}
 	if code, out, errs = call(t, "trace", "info", dir); code != cli.ExitOK || !strings.Contains(out, "4 of 2 instance types") {
 		t.Errorf("info: exit %d\n%s%s", code, out, errs)
+	}
+}
+
+// sameFiles fails unless the files of the days below dir are those under the prefix of a store.
+func sameFiles(t *testing.T, dir, prefix string) {
+	t.Helper()
+	var store objects.Store
+	names, err := fs.Glob(os.DirFS(dir), "provider=*/region=*/date=*/*.parquet")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	found, err := store.List(t.Context(), prefix)
+	if err != nil || len(found) != len(names) {
+		t.Fatalf("%d files, in the store %v, %v", len(names), found, err)
+	}
+	for _, name := range names {
+		want, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := store.ReadFile(t.Context(), objects.Join(prefix, name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s differs: %v", name, err)
+		}
+	}
+}
+
+// A copy of a recording has what was recorded before and what is, also where a call failed in
+// between, and is a trace.
+func TestTraceRecordUpload(t *testing.T) {
+	url := spotMarket(t, fake.Faults{})
+	down := false
+	objectstest.Use(t, objectstest.Serve(t, func(inner http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down && r.Method == http.MethodPut {
+				w.WriteHeader(http.StatusForbidden)
+				return
+			}
+			inner.ServeHTTP(w, r)
+		})
+	}, "b"))
+	const prefix = "s3://b/world"
+	dir := filepath.Join(t.TempDir(), "prices")
+	record := func(until string, args ...string) (code int, out, errs string) {
+		return call(t, append([]string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
+			"--days", "2", "--until", until, "-o", dir}, args...)...)
+	}
+	if code, out, errs := record("2026-01-04"); code != cli.ExitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := record("2026-01-05", "--upload", prefix); code != cli.ExitOK {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	sameFiles(t, dir, prefix)
+	down = true
+	if code, _, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitInvalid || !strings.Contains(errs, "check --upload") {
+		t.Fatalf("refused: exit %d\n%s", code, errs)
+	}
+	down = false
+	if code, out, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitOK || !strings.Contains(out, "begun before") {
+		t.Fatalf("exit %d\n%s%s", code, out, errs)
+	}
+	sameFiles(t, dir, prefix)
+	if code, out, errs := call(t, "trace", "info", prefix); code != cli.ExitOK || !strings.Contains(out, "4 of 2 instance types") {
+		t.Errorf("info: exit %d\n%s%s", code, out, errs)
+	}
+	dir = filepath.Join(t.TempDir(), "another")
+	if code, _, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitInvalid || !strings.Contains(errs, "holds no recording") {
+		t.Errorf("a copy of another: exit %d\n%s", code, errs)
+	}
+	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "no s3:// name") {
+		t.Errorf("no S3: exit %d\n%s", code, errs)
 	}
 }
 

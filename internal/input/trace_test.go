@@ -133,7 +133,7 @@ func TestPartIsBoundAsTheWhole(t *testing.T) {
 	if err := trace.Write(whole, world(t, 3, 40, 8)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := trace.Compact(whole, nil, compact); err != nil {
+	if _, err := trace.Compact(t.Context(), whole, nil, compact); err != nil {
 		t.Fatal(err)
 	}
 	objectstest.Use(t, objectstest.Serve(t, nil, "traces"))
@@ -192,7 +192,7 @@ func TestOnePoolReadsLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	compact := filepath.Join(dir, "compact")
-	if _, err := trace.Compact(filepath.Join(dir, "world.parquet"), nil, compact); err != nil {
+	if _, err := trace.Compact(t.Context(), filepath.Join(dir, "world.parquet"), nil, compact); err != nil {
 		t.Fatal(err)
 	}
 	region, kinds := catalog.Regions(catalog.AWS)[7], common(6)[3:]

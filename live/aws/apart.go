@@ -129,7 +129,7 @@ func (a *Apart) Follow(ctx context.Context, done func(*Summary)) error {
 		began := a.config.Now()
 		s, err := a.Record(ctx)
 		var some *RegionsError
-		passing := !first && (errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable))
+		passing := !first && passes(err)
 		switch {
 		case errors.As(err, &some), passing && ctx.Err() == nil:
 			a.config.warn("%v; the next attempt follows", err)

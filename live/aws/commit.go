@@ -2,6 +2,7 @@ package aws
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 // commit joins what was fetched with what is on record and writes the days
 // that change. It may be broken off and begun again any number of times: a day
 // that was written already adds nothing new to what it is made of.
-func (r *run) commit(s *Summary) error {
+func (r *run) commit(ctx context.Context, s *Summary) error {
 	for _, region := range r.plan.Regions {
 		names, err := r.naming(region)
 		if err != nil {
@@ -32,7 +33,7 @@ func (r *run) commit(s *Summary) error {
 				region, files[n-1].t.WholeTo, r.plan.From)
 		}
 		b := r.book(region, names, files, events, s)
-		if err := r.writeDays(b, files, s); err != nil {
+		if err := r.writeDays(ctx, b, files, s); err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,7 @@ func (r *run) book(region string, names *naming, files []dayFile, events map[mar
 }
 
 // writeDays writes the files from the first day of the plan on.
-func (r *run) writeDays(b *book, files []dayFile, s *Summary) error {
+func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summary) error {
 	type hull struct{ from, to policy.Time }
 	hulls := map[policy.Time]hull{}
 	for _, f := range files {
@@ -139,8 +140,26 @@ func (r *run) writeDays(b *book, files []dayFile, s *Summary) error {
 		if wrote {
 			s.Files++
 		}
+		if err := r.put(ctx, dayPath("", b.region, d)); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// put stores a file elsewhere too, if that is asked for.
+func (r *run) put(ctx context.Context, name string) error {
+	if r.config.Put == nil {
+		return nil
+	}
+	err := r.config.Put(ctx, name)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s: %w", ErrUpload, name, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w: %w", ErrUpload, err)
 }
 
 // has reports whether anything changed at an instant.

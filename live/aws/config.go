@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -92,6 +93,11 @@ type Config struct {
 
 	// Warn, if not nil, is called with what does not stop a recording.
 	Warn func(text string)
+
+	// Put, if not nil, stores a file of a day elsewhere, whose path below Dir is name. It is
+	// called with every one that a recording covers, changed or not, so that what failed is
+	// made up for when the recording is finished.
+	Put func(ctx context.Context, name string) error
 }
 
 // A Pace bounds how fast requests follow each other.

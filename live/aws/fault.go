@@ -29,6 +29,7 @@ var (
 	ErrBusy          = flock.ErrBusy
 	ErrFolder        = errors.New("no folder of a recorder")
 	ErrRefused       = errors.New("the request is refused")
+	ErrUpload        = errors.New("it is not stored elsewhere")
 	ErrZones         = errors.New("zones cannot be told apart")
 )
 

@@ -98,7 +98,7 @@ func (r *Recorder) Follow(ctx context.Context, done func(*Summary)) error {
 		}
 		began := r.config.Now()
 		s, err := r.record(ctx, r.span(newest))
-		switch passing := errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable); {
+		switch passing := passes(err); {
 		case err == nil:
 			done(s)
 		case first || !passing:
@@ -113,6 +113,11 @@ func (r *Recorder) Follow(ctx context.Context, done func(*Summary)) error {
 			return nil
 		}
 	}
+}
+
+// passes reports whether the next recording may do what one failed to.
+func passes(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUpload)
 }
 
 // ended takes the end of ctx for a good one.
@@ -223,7 +228,7 @@ func (r *Recorder) record(ctx context.Context, p *plan) (*Summary, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(fault(ctx, actionHistory, run.plan.Regions[0], err), run.leave())
 	}
-	if err := run.commit(s); err != nil {
+	if err := run.commit(ctx, s); err != nil {
 		if errors.Is(err, ErrNothing) {
 			return nil, errors.Join(err, j.remove())
 		}

@@ -124,7 +124,7 @@ func BenchmarkReadCompact(b *testing.B) {
 func benchCompact(b *testing.B) string {
 	b.Helper()
 	dir := benchTrace(b)
-	if _, err := Compact(dir, nil, dir+"-compact"); err != nil {
+	if _, err := Compact(b.Context(), dir, nil, dir+"-compact"); err != nil {
 		b.Fatal(err)
 	}
 	return dir + "-compact"

@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,28 +27,33 @@ const (
 
 	// partRows is about how many rows are in memory while a trace is made compact.
 	partRows = 4 << 20
+
+	// partGroups is about how many row groups a region has in one file of each month. Those
+	// of a larger region are in several, since what a file says of each is in memory until
+	// it is complete.
+	partGroups = 1 << 13
 )
 
 // Compact writes the trace at src, of any form, to the folder dir as a compact one: a
-// file for each region and month, in which all rows of a market stand together, and an
+// file for each region and month, of a region of over 40 million rows several, in which all rows of a market stand together, and an
 // index. A part of it is read as a part, in place of the whole. What on-demand price is
 // unknown for a time becomes the one before, else the first one after it, as runs take
 // it. Nothing is seen of the trace until it is complete; store nil is the disk.
-func Compact(src string, store Store, dir string) (*Index, error) {
-	c, err := newCompaction(src, store)
+func Compact(ctx context.Context, src string, store Store, dir string) (*Index, error) {
+	c, err := newCompaction(ctx, src, store)
 	if err != nil {
 		return nil, err
 	}
 	return c.run(dir)
 }
 
-func newCompaction(src string, store Store) (*compaction, error) {
+func newCompaction(ctx context.Context, src string, store Store) (*compaction, error) {
 	o := ReadOptions{Store: store}
 	found, err := findFiles(src, &o)
 	if err != nil {
 		return nil, err
 	}
-	c := &compaction{src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{}, most: partRows}
+	c := &compaction{ctx: ctx, src: src, o: o, found: found, columns: map[string]bool{}, rows: map[[4]string]int64{}, most: partRows, groupsMost: partGroups}
 	return c, c.survey()
 }
 
@@ -58,6 +64,7 @@ func (c *compaction) run(dir string) (*Index, error) {
 
 // A compaction is a trace that is being made compact.
 type compaction struct {
+	ctx   context.Context // of the call
 	src   string
 	o     ReadOptions
 	found *listing
@@ -69,11 +76,20 @@ type compaction struct {
 	columns map[string]bool
 	rows    map[[4]string]int64
 
-	most   int64 // rows in memory, unless a market has more
-	index  *Index
-	digest *digester
-	buffer rowBuffer
-	log    []logBlock // of the part before, for its memory
+	most       int64 // rows in memory, unless a market has more
+	groupsMost int   // row groups in files that are being written, each some kilobytes of memory
+	index      *Index
+	digest     *digester
+	buffer     rowBuffer
+	log        []logBlock // of the part before, for its memory
+}
+
+// file reads a file unless the call has ended.
+func (c *compaction) file(s *scanner, src *source) error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	return s.file(src)
 }
 
 // survey reads names and times of all that is there.
@@ -109,7 +125,7 @@ func (c *compaction) survey() error {
 		return b.meta(f)
 	}
 	for i := range c.found.files {
-		if err := s.file(&c.found.files[i]); err != nil {
+		if err := c.file(s, &c.found.files[i]); err != nil {
 			return err
 		}
 	}
@@ -192,6 +208,11 @@ func (c *compaction) region(dir string, kinds [][4]string) (err error) {
 		if err := m.add(part.Series); err != nil {
 			return err
 		}
+		if m.groups > c.groupsMost {
+			if err := m.close(); err != nil {
+				return err
+			}
+		}
 		begin = end
 	}
 	return nil
@@ -215,7 +236,7 @@ func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 	s.meta = b.meta
 	for i := range c.found.files {
 		if src := &c.found.files[i]; src.wanted(&o) {
-			if err := s.file(src); err != nil {
+			if err := c.file(s, src); err != nil {
 				return nil, err
 			}
 		}
@@ -247,6 +268,8 @@ type monthWriter struct {
 	*compaction
 	dir, region string
 	files       map[policy.Time]*monthFile
+	groups      int   // in the files
+	part        int   // the number of the files of each month
 	ends        []int // of the rows of each type of a zone and month
 }
 
@@ -306,6 +329,7 @@ func (m *monthWriter) zone(series []Series, next []int, begin, end int, month po
 		if err := f.writer.writeGroup(series, rows, at, end); err != nil {
 			return err
 		}
+		m.groups++
 		at = end
 	}
 	return nil
@@ -327,7 +351,7 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 	if f := m.files[month]; f != nil {
 		return f, nil
 	}
-	f := &monthFile{path: filepath.Join(m.region, "month="+month.Std().Format(monthLayout), "part-0.parquet")}
+	f := &monthFile{path: filepath.Join(m.region, "month="+month.Std().Format(monthLayout), fmt.Sprintf("part-%d.parquet", m.part))}
 	path := filepath.Join(m.dir, f.path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -343,7 +367,7 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 	return f, nil
 }
 
-// close completes the files and notes their sizes.
+// close completes the files and notes their sizes. What is added next goes to others.
 func (m *monthWriter) close() error {
 	var errs []error
 	for _, month := range slices.Sorted(maps.Keys(m.files)) {
@@ -355,6 +379,8 @@ func (m *monthWriter) close() error {
 		}
 		errs = append(errs, err, f.file.Close())
 	}
+	clear(m.files)
+	m.groups, m.part = 0, m.part+1
 	return errors.Join(errs...)
 }
 

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,11 +16,11 @@ import (
 // inParts makes a compact trace of the one at src with at most so many rows in memory.
 func inParts(t testing.TB, src, dir string, most int64) *Index {
 	t.Helper()
-	c, err := newCompaction(src, nil)
+	c, err := newCompaction(t.Context(), src, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.most = most
+	c.most, c.groupsMost = most, 3
 	index, err := c.run(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,7 @@ func compacted(t testing.TB, tr *Trace) (dir string, index *Index) {
 	if err := Write(filepath.Join(dir, "folder"), tr); err != nil {
 		t.Fatal(err)
 	}
-	index, err := Compact(filepath.Join(dir, "folder"), nil, filepath.Join(dir, "compact"))
+	index, err := Compact(t.Context(), filepath.Join(dir, "folder"), nil, filepath.Join(dir, "compact"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func TestCompactHoldsTheSame(t *testing.T) {
 		if index.Digest != want.Digest || index.From != want.From || index.To != want.To || index.Markets != int64(len(want.Series)) {
 			t.Errorf("seed %d: index %+v of %+v", seed, index, want)
 		}
-		again, err := Compact(dir, nil, dir)
+		again, err := Compact(t.Context(), dir, nil, dir)
 		if err != nil || !reflect.DeepEqual(again, index) {
 			t.Errorf("seed %d: made compact again: %+v, %v; before %+v", seed, again, err, index)
 		}
@@ -82,6 +83,26 @@ func TestCompactHoldsTheSame(t *testing.T) {
 				t.Errorf("seed %d, %d rows at once: read\n%+v\nwanted\n%+v", seed, most, got, want)
 			}
 		}
+	}
+}
+
+// Nothing is left of what is broken off.
+func TestCompactBrokenOff(t *testing.T) {
+	dir := t.TempDir()
+	if err := Write(filepath.Join(dir, "folder"), small(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c, err := newCompaction(ctx, filepath.Join(dir, "folder"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := c.run(filepath.Join(dir, "compact")); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Error(left, err)
 	}
 }
 

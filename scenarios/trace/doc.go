@@ -6,8 +6,8 @@
 //
 //	provider=aws/region=us-east-1/date=2023-01-31/part-0.parquet
 //
-// or a single Parquet file, or a compact trace, as [Compact] makes it, with a file of
-// each month in place of those of dates, and an index:
+// or a single Parquet file, or a compact trace, as [Compact] makes it, with files of
+// months in place of those of dates, and an index:
 //
 //	trace.json
 //	provider=aws/region=us-east-1/month=2023-01/part-0.parquet

@@ -3,12 +3,11 @@ package trace
 import (
 	"encoding/hex"
 	"encoding/json"
-
 	"fmt"
 	"io"
-
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +40,36 @@ type storedIndex struct {
 	Markets int64            `json:"markets"`
 	Rows    int64            `json:"rows"`
 	Files   map[string]int64 `json:"files"`
+}
+
+// An Extent is what an index says of a part of its trace.
+type Extent struct {
+	Providers, Regions []string
+
+	// Rows are about as many as the files have that can hold of the part, of Bytes bytes.
+	Rows, Bytes int64
+}
+
+// Extent returns that of what o chooses, of zones and types all.
+func (x *Index) Extent(o ReadOptions) (*Extent, error) {
+	e := &Extent{}
+	all := int64(0)
+	for name, size := range x.Sizes {
+		src, err := locate(name)
+		if err != nil {
+			return nil, err
+		}
+		if all += size; !src.wanted(&o) {
+			continue
+		}
+		e.Providers, e.Regions = append(e.Providers, src.provider), append(e.Regions, src.region)
+		e.Bytes += size
+	}
+	e.Providers, e.Regions = slices.Compact(sorted(e.Providers)), slices.Compact(sorted(e.Regions))
+	if all > 0 {
+		e.Rows = int64(float64(x.Rows) * (float64(e.Bytes) / float64(all)))
+	}
+	return e, nil
 }
 
 func (x *Index) encode() ([]byte, error) {

@@ -25,15 +25,16 @@ func CompactCommand(p *cli.Program) *cobra.Command {
 		Use:   "compact SRC -o DIR",
 		Short: "Lay a trace out so that a run reads only its part of it",
 		Long: "compact writes a trace, of any form, as one file for each region and month,\n" +
-			"provider=P/region=R/month=M/part-0.parquet, with all rows of a market together,\n" +
+			"provider=P/region=R/month=M/part-0.parquet, with all rows of a market together (and\n" +
+			"part-1 and so on of a region of over 40 million rows),\n" +
 			"and trace.json, which lists the files and holds the span and the digest. Of it\n" +
 			"sim, eval and the like read the months and regions of a run by path and the zones\n" +
 			"and types of its pools by the bounds of row groups. A pool that names its region\n" +
 			"is what keeps that little. Results and hashes are those of the trace read whole.\n" +
 			"Both SRC and DIR may be s3:// names. An on-demand price that is unknown for a\n" +
-			"time becomes the one before, else the first after, as runs take it. A zone at a\n" +
-			"time is in memory. A compact trace is not added to: record to another folder and\n" +
-			"lay it out again.",
+			"time becomes the one before, else the first after, as runs take it. Four million\n" +
+			"rows at a time are in memory. A compact trace is not added to: record to another\n" +
+			"folder and lay it out again.",
 		Example: "  spotter trace compact prices -o compact\n" +
 			"  spotter trace compact prices -o s3://traces/2026\n" +
 			"  spotter eval web-week --trace s3://traces/2026",
@@ -65,11 +66,14 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 		defer os.RemoveAll(temp)
 		dir = filepath.Join(temp, "trace")
 	}
-	index, err := trace.Compact(src, input.StoreOf(src), dir)
+	index, err := trace.Compact(ctx, src, input.StoreOf(src), dir)
 	if errors.Is(err, trace.ErrTarget) {
 		return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case err != nil:
 		return input.TraceError(src, err)
 	}
 	if objects.Remote(out) {
@@ -93,18 +97,22 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 // it there is no compact trace.
 func upload(ctx context.Context, store *objects.Store, dir, prefix string, index *trace.Index) error {
 	for _, name := range append(slices.Sorted(maps.Keys(index.Sizes)), trace.IndexName) {
-		err := store.Create(ctx, objects.Join(prefix, name), func(w io.Writer) error {
-			f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
-			if err != nil {
-				return err
-			}
-			defer f.Close()
-			_, err = io.Copy(w, f)
-			return err
-		})
-		if err != nil {
+		if err := put(ctx, store, dir, prefix, name); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// put stores the file of a trace at dir whose path there is name under a prefix.
+func put(ctx context.Context, store *objects.Store, dir, prefix, name string) error {
+	return store.Create(ctx, objects.Join(prefix, filepath.ToSlash(name)), func(w io.Writer) error {
+		f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(w, f)
+		return err
+	})
 }

@@ -23,7 +23,8 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 		Short: "Say what a trace holds; without an argument, the embedded one",
 		Long: "info describes a trace: a folder, a file or an s3:// name; without one, the\n" +
 			"embedded trace. Of a large one a part can be chosen, which is all that is read of\n" +
-			"one that `spotter trace compact` wrote.",
+			"one that `spotter trace compact` wrote. Over 20 million rows of such a one are not\n" +
+			"read without --types or --zones: its index says what there is.",
 		Example: "  spotter trace info prices\n" +
 			"  spotter trace info s3://traces/2026 --region us-east-1 --types m5.large --from 2026-03-01 --to 2026-04-01",
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
@@ -34,6 +35,11 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 			}
 			if err := parseSpan(&o, from, to); err != nil {
 				return err
+			}
+			if x, err := tooLarge(path, o, describedMax); err != nil {
+				return input.TraceError(path, err)
+			} else if x != nil {
+				return p.Print(&form, x, x.write)
 			}
 			t, err := input.OpenPart(path, o)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -25,6 +26,7 @@ type recordCall struct {
 	noOnDemand, noScores, noBands bool
 	follow, printPolicy           bool
 	parallel                      int
+	upload                        string
 }
 
 // allRegions stands for all regions that the account may use.
@@ -64,7 +66,9 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 			"requests, some 2,000 for 90 days of a whole large region.\n\n" +
 			"--region all records every region that the account may use, --parallel of them at\n" +
 			"a time. Each goes on by itself where it was. One that fails is named, the others\n" +
-			"are kept, and the exit code is 3; the same call asks for it again.",
+			"are kept, and the exit code is 3; the same call asks for it again.\n\n" +
+			"--upload keeps a copy of the trace on S3, of which DIR stays the original: files are\n" +
+			"put there whole, those of before once. It needs s3:ListBucket and s3:PutObject.",
 		Example: "  spotter trace record --region us-east-1 --families m5,c6i -o prices\n" +
 			"  spotter trace record --region us-east-1,us-west-2 --follow -o prices\n" +
 			"  spotter trace record --region all -o world\n" +
@@ -75,6 +79,7 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	flags.StringVarP(&r.Dir, "output", "o", "", "the folder `DIR` of the trace, new or one that was recorded before")
 	flags.StringSliceVar(&r.Regions, "region", nil, "record `REGION,…`, or all")
+	flags.StringVar(&r.upload, "upload", "", "put every file that is written under `s3://BUCKET/PREFIX` too")
 	flags.IntVar(&r.parallel, "parallel", 4, "with --region all: record `N` regions at once")
 	flags.IntVar(&r.Days, "days", r.Days, "begin `N` days back, at most 90")
 	flags.StringVar(&r.until, "until", "", "end at `TIME`, as 2026-01-31 or 2026-01-31T12:00:00Z (default now)")
@@ -135,6 +140,11 @@ func runRecord(ctx context.Context, p *cli.Program, r *recordCall) error {
 		display.Send(progress.Counted{Done: done, Total: total})
 	}
 	r.Warn = func(text string) { p.Warn(shown, []string{text}) }
+	if r.upload != "" {
+		if err := r.copyTo(ctx, &objects.Store{}); err != nil {
+			return err
+		}
+	}
 	recorder, err := r.recorder(ctx)
 	if err != nil {
 		return recordFault(r, err)
@@ -224,6 +234,7 @@ func recordFault(r *recordCall, err error) error {
 		{aws.ErrUnreachable, "check the network, and AWS_ENDPOINT_URL or --endpoint if one is set; " + again},
 		{aws.ErrNothing, "check --types, --families and --product; not every type is sold in every region"},
 		{aws.ErrUnfinished, "finish it with these flags, or remove its journal: " + cli.Shell([]string{"rm", r.Dir + "/.record/journal"})},
+		{aws.ErrUpload, "check --upload, that it may be written, AWS_REGION, and AWS_ENDPOINT_URL_S3 where it is not AWS; " + again},
 		{aws.ErrBusy, "wait for it, or record into another folder"},
 		{aws.ErrFolder, "give -o a folder that is new or was recorded before, with zones named the same way"},
 	} {
