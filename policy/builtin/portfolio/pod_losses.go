@@ -1,6 +1,7 @@
 package portfolio
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +19,21 @@ type podLosses struct {
 	// minutes for how long its workload is short of it.
 	each, values, minutes []float64
 
-	// valueOf is the value of a pod by what it asks for: many templates ask for the same.
-	valueOf map[policy.Resources]float64
+	known []podValues // by pool
+	sales []sale      // on demand of the pool in hand
+}
+
+// A podValues holds by what it asks for the value of a pod where these are the sales, which change
+// seldom.
+type podValues struct {
+	sales []sale
+	of    map[policy.Resources]float64
+}
+
+// A sale is a node on demand that a pod may be valued by.
+type sale struct {
+	price       policy.Money
+	allocatable policy.Resources
 }
 
 // read finds what the sudden loss of one pod of each template costs in
@@ -31,17 +45,17 @@ func (l *podLosses) read(s *policy.Snapshot, pool *policy.Pool) {
 	l.each = scratch.Zeroed(l.each, len(s.Templates))
 	l.values = scratch.Zeroed(l.values, len(s.Templates))
 	l.minutes = scratch.Zeroed(l.minutes, len(s.Templates))
-	clear(l.valueOf)
+	values := l.valuesIn(s, pool)
 	for i := range s.Templates {
 		t := &s.Templates[i]
 		l.minutes[i] = (t.Startup + lossDelay).Minutes()
 		if t.Startup == 0 {
 			l.minutes[i] += usualStartup.Minutes()
 		}
-		value, known := l.valueOf[t.Requests]
+		value, known := values.of[t.Requests]
 		if !known {
-			value = valueIn(s, pool, t.Requests)
-			l.valueOf[t.Requests] = value
+			value = values.value(t.Requests)
+			values.of[t.Requests] = value
 		}
 		l.values[i] = value
 	}
@@ -110,10 +124,12 @@ func penaltyHours(t *policy.Template) float64 {
 	return 4
 }
 
-// valueIn returns the value of a pod that asks for r, in dollars an hour: its part of the
-// cheapest node on demand, be its price one that serves for comparison only.
-func valueIn(s *policy.Snapshot, pool *policy.Pool, r policy.Resources) float64 {
-	best := 0.0
+// valuesIn returns the values that are known of pods in the pool.
+func (l *podLosses) valuesIn(s *policy.Snapshot, pool *policy.Pool) *podValues {
+	for len(l.known) < len(s.Pools) {
+		l.known = append(l.known, podValues{of: map[policy.Resources]float64{}})
+	}
+	l.sales = l.sales[:0]
 	for _, id := range pool.Markets {
 		m := &s.Markets[id]
 		if m.Capacity != policy.OnDemand || !m.Offered && !m.OnDemandModelled {
@@ -123,8 +139,23 @@ func valueIn(s *policy.Snapshot, pool *policy.Pool, r policy.Resources) float64 
 		if !m.Offered {
 			price = m.OnDemand
 		}
-		if x := r.LargestShare(s.Types[m.Type].Allocatable); x <= 1 {
-			if v := x * price.Float(); best == 0 || v < best {
+		l.sales = append(l.sales, sale{price, s.Types[m.Type].Allocatable})
+	}
+	x := &l.known[pool.ID]
+	if !slices.Equal(x.sales, l.sales) || len(x.of) > 2*len(s.Templates) {
+		clear(x.of)
+		x.sales = append(x.sales[:0], l.sales...)
+	}
+	return x
+}
+
+// value returns the value of a pod that asks for r, in dollars an hour: its part of the
+// cheapest node on demand, be its price one that serves for comparison only.
+func (x *podValues) value(r policy.Resources) float64 {
+	best := 0.0
+	for i := range x.sales {
+		if part := r.LargestShare(x.sales[i].allocatable); part <= 1 {
+			if v := part * x.sales[i].price.Float(); best == 0 || v < best {
 				best = v
 			}
 		}

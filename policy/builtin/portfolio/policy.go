@@ -42,7 +42,7 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	losses := podLosses{disturbance: cfg.Disturbance, valueOf: map[policy.Resources]float64{}}
+	losses := podLosses{disturbance: cfg.Disturbance}
 	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}, ranking: ranking{texts: map[float64]string{}}}, nil
 }
 
