@@ -22,11 +22,26 @@ func Trusted(m *policy.Market) bool { return m.Trusted(policy.ConfidenceMin) }
 // Offers returns what can be bought of a capacity type for pool in the markets for
 // which may holds, cheapest first.
 func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
-	offers := slices.DeleteFunc(placement.Offers(s, pool, capacity), func(o placement.Offer) bool { return !may(&s.Markets[o.Market]) })
-	slices.SortStableFunc(offers, func(x, y placement.Offer) int {
+	return Labelled(s, pool, Sales(s, pool, capacity, may))
+}
+
+// Sales returns what Offers does without labels and taints, which cost far more to make than
+// all the rest.
+func Sales(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
+	sales := slices.DeleteFunc(placement.Sales(s, pool, capacity), func(o placement.Offer) bool { return !may(&s.Markets[o.Market]) })
+	slices.SortStableFunc(sales, func(x, y placement.Offer) int {
 		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market))
 	})
-	return offers[:min(len(offers), offersMax)]
+	return sales[:min(len(sales), offersMax)]
+}
+
+// Labelled returns the offers of sales for pool.
+func Labelled(s *policy.Snapshot, pool policy.PoolID, sales []placement.Offer) []placement.Offer {
+	markets := make([]policy.MarketID, len(sales))
+	for i := range sales {
+		markets[i] = sales[i].Market
+	}
+	return placement.OffersIn(s, pool, markets)
 }
 
 // Markets returns for each of bins the markets in which its node may be bought,

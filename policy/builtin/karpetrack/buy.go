@@ -21,19 +21,34 @@ type marketplace struct {
 	pods     *occupancy
 	headroom placement.Headroom
 
-	// offers are made when they are first asked for, by capacity type; floor is
-	// what none of them is below.
-	offers [2][]placement.Offer
-	floor  [2]placement.Floor
-	made   [2]bool
+	// These are made when they are first asked for, by capacity type: what is sold, cheapest
+	// first, the same with the labels of its nodes, and what none of it is below.
+	sales, offers [2][]placement.Offer
+	floor         [2]placement.Floor
+	sold, made    [2]bool
+}
+
+// salesOf returns what can be bought of a capacity type, cheapest first, without labels.
+func (k *marketplace) salesOf(c policy.CapacityType) []placement.Offer {
+	if !k.sold[c] {
+		k.sold[c] = true
+		k.sales[c] = replan.Sales(k.s, k.pool.ID, c, k.trusted)
+		k.floor[c] = placement.FloorOf(k.sales[c])
+	}
+	return k.sales[c]
+}
+
+// floorOf returns what nothing that can be bought of a capacity type is below.
+func (k *marketplace) floorOf(c policy.CapacityType) placement.Floor {
+	k.salesOf(c)
+	return k.floor[c]
 }
 
 // offersOf returns what can be bought of a capacity type, cheapest first.
 func (k *marketplace) offersOf(c policy.CapacityType) []placement.Offer {
 	if !k.made[c] {
 		k.made[c] = true
-		k.offers[c] = replan.Offers(k.s, k.pool.ID, c, k.trusted)
-		k.floor[c] = placement.FloorOf(k.offers[c])
+		k.offers[c] = replan.Labelled(k.s, k.pool.ID, k.salesOf(c))
 	}
 	return k.offers[c]
 }
@@ -49,10 +64,10 @@ func (k *marketplace) trusted(m *policy.Market) bool {
 // purchase packs pods, which are bound nowhere, onto at most nodesMax new
 // machines of one capacity type, and reports whether they cost no more than most.
 func (k *marketplace) purchase(c policy.CapacityType, pods []policy.Pod, nodesMax int, most policy.Money) (purchase, bool) {
-	offers := k.offersOf(c)
-	if len(offers) == 0 || k.floor[c].Cost(k.pods.requested(pods))*(1-1e-9) > most.Float() {
+	if len(k.salesOf(c)) == 0 || k.floor[c].Cost(k.pods.requested(pods))*(1-1e-9) > most.Float() {
 		return purchase{}, false
 	}
+	offers := k.offersOf(c)
 	packing, ok := placement.PackWithin(k.pods.space(), pods, offers, most)
 	bins := packing.Bins
 	if !ok || len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {

@@ -8,18 +8,19 @@ import (
 // An occupancy is the pods on the nodes of a pool, as they are moved on paper: what
 // is lifted or displaced is put back where it was before the next question.
 type occupancy struct {
+	e       *Policy
 	s       *policy.Snapshot
 	pool    *policy.Pool
-	memory  *placement.Space // of space
-	sp      *placement.Space // it, once it is loaded
+	sp      *placement.Space // that of e, once it is loaded
 	allowed []int32          // evictions left, by disruption budget
 }
 
 // space returns the space of the snapshot, loaded when it is first needed.
 func (o *occupancy) space() *placement.Space {
 	if o.sp == nil {
-		o.memory.Load(o.s)
-		o.sp = o.memory
+		o.sp = &o.e.space
+		o.sp.Load(o.s)
+		o.e.nodes.readSpace(o.s, o.sp)
 	}
 	return o.sp
 }

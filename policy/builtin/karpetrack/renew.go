@@ -122,14 +122,14 @@ type renewal struct {
 	left   int               // nodes that may still go
 	memory *policy.PoolMemory
 
-	nodes   []policy.NodeID // that may be replaced
-	changed bool            // the memory was written
+	filter  *policy.BackoffFilter // of the memory; made when first needed
+	changed bool                  // the memory was written
 }
 
 func newRenewal(e *Policy, s *policy.Snapshot, plan *policy.Plan, id policy.PoolID, pm *policy.PoolMemory) *renewal {
 	p := &s.Pools[id]
 	r := &renewal{e: e, s: s, plan: plan, pool: p, share: replan.Wanted(p), cover: billing.CoverageOf(s), memory: pm}
-	r.pods = occupancy{s: s, pool: p, memory: &e.space}
+	r.pods = occupancy{e: e, s: s, pool: p}
 	r.market = marketplace{s: s, pool: p, pods: &r.pods, headroom: placement.HeadroomOf(s, id)}
 	return r
 }
@@ -149,12 +149,10 @@ func (r *renewal) unsettled() bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(r.s.Nodes, func(n policy.Node) bool {
-		return n.Pool == r.pool.ID && n.Live() && (n.Phase < policy.NodeInitialized && r.pool.SelfProvisioned() || n.ReclaimAt != 0)
-	})
+	return in(r.s, r.pool.ID, r.e.nodes.noticed.All()) || r.pool.SelfProvisioned() && in(r.s, r.pool.ID, r.e.nodes.coming.All())
 }
 
-// survey collects the nodes that may be replaced and what bounds their number.
+// survey collects what bounds the number of nodes that are replaced.
 func (r *renewal) survey() {
 	s := r.s
 	r.at = placement.BalanceOf(s, r.pool.ID)
@@ -168,21 +166,35 @@ func (r *renewal) survey() {
 			r.left--
 		}
 	}
-	filter := r.memory.Filter(s.Now)
-	for i := range s.Nodes {
-		n := &s.Nodes[i]
-		if n.Pool == r.pool.ID && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
-			s.Markets[n.Market].Capacity != policy.Reserved && !(filter.May(n.Name) && r.memory.BackedOff(n.Name, s.Now)) {
-			r.nodes = append(r.nodes, n.ID)
+}
+
+// nodes returns the nodes that may be replaced.
+func (r *renewal) nodes() (list []policy.NodeID) {
+	for _, id := range r.e.nodes.movable.All() {
+		if r.s.Nodes[id].Pool == r.pool.ID && !r.backedOff(id) {
+			list = append(list, id)
 		}
 	}
+	return list
+}
+
+// backedOff reports whether the drain of a node is not to be tried again now.
+func (r *renewal) backedOff(id policy.NodeID) bool {
+	if r.filter == nil {
+		r.filter = r.memory.Filter(r.s.Now)
+	}
+	name := r.s.Nodes[id].Name
+	return r.filter.May(name) && r.memory.BackedOff(name, r.s.Now)
 }
 
 // price returns what is saved per hour without n: what it costs, or what is left
 // of that where it was paid for in advance. A market that sells nothing any more
 // has no price: what it costs on demand stands for it.
-func (r *renewal) price(n *policy.Node) policy.Money {
-	m := &r.s.Markets[n.Market]
+func (r *renewal) price(n *policy.Node) policy.Money { return r.priceIn(n.Market) }
+
+// priceIn returns the price of a node of a market.
+func (r *renewal) priceIn(id policy.MarketID) policy.Money {
+	m := &r.s.Markets[id]
 	switch {
 	case r.cover.Covers(m.ID):
 		return r.cover.Saving(m.ID)
@@ -203,7 +215,7 @@ func (r *renewal) prices(nodes []policy.NodeID) policy.Money {
 // replaceDear plans to replace the nodes whose pods others hold for less by the
 // threshold, those that save most first, and reports whether there are any.
 func (r *renewal) replaceDear() bool {
-	if r.left <= 0 || len(r.nodes) == 0 {
+	if r.left <= 0 {
 		return false
 	}
 	type dear struct {
@@ -211,17 +223,17 @@ func (r *renewal) replaceDear() bool {
 		saving policy.Money // at most
 	}
 	var list []dear
-	r.market.offersOf(policy.Spot)
-	r.market.offersOf(policy.OnDemand)
-	for _, id := range r.nodes {
-		n := &r.s.Nodes[id]
-		need := r.pods.space().Requested(id)
-		least := min(r.market.floor[policy.Spot].Cost(need), r.market.floor[policy.OnDemand].Cost(need))
-		before := r.price(n)
-		if most := r.limit(before); need.Pods > 0 && least <= most.Float() {
-			list = append(list, dear{id, before - policy.Dollars(least)})
-		}
+	spot, fixed := r.market.floorOf(policy.Spot), r.market.floorOf(policy.OnDemand)
+	sp := r.pods.space()
+	least := func(need policy.Resources) float64 { return min(spot.Cost(need), fixed.Cost(need)) }
+	may := func(m policy.MarketID, need policy.Resources) bool {
+		return least(need) <= r.limit(r.priceIn(m)).Float()
 	}
+	r.e.nodes.asked(sp, r.pool.ID, may, func(id policy.NodeID) {
+		if need, m := sp.Requested(id), r.s.Nodes[id].Market; may(m, need) && !r.backedOff(id) {
+			list = append(list, dear{id, r.priceIn(m) - policy.Dollars(least(need))})
+		}
+	})
 	slices.SortFunc(list, func(x, y dear) int {
 		return cmp.Or(cmp.Compare(y.saving, x.saving), cmp.Compare(r.s.Nodes[x.node].Name, r.s.Nodes[y.node].Name))
 	})
@@ -248,9 +260,8 @@ func (r *renewal) expire() bool {
 	if r.pool.ExpireAfter == 0 {
 		return false
 	}
-	old := slices.DeleteFunc(slices.Clone(r.nodes), func(id policy.NodeID) bool {
-		return r.s.Now.Sub(r.s.Nodes[id].Launched) < r.pool.ExpireAfter-min(expireLead, r.pool.ExpireAfter/2)
-	})
+	old := r.e.nodes.aged(r.s, r.pool.ID, r.pool.ExpireAfter-min(expireLead, r.pool.ExpireAfter/2))
+	old = slices.DeleteFunc(old, r.backedOff)
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
 		return cmp.Or(cmp.Compare(r.s.Nodes[x].Launched, r.s.Nodes[y].Launched), cmp.Compare(r.s.Nodes[x].Name, r.s.Nodes[y].Name))
 	})

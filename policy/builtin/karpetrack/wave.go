@@ -47,7 +47,7 @@ type repacking struct {
 func (r *repacking) group() []policy.NodeID {
 	all := r.capacity == policy.Spot && r.share == 1 && !r.pool.Share.Exact
 	var nodes []policy.NodeID
-	for _, id := range r.nodes {
+	for _, id := range r.nodes() {
 		if !all && r.s.Markets[r.s.Nodes[id].Market].Capacity != r.capacity {
 			continue
 		}
@@ -86,7 +86,7 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 // bestGroup returns the group of the nodes that waste most whose replacement
 // saves the most dollars, and at least the threshold.
 func (r *repacking) bestGroup(nodes []policy.NodeID) (best group, found bool) {
-	floor := placement.FloorOf(r.market.offersOf(r.capacity))
+	floor := r.market.floorOf(r.capacity)
 	placement.WastefulFirst(r.s, r.pods.space(), nodes, floor, r.price)
 	most := min(len(nodes), waveMax, max(r.left, waveMin))
 	for n := 2; n <= most; n++ {
@@ -246,7 +246,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 			break
 		}
 		n := &w.s.Nodes[id]
-		if !slices.Contains(w.nodes, id) {
+		if !movable(w.s, n) || w.backedOff(id) {
 			continue // somebody said that it is to stay, or its drain did not end
 		}
 		pods, hold := w.pods.leavers(n)

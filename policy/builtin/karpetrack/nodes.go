@@ -1,0 +1,138 @@
+package karpetrack
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
+)
+
+// A nodeIndex holds what is asked of all nodes of a snapshot. It is kept from decision to
+// decision, since little changes in between. Where it holds a bound, that of nodes that are
+// gone may be left in it until all nodes are looked at again, which the bound then saves no more.
+type nodeIndex struct {
+	mark policy.Mark // of the snapshot that was read last
+
+	// coming are the nodes on their way in, noticed those under notice, and movable those that
+	// may be replaced as far as they themselves say.
+	coming, noticed, movable policy.SlotSet[policy.NodeID]
+
+	// oldest is by pool an instant before which no movable node was launched.
+	oldest []policy.Time
+
+	// The rest is as the space was loaded last: by pool and market the nodes that may be
+	// replaced and on which pods run, and what each of them is asked for at least.
+	lists   scratch.Lists
+	least   []policy.Resources
+	markets int
+}
+
+// read brings all but the rest to s.
+func (x *nodeIndex) read(s *policy.Snapshot) {
+	changed := s.NodesSince(x.mark)
+	x.coming.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].Phase < policy.NodeInitialized })
+	x.noticed.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].ReclaimAt != 0 })
+	if !s.Follows(x.mark) || len(x.oldest) != len(s.Pools) {
+		x.oldest = scratch.Zeroed(x.oldest, len(s.Pools))
+		for i := range x.oldest {
+			x.oldest[i] = s.Now
+		}
+	}
+	x.movable.Read(changed, func(id policy.NodeID) bool {
+		n := &s.Nodes[id]
+		if !movable(s, n) {
+			return false
+		}
+		x.oldest[n.Pool] = min(x.oldest[n.Pool], n.Launched)
+		return true
+	})
+	x.mark = s.Mark()
+}
+
+// in reports whether one of nodes is of pool.
+func in(s *policy.Snapshot, pool policy.PoolID, nodes []policy.NodeID) bool {
+	return slices.ContainsFunc(nodes, func(id policy.NodeID) bool { return s.Nodes[id].Pool == pool })
+}
+
+// aged lists the movable nodes of pool that were launched that long ago.
+func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Duration) (nodes []policy.NodeID) {
+	if s.Now.Sub(x.oldest[pool]) < age {
+		return nil
+	}
+	x.oldest[pool] = s.Now
+	for _, id := range x.movable.All() {
+		if n := &s.Nodes[id]; n.Pool == pool {
+			x.oldest[pool] = min(x.oldest[pool], n.Launched)
+			if s.Now.Sub(n.Launched) >= age {
+				nodes = append(nodes, id)
+			}
+		}
+	}
+	return nodes
+}
+
+// movable reports whether n may be replaced as far as it itself says.
+func movable(s *policy.Snapshot, n *policy.Node) bool {
+	return n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
+		s.Markets[n.Market].Capacity != policy.Reserved
+}
+
+// readSpace brings the rest to sp, which was just loaded with s.
+func (x *nodeIndex) readSpace(s *policy.Snapshot, sp *placement.Space) {
+	if nodes, some := sp.Renewed(); some && x.markets == len(s.Markets) && len(x.least) == len(s.Pools)*x.markets {
+		for _, id := range nodes {
+			x.readNode(s, sp, id)
+		}
+		return
+	}
+	x.markets = len(s.Markets)
+	x.least = scratch.Zeroed(x.least, len(s.Pools)*x.markets)
+	x.lists.Clear()
+	for i := range s.Nodes {
+		x.readNode(s, sp, policy.NodeID(i))
+	}
+}
+
+func (x *nodeIndex) readNode(s *policy.Snapshot, sp *placement.Space, id policy.NodeID) {
+	n := &s.Nodes[id]
+	if !movable(s, n) || sp.Requested(id).Pods == 0 {
+		x.lists.Put(int(id), policy.None)
+		return
+	}
+	cell := x.cell(n.Pool, n.Market)
+	x.lists.Put(int(id), cell)
+	x.lower(cell, sp.Requested(id))
+}
+
+func (x *nodeIndex) cell(pool policy.PoolID, market policy.MarketID) int {
+	return int(pool)*x.markets + int(market)
+}
+
+// lower counts a node that is asked for need.
+func (x *nodeIndex) lower(cell int, need policy.Resources) {
+	least := &x.least[cell]
+	if least.Pods == 0 {
+		*least = need
+	}
+	*least = policy.Resources{
+		CPU: min(least.CPU, need.CPU), Memory: min(least.Memory, need.Memory), GPU: min(least.GPU, need.GPU), Pods: min(least.Pods, need.Pods),
+	}
+}
+
+// asked calls may with each market in which pool has nodes that may be replaced and what such
+// a node is asked for at least, and where that holds visits these nodes.
+func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(policy.MarketID, policy.Resources) bool, visit func(policy.NodeID)) {
+	for m := range x.markets {
+		cell := x.cell(pool, policy.MarketID(m))
+		if x.lists.First(cell) < 0 || !may(policy.MarketID(m), x.least[cell]) {
+			continue
+		}
+		x.least[cell] = policy.Resources{}
+		for id := x.lists.First(cell); id >= 0; id = x.lists.Next(id) {
+			x.lower(cell, sp.Requested(policy.NodeID(id)))
+			visit(policy.NodeID(id))
+		}
+	}
+}
