@@ -45,12 +45,13 @@ func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB)
 	if !s.mayPreempt(p, pods) {
 		return policy.None, nil
 	}
-	m := s.remembered(p, pdbs)
+	m := &s.memories[p.Template]
+	m.remember(s, p, pdbs)
 	limit := max(candidatesMin, s.space.Nodes()*candidatesPercent/100)
-	best, at, priority := rank{}, policy.NodeID(policy.None), s.templates[p.Template].Priority
+	t, best, at := &s.templates[p.Template], rank{}, policy.NodeID(policy.None)
 	for n, found := policy.NodeID(0), 0; int(n) < s.space.Nodes() && found < limit; n++ {
 		if m.outcomes[n] == unknown {
-			m.outcomes[n] = s.outcomeOn(p, n, pods)
+			m.outcomes[n] = s.preemptibleOn(n, t.Priority, pods).outcome(t)
 		}
 		switch m.outcomes[n] {
 		case helpless:
@@ -61,7 +62,7 @@ func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB)
 				continue
 			}
 			if m.outcomes[n] == unexamined {
-				s.preemptibleOn(n, priority, pods)
+				s.preemptibleOn(n, t.Priority, pods)
 				m.outcomes[n], m.ranks[n] = unfit, s.examine(p, n, pods, pdbs).rank
 				if m.ranks[n].count > 0 {
 					m.outcomes[n] = fit
@@ -79,7 +80,7 @@ func (s *Scheduler) Preempt(p *policy.Pod, pods []policy.Pod, pdbs []policy.PDB)
 		s.Withdraw(p.ID)
 		return policy.None, nil
 	}
-	s.preemptibleOn(at, priority, pods)
+	s.preemptibleOn(at, t.Priority, pods)
 	return at, slices.Clone(s.examine(p, at, pods, pdbs).victims)
 }
 
@@ -147,6 +148,14 @@ func (s *Scheduler) preemptibleOn(n policy.NodeID, priority int32, pods []policy
 		}
 	}
 	return x
+}
+
+// outcome returns what the pods of x and their requests tell of preemption by pods of t.
+func (x *preemptible) outcome(t *policy.Template) outcome {
+	if x.lowest >= t.Priority || !enough(&t.Requests, &x.freed) {
+		return helpless
+	}
+	return unexamined
 }
 
 // outdone reports whether no choice among the pods of x can be better than best, if there
@@ -239,7 +248,7 @@ func (s *Scheduler) byImportance(pods []policy.Pod, pdbs []policy.PDB) {
 		return cmp.Or(cmp.Compare(s.templates[pods[b].Template].Priority, s.templates[pods[a].Template].Priority),
 			cmp.Compare(pods[a].Bound, pods[b].Bound), cmp.Compare(a, b))
 	})
-	s.countBudgets(pdbs)
+	s.budgets.grow(pdbs)
 	s.spared = s.spared[:0]
 	for _, id := range s.lower {
 		v := spared{id: id}

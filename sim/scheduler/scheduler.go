@@ -40,7 +40,7 @@ type Scheduler struct {
 	preemptibles []preemptible // by node
 
 	memories []memory // of preemption, by template
-	budgets  []budget
+	budgets  budgets
 	drops    uint64 // how often all memories were dropped
 
 	// What follows is scratch of Preempt.
