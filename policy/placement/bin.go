@@ -77,6 +77,8 @@ type offerTable struct {
 	// ofDomain are the positions by topology key and domain, shifted by one:
 	// entry 0 are those without the label. Only keys in use are filled.
 	ofDomain [][]bitset
+
+	freed []bitset // of other positions, to be used again
 }
 
 // A good is what is for sale at some price.
@@ -222,8 +224,7 @@ func (ot *offerTable) arrange() {
 			clear(list[i])
 		}
 	}
-	clear(ot.fits)
-	clear(ot.ofDomain)
+	ot.free()
 	shapeOf := resize(ot.shapeOf, len(ot.kinds)) // one more than the shape, by kind
 	for at, i := range ot.rank {
 		g := &ot.goods[i]
@@ -252,19 +253,43 @@ func (ot *offerTable) indexPools() {
 	}
 }
 
+// free forgets what is asked for by position.
+func (ot *offerTable) free() {
+	for s, fit := range ot.fits {
+		if fit != nil {
+			ot.fits[s], ot.freed = nil, append(ot.freed, fit)
+		}
+	}
+	for key, by := range ot.ofDomain {
+		ot.ofDomain[key], ot.freed = by[:0], append(ot.freed, by...)
+	}
+}
+
+// newSet returns a set of no positions.
+func (ot *offerTable) newSet() bitset {
+	last := len(ot.freed) - 1
+	if last < 0 {
+		return newBitset(len(ot.rank))
+	}
+	set := ot.freed[last]
+	ot.freed = ot.freed[:last]
+	clear(set)
+	return set
+}
+
 // divide fills ofDomain for key.
 func (ot *offerTable) divide(table *classTable, key int32) {
 	for len(ot.ofDomain) <= int(key) {
 		ot.ofDomain = append(ot.ofDomain, nil)
 	}
-	if ot.ofDomain[key] != nil {
+	if len(ot.ofDomain[key]) > 0 {
 		return
 	}
-	by := []bitset{newBitset(len(ot.rank))}
+	by := append(ot.ofDomain[key], ot.newSet())
 	for at := range ot.rank {
 		d := table.classes[ot.class[at]].domain[key] + 1
 		for len(by) <= int(d) {
-			by = append(by, newBitset(len(ot.rank)))
+			by = append(by, ot.newSet())
 		}
 		by[d].set(int32(at))
 	}

@@ -153,7 +153,7 @@ func (ot *offerTable) most(shapes []int32) (most policy.Resources) {
 func (cs *claimSet) fitOf(s int32) bitset {
 	ot := cs.sv.offerTable
 	if ot.fits[s] == nil {
-		fit, st := newBitset(len(ot.rank)), &cs.groups.relaxations[s]
+		fit, st := ot.newSet(), &cs.groups.relaxations[s]
 		for at, class := range ot.class {
 			if cs.table.relaxationSuits(st, class, "", "") && !cs.table.daemonPort(&cs.table.kinds[st.template], class) {
 				fit.set(int32(at))

@@ -75,7 +75,7 @@ type View interface {
 	NominatedUntil(policy.NodeID) policy.Time
 
 	// Offers lists what a new node may be, and Pools what NodePools ask for besides
-	// once the given nodes are gone: in the order of their weight. An id that is no
+	// once the given nodes are gone, of which limits alone heed: in the order of their weight. An id that is no
 	// pool's is of a NodePool that only new nodes come from. Lists of offers of one
 	// version are alike, and so are the capacity types then; 0 is no version.
 	Offers() (list []placement.Offer, version uint64)

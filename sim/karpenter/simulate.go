@@ -1,6 +1,8 @@
 package karpenter
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
@@ -14,6 +16,7 @@ type simulator struct {
 	prepared  bool     // for simulations in this state of the cluster
 	displaced []origin // the pods that look for a place in a simulation, by position in the batch
 	common    int      // how many of them are part of every simulation
+	bounded   bool     // limits of NodePools leave more where nodes go
 	targets   []policy.NodeID
 	leaving   []policy.NodeID
 	claimsMax int
@@ -91,6 +94,8 @@ func (sm *simulator) prepare(c *Cluster) {
 		}
 	}
 	sm.common = len(sm.displaced)
+	b.Pools = c.View.Pools(nil)
+	sm.bounded = slices.ContainsFunc(b.Pools, func(p placement.Pool) bool { return p.NodesFull || p.Limits != (policy.Resources{}) })
 	c.Space.Solver().Prepare(b)
 	sm.unscheduled.begin(c, sm)
 }
@@ -127,7 +132,9 @@ func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 			}
 		}
 	}
-	b.Pools = c.View.Pools(sm.leaving)
+	if sm.bounded {
+		b.Pools = c.View.Pools(sm.leaving)
+	}
 }
 
 // currentlyReschedulable reports whether p, on a node that goes, will be evicted

@@ -56,8 +56,7 @@ func (u *unscheduled) begin(c *Cluster, sm *simulator) {
 	}
 	clear(u.sets)
 	u.last = podSet{n: -1}
-	u.open = !sm.nodes.topology && c.Draw == nil &&
-		!slices.ContainsFunc(c.View.Pools(nil), func(p placement.Pool) bool { return p.Limits != (policy.Resources{}) })
+	u.open = !sm.nodes.topology && c.Draw == nil && !sm.bounded
 	u.common = u.common[:0]
 	for i := range sm.batch.Pods[:sm.common] {
 		p := &sm.batch.Pods[i]
