@@ -26,7 +26,7 @@ const (
 	compactRows = 1 << 13
 
 	// partRows is about how many rows are in memory while a trace is made compact.
-	partRows = 4 << 20
+	partRows = 3 << 20
 
 	// partGroups is about how many row groups a region has in one file of each month. Those
 	// of a larger region are in several, since what a file says of each is in memory until

@@ -86,6 +86,28 @@ func TestCompactHoldsTheSame(t *testing.T) {
 	}
 }
 
+// Whole zones are in memory at once, or types of one that has too many rows, and never a part
+// of one zone with another.
+func TestTogether(t *testing.T) {
+	c := &compaction{most: 10, rows: map[[4]string]int64{}}
+	var kinds [][4]string
+	for _, x := range []struct {
+		zone, kind string
+		rows       int64
+	}{{"a", "x", 4}, {"b", "x", 3}, {"b", "y", 3}, {"c", "x", 6}, {"c", "y", 4}, {"c", "z", 1}, {"d", "x", 2}, {"e", "x", 99}, {"e", "y", 1}, {"f", "x", 1}} {
+		kind := [4]string{"p", "r", x.zone, x.kind}
+		kinds, c.rows[kind] = append(kinds, kind), x.rows
+	}
+	var ends []int
+	for end := 0; end < len(kinds); {
+		end = c.together(kinds, end)
+		ends = append(ends, end)
+	}
+	if want := []int{3, 5, 6, 7, 8, 9, 10}; !reflect.DeepEqual(ends, want) {
+		t.Errorf("parts end at %v, want %v", ends, want)
+	}
+}
+
 // Nothing is left of what is broken off.
 func TestCompactBrokenOff(t *testing.T) {
 	dir := t.TempDir()

@@ -32,7 +32,7 @@ func CompactCommand(p *cli.Program) *cobra.Command {
 			"and types of its pools by the bounds of row groups. A pool that names its region\n" +
 			"is what keeps that little. Results and hashes are those of the trace read whole.\n" +
 			"Both SRC and DIR may be s3:// names. An on-demand price that is unknown for a\n" +
-			"time becomes the one before, else the first after, as runs take it. Four million\n" +
+			"time becomes the one before, else the first after, as runs take it. Three million\n" +
 			"rows at a time are in memory. A compact trace is not added to: record to another\n" +
 			"folder and lay it out again.",
 		Example: "  spotter trace compact prices -o compact\n" +
