@@ -202,5 +202,6 @@ func (x *SlotSet[ID]) Read(c Cursor[ID], holds func(ID) bool) {
 			next = append(next, c.ID)
 		}
 	}
-	x.list, x.spare = append(next, list...), x.list
+	next = append(next, list...)
+	x.list, x.spare = next, x.list
 }

@@ -285,7 +285,8 @@ func (ot *offerTable) divide(table *classTable, key int32) {
 	if len(ot.ofDomain[key]) > 0 {
 		return
 	}
-	by := append(ot.ofDomain[key], ot.newSet())
+	by := ot.ofDomain[key]
+	by = append(by, ot.newSet())
 	for at := range ot.rank {
 		d := table.classes[ot.class[at]].domain[key] + 1
 		for len(by) <= int(d) {

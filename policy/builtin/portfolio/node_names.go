@@ -56,7 +56,8 @@ func (x *nameOrder) read(s *policy.Snapshot, since policy.Mark) {
 		order = append(append(order, kept[:at]...), id)
 		kept = kept[at:]
 	}
-	x.order = append(order, kept...)
+	order = append(order, kept...)
+	x.order = order
 	x.names, x.rank = slices.Grow(x.names, max(0, len(s.Nodes)-known))[:len(s.Nodes)], x.rank[:len(s.Nodes)]
 	for _, id := range changed {
 		x.names[id] = s.Nodes[id].Name
