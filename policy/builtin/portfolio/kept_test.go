@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/share"
 )
 
 // TestKept: whatever changes from snapshot to snapshot, a policy that decided on those before
@@ -42,6 +44,15 @@ func TestKept(t *testing.T) {
 			}
 			if got, want := kept.classes.byKey(), fresh.classes.byKey(); !reflect.DeepEqual(got, want) {
 				t.Fatalf("classes are %v, read alone %v", got, want)
+			}
+			if !slices.Equal(kept.roomy.nodes, fresh.roomy.nodes) || !slices.Equal(kept.names.order, fresh.names.order) {
+				t.Fatalf("room is on %v by name %v, read alone %v %v", kept.roomy.nodes, kept.names.order, fresh.roomy.nodes, fresh.names.order)
+			}
+			if x, y := &kept.nodes, &fresh.nodes; !slices.Equal(x.all, y.all) || !slices.Equal(x.plain, y.plain) || !slices.Equal(x.odd, y.odd) || !slices.Equal(x.recommended, y.recommended) {
+				t.Fatalf("nodes are %+v, read alone %+v", *x, *y)
+			}
+			if h, want := kept.nodes.share(s, 0), share.Of(s, 0); h != want {
+				t.Fatalf("the pool holds %+v, counted anew %+v", h, want)
 			}
 			m = next
 		}
