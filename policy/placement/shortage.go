@@ -42,6 +42,9 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 // a provisioner are being drained, including nodes that are still launching. Without
 // such nodes it returns s.
 func evicted(s *policy.Snapshot) *policy.Snapshot {
+	if noticed, known := s.UnderNotice(); known && len(noticed) == 0 {
+		return s
+	}
 	leaving := func(n policy.Node) bool {
 		return n.ReclaimAt != 0 && n.Phase != policy.NodeGone && n.Pool >= 0 && s.Pools[n.Pool].SelfProvisioned()
 	}
