@@ -10,7 +10,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/policytest"
-	"github.com/spotter-dev/spotter/policy/share"
 )
 
 // TestKept: whatever changes from snapshot to snapshot, a policy that decided on those before
@@ -50,9 +49,6 @@ func TestKept(t *testing.T) {
 			}
 			if x, y := &kept.nodes, &fresh.nodes; !slices.Equal(x.all, y.all) || !slices.Equal(x.plain, y.plain) || !slices.Equal(x.odd, y.odd) || !slices.Equal(x.recommended, y.recommended) {
 				t.Fatalf("nodes are %+v, read alone %+v", *x, *y)
-			}
-			if h, want := kept.nodes.share(s, 0), share.Of(s, 0); h != want {
-				t.Fatalf("the pool holds %+v, counted anew %+v", h, want)
 			}
 			m = next
 		}
