@@ -226,8 +226,7 @@ func (sv *serving) admitted(w policy.WorkloadID, required int32) int32 {
 
 // recountRequired follows a change of the pods that there are of w.
 func (sv *serving) recountRequired(w policy.WorkloadID) {
-	if g := &sv.of[w]; g.gated {
-		g.advance(sv.q.Now, sv.window)
+	if sv.of[w].gated {
 		sv.setRequired(w)
 	}
 }

@@ -223,13 +223,16 @@ func (sv *serving) serves(w policy.WorkloadID) bool {
 }
 
 // setRequired derives the required part of what is desired: the strictest
-// matching budget, or without one all but a quarter (at least one may miss).
+// matching budget, or without one all but a quarter (at least one may miss). The time
+// until now is counted by what was required before.
 func (sv *serving) setRequired(w policy.WorkloadID) {
-	required := sv.admitted(w, sv.requiredOf(w, sv.of[w].desired))
+	g := &sv.of[w]
+	g.advance(sv.q.Now, sv.window)
+	required := sv.admitted(w, sv.requiredOf(w, g.desired))
 	if _, fewer := sv.workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it
-		required = min(required, max(0, sv.of[w].wanted-fewer))
+		required = min(required, max(0, g.wanted-fewer))
 	}
-	sv.of[w].required = required
+	g.required = required
 	sv.watch.workload(w)
 }
 
