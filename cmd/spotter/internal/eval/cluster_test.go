@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -72,5 +73,26 @@ func TestLargePlan(t *testing.T) {
 	}
 	if left, err := store.List(ctx, begun.Parts); err != nil || len(left) > 0 {
 		t.Errorf("%v are left there: %v", left, err)
+	}
+}
+
+// TestQueue: a Job for a queue of Kueue names it, and is suspended until Kueue admits it. Its
+// pods are counted as any others: those that a disruption ended do not count as failed.
+func TestQueue(t *testing.T) {
+	for _, queue := range []string{"", "nightly"} {
+		text, err := (&clusterFlags{parallelism: 4, queue: queue}).job(&cli.Program{}, &remote{Name: "spotter-eval-x", Shards: 40})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j batchv1.Job
+		if err := json.Unmarshal(text, &j); err != nil {
+			t.Fatal(err)
+		}
+		if label, some := j.Labels[queueLabel]; label != queue || some != (queue != "") || (j.Spec.Suspend != nil && *j.Spec.Suspend) != some {
+			t.Errorf("queue %q: labels %v, suspend %v", queue, j.Labels, j.Spec.Suspend)
+		}
+		if r := j.Spec.PodFailurePolicy.Rules[0]; r.Action != batchv1.PodFailurePolicyActionIgnore || r.OnPodConditions[0].Type != corev1.DisruptionTarget || *j.Spec.MaxFailedIndexes != 4 {
+			t.Errorf("queue %q: %+v", queue, j.Spec)
+		}
 	}
 }
