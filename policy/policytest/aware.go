@@ -14,9 +14,6 @@ import (
 // policy that keeps what it read has the same plan as one that reads everything.
 func aware(t *rapid.T, build func() policy.Policy) {
 	s, m := draw(t)
-	if len(s.Nodes) == 0 || len(s.Pods) == 0 {
-		return // nothing is said of what changed
-	}
 	p, changes := build(), policy.Changes{}
 	for i := range rapid.IntRange(2, 5).Draw(t, "snapshots") {
 		if i > 0 {
@@ -42,55 +39,97 @@ func aware(t *rapid.T, build func() policy.Policy) {
 	}
 }
 
-// Change changes a node or a pod of s, which has some, or puts another into its slot.
+// Change changes one thing in s: a pod, a node, a market or a workload; or puts another node
+// into the slot of one that is gone.
 func Change(t *rapid.T, s *policy.Snapshot, c *policy.Changes) {
-	if rapid.Bool().Draw(t, "of a node") {
-		n := &s.Nodes[rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "node")]
-		changeNode(t, s, n)
-		c.NoteNode(n.ID)
-	} else {
-		p := &s.Pods[rapid.IntRange(0, len(s.Pods)-1).Draw(t, "pod")]
+	switch what := rapid.IntRange(0, 5).Draw(t, "what"); {
+	case what < 2 && len(s.Pods) > 0:
+		p := oneOf(t, s.Pods, "pod")
 		changePod(t, s, p)
 		c.NotePod(p.ID)
+	case what == 2 && len(s.Markets) > 0:
+		m := oneOf(t, s.Markets, "market")
+		m.Price = max(m.Price.Times(rapid.SampledFrom([]float64{0.5, 0.9, 1.1, 2}).Draw(t, "times")), 1)
+		m.Forecast.Hazard *= 1.5
+	case what == 3 && len(s.Workloads) > 0:
+		oneOf(t, s.Workloads, "workload").Replicas = rapid.Int32Range(0, 4).Draw(t, "replicas")
+	case len(s.Nodes) > 0:
+		n := oneOf(t, s.Nodes, "node")
+		changeNode(t, s, n, c)
+		c.NoteNode(n.ID)
 	}
 }
 
-func changeNode(t *rapid.T, s *policy.Snapshot, n *policy.Node) {
-	like := s.Nodes[rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "like")]
-	what := rapid.IntRange(0, 5).Draw(t, "what")
-	switch {
-	case n.Phase == policy.NodeGone && like.Phase != policy.NodeGone:
-		id := n.ID
-		*n = like
-		n.ID, n.Name, n.Token = id, fmt.Sprintf("node-%d-%d", id, s.Now), ""
-	case n.Phase == policy.NodeGone:
-	case what == 0:
+func oneOf[T any](t *rapid.T, list []T, of string) *T {
+	return &list[rapid.IntRange(0, len(list)-1).Draw(t, of)]
+}
+
+func changeNode(t *rapid.T, s *policy.Snapshot, n *policy.Node, c *policy.Changes) {
+	if n.Phase == policy.NodeGone {
+		if like := oneOf(t, s.Nodes, "like"); like.Phase != policy.NodeGone {
+			id := n.ID
+			*n = *like
+			n.ID, n.Name, n.Token = id, fmt.Sprintf("node-%d-%d", id, s.Now), ""
+		}
+		return
+	}
+	switch rapid.IntRange(0, 7).Draw(t, "node change") {
+	case 0:
+		n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorNone, policy.ActorUs, policy.ActorKarpenter, policy.ActorPerson}).Draw(t, "by")
+	case 1:
 		n.NotReady = !n.NotReady
-	case what == 1:
+	case 2:
 		n.DoNotDisrupt = !n.DoNotDisrupt
-	case what == 2:
-		n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorNone, policy.ActorUs, policy.ActorPerson}).Draw(t, "by")
-	case what == 3:
+	case 3:
 		n.Recommended = s.Now - n.Recommended
-	case n.Phase < policy.NodeInitialized:
-		n.Phase++
+	case 4:
+		n.NoticeAt, n.ReclaimAt = s.Now, s.Now.Add(2*time.Minute)
+	case 5:
+		n.Phase = rapid.SampledFrom([]policy.NodePhase{policy.NodeRegistered, policy.NodeInitialized, policy.NodeDraining}).Draw(t, "phase")
 		n.Initialized = s.Now
+	case 6:
+		n.Name = fmt.Sprintf("%s-%d-%d", rapid.StringMatching("[a-z]{3}").Draw(t, "name"), n.ID, s.Now)
 	default:
-		n.Phase = policy.NodeDraining
+		for i := range s.Pods {
+			if p := &s.Pods[i]; p.Node == n.ID || p.Nominated == n.ID {
+				end(p)
+				c.NotePod(p.ID)
+			}
+		}
+		*n = policy.Node{ID: n.ID, Pool: policy.None, Market: policy.None}
 	}
 }
 
 func changePod(t *rapid.T, s *policy.Snapshot, p *policy.Pod) {
-	switch {
-	case p.Phase == policy.PodGone:
-	case p.Node < 0:
-		n := &s.Nodes[rapid.IntRange(0, len(s.Nodes)-1).Draw(t, "node")]
-		if n.Phase >= policy.NodeInitialized {
-			p.Phase, p.Node, p.Nominated, p.Bound, p.ReadySince = policy.PodReady, n.ID, policy.None, s.Now, s.Now
-		}
-	case p.Phase == policy.PodReady && rapid.Bool().Draw(t, "ends"):
-		p.Phase, p.Deleting = policy.PodTerminating, s.Now
-	default:
-		*p = policy.Pod{ID: p.ID, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+	if p.Phase == policy.PodGone {
+		return
 	}
+	switch rapid.IntRange(0, 5).Draw(t, "pod change") {
+	case 0:
+		p.DeletionCost = rapid.Int32Range(-3, 1).Draw(t, "cost")
+	case 1:
+		p.DeletionCostFixed, p.DoNotDisrupt = !p.DeletionCostFixed, p.DeletionCostFixed
+	case 2:
+		if p.Phase >= policy.PodStarting {
+			p.Phase = rapid.SampledFrom([]policy.PodPhase{policy.PodStarting, policy.PodReady, policy.PodTerminating}).Draw(t, "phase")
+			p.Deleting = s.Now
+		}
+	case 3:
+		p.Phase, p.Node, p.Nominated = policy.PodPending, policy.None, policy.None
+	case 4:
+		end(p)
+	default:
+		for i := range s.Nodes {
+			if s.Nodes[i].Usable() && rapid.Bool().Draw(t, "there") {
+				p.Phase, p.Node, p.Nominated = policy.PodReady, policy.NodeID(i), policy.None
+				p.Bound, p.ReadySince = s.Now.Add(-2*time.Minute), s.Now.Add(-time.Minute)
+				return
+			}
+		}
+	}
+}
+
+// end empties the slot of a pod.
+func end(p *policy.Pod) {
+	*p = policy.Pod{ID: p.ID, Template: p.Template, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 }

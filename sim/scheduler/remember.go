@@ -67,13 +67,14 @@ func (x *budgets) grow(pdbs []policy.PDB) {
 }
 
 // changed reports whether what budgets allow changed so that a node can be another
-// candidate than it was: those that allow more than they have pods on any node do not tell.
-func (x *budgets) changed(pdbs []policy.PDB) (told bool) {
+// candidate than it was: it makes no difference of those that allow more than they have pods
+// on any node.
+func (x *budgets) changed(pdbs []policy.PDB) (changed bool) {
 	x.grow(pdbs)
 	for i := range pdbs {
 		b, now := &(*x)[i], pdbs[i].Allowed
-		told = told || min(b.allowed, b.most) != min(now, b.most)
+		changed = changed || min(b.allowed, b.most) != min(now, b.most)
 		b.allowed = now
 	}
-	return told
+	return changed
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
 
 // drawnTrace writes a small synthetic trace and returns its folder.
@@ -92,7 +93,7 @@ func TestTraceForecast(t *testing.T) {
 	bundle := hazardOfAll(t)
 	whole, got := forecastTrace(t, dir, "--bundle", bundle)
 	again, _ := forecastTrace(t, dir, "--bundle", bundle)
-	a, b := bytesOf(t, whole), bytesOf(t, again)
+	a, b := tracetest.Files(t, whole), tracetest.Files(t, again)
 	for name := range a {
 		if a[name] != b[name] {
 			t.Errorf("%s differs between two equal calls", name)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,26 +9,8 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
-
-// bytesOf returns the content of all files below dir, by their path.
-func bytesOf(t *testing.T, dir string) map[string]string {
-	t.Helper()
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		name, _ := filepath.Rel(dir, path)
-		files[name] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
 
 // The same command writes the same bytes, another seed others, and what is
 // written says that it is synthetic and how it was made.
@@ -43,7 +24,7 @@ func TestGenerateRepeats(t *testing.T) {
 		}
 		return path
 	}
-	a, b, c := bytesOf(t, draw("a", "5")), bytesOf(t, draw("b", "5")), bytesOf(t, draw("c", "6"))
+	a, b, c := tracetest.Files(t, draw("a", "5")), tracetest.Files(t, draw("b", "5")), tracetest.Files(t, draw("c", "6"))
 	if len(a) != 3 {
 		t.Errorf("%d files for three days", len(a))
 	}

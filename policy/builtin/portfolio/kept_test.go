@@ -27,7 +27,7 @@ func TestKept(t *testing.T) {
 			if step > 0 {
 				s.Now = s.Now.Add(10 * time.Minute)
 				for range rapid.IntRange(0, 6).Draw(t, "changes") {
-					change(t, s, &changes)
+					policytest.Change(t, s, &changes)
 				}
 			}
 			changes.Publish(s)
@@ -64,83 +64,4 @@ func (x *nodeClasses) byKey() map[classKey][]policy.NodeID {
 		}
 	}
 	return all
-}
-
-// change changes one thing in s.
-func change(t *rapid.T, s *policy.Snapshot, changes *policy.Changes) {
-	pick := func(n int, of string) int { return rapid.IntRange(0, n-1).Draw(t, of) }
-	switch what := pick(6, "what"); {
-	case what < 3 && len(s.Pods) > 0:
-		p := &s.Pods[pick(len(s.Pods), "pod")]
-		changePod(t, s, p)
-		changes.NotePod(p.ID)
-	case what == 3 && len(s.Markets) > 0:
-		m := &s.Markets[pick(len(s.Markets), "market")]
-		m.Price = m.Price.Times(rapid.SampledFrom([]float64{0.5, 0.9, 1.1, 2}).Draw(t, "times"))
-		m.Forecast.Hazard *= 1.5
-	case what == 4 && len(s.Workloads) > 0:
-		s.Workloads[pick(len(s.Workloads), "workload")].Replicas = int32(pick(5, "replicas"))
-	case len(s.Nodes) > 0:
-		n := &s.Nodes[pick(len(s.Nodes), "node")]
-		changeNode(t, s, n, changes)
-		changes.NoteNode(n.ID)
-	}
-}
-
-func changePod(t *rapid.T, s *policy.Snapshot, p *policy.Pod) {
-	if p.Phase == policy.PodGone {
-		return
-	}
-	switch rapid.IntRange(0, 5).Draw(t, "pod-change") {
-	case 0:
-		p.DeletionCost = rapid.Int32Range(-3, 1).Draw(t, "cost")
-	case 1:
-		p.DeletionCostFixed, p.DoNotDisrupt = !p.DeletionCostFixed, p.DeletionCostFixed
-	case 2:
-		if p.Phase >= policy.PodStarting {
-			p.Phase = rapid.SampledFrom([]policy.PodPhase{policy.PodStarting, policy.PodReady, policy.PodTerminating}).Draw(t, "phase")
-		}
-	case 3:
-		p.Phase, p.Node, p.Nominated = policy.PodPending, policy.None, policy.None
-	case 4:
-		p.Phase, p.Node, p.Nominated, p.Name = policy.PodGone, policy.None, policy.None, ""
-	default:
-		for i := range s.Nodes {
-			if s.Nodes[i].Usable() && rapid.Bool().Draw(t, "there") {
-				p.Phase, p.Node, p.Nominated = policy.PodReady, policy.NodeID(i), policy.None
-				p.Bound, p.ReadySince = s.Now.Add(-2*time.Minute), s.Now.Add(-time.Minute)
-				return
-			}
-		}
-	}
-}
-
-func changeNode(t *rapid.T, s *policy.Snapshot, n *policy.Node, changes *policy.Changes) {
-	if n.Phase == policy.NodeGone {
-		return
-	}
-	switch rapid.IntRange(0, 7).Draw(t, "node-change") {
-	case 0:
-		n.ActedBy = rapid.SampledFrom([]policy.Actor{policy.ActorNone, policy.ActorUs, policy.ActorKarpenter}).Draw(t, "by")
-	case 1:
-		n.NotReady = !n.NotReady
-	case 2:
-		n.ReclaimAt, n.NoticeAt = s.Now.Add(2*time.Minute), s.Now
-	case 3:
-		n.Recommended = s.Now
-	case 4:
-		n.Phase = rapid.SampledFrom([]policy.NodePhase{policy.NodeRegistered, policy.NodeInitialized, policy.NodeDraining}).Draw(t, "phase")
-	case 5:
-		n.Name = rapid.StringMatching("[a-z]{6}").Draw(t, "name")
-	case 6:
-		n.DoNotDisrupt = !n.DoNotDisrupt
-	default:
-		for i := range s.Pods {
-			if p := &s.Pods[i]; p.Node == n.ID || p.Nominated == n.ID {
-				p.Phase, p.Node, p.Nominated, p.Name = policy.PodGone, policy.None, policy.None, ""
-				changes.NotePod(p.ID)
-			}
-		}
-		*n = policy.Node{ID: n.ID, Pool: policy.None, Market: policy.None}
-	}
 }

@@ -3,9 +3,7 @@ package generate
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -16,25 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/scenarios/trace/tracetest"
 )
-
-// filesOf returns the content of all files below dir by their path.
-func filesOf(t rapid.TB, dir string) map[string]string {
-	files := map[string]string{}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := os.ReadFile(path)
-		name, _ := filepath.Rel(dir, path)
-		files[name] = string(data)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return files
-}
 
 // What is drawn and written in parts is, byte for byte, what is drawn and written at once,
 // however long the parts are.
@@ -71,7 +52,7 @@ func TestParts(t *testing.T) {
 		if err := trace.WriteParts(parts, head, drawn); err != nil {
 			t.Fatal(err)
 		}
-		want, got := filesOf(t, whole), filesOf(t, parts)
+		want, got := tracetest.Files(t, whole), tracetest.Files(t, parts)
 		if names := slices.Sorted(maps.Keys(want)); !reflect.DeepEqual(names, slices.Sorted(maps.Keys(got))) {
 			t.Fatalf("%d files in parts, want %d", len(got), len(want))
 		}
@@ -91,7 +72,7 @@ func TestPartsBrokenOff(t *testing.T) {
 	if err := trace.Write(out, generated(t, c)); err != nil {
 		t.Fatal(err)
 	}
-	before := filesOf(t, dir)
+	before := tracetest.Files(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.Seed = 2
 	head, parts, err := c.draws(ctx, func(float64) policy.Time { return day })
@@ -112,7 +93,7 @@ func TestPartsBrokenOff(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || n != 4 {
 		t.Errorf("%v after %d parts", err, n)
 	}
-	if !reflect.DeepEqual(filesOf(t, dir), before) {
+	if !reflect.DeepEqual(tracetest.Files(t, dir), before) {
 		t.Error("something was left or changed")
 	}
 }

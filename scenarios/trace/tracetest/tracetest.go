@@ -2,6 +2,9 @@
 package tracetest
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -57,4 +60,22 @@ func Alternating(t testing.TB, name string, from policy.Time) *trace.Trace {
 		t.Fatal(err)
 	}
 	return tr
+}
+
+// Files returns the content of all files below dir, by their path.
+func Files(t interface{ Fatal(...any) }, dir string) map[string]string {
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		name, _ := filepath.Rel(dir, path)
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
