@@ -147,7 +147,7 @@ func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summar
 	return nil
 }
 
-// put stores a file elsewhere too, if that is asked for.
+// put copies a file of the recording, if that is asked for.
 func (r *run) put(ctx context.Context, name string) error {
 	if r.config.Put == nil {
 		return nil

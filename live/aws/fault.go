@@ -29,7 +29,7 @@ var (
 	ErrBusy          = flock.ErrBusy
 	ErrFolder        = errors.New("no folder of a recorder")
 	ErrRefused       = errors.New("the request is refused")
-	ErrUpload        = errors.New("it is not stored elsewhere")
+	ErrUpload        = errors.New("the copy was not made")
 	ErrZones         = errors.New("zones cannot be told apart")
 )
 
