@@ -26,7 +26,7 @@ type cost struct {
 	wall   float64 // in seconds
 	cpu    float64 // user and system, in seconds
 	rss    float64 // greatest resident size, in MB of 1,000,000 bytes
-	events float64
+	events float64 // under the policy; spotter sim simulates on-demand beside it, whose are not counted
 }
 
 // add adds up what processes took, and keeps the greatest size.
@@ -198,7 +198,7 @@ func BenchmarkProcessScale(b *testing.B) {
 }
 
 // BenchmarkProcessYear measures a year of 1,000 nodes, on prices that are drawn before.
-// Bound: 20 CPU-s.
+// Bound: 20 CPU-s for each of the two simulations.
 func BenchmarkProcessYear(b *testing.B) {
 	preset, err := generate.FindPreset("aws-2024")
 	if err != nil {
