@@ -1,6 +1,7 @@
 package karpetrack
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -88,7 +89,7 @@ func (x *nodeIndex) readSpace(s *policy.Snapshot, sp *placement.Space) {
 		return
 	}
 	x.markets = len(s.Markets)
-	x.least = scratch.Zeroed(x.least, len(s.Pools)*x.markets)
+	x.least = slices.Repeat([]policy.Resources{unasked}, len(s.Pools)*x.markets)
 	x.lists.Clear()
 	for i := range s.Nodes {
 		x.readNode(s, sp, policy.NodeID(i))
@@ -110,12 +111,12 @@ func (x *nodeIndex) cell(pool policy.PoolID, market policy.MarketID) int {
 	return int(pool)*x.markets + int(market)
 }
 
+// unasked is the least that no node is asked for.
+var unasked = policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64, GPU: math.MaxInt64, Pods: math.MaxInt64}
+
 // lower counts a node that is asked for need.
 func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	least := &x.least[cell]
-	if least.Pods == 0 {
-		*least = need
-	}
 	*least = policy.Resources{
 		CPU: min(least.CPU, need.CPU), Memory: min(least.Memory, need.Memory), GPU: min(least.GPU, need.GPU), Pods: min(least.Pods, need.Pods),
 	}
@@ -129,7 +130,7 @@ func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(poli
 		if x.lists.First(cell) < 0 || !may(policy.MarketID(m), x.least[cell]) {
 			continue
 		}
-		x.least[cell] = policy.Resources{}
+		x.least[cell] = unasked
 		for id := x.lists.First(cell); id >= 0; id = x.lists.Next(id) {
 			x.lower(cell, sp.Requested(policy.NodeID(id)))
 			visit(policy.NodeID(id))
