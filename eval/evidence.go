@@ -37,6 +37,7 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 		Conditions: digestOf(struct {
 			Trace            [32]byte
 			Start            policy.Time
+			StartCluster     scenarios.StartCluster
 			Duration, WarmUp time.Duration
 			Intensity        float64
 			Slots            int
@@ -44,7 +45,7 @@ func EvidenceOf(w *scenarios.BoundScenario) Evidence {
 			Reserve          policy.Money
 			Faults           []scenarios.Fault
 			Truth            *weather.Truth `json:",omitempty"`
-		}{w.TraceDigest, w.Start, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults, truthOf(w)}),
+		}{w.TraceDigest, w.Start, w.StartCluster, w.Duration, w.WarmUp, w.Intensity, w.Slots, w.OnDemandShortages, reserveOf(w), w.Faults, truthOf(w)}),
 		Demand: digestOf(struct {
 			ReadyGrace time.Duration
 			Workloads  []workloadDemand

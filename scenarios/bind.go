@@ -34,6 +34,10 @@ type BindOptions struct {
 
 	// Karpenter, when above 0, replaces the version that the scenario states.
 	Karpenter KarpenterVersion
+
+	// StartCluster, when set, replaces that of the scenario. A scenario that lists nodes
+	// allows none.
+	StartCluster *StartCluster
 }
 
 // Bind binds a scenario to the prices of a trace. The result shares the memory
@@ -69,6 +73,9 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	w.OnDemandShortages = sc.OnDemandShortages
 	if o.Intensity != nil {
 		w.Intensity = *o.Intensity
+	}
+	if err := w.startIn(sc, o.StartCluster); err != nil {
+		return nil, err
 	}
 	begin := start.Add(-sc.WarmUp)
 	for i := range sc.loads {

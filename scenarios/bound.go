@@ -75,9 +75,10 @@ type BoundScenario struct {
 	// every policy.
 	Budgets []policy.Budget
 
-	// Seeds are the nodes that are there when warm-up begins; none means the
-	// cheapest on-demand packing.
-	Seeds []NodeSeed
+	// StartCluster is the cluster in which the warm-up starts. Seeds are its nodes where it is
+	// StartNodes, and empty otherwise.
+	StartCluster StartCluster
+	Seeds        []NodeSeed
 
 	// Commitments are what was paid for in advance, ascending by name. They are
 	// the same for every policy.

@@ -239,6 +239,12 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
 	if v.Type() == reflect.TypeFor[metav1.FieldsV1]() {
 		return // who last set a field is of no interest, and has no fixed keys
 	}
+	if s, ok := v.Addr().Interface().(scalarReader); ok && n.Kind == yaml.ScalarNode {
+		if err := s.readScalar(n.Value); err != nil {
+			d.fail(n, path, "%v", err)
+		}
+		return
+	}
 	if u, ok := v.Addr().Interface().(json.Unmarshaler); ok {
 		d.text(n, u, path)
 		return
@@ -254,6 +260,9 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path []string) {
 		d.leaf(n, v, path)
 	}
 }
+
+// A scalarReader reads a scalar itself. Its error says what was wanted and found.
+type scalarReader interface{ readScalar(text string) error }
 
 // text gives a scalar to a type that reads JSON itself.
 func (d *decoder) text(n *yaml.Node, u json.Unmarshaler, path []string) {

@@ -22,8 +22,8 @@ type manifest struct {
 }
 
 type manifestSpec struct {
-	// Start is when metering begins; none means the trace's first time.
-	Start *metav1.Time `json:"start"`
+	// Start is when metering starts, and in which cluster the warm-up starts.
+	Start startSpec `json:"start"`
 
 	// Duration is how long is metered.
 	Duration *metav1.Duration `json:"duration"`
@@ -34,7 +34,7 @@ type manifestSpec struct {
 	// ReadyGrace is how long a change of replicas upward does not count.
 	ReadyGrace *metav1.Duration `json:"readyGrace"`
 
-	// Nodes are there when warm-up begins.
+	// Nodes are in the cluster when the warm-up starts.
 	Nodes []nodesSpec `json:"nodes"`
 
 	// Commitments are what was paid for in advance.
@@ -211,8 +211,11 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 			fail("%v is more than 87600h", *x.to, x.name)
 		}
 	}
-	if s.Start != nil {
-		sc.Start = policy.TimeOf(s.Start.Time)
+	if s.Start.At != nil {
+		sc.Start = policy.TimeOf(s.Start.At.Time)
+	}
+	if sc.StartCluster = s.Start.cluster(); sc.StartCluster == StartOnDemand && len(s.Nodes) > 0 {
+		fail("%q contradicts spec.nodes, which lists the nodes that every policy starts from", string(s.Start.Cluster), "start")
 	}
 	if sc.Trace = s.Trace; sc.Trace == "embedded" {
 		sc.Trace = ""

@@ -28,8 +28,11 @@ type Scenario struct {
 	Name   string
 	Digest [32]byte
 
-	// Start is when metering begins; zero means the trace's first time.
+	// Start is when metering starts; zero means the trace's first time.
 	Start policy.Time
+
+	// StartCluster is the cluster in which the warm-up starts where the file lists no nodes.
+	StartCluster StartCluster
 
 	Duration, WarmUp, ReadyGrace time.Duration
 

@@ -65,6 +65,7 @@ func auction(replicas int32, prices map[int]policy.Money) *builder {
 func (b *builder) seeded(count int) *scenarios.BoundScenario {
 	for i := range b.w.Markets {
 		if b.w.Markets[i].Auction() && b.w.Markets[i].Type == 0 {
+			b.w.StartCluster = scenarios.StartNodes
 			b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(i), Count: count}}
 		}
 	}

@@ -30,7 +30,7 @@ func TestAutoscalerCases(t *testing.T) {
 				types := 1
 				d.MaybeScanArgs(t, "types", &types)
 				b = newBuilder(12 * time.Hour)
-				b.w.Intensity, b.w.WarmUp = 0, time.Hour
+				b.w.Intensity, b.w.WarmUp, b.w.StartCluster = 0, time.Hour, scenarios.StartOnDemand
 				b.markets(1, types, false)
 				b.groups(b.pool("p"))
 			case "pods":

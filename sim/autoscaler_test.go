@@ -186,6 +186,7 @@ func TestGroupMayScaleIn(t *testing.T) {
 			b.workload(pod, policy.KindDeployment, 1, policy.Resources{CPU: 1800, Memory: gib})
 		}
 		w := b.scenario()
+		w.StartCluster = scenarios.StartNodes
 		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
 		r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 		if err != nil {
@@ -207,7 +208,7 @@ func TestGroupMayScaleIn(t *testing.T) {
 // minutes, since a new one takes so long to start. The replacement stays empty and
 // is protected, however soon nodes are given back.
 func TestGroupKeepsReplacements(t *testing.T) {
-	b := grouped(4)
+	b := grouped(4).startOnDemand()
 	b.w.WarmUp = 0
 	late := b.workload("late", policy.KindDeployment, 0, policy.Resources{CPU: 50, Memory: gib})
 	late.Startup = 10 * time.Minute
@@ -321,7 +322,7 @@ func TestGroupExpander(t *testing.T) {
 // is under way counts as done.
 func TestGroupScalesInToLeastSize(t *testing.T) {
 	b := grouped(10, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 0})
-	b.w.Groups.Min = 2
+	b.w.Groups.Min, b.w.StartCluster = 2, scenarios.StartOnDemand
 	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true}
 	shown := map[int]int{} // by nodes there are, the most that were shown as the least
 	cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {

@@ -62,6 +62,13 @@ type replacementOffers struct {
 // forget has the offers listed anew.
 func (o *replacementOffers) forget() { o.until = 0 }
 
+// noteReserved has the offers listed again where a reservation holds one node more or less.
+func (k *consolidation) noteReserved(m policy.MarketID) {
+	if k.scenario.Markets[m].Capacity == policy.Reserved {
+		k.offers.forget()
+	}
+}
+
 // A polling is when the controller looks.
 type polling struct {
 	at   policy.Time // the next look, or the validation of a command; 0 for none

@@ -98,6 +98,7 @@ func TestFirstFitBySize(t *testing.T) {
 	}
 	for i := range b.w.Markets {
 		if m := &b.w.Markets[i]; m.Capacity == policy.Spot && m.Type == 1 {
+			b.w.StartCluster = scenarios.StartNodes
 			b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: m.ID, Count: 3}}
 		}
 	}
@@ -109,7 +110,7 @@ func TestFirstFitBySize(t *testing.T) {
 
 // A node on which a pending pod was promised a place is not consolidated.
 func TestPromisedNodeStays(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustPrepare(t, one(4).scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+	r, err := newRun(Config{Prepared: mustPrepare(t, one(4).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +130,7 @@ func TestPromisedNodeStays(t *testing.T) {
 func TestEmptyNodesAreValidated(t *testing.T) {
 	b := one(0)
 	b.w.Pools[0].Budgets = nil
+	b.w.StartCluster = scenarios.StartNodes
 	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
 	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
@@ -153,6 +155,7 @@ func TestEmptyNodesAreValidated(t *testing.T) {
 // is dropped, though no look was to find anything before the promise ends.
 func TestIdleUntilNodesChange(t *testing.T) {
 	b := one(0)
+	b.w.StartCluster = scenarios.StartNodes
 	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
 	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
 	if err != nil {
@@ -179,7 +182,7 @@ func TestIdleUntilNodesChange(t *testing.T) {
 // Pods are planned onto nodes by name, initialized ones first, and names end at random:
 // under one seed or another every node is the first of its phase.
 func TestPlansByName(t *testing.T) {
-	stage := mustPrepare(t, one(12).scenario())
+	stage := mustPrepare(t, one(12).startOnDemand().scenario())
 	first := map[policy.NodeID]int{}
 	for seed := range uint64(60) {
 		r, err := newRun(Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})

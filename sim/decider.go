@@ -52,6 +52,13 @@ func (dc *decider) plan(t policy.Time) {
 	dc.q.Add(t, engine.Step, 0, 0, 0)
 }
 
+// first takes the first step, before any provisioner looks at the pending pods: what the policy
+// orders of its pools holds for the first nodes, too.
+func (dc *decider) first() {
+	dc.stepAt = dc.q.Now
+	dc.step(0)
+}
+
 // collect is how long refused launches and unschedulable pods are collected
 // before the policy is asked.
 const collect = 10 * time.Second

@@ -35,6 +35,7 @@ func TestDescribedGroup(t *testing.T) {
 			first = policy.OnDemand
 		}
 		at := slices.IndexFunc(b.w.Markets, func(m policy.Market) bool { return m.Capacity == first })
+		b.w.StartCluster = scenarios.StartNodes
 		b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(at), Count: 1}}
 		b.w.Pools[0].CapacityTypes = nil
 		if x.onDemand > 0 {

@@ -132,6 +132,7 @@ func TestDrainOfALostNode(t *testing.T) {
 	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.OnDemand && w.Markets[m].Zone == 0 {
+			w.StartCluster = scenarios.StartNodes
 			w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(m), Count: 1}}
 		}
 	}
@@ -169,7 +170,7 @@ func TestDrainOfALostNode(t *testing.T) {
 
 // TestStartWithinLimits begins with no more nodes than the pool's limits allow.
 func TestStartWithinLimits(t *testing.T) {
-	b := one(10)
+	b := one(10).startOnDemand()
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
 	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {

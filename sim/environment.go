@@ -66,7 +66,7 @@ func (e *environment) header() []byte {
 	var b []byte
 	b = append(b, e.scenario.Digest[:]...)
 	b = append(b, e.scenario.TraceDigest[:]...)
-	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00", e.cfg.Policy.Name(), e.cfg.Seed, e.window.From, e.window.To)
+	b = fmt.Appendf(b, "%s\x00%d\x00%d\x00%d\x00%v\x00", e.cfg.Policy.Name(), e.cfg.Seed, e.window.From, e.window.To, e.scenario.StartCluster)
 	return append(b, e.result.Weather[:]...)
 }
 

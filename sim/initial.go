@@ -9,22 +9,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// start puts up the nodes that all policies find when warm-up begins: the
-// scenario's, else the cheapest on-demand packing. Pods are ready on them.
+// start makes the cluster in which the warm-up starts. Pods that have a node are ready on it;
+// all others are pending, in an empty cluster all of them.
 func (la *launches) start() {
-	if len(la.scenario.Seeds) > 0 {
-		for _, s := range la.scenario.Seeds {
-			for k := range s.Count {
-				slot, ok := la.market.Slot(s.Market)
-				if !ok {
-					la.result.Warnings = append(la.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
-						s.Count-k, s.Count, la.scenario.Markets[s.Market].Name))
-					break
-				}
-				la.queue.state(la.addReady(s.Pool, s.Market, slot), s.Pods)
-			}
-		}
-	} else {
+	switch la.scenario.StartCluster {
+	case scenarios.StartNodes:
+		la.startStated()
+	case scenarios.StartOnDemand:
 		la.startPacked()
 	}
 	for i := range len(la.pods.all) {
@@ -35,6 +26,21 @@ func (la *launches) start() {
 			} else {
 				la.queue.enqueue(id)
 			}
+		}
+	}
+}
+
+// startStated adds the nodes that the scenario lists.
+func (la *launches) startStated() {
+	for _, s := range la.scenario.Seeds {
+		for k := range s.Count {
+			slot, ok := la.market.Slot(s.Market)
+			if !ok {
+				la.result.Warnings = append(la.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
+					s.Count-k, s.Count, la.scenario.Markets[s.Market].Name))
+				break
+			}
+			la.queue.state(la.addReady(s.Pool, s.Market, slot), s.Pods)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ func TestStatedPods(t *testing.T) {
 	}{{0, [2]int{1, 1}, ""}, {2, [2]int{2, 0}, ""}, {9, [2]int{2, 0}, ""}} {
 		b := one(2)
 		b.w.WarmUp = 0
+		b.w.StartCluster = scenarios.StartNodes
 		b.w.Seeds = []scenarios.NodeSeed{{Count: 1, Pods: []scenarios.PodsOnNode{{Workload: 0, Count: x.on}}}, {Count: 1}}
 		_, log := runScenario(t, b.scenario(), "on-demand")
 		begin, _, _ := strings.Cut(log[0], " ")
@@ -30,6 +32,7 @@ func TestStatedPods(t *testing.T) {
 	}
 	b := one(4)
 	b.w.WarmUp = 0
+	b.w.StartCluster = scenarios.StartNodes
 	b.w.Seeds = []scenarios.NodeSeed{{Count: 1, Pods: []scenarios.PodsOnNode{{Workload: 0, Count: 4}}}, {Count: 1}}
 	res, log := runScenario(t, b.scenario(), "on-demand")
 	said := "pods of " + b.w.Workloads[0].Name + " that spec.nodes has on nodes of " + b.w.Pools[0].Name
@@ -49,10 +52,67 @@ func TestStatedPodsOfJobs(t *testing.T) {
 	w := &b.w.Workloads[0]
 	w.Kind, w.Schedule, w.Replicas = policy.KindJob, nil, 1
 	w.Job = &scenarios.Job{Pods: 1, Completions: 1, Work: 1000000, Releases: []policy.Time{b.w.Start.Add(-b.w.WarmUp)}}
+	b.w.StartCluster = scenarios.StartNodes
 	b.w.Seeds = []scenarios.NodeSeed{{Count: 1}, {Count: 1, Pods: []scenarios.PodsOnNode{{Workload: 0, Count: 1}}}}
 	_, log := runScenario(t, b.scenario(), "on-demand")
 	begin, _, _ := strings.Cut(log[0], " ")
 	if count(log, begin, " bound ", "-2 0") != 1 || count(log, begin, " ready ") != 1 {
 		t.Errorf("the pod of the job is not at work on the second node at once:\n%s", strings.Join(log[:min(len(log), 20)], "\n"))
 	}
+}
+
+// TestStartEmpty: without stated nodes the pods are pending in an empty cluster when the warm-up
+// starts, and the policy's own provisioner launches the nodes, of the NodePool of the greatest
+// weight and under its rules. Time that pods are pending in the warm-up is no outage.
+func TestStartEmpty(t *testing.T) {
+	for _, x := range []struct {
+		weights [2]int32
+		pool    string
+	}{{[2]int32{100, 0}, "p"}, {[2]int32{0, 100}, "q"}} {
+		b := one(6)
+		b.pool("q")
+		b.w.Pools[0].CapacityTypes, b.w.Pools[1].CapacityTypes = []policy.CapacityType{policy.OnDemand}, []policy.CapacityType{policy.Spot}
+		b.w.NodePools = []*scenarios.NodePool{{Weight: x.weights[0]}, {Weight: x.weights[1]}}
+		res, log := runFromWarmUp(t, b, "as-is")
+		all := count(log, " launch ")
+		if own := count(log, " launch "+x.pool+"-"); all == 0 || own != all {
+			t.Errorf("weights %v: %d of %d nodes are of pool %s, want all", x.weights, own, all, x.pool)
+		}
+		if spot := count(log, " launch ", "/spot"); x.pool == "p" && spot != 0 || x.pool == "q" && spot != all {
+			t.Errorf("weights %v: %d of %d nodes are Spot", x.weights, spot, all)
+		}
+		if res.Unserved != 0 || res.Outages.Incidents != 0 || res.Launches != 0 || res.WarmUpLaunches != int64(all) {
+			t.Errorf("weights %v: unserved %v, %d incidents, %d launches and %d in the warm-up; want all launches in the warm-up, and nothing unserved",
+				x.weights, res.Unserved, res.Outages.Incidents, res.Launches, res.WarmUpLaunches)
+		}
+	}
+}
+
+// TestStartOnDemand: every policy starts on the same on-demand nodes, which a policy for Spot
+// leaves.
+func TestStartOnDemand(t *testing.T) {
+	var want []string
+	for _, spec := range []string{"on-demand", "karpenter", "static"} {
+		res, log := runFromWarmUp(t, one(6).startOnDemand(), spec)
+		nodes := slices.DeleteFunc(log, func(line string) bool { // those that were not bought have no price
+			return !strings.Contains(line, " launch ") || !strings.HasSuffix(line, " 0")
+		})
+		if want == nil {
+			want = nodes
+		}
+		if count(nodes, "/on-demand") != 3 || !slices.Equal(nodes, want) {
+			t.Errorf("%s starts with %q, want three on-demand nodes as %q", spec, nodes, want)
+		}
+		if spot := res.SpotHours > 0; spot != (spec != "on-demand") {
+			t.Errorf("%s holds Spot nodes: %v", spec, spot)
+		}
+	}
+}
+
+// runFromWarmUp runs what was built and returns the whole log.
+func runFromWarmUp(t *testing.T, b *builder, spec string) (*Result, []string) {
+	t.Helper()
+	var out strings.Builder
+	res := mustRun(t, Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	return res, strings.Split(strings.TrimSpace(out.String()), "\n")
 }

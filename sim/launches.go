@@ -23,6 +23,7 @@ type launches struct {
 	drains        *drains
 	faults        *faults
 	groups        *scalingGroups
+	karpenter     *karpenterProvisioner
 	market        *market.Market
 	pods          *pods
 	pools         *pools
@@ -69,6 +70,7 @@ func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.N
 	la.pools.bounds[pool].use(la.q.Now, la.window, la.pools.all[pool].Used)
 	la.space.SetNode(&la.nodes.all[id])
 	la.market.Launch(m, s)
+	la.consolidation.noteReserved(m)
 	la.bills.start(id)
 	la.consolidation.tracker.list(id)
 	la.groups.join(id)
@@ -102,6 +104,8 @@ func (la *launches) launch(pool policy.PoolID, m policy.MarketID, slot int32, to
 	la.inflight = append(la.inflight, id)
 	if la.q.Now >= la.window.From {
 		la.result.Launches++
+	} else {
+		la.result.WarmUpLaunches++
 	}
 	la.log.Add(la.q.Now, engine.RecordLaunch, n.Name, la.scenario.Markets[m].Name, int64(la.prepared.prices.Charges()[m].At(la.q.Now)))
 	// Two nodes in one slot at one instant are the same machine: the key says so.
@@ -143,6 +147,9 @@ func (la *launches) initialize(id policy.NodeID) {
 	}
 	la.open(id)
 	la.drains.wake(n.Token)
+	if n.ReclaimAt != 0 && la.pools.state[n.Pool].mixed {
+		la.karpenter.interrupted(id) // the notice came while the node was launching
+	}
 }
 
 // open lets an initialized node take pods.

@@ -156,6 +156,7 @@ func TestOutageCauses(t *testing.T) {
 	grows := func() *builder { return still(one(4, scenarios.ReplicaStep{At: at(6 * time.Hour), Replicas: 8})) }
 	onSpot := func() *builder {
 		b := still(one(4))
+		b.w.StartCluster = scenarios.StartNodes
 		b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 1, Count: 2}} // in z0
 		return b
 	}
@@ -195,7 +196,7 @@ func TestOutageCauses(t *testing.T) {
 
 // A pod that comes to a node which is lost, before anybody notices, is lost with it.
 func TestPodComesToALostNode(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustPrepare(t, one(1).scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
+	r, err := newRun(Config{Prepared: mustPrepare(t, one(1).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1, Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}

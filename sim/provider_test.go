@@ -17,7 +17,7 @@ import (
 func TestShortNoticeCutsDrains(t *testing.T) {
 	lost, unserved := map[string]int{}, map[string]policy.Money{}
 	for _, provider := range []string{policy.AWS, policy.GCP} {
-		b := one(12)
+		b := one(12).startOnDemand()
 		b.budget(0, policy.Quantity{Set: true, N: 2})
 		b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
 		for i := range b.w.Markets {

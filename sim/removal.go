@@ -38,6 +38,7 @@ func (rm *removals) stop(id policy.NodeID) {
 	rm.nodes.hold(id, false)
 	rm.watch.node(id)
 	rm.market.Free(rm.nodes.all[id].Market, rm.nodes.state[id].slot)
+	rm.consolidation.noteReserved(rm.nodes.all[id].Market)
 	rm.groups.leave(id)
 }
 

@@ -49,7 +49,9 @@ type Result struct {
 	// that the provider took or gave notice to, Outbid those of them that were
 	// lost to a price above their bid, Notices and Recommendations those given,
 	// Drains nodes drained.
-	Launches, Refusals, Reclaims, Outbid, Notices, Recommendations, Drains int64
+	//
+	// WarmUpLaunches counts nodes bought before the metered window.
+	Launches, WarmUpLaunches, Refusals, Reclaims, Outbid, Notices, Recommendations, Drains int64
 
 	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
 	// the spot part of the CapacityHours held: vCPU-hours, in scenarios with GPUs

@@ -148,14 +148,14 @@ func (r *run) initialize() {
 	r.decider.driver = r.decider.newDriver(policy.Memory{})
 }
 
-// begin puts up the cluster as it is when warm-up begins.
+// begin makes the cluster in which the warm-up starts.
 func (r *run) begin() {
 	r.q.Add(r.window.From, engine.MeteringBegins, 0, 0, 0)
 	r.faults.plan()
 	r.bills.plan()
 	r.workloads.start()
 	r.launches.start()
-	r.decider.plan(r.q.Now)
+	r.decider.first()
 }
 
 // loop handles events until the end. The end itself is not metered, and what

@@ -30,7 +30,7 @@ func TestGroupReplacesWhatIsLost(t *testing.T) {
 // Moving half of four nodes to spot takes as many launches as drains, and leaves
 // four nodes: no group replaces what was drained.
 func TestGroupSwap(t *testing.T) {
-	b := grouped(8)
+	b := grouped(8).startOnDemand()
 	b.w.WarmUp = 0
 	res, log := runScenario(t, b.scenario(), "static")
 	if n := count(log, " deleted "); n != 2 || res.Launches != 2+4 && res.Launches != 2 {
@@ -49,6 +49,7 @@ func TestGroupFallsBack(t *testing.T) {
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(5*time.Hour + 30*time.Minute), Duration: 4 * time.Hour, Share: 1}}
 	for i := range b.w.Markets { // what runs is not taken
 		if b.w.Markets[i].Capacity == policy.OnDemand {
+			b.w.StartCluster = scenarios.StartNodes
 			b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(i), Count: 2}}
 			break
 		}

@@ -96,6 +96,13 @@ func (b *builder) budget(w policy.WorkloadID, maxUnavailable policy.Quantity) {
 	t.PDBs = append(t.PDBs, id)
 }
 
+// startOnDemand has the warm-up start on the cheapest on-demand packing, for tests of a cluster
+// that is running.
+func (b *builder) startOnDemand() *builder {
+	b.w.StartCluster = scenarios.StartOnDemand
+	return b
+}
+
 // scenario returns what was built, markets in the order of their names.
 func (b *builder) scenario() *scenarios.BoundScenario {
 	w := &b.w
@@ -250,6 +257,7 @@ func (b *builder) randomExtras(rnd *rand.Rand) {
 	if rnd.IntN(4) == 0 {
 		for i := range b.w.Markets {
 			if rnd.IntN(3) == 0 {
+				b.w.StartCluster = scenarios.StartNodes
 				b.w.Seeds = append(b.w.Seeds, scenarios.NodeSeed{Pool: 0, Market: policy.MarketID(i), Count: 1 + rnd.IntN(4)})
 			}
 		}

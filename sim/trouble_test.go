@@ -20,6 +20,7 @@ func TestLostOnce(t *testing.T) {
 	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.Spot && w.Markets[m].Zone == 0 {
+			w.StartCluster = scenarios.StartNodes
 			w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(m), Count: 3}}
 		}
 	}
@@ -66,6 +67,7 @@ func TestStuckPodAndConsolidation(t *testing.T) {
 	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.OnDemand && w.Markets[m].Type == 0 {
+			w.StartCluster = scenarios.StartNodes
 			w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: policy.MarketID(m), Count: 2}}
 		}
 	}
@@ -153,6 +155,7 @@ func TestSeedsBeyondSlots(t *testing.T) {
 	w := b.scenario()
 	for m := range w.Markets {
 		if w.Markets[m].Capacity == policy.Spot {
+			w.StartCluster = scenarios.StartNodes
 			w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(m), Count: 5}}
 		}
 	}

@@ -95,6 +95,7 @@ func TestViolations(t *testing.T) {
 	b.w.Pools[0].Limits.CPU, b.w.Pools[0].Consolidation = 16_000, policy.ConsolidateNever
 	for i := range b.w.Markets {
 		if b.w.Markets[i].Capacity == policy.OnDemand {
+			b.w.StartCluster = scenarios.StartNodes
 			b.w.Seeds = []scenarios.NodeSeed{{Market: policy.MarketID(i), Count: 5}}
 			break
 		}

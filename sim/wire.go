@@ -25,7 +25,7 @@ func (r *run) wireCluster() {
 	e := r.environment
 	*r.nodes = nodes{environment: e, consolidation: r.consolidation, observer: r.observer, pools: r.pools, watch: r.watch}
 	*r.launches = launches{environment: e, autoscaler: r.autoscaler, bills: r.bills, consolidation: r.consolidation, drains: r.drains, faults: r.faults,
-		groups: r.groups, market: r.market, nodes: r.nodes, pods: r.pods, pools: r.pools, queue: r.queue, reclaims: r.reclaims, sched: r.sched,
+		groups: r.groups, karpenter: r.karpenter, market: r.market, nodes: r.nodes, pods: r.pods, pools: r.pools, queue: r.queue, reclaims: r.reclaims, sched: r.sched,
 		space: r.space, workloads: r.workloads, tokens: make(map[string]policy.NodeID)}
 	*r.reclaims = reclaims{environment: e, decider: r.decider, karpenter: r.karpenter, market: r.market, nodes: r.nodes, pods: r.pods, pools: r.pools,
 		removals: r.removals, space: r.space}

@@ -37,7 +37,7 @@ func (p *plan) text(name, trace, head string) []byte {
 	return []byte(b.String())
 }
 
-// warmUp is short: policies have half a day to leave the nodes on demand that all begin with.
+// warmUp is short: policies have half a day to reach the cluster that they keep.
 const warmUp = 12 * time.Hour
 
 const poolText = `---

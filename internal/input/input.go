@@ -31,6 +31,7 @@ type MarketFlags struct {
 	intensity float64
 	truth     string
 	karpenter string
+	start     string
 
 	// Flags are those of the command that they were registered with.
 	Flags *pflag.FlagSet
@@ -55,6 +56,7 @@ func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
+	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 }
@@ -74,6 +76,13 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for a world without reclaims, 1 for the world as it is")
 		}
 		o.Intensity = &m.intensity
+	}
+	if m.start != "" {
+		s, err := scenarios.ParseStartCluster(m.start)
+		if err != nil {
+			return o, cli.Invalid(fmt.Errorf("--%w", err), "give --start empty or --start on-demand")
+		}
+		o.StartCluster = &s
 	}
 	if m.karpenter != "" {
 		v, err := scenarios.ParseKarpenterVersion(m.karpenter)
@@ -219,6 +228,9 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 		return nil, err
 	}
 	w, err := scenarios.Bind(sc, tr, o)
+	if errors.Is(err, scenarios.ErrStart) {
+		return nil, cli.Invalid(err, "leave --start out, or spec.nodes")
+	}
 	if err != nil {
 		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
 	}
@@ -248,6 +260,9 @@ func (m *MarketFlags) Command(j eval.Job) string {
 	}
 	if m.Flags.Changed("intensity") {
 		words = append(words, "--intensity", fmt.Sprint(m.intensity))
+	}
+	if m.start != "" {
+		words = append(words, "--start", m.start)
 	}
 	if m.karpenter != "" {
 		words = append(words, "--karpenter-version", m.karpenter)

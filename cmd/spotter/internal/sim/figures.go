@@ -26,7 +26,8 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result,
 	s := sheet{bufio.NewWriter(out)}
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
 	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), cli.Hours(w.WarmUp))
-	fmt.Fprintf(s.w, "%s\n\n", traceLine(w))
+	fmt.Fprintf(s.w, "%s\n", traceLine(w))
+	fmt.Fprintf(s.w, "start: %s\n\n", w.StartCluster.Describe())
 	if t := w.Truth; !t.Modelled() {
 		s.line("truth", "%v, which no policy knows: %s", t, t.About)
 	}
@@ -52,8 +53,8 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result,
 	if r.Outbid > 0 {
 		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
 	}
-	s.line("market", "%d launches, %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
-		r.Launches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
+	s.line("market", "%d launches (%d more in the warm-up), %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
+		r.Launches, r.WarmUpLaunches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
 	if r.JobsDone+r.JobsMissed > 0 {
 		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, cli.Hours(r.WorkLost))
 	}
