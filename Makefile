@@ -44,7 +44,7 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
+.PHONY: help build run results acceptance test check test-tools test-rights test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
@@ -70,7 +70,9 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 	SPOTTER=$(BIN) eval/acceptance.sh '$(TRACE1)' '$(TRACE2)'
 
 # test runs every test, with the race detector where it can find something: it sees two
-# goroutines that meet without a lock, and costs five to ten times the time.
+# goroutines that meet without a lock, and costs five to ten times the time. First it builds,
+# once, what tests run against: a real control plane and the tools of the charts (test-tools).
+# Its last line says how many tests passed, failed and were skipped, and why.
 #
 # PURE packages start no goroutine, nor do their tests, and run plain. Of MIXED packages
 # RACED_TESTS are raced, in which runs share a prepared scenario, a weather, a catalog or a timeline,
@@ -111,17 +113,38 @@ RIGHTS := $(CURDIR)/bin/rights
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
 test nightly: export SPOTTER := $(CURDIR)/$(BIN)
 test test-alone test-raced test-plain test-lab nightly e2e: export SPOTTER_RIGHTS_USED := $(RIGHTS)
-test: build $(RIGHTS)/begun ## go vet and all tests, with the race detector where goroutines meet
-	@.ci/tools/onnxruntime/fetch --optional
+test nightly: export SPOTTER_TESTENV := required
+test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and all tests
 	@rm -rf $(TIMES)
 	$(COMPILE) vet ./...
 	$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
 	cd $(LAB) && $(COMPILE) vet ./...
-	$(MAKE) -k -j2 --no-print-directory test-raced test-computing
-	$(MAKE) --no-print-directory test-alone
-	@if [ -x $(TESTENV)/kube-apiserver ] && [ -x bin/helm ]; then \
-	  set -x; SPOTTER_RIGHTS_COLLECTED=$(RIGHTS) $(GO) test -count 1 -v -run '^TestGrantedIsUsed$$' ./live/rights; \
-	else echo 'rights are not compared with their use: make testenv charttools first'; fi
+	@if [ -e bin/libonnxruntime.so.1 ]; then export SPOTTER_MODELS=required; fi; failed=0; \
+	$(MAKE) -k -j2 --no-print-directory test-raced test-computing || failed=1; \
+	$(MAKE) --no-print-directory test-alone || failed=1; \
+	$(MAKE) --no-print-directory test-rights || failed=1; \
+	$(GO) run ./.ci/tools/testsummary $(TIMES)/*.json || failed=1; exit $$failed
+
+# What tests run against is built from pinned modules, some 26 CPU-minutes the first time,
+# seconds afterwards.
+test-tools:
+	@.ci/tools/onnxruntime/fetch --optional
+	@$(MAKE) --no-print-directory testenv charttools
+
+test-rights:
+	$(call gotestsum,rights) --packages ./live/rights -- -vet=off -run '^TestGrantedIsUsed$$'
+
+test-rights: export SPOTTER_RIGHTS_COLLECTED := $(RIGHTS)
+
+# check is the quick loop of a contributor: it needs Go alone, and no more than three minutes
+# once packages are compiled.
+CHECKED := ./policy/... ./sim/... ./models ./scenarios/... ./eval/format ./eval/report ./eval/stats ./internal/... ./cmd/spotter/internal/... ./live/permit ./live/rights
+
+check: export RAPID_CHECKS ?= 20
+check: ## go vet and the quick tests, within three minutes
+	$(COMPILE) vet ./...
+	$(GO) test -short $(CHECKED)
+	@echo 'check: passed. Left out: eval, oracle and the embedded scenarios, the commands as a whole, tests against a control plane, charts, trained models, spotter-lab, and the race detector: make test'
 
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
@@ -145,7 +168,7 @@ test-raced:
 
 test-plain:
 	@mkdir -p $(TIMES)
-	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED)' -- -vet=off -timeout 30m
+	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary' -- -vet=off -timeout 30m
 	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m
 	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m
 	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
@@ -257,7 +280,7 @@ charttools: bin/helm bin/helm3 bin/jsonnet bin/kubeconform bin/promtool bin/crds
 # workspace lists what a workspace is made of; tool builds a package in one.
 workspace = $(patsubst %,.ci/tools/%.work,$(firstword $(1))) $(patsubst %,.ci/tools/%.work.sum,$(firstword $(1))) \
   $(foreach m,$(wordlist 2,9,$(1)),$(wildcard .ci/tools/$(m)/*))
-tool = cd .ci/tools && GOWORK=$(CURDIR)/.ci/tools/$(firstword $(1)).work CGO_ENABLED=0 $(COMPILE) build
+tool = @echo 'building $@ for the tests, once' && cd .ci/tools && GOWORK=$(CURDIR)/.ci/tools/$(firstword $(1)).work CGO_ENABLED=0 $(COMPILE) build
 
 $(addprefix $(TESTENV)/,$(KUBE)) &: $(call workspace,$(CLUSTER))
 	@mkdir -p $(TESTENV)

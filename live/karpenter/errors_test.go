@@ -18,6 +18,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // A strike is an error that one kind of call is answered, once.
@@ -104,6 +105,7 @@ func TestErrorsWhileWaiting(t *testing.T) {
 // TestErrorsWhileTending: whatever call of Tend is struck, the next one ends a launch
 // that got no machine, and deletes nothing else.
 func TestErrorsWhileTending(t *testing.T) {
+	testenv.Start(t, testOptions()) // without it every case is skipped, and nothing is proved
 	used := map[string]bool{}
 	for _, x := range strikes("get", "list", "delete", "patch", "apply") {
 		t.Run(fmt.Sprintf("%s/%s", x.verb, x.name), func(t *testing.T) {
