@@ -46,7 +46,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.headers, "prometheus-header", nil, "send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
 	flags.StringVar(&f.match, "prometheus-match", "", "read only series with the labels `M`, as 'cluster=\"prod\"'")
 	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that a capture that was stopped goes on where it was")
-	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, or a capture of kubereplay, in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
 }
@@ -212,7 +212,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 		}
 		goOn(h, of.snapshot)
 		goOnPods(h, of.snapshot)
-		return h, "audit logs", nil
+		return h, "logs", nil
 	}
 	metrics, err := f.client()
 	if err != nil {
@@ -306,6 +306,7 @@ func goOn(h *history.History, s *policy.Snapshot) {
 			h.Nodes = append(h.Nodes, history.Node{Name: n.Name, From: from, To: h.To})
 		}
 	}
+	unended(h, s)
 	for i := range h.Workloads {
 		named[h.Workloads[i].Kind.String()+h.Workloads[i].Name] = true
 	}
@@ -314,6 +315,24 @@ func goOn(h *history.History, s *policy.Snapshot) {
 		if k := w.Kind; (k == policy.KindDeployment || k == policy.KindStatefulSet) && !named[k.String()+w.Name] {
 			h.Workloads = append(h.Workloads, history.Workload{Name: w.Name, Kind: k, Replicas: []history.Change{{At: h.From, N: w.Replicas}}})
 		}
+	}
+}
+
+// unended counts the nodes that a history which lasts until now does not end and that are not
+// there.
+func unended(h *history.History, s *policy.Snapshot) {
+	now := map[string]bool{}
+	for i := range s.Nodes {
+		now[s.Nodes[i].Name] = s.Nodes[i].Live()
+	}
+	gone := 0
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; n.To >= s.Now && !now[n.Name] {
+			gone++
+		}
+	}
+	if gone > 0 {
+		h.Uncertain = append(h.Uncertain, fmt.Sprintf("%d nodes are not there now and no log has when they went: they are taken to have stayed", gone))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,7 +192,7 @@ func (r *reading) conclude() {
 			r.note("spot interruptions are counted from karpenter_interruption_received_messages_total, which has those of other clusters of the account too where the queue is not of this one alone")
 		}
 	}
-	h.Disruptions = r.count("karpenter_nodeclaims_disrupted_total other", "karpenter_nodeclaims_disrupted_total")
+	h.Disruptions = r.disruptions()
 	h.Evictions = r.count("apiserver_request_total")
 	if h.Evictions.Source == "" {
 		h.Evictions = r.count("karpenter_pods_eviction_requests_total")
@@ -215,6 +216,24 @@ func (r *reading) count(name string, source ...string) Count {
 		}
 	}
 	return c
+}
+
+// disruptions returns why Karpenter gave up nodes that were not reclaimed.
+func (r *reading) disruptions() (out []Disruption) {
+	sums := map[string]float64{}
+	for key, x := range r.counters {
+		group, _, _ := strings.Cut(key, "\n")
+		if reason, ok := strings.CutPrefix(group, disruptedFor); ok {
+			sums[reason] += x.sum
+		}
+	}
+	for reason, sum := range sums {
+		if n := int64(math.Round(sum)); n > 0 {
+			out = append(out, Disruption{reason, n})
+		}
+	}
+	slices.SortFunc(out, Disruption.Compare)
+	return out
 }
 
 // A counter is one series of a counter, which begins again at 0 when its process does.
