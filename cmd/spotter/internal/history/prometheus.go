@@ -21,6 +21,10 @@ type Prometheus struct {
 	// `cluster="prod"`.
 	Match string
 
+	// Nodes are the names of nodes of the cluster that is captured, as far as they are known.
+	// Where series are of several clusters they show which one it is.
+	Nodes map[string]bool
+
 	// Progress is called after each slice of time with how much of all is read, from 0
 	// to 1; nil is not called.
 	Progress func(part float64)
@@ -59,10 +63,14 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	unit := policy.Time(step / time.Millisecond)
 	from, to = from-from%unit, to-to%unit
 	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{}, counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
+	r.use.match = p.Match
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o755); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.survey(ctx); err != nil {
+		return nil, err
 	}
 	width := policy.Time(slice(step) / time.Millisecond)
 	for at := from; at < to; {
@@ -87,6 +95,7 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 type reading struct {
 	*builder
 	p        *Prometheus
+	use      labelUse
 	now      expressions     // the slice that is folded
 	answered map[string]bool // by metric
 	counters map[string]*counter
@@ -109,7 +118,7 @@ type reading struct {
 // slice reads one slice of time, in two where it is too much at once. Nothing is folded
 // before all of it is there, so that nothing is folded twice.
 func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
-	e := expressions{match: r.p.Match, from: from, to: to}
+	e := expressions{labelUse: r.use, from: from, to: to}
 	all := append([]query{heartbeat()}, queries(from == r.from)...)
 	answers := make([]*answer, len(all))
 	defer func() {
