@@ -64,6 +64,8 @@ func (f *sinceFlags) check() error {
 		return cli.Invalid(errors.New("--since and --from say the same"), "leave one out")
 	case (f.prometheus == "") == (len(f.logs) == 0):
 		return cli.Invalid(errors.New("--since reads one of --prometheus and --audit"), "give one of them")
+	case f.selector != "" && f.prometheus == "":
+		return cli.Invalid(errors.New("--selector: logs have no labels to select by"), "leave --selector out")
 	}
 	if f.since != "" {
 		if _, err := parseSpan(f.since); err != nil {
