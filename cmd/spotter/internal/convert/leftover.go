@@ -97,7 +97,8 @@ func (s *source) leftoverBackend(p *v1alpha1.CapacityPool, old *leftoverPool, no
 	case k.NodeClassName == "" && k.NodeClassSelector == nil && nodeClass != "":
 		k.NodeClassName = nodeClass // the first releases had no such field
 	case k.NodeClassName == "" && k.NodeClassSelector == nil:
-		s.fail("spec.nodeClassName", "one of nodeClassName or nodeClassSelector must be set; --node-class NAME sets the first where both are missing")
+		s.fail("spec.nodeClassName", "one of nodeClassName or nodeClassSelector must be set; --node-class NAME sets the first "+
+			"where both are missing")
 	case k.NodeClassName != "" && k.NodeClassSelector != nil:
 		s.fail("spec.nodeClassName", "%q: only one of nodeClassName or nodeClassSelector may be set", k.NodeClassName)
 	}

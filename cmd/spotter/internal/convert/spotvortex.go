@@ -128,7 +128,8 @@ func (r *reader) agentFile(o *scenarios.RawObject, data []byte) bool {
 	switch {
 	case has("controller", "inference", "prometheus"):
 		r.readAgent(o)
-	case has("policy_mode", "deterministic_policy", "risk_multiplier", "max_spot_ratio", "min_spot_ratio", "target_spot_ratio", "step_minutes"):
+	case has("policy_mode", "deterministic_policy", "risk_multiplier", "max_spot_ratio", "min_spot_ratio",
+		"target_spot_ratio", "step_minutes"):
 		r.readRuntime(o, data)
 	default:
 		return false

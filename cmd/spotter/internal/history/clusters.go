@@ -32,7 +32,8 @@ func (e *SeveralClustersError) Error() string {
 	for i, v := range e.Values {
 		words[i] = fmt.Sprintf("%q (%d nodes)", v, e.nodes[v])
 	}
-	text := fmt.Sprintf("the metrics are of %d clusters, by the label %s: %s", len(e.Values), e.Label, strings.Join(words, ", "))
+	all := strings.Join(words, ", ")
+	text := fmt.Sprintf("the metrics are of %d clusters, by the label %s: %s", len(e.Values), e.Label, all)
 	if e.HasOwn {
 		text += fmt.Sprintf("; the nodes that are captured have %q", e.Own)
 	}
@@ -52,14 +53,16 @@ func (e *SeveralClustersError) Selector() string {
 // targetLabels are labels of the process that kube-state-metrics is and of the place where it
 // runs. They change when it restarts, and shards of it differ in them.
 var targetLabels = []string{
-	"instance", "pod", "container", "endpoint", "node", "uid", "host", "hostname", "nodename", "pod_name", "pod_ip", "pod_template_hash", "container_id",
-	"controller_revision_hash", "apps_kubernetes_io_pod_index", "kubernetes_pod_name", "kubernetes_node", "statefulset_kubernetes_io_pod_name", "shard",
+	"instance", "pod", "container", "endpoint", "node", "uid", "host", "hostname", "nodename", "pod_name", "pod_ip",
+	"pod_template_hash", "container_id", "controller_revision_hash", "apps_kubernetes_io_pod_index", "kubernetes_pod_name",
+	"kubernetes_node", "statefulset_kubernetes_io_pod_name", "shard",
 }
 
 // exportable are the labels of kube-state-metrics that Prometheus renames to exported_namespace
 // and so on, where the target has a label of the name and honorLabels is not set.
 var exportable = map[string]string{
-	"namespace": "kube_pod_info", "pod": "kube_pod_info", "node": metricHeart, "container": "kube_pod_container_resource_requests",
+	"namespace": "kube_pod_info", "pod": "kube_pod_info", "node": metricHeart,
+	"container": "kube_pod_container_resource_requests",
 }
 
 // surveyPoints are how many instants of the time are surveyed, in turn where a server refuses more.
@@ -70,14 +73,15 @@ var surveyPoints = []int{100, 10, 1}
 func (r *reading) survey(ctx context.Context) error {
 	var renamed []string
 	for _, l := range sorted(exportable) {
-		metric := exportable[l]
-		renamed = append(renamed, fmt.Sprintf(`label_replace(%s, "renamed", %q, "", "")`, r.use.of(metric, "exported_"+l+`!=""`), l))
+		x := r.use.of(exportable[l], "exported_"+l+`!=""`)
+		renamed = append(renamed, fmt.Sprintf(`label_replace(%s, "renamed", %q, "", "")`, x, l))
 	}
 	r.use.exported = map[string]bool{}
-	err := r.ask(ctx, "kube_pod_info", "count by (renamed) ("+strings.Join(renamed, " or ")+")", func(labels map[string]string) func(policy.Time, float64) {
+	note := func(labels map[string]string) func(policy.Time, float64) {
 		r.use.exported[labels["renamed"]] = true
 		return nil
-	})
+	}
+	err := r.ask(ctx, "kube_pod_info", "count by (renamed) ("+strings.Join(renamed, " or ")+")", note)
 	if err != nil {
 		return err
 	}
@@ -90,7 +94,7 @@ func (r *reading) survey(ctx context.Context) error {
 	var unsure []string
 	r.use.copies, unsure, err = sets.judge(r.p.Nodes)
 	for _, l := range unsure {
-		r.note(fmt.Sprintf("values of the label %s have different nodes: where they are of different clusters, select one with --selector", l))
+		r.note(fmt.Sprintf("values of the label %s have different nodes: if they are of different clusters, give --selector", l))
 	}
 	return err
 }
@@ -261,7 +265,8 @@ func clusterRank(label string) int {
 // any it is the one with the most nodes.
 func ownValue(sets map[string]*nodeSet, known map[string]bool) (own string, has bool) {
 	own = slices.MaxFunc(sorted(sets), func(a, b string) int {
-		return cmp.Or(cmp.Compare(sets[a].known(known), sets[b].known(known)), cmp.Compare(len(sets[a].nodes), len(sets[b].nodes)), cmp.Compare(b, a))
+		x, y := sets[a], sets[b]
+		return cmp.Or(cmp.Compare(x.known(known), y.known(known)), cmp.Compare(len(x.nodes), len(y.nodes)), cmp.Compare(b, a))
 	})
 	return own, sets[own].known(known) > 0
 }

@@ -78,10 +78,19 @@ type entryReader struct {
 	// take reads an object. It returns false for one that is no entry, which may then
 	// contain some. prefix is the text before it on its line.
 	take func(f fields, prefix string) (bool, error)
+
+	// found counts the entries, and empty the files without any.
+	found, empty int
 }
 
 // file reads one file, which may be compressed.
-func (r *entryReader) file(f objects.File) error {
+func (r *entryReader) file(f objects.File) (err error) {
+	before := r.found
+	defer func() {
+		if r.found == before {
+			r.empty++
+		}
+	}()
 	b, err := tabular.Inflated(io.NewSectionReader(f, 0, f.Size()))
 	if err != nil {
 		return err
@@ -125,7 +134,7 @@ func (r *entryReader) table(f objects.File) error {
 			for i, name := range columns {
 				x[plainName(name)], _ = json.Marshal(row.Text(i)) // a string has a form in JSON
 			}
-			return r.object(x, "")
+			return r.object(x, "", nil)
 		},
 	}
 	return t.Read(f, f.Size())
@@ -154,7 +163,7 @@ func (r *entryReader) stream(b *bufio.Reader) error {
 		if n == 1 && line[0] == '{' && !json.Valid(line) { // it goes on for more lines
 			return r.values(io.MultiReader(bytes.NewReader(line), b), false)
 		}
-		if err := r.line(line); err != nil {
+		if err := r.line(line, nil); err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
 		}
 		if errors.Is(err, io.EOF) {
@@ -199,7 +208,7 @@ func (r *entryReader) values(b io.Reader, list bool) error {
 		if errors.Is(err, io.EOF) && !list {
 			return nil
 		} else if err == nil {
-			err = r.value(raw)
+			err = r.value(raw, nil)
 		}
 		if err != nil {
 			return fmt.Errorf("value %d: %w", n, err)
@@ -207,28 +216,29 @@ func (r *entryReader) values(b io.Reader, list bool) error {
 	}
 }
 
-// value reads a value of JSON, which is valid.
-func (r *entryReader) value(raw json.RawMessage) error {
+// value reads a value of JSON, which is valid. outer is the time of the object that it is in: some
+// services keep only that one.
+func (r *entryReader) value(raw, outer json.RawMessage) error {
 	switch raw[0] {
 	case '{':
 		x, err := fieldsOf(raw)
 		if err != nil {
 			return err
 		}
-		return r.object(x, "")
+		return r.object(x, "", outer)
 	case '[':
 		var list []json.RawMessage
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return err
 		}
 		for _, x := range list {
-			if err := r.value(x); err != nil {
+			if err := r.value(x, outer); err != nil {
 				return err
 			}
 		}
 	case '"':
 		for line := range strings.Lines(stringOf(raw)) {
-			if err := r.line([]byte(line)); err != nil {
+			if err := r.line([]byte(line), outer); err != nil {
 				return err
 			}
 		}
@@ -252,14 +262,14 @@ func fieldsOf(raw []byte) (fields, error) {
 var entrySigns = []string{`audit.k8s.io/`, `nodeclaim`, `NodeClaim`}
 
 // line reads a line that ends with an object. Lines of other components are passed over.
-func (r *entryReader) line(text []byte) error {
+func (r *entryReader) line(text []byte, outer json.RawMessage) error {
 	at := bytes.Index(text, []byte(`{"`))
 	if at < 0 {
 		return nil
 	}
 	x, err := fieldsOf(text[at:])
 	if err == nil {
-		return r.object(x, string(text[:at]))
+		return r.object(x, string(text[:at]), outer)
 	}
 	if at == 0 {
 		return err
@@ -272,16 +282,25 @@ func (r *entryReader) line(text []byte) error {
 	return nil
 }
 
+// fieldTime is the field with the time of an entry; a service may call it otherwise.
+const fieldTime = "time"
+
 // object reads an object, and what is in it where it is no entry itself.
-func (r *entryReader) object(x fields, prefix string) error {
+func (r *entryReader) object(x fields, prefix string, outer json.RawMessage) error {
+	for _, at := range []json.RawMessage{x["timestamp"], x["ts"], outer} {
+		if _, has := x[fieldTime]; !has && len(at) > 0 {
+			x[fieldTime] = at
+		}
+	}
 	if taken, err := r.take(x, prefix); taken || err != nil {
+		r.found++
 		return err
 	}
 	if x.has("columns", "rows") {
 		return r.rows(x)
 	}
 	for _, name := range sorted(x) {
-		if err := r.value(x[name]); err != nil {
+		if err := r.value(x[name], x[fieldTime]); err != nil {
 			return err
 		}
 	}
@@ -305,7 +324,7 @@ func (r *entryReader) rows(x fields) error {
 		for i, c := range columns {
 			y[plainName(c.Name)] = row[i]
 		}
-		if err := r.object(y, ""); err != nil {
+		if err := r.object(y, "", nil); err != nil {
 			return fmt.Errorf("rows[%d]: %w", n, err)
 		}
 	}

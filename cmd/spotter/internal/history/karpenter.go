@@ -79,7 +79,7 @@ func (c *claims) entry(x fields, prefix string) (bool, error) {
 	if x.has(columnClaim, "createdtime", "launchedtime") {
 		return true, c.row(x)
 	}
-	message, at := x.text("message"), x["time"]
+	message, at := x.text("message"), x[fieldTime]
 	if words := strings.Split(strings.TrimSpace(prefix), "\t"); message == "" && len(words) > 2 {
 		message = words[len(words)-1]
 		at, _ = json.Marshal(words[0]) // a string has a form in JSON
@@ -112,7 +112,9 @@ func (c *claims) entry(x fields, prefix string) (bool, error) {
 
 // claimLabels are the fields of lines, and columns of CSV, that are labels of nodes.
 var claimLabels = map[string]string{
-	"NodePool": karpenterv1.NodePoolLabelKey, "instance-type": corev1.LabelInstanceTypeStable, "zone": corev1.LabelTopologyZone,
+	"NodePool":      karpenterv1.NodePoolLabelKey,
+	"instance-type": corev1.LabelInstanceTypeStable,
+	"zone":          corev1.LabelTopologyZone,
 	"capacity-type": karpenterv1.CapacityTypeLabelKey,
 }
 
@@ -157,7 +159,8 @@ func (c *claims) disrupted(e claimEvent, x fields, message string) error {
 		for name, v := range n {
 			y[plainName(name)] = v
 		}
-		one := claimEvent{at: e.at, step: e.step, reason: e.reason, claim: y.text("NodeClaim"), node: y.text("Node"), labels: map[string]string{}}
+		one := claimEvent{at: e.at, step: e.step, reason: e.reason, labels: map[string]string{}}
+		one.claim, one.node = y.text("NodeClaim"), y.text("Node")
 		one.describe(y)
 		c.events = append(c.events, one)
 	}
@@ -178,8 +181,13 @@ var claimColumns = []struct {
 	step   claimStep
 	reason string // the column that has it
 }{
-	{"createdtime", claimCreated, ""}, {"launchedtime", claimLaunched, ""}, {"registeredtime", claimRegistered, ""}, {"initializedtime", claimInitialized, ""},
-	{"disruptiontime", claimDisrupted, "disruptionreason"}, {"interruptiontime", claimInterrupted, "interruptionkind"}, {"deletedtime", claimDeleted, ""},
+	{"createdtime", claimCreated, ""},
+	{"launchedtime", claimLaunched, ""},
+	{"registeredtime", claimRegistered, ""},
+	{"initializedtime", claimInitialized, ""},
+	{"disruptiontime", claimDisrupted, "disruptionreason"},
+	{"interruptiontime", claimInterrupted, "interruptionkind"},
+	{"deletedtime", claimDeleted, ""},
 }
 
 // row reads a row of LogParserForKarpenter's CSV.
@@ -201,10 +209,21 @@ func (c *claims) row(x fields) error {
 	return nil
 }
 
-// claimTime reads a time as Karpenter writes it, with a zone that has a colon or none.
+// claimTimes are the layouts of times; one without a zone is in UTC.
+var claimTimes = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999"}
+
+// claimTime reads a time as Karpenter writes it, with a zone that has a colon or none, or the
+// seconds or milliseconds since 1970 that some services write.
 func claimTime(raw json.RawMessage) (policy.Time, error) {
+	var number float64
+	if json.Unmarshal(raw, &number) == nil && number > 0 {
+		if number < 1e11 {
+			number *= 1000
+		}
+		return policy.Time(number), nil
+	}
 	text := stringOf(raw)
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700"} {
+	for _, layout := range claimTimes {
 		if at, err := time.Parse(layout, text); err == nil {
 			return policy.TimeOf(at), nil
 		}
@@ -261,7 +280,9 @@ func isSpotInterruption(kind string) bool {
 // lives returns the nodes that were there from one instant to another, ascending by their
 // begin and name.
 func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
-	slices.SortStableFunc(c.events, func(a, b claimEvent) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
+	slices.SortStableFunc(c.events, func(a, b claimEvent) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step))
+	})
 	byClaim, byNode := map[string]*claimLife{}, map[string]*claimLife{}
 	var all []*claimLife
 	for i := range c.events {
@@ -337,8 +358,8 @@ func (r *logReading) claimed(lives []*claimLife) {
 	}
 	reasons, unended := map[string]int64{}, 0
 	for _, l := range lives {
-		if pool := generated.ReplaceAllString(l.claim, ""); l.labels[karpenterv1.NodePoolLabelKey] == "" && pools[pool] && pool != "" {
-			l.labels[karpenterv1.NodePoolLabelKey] = pool
+		if pool := generated.ReplaceAllString(l.claim, ""); pool != "" && pools[pool] {
+			l.labels[karpenterv1.NodePoolLabelKey] = cmp.Or(l.labels[karpenterv1.NodePoolLabelKey], pool)
 		}
 		if end := l.to(); end == 0 && l.disrupted > 0 {
 			unended++
@@ -353,10 +374,10 @@ func (r *logReading) claimed(lives []*claimLife) {
 	}
 	slices.SortFunc(r.out.Disruptions, Disruption.Compare)
 	first, last := r.claims.events[0].at, r.claims.events[len(r.claims.events)-1].at
-	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; nodes that they do not name are taken to have been as they are now",
+	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; other nodes are taken to have been as they are now",
 		first.Std().Format(time.RFC3339), last.Std().Format(time.RFC3339), len(lives)))
 	if unended > 0 {
-		r.note(fmt.Sprintf("%d nodes were disrupted by Karpenter's logs and no line says that they went: they are taken to have stayed", unended))
+		r.note(fmt.Sprintf("%d nodes were disrupted and no line says that they went: they are taken to have stayed", unended))
 	}
 }
 

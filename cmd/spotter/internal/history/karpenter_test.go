@@ -1,6 +1,7 @@
 package history_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -118,6 +119,42 @@ func TestReadKarpenter(t *testing.T) {
 	}
 	for name, text := range exports(t, all[:len(all)-1]) {
 		forms[name] = string(text)
+	}
+	for name, wrap := range map[string]func(entry map[string]any) any{ // services that keep the time elsewhere
+		"payload": func(e map[string]any) any {
+			at := e["time"]
+			delete(e, "time")
+			return object{"insertId": "x", "jsonPayload": e, "timestamp": at}
+		},
+		"processed": func(e map[string]any) any {
+			at, err := time.Parse(time.RFC3339, fmt.Sprint(e["time"]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			delete(e, "time")
+			return object{"ts": float64(at.UnixMilli()) / 1000, "kubernetes": object{"pod_name": "karpenter-0"}, "log_processed": e}
+		},
+		"twice in one": func(e map[string]any) any {
+			text, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return object{"log": string(text), "log_processed": e}
+		},
+	} {
+		var out strings.Builder
+		for _, l := range all[:len(all)-1] {
+			e := map[string]any{}
+			if err := json.Unmarshal([]byte(l), &e); err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(wrap(e))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out.Write(append(text, '\n'))
+		}
+		forms[name] = out.String()
 	}
 	for name, text := range forms {
 		h, err := readLogs(t, text)

@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -29,6 +30,10 @@ type Logs struct {
 // ErrNoEvents is returned where the logs have nothing of the span.
 var ErrNoEvents = errors.New("no event of the API server and no line of Karpenter")
 
+const logsRead = "what is read are audit logs of level Request or more, logs of Karpenter, CSV of LogParserForKarpenter and " +
+	"captures of kubereplay, as lines or as a logging service exports them (CloudWatch Logs Insights: the field @message; " +
+	"Azure: log_s, properties.log or AKSAudit)"
+
 // logStep is how exactly the times of a log are taken.
 const logStep = time.Second
 
@@ -42,10 +47,8 @@ func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error)
 	}
 	lives := r.claims.lives(from, to)
 	if r.first == 0 && len(lives) == 0 {
-		return nil, fmt.Errorf("%w in %d files from %v to %v; what is read are audit logs of level Request or more, logs of Karpenter (JSON), "+
-			"CSV of LogParserForKarpenter and captures of kubereplay, as lines or as a logging service exports them "+
-			"(CloudWatch Logs Insights: the field @message; Azure: log_s, properties.log or AKSAudit)",
-			ErrNoEvents, files, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339))
+		return nil, fmt.Errorf("%w in %d files from %v to %v; %s",
+			ErrNoEvents, files, from.Std().Format(time.RFC3339), to.Std().Format(time.RFC3339), logsRead)
 	}
 	r.clock.last = to
 	slices.SortStableFunc(r.changes, func(a, b logChange) int { return cmp.Compare(a.at, b.at) })
@@ -53,6 +56,9 @@ func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error)
 		r.apply(&r.changes[i])
 	}
 	r.claimed(lives)
+	if entries.empty > 0 {
+		r.note(fmt.Sprintf("%d of %d files have nothing that is read", entries.empty, files))
+	}
 	return r.conclude(l.JobDuration), nil
 }
 
@@ -67,12 +73,12 @@ func (r *logReading) entry(x fields, prefix string) (bool, error) {
 		return true, err
 	case x.has("type", "kind", "key", "timestamp"):
 		var e replayedEvent
-		err := errors.Join(x.decode("type", &e.Type), x.decode("kind", &e.Kind), x.decode("key", &e.Key), x.decode("deployment", &e.Deployment),
-			x.decode("job", &e.Job), x.decode("replicas", &e.Replicas), x.decode("timestamp", &e.Timestamp))
-		if err == nil {
-			r.replayed(&e)
+		raw, _ := json.Marshal(x) // they are valid values
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return true, err
 		}
-		return true, err
+		r.replayed(&e)
+		return true, nil
 	}
 	return r.claims.entry(x, prefix)
 }
