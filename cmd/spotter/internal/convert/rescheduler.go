@@ -50,7 +50,7 @@ func (r *reader) deployment(o *scenarios.RawObject) {
 			r.readController(s, c, flagsOf(args))
 			found = true
 		case "agent":
-			r.skip(o, "Deployment of SpotVortex, whose ConfigMap is read")
+			r.skip(o, "Deployment of SpotVortex")
 			found = true
 		}
 	}
