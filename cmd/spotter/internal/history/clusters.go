@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// SeveralClustersError is returned where metrics are of several clusters, which a label tells
-// apart.
+// SeveralClustersError is returned where metrics are of several clusters, which a label
+// distinguishes.
 type SeveralClustersError struct {
 	Label  string
 	Values []string // ascending; "" is that of series without the label
@@ -69,7 +69,7 @@ var exportable = map[string]string{
 var surveyPoints = []int{100, 10, 1}
 
 // survey finds out how labels are used before anything is read: which ones are renamed, which
-// ones only tell the copies of one series apart, and whether one tells clusters apart.
+// ones only distinguish copies of one series, and whether one distinguishes clusters.
 func (r *reading) survey(ctx context.Context) error {
 	var renamed []string
 	for _, l := range sorted(exportable) {
@@ -193,9 +193,9 @@ func shared[K comparable](a, b map[K]bool) (n int) {
 	return n
 }
 
-// judge returns the labels that tell copies of the same series apart, those of which it is
-// not sure what they mean, and an error where one tells clusters apart. known are the nodes
-// of the cluster that is captured.
+// judge returns the labels that distinguish copies of the same series, those whose meaning is
+// uncertain, and an error where one distinguishes clusters. known are the nodes of the cluster
+// that is captured.
 func (s nodeSets) judge(known map[string]bool) (copies, unsure []string, err error) {
 	names := map[string]bool{}
 	for _, x := range s {
@@ -236,8 +236,8 @@ func (s nodeSets) judge(known map[string]bool) (copies, unsure []string, err err
 }
 
 // isForeign reports whether the series with the value v of a label are of another cluster than
-// those with own: either the name of the label tells, or hardly any of the known nodes is
-// among them. A label that changed on the way has its values one after the other.
+// those with own: either the label is named for clusters, or hardly any of the known nodes is
+// among them. A label that changed in the meantime has its values one after the other.
 func isForeign(label, v, own string, sets map[string]*nodeSet, known map[string]bool) bool {
 	named := clusterRank(label) < rankOther
 	if shared(sets[v].seen, sets[own].seen) == 0 {
@@ -247,10 +247,10 @@ func isForeign(label, v, own string, sets map[string]*nodeSet, known map[string]
 	return named || n > 0 && 4*sets[v].known(known) <= n
 }
 
-// rankOther is the rank of a label whose name does not say that it tells clusters apart.
+// rankOther is the rank of a label that is not named for clusters.
 const rankOther = 2
 
-// clusterRank orders labels by how well their names fit one that tells clusters apart.
+// clusterRank orders labels by how well their names fit one that distinguishes clusters.
 func clusterRank(label string) int {
 	switch {
 	case label == "cluster":

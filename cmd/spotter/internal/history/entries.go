@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval/tabular"
@@ -101,6 +102,9 @@ func (r *entryReader) file(f objects.File) (err error) {
 	return r.stream(b)
 }
 
+// quotedObject is how an object begins in a cell of CSV, in which quotes are doubled.
+var quotedObject = regexp.MustCompile(`\{\s*""`)
+
 // isTable reports whether a file begins as CSV does whose cells have JSON, or as the CSV of
 // NodeClaims that LogParserForKarpenter writes.
 func isTable(b *bufio.Reader) bool {
@@ -114,7 +118,7 @@ func isTable(b *bufio.Reader) bool {
 			return true
 		}
 	}
-	return bytes.Contains(rest, []byte(`{""`)) // how CSV writes {"
+	return quotedObject.Match(rest)
 }
 
 // table reads the rows of CSV, each as an object.
@@ -237,7 +241,11 @@ func (r *entryReader) value(raw, outer json.RawMessage) error {
 			}
 		}
 	case '"':
-		for line := range strings.Lines(stringOf(raw)) {
+		text := stringOf(raw)
+		if inner := bytes.TrimSpace([]byte(text)); len(inner) > 0 && inner[0] != '"' && json.Valid(inner) {
+			return r.value(inner, outer)
+		}
+		for line := range strings.Lines(text) {
 			if err := r.line([]byte(line), outer); err != nil {
 				return err
 			}

@@ -118,7 +118,7 @@ var claimLabels = map[string]string{
 	"capacity-type": karpenterv1.CapacityTypeLabelKey,
 }
 
-// describe notes what x tells about the node of a NodeClaim.
+// describe notes the labels and the instance that x has of the node of a NodeClaim.
 func (e *claimEvent) describe(x fields) {
 	for name, key := range claimLabels {
 		if v := x.text(name); v != "" {
@@ -242,6 +242,9 @@ type claimLife struct {
 
 	launched, registered, end policy.Time
 
+	// after is when another node of its name went, before which it was not there.
+	after policy.Time
+
 	// reason is why it was disrupted last, at disrupted; interruption the kind of message that
 	// it was deleted for.
 	reason, interruption   string
@@ -260,7 +263,7 @@ func (l *claimLife) from() (at policy.Time, ok bool) {
 	case l.launched > 0: // releases before 1.0 may leave out that it registered
 		return l.launched, l.node != ""
 	}
-	return 0, l.node != "" || l.instance != "" || l.labels[corev1.LabelInstanceTypeStable] != ""
+	return l.after, l.node != "" || l.instance != "" || l.labels[corev1.LabelInstanceTypeStable] != ""
 }
 
 // to returns when the Node went; 0 for one that went on.
@@ -277,8 +280,20 @@ func isSpotInterruption(kind string) bool {
 	return strings.HasPrefix(plainName(kind), "spotinterrupt")
 }
 
-// lives returns the nodes that were there from one instant to another, ascending by their
-// begin and name.
+// isOver reports whether e is about another node that has the name of the one of l: names are
+// used again.
+func (l *claimLife) isOver(e *claimEvent) bool {
+	if e.claim != "" && l.claim != "" {
+		return e.claim != l.claim
+	}
+	return l.end > 0 && e.at > l.end.Add(lateClaim)
+}
+
+// lateClaim is how long after the Node is deleted lines about it may follow.
+const lateClaim = 10 * time.Minute
+
+// lives returns the nodes that were there from one instant to another, in the order in which
+// they are first mentioned.
 func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
 	slices.SortStableFunc(c.events, func(a, b claimEvent) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step))
@@ -287,15 +302,15 @@ func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
 	var all []*claimLife
 	for i := range c.events {
 		e := &c.events[i]
-		l := byClaim[e.claim]
-		if e.claim == "" || l == nil {
-			l = cmp.Or(byNode[e.node], l)
-			if l != nil && e.claim != "" && l.claim != "" && l.claim != e.claim { // another node of the same name
-				l = nil
-			}
+		l, named := byClaim[e.claim], byNode[e.node]
+		if l == nil && named != nil && !named.isOver(e) {
+			l = named
 		}
 		if l == nil {
 			l = &claimLife{labels: map[string]string{}}
+			if named != nil {
+				l.after = named.end
+			}
 			all = append(all, l)
 		}
 		if e.claim != "" {
@@ -356,7 +371,7 @@ func (r *logReading) claimed(lives []*claimLife) {
 	for _, l := range lives {
 		pools[l.labels[karpenterv1.NodePoolLabelKey]] = true
 	}
-	reasons, unended := map[string]int64{}, 0
+	reasons, unended, audited := map[string]int64{}, 0, len(r.nodes.done)
 	for _, l := range lives {
 		if pool := generated.ReplaceAllString(l.claim, ""); pool != "" && pools[pool] {
 			l.labels[karpenterv1.NodePoolLabelKey] = cmp.Or(l.labels[karpenterv1.NodePoolLabelKey], pool)
@@ -367,7 +382,7 @@ func (r *logReading) claimed(lives []*claimLife) {
 		if reason := r.lost(l); reason != "" {
 			reasons[reason]++
 		}
-		r.addLife(l)
+		r.addLife(l, audited)
 	}
 	for reason, n := range reasons {
 		r.out.Disruptions = append(r.out.Disruptions, Disruption{reason, n})
@@ -398,8 +413,8 @@ func (r *logReading) lost(l *claimLife) string {
 	return ""
 }
 
-// addLife adds a node, or describes the one of audit logs.
-func (r *logReading) addLife(l *claimLife) {
+// addLife adds a node, or describes the one of audit logs, of which so many are done.
+func (r *logReading) addLife(l *claimLife, audited int) {
 	describe := func(n *Node) {
 		n.Instance = cmp.Or(n.Instance, l.instance)
 		if n.Kind == nil && len(l.labels) > 0 {
@@ -410,7 +425,7 @@ func (r *logReading) addLife(l *claimLife) {
 		describe(&open.node)
 		return
 	}
-	for i := range r.nodes.done {
+	for i := range audited {
 		if n := &r.nodes.done[i]; l.overlaps(n, r.from) {
 			describe(n)
 			return

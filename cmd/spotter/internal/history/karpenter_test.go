@@ -233,6 +233,7 @@ func TestReadKarpenterOlder(t *testing.T) {
 		{"deleted node", `"node":"ip-10-1-0-9.eu-west-1.compute.internal"`},
 		{"deleted nodeclaim", `"nodeclaim":"batch-x1x1x","node":"ip-10-1-0-9.eu-west-1.compute.internal"`},
 		{"initiating delete from interruption message", `"queue":"q","messageKind":"SpotInterruptionKind","nodeclaim":"batch-y2y2y","action":"CordonAndDrain","node":"gone.soon"`},
+		{"deleted node", `"node":"ip-10-1-0-9.eu-west-1.compute.internal"`}, // another one, of which nothing else is logged
 	}
 	var text, console strings.Builder
 	for i, x := range old {
@@ -245,8 +246,9 @@ func TestReadKarpenterOlder(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if n := h.Nodes; len(n) != 2 || n[0].Name != "gone.soon" || n[0].From != begin || n[0].To != after(7).Add(2*time.Minute) ||
-			n[1].From != after(2) || n[1].To != after(5) || n[1].Instance != "i-7" || n[1].Kind.Labels["node.kubernetes.io/instance-type"] != "c6a.large" {
+		if n := h.Nodes; len(n) != 3 || n[0].Name != "gone.soon" || n[0].From != begin || n[0].To != after(7).Add(2*time.Minute) ||
+			n[1].From != after(2) || n[1].To != after(5) || n[1].Instance != "i-7" || n[1].Kind.Labels["node.kubernetes.io/instance-type"] != "c6a.large" ||
+			n[2].Name != n[1].Name || n[2].From != after(5) || n[2].To != after(8) {
 			t.Errorf("%s: nodes %+v", name, n)
 		}
 		if h.Reclaims.N != 1 || !slices.Equal(h.Disruptions, []history.Disruption{{Reason: "consolidation", N: 1}}) {

@@ -110,7 +110,11 @@ func exports(t *testing.T, all []string) map[string][]byte {
 		recordLines = append(recordLines, string(line))
 		wrapped = append(wrapped, object{"TableName": "PrimaryResult", "log_s": l})
 		rows = append(rows, []any{at, "kube-audit", l})
-		_ = csvOf.Write([]string{fmt.Sprint(i), l, at})
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, []byte(l), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		_ = csvOf.Write([]string{fmt.Sprint(i), pretty.String(), at})
 		_ = azure.Write([]string{at, l, "kube-audit"})
 	}
 	csvOf.Flush()

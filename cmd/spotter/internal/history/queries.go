@@ -43,8 +43,8 @@ type labelUse struct {
 	// exported_namespace.
 	exported map[string]bool
 
-	// copies are labels that tell the copies of one series apart, as those of two
-	// Prometheuses that scrape the same.
+	// copies are labels that distinguish copies of one series, as those of two
+	// Prometheuses that scrape the same targets.
 	copies []string
 }
 
