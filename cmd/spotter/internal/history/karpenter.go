@@ -82,7 +82,7 @@ func (c *claims) entry(x fields, prefix string) (bool, error) {
 	message, at := x.text("message"), x[fieldTime]
 	if words := strings.Split(strings.TrimSpace(prefix), "\t"); message == "" && len(words) > 2 {
 		message = words[len(words)-1]
-		at, _ = json.Marshal(words[0]) // a string has a form in JSON
+		at, _ = json.Marshal(words[0][strings.LastIndexByte(words[0], ' ')+1:]) // a string has a form in JSON
 	}
 	step, known := claimMessages[message]
 	if strings.HasPrefix(message, "disrupting ") {

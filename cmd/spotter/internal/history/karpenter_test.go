@@ -241,7 +241,9 @@ func TestReadKarpenterOlder(t *testing.T) {
 		fmt.Fprintf(&console, "%s\tINFO\tcontroller.provisioner\t%s\t{\"commit\": \"0000000\", %s}\n", logTime(float64(i)), x.message, x.rest)
 	}
 	var first *history.History
-	for name, text := range map[string]string{"json": text.String(), "console": console.String()} {
+	for name, text := range map[string]string{
+		"json": text.String(), "console": console.String(), "console of a container": "x stderr F " + strings.ReplaceAll(strings.TrimSpace(console.String()), "\n", "\nx stderr F "),
+	} {
 		h, err := readLogs(t, text)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
