@@ -112,13 +112,44 @@ func TestCaptureAudit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"replica-schedule: +0s=4 +5h30m0s=7", "duration: 20h0m0s", "by audit logs", "instanceType: m5.", "the logs have events from 2026-01-01T05:30:00Z"} {
+	for _, want := range []string{"replica-schedule: +0s=4 +5h30m0s=7", "duration: 20h0m0s", "by logs", "instanceType: m5.", "the logs have events from 2026-01-01T05:30:00Z"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
 	wrongCallIs(t, "no event of the API server", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
+}
+
+// TestCaptureKarpenter captures a day out of Karpenter's log: it has the nodes, and workloads
+// are those of the recording.
+func TestCaptureKarpenter(t *testing.T) {
+	rec := filepath.Join(t.TempDir(), "steps")
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+		t.Fatalf("exit code %d\n%s", code, stderr)
+	}
+	node := func(claim, node string) string {
+		return `"NodeClaim":{"name":"` + claim + `"},"Node":{"name":"` + node + `"}`
+	}
+	log := file(t, "karpenter.log", strings.Join([]string{
+		`{"level":"INFO","time":"2025-12-31T20:00:00.000Z","message":"launched nodeclaim","NodeClaim":{"name":"general-1a2b3"},"provider-id":"aws:///us-east-1a/i-01","instance-type":"m5.xlarge","zone":"us-east-1a","capacity-type":"spot"}`,
+		`{"level":"INFO","time":"2025-12-31T20:01:00.000Z","message":"registered nodeclaim",` + node("general-1a2b3", "first") + `}`,
+		`{"level":"INFO","time":"2026-01-01T06:00:00.000Z","message":"disrupting node(s)","reason":"empty","disrupted-nodes":[{` + node("general-1a2b3", "first") + `}]}`,
+		`{"level":"INFO","time":"2026-01-01T06:01:00.000Z","message":"deleted node",` + node("general-1a2b3", "first") + `}`,
+		`{"level":"INFO","time":"2026-01-01T08:00:00.000Z","message":"launched nodeclaim","NodeClaim":{"name":"general-4c5d6"},"provider-id":"aws:///us-east-1a/i-02","instance-type":"m5.xlarge","zone":"us-east-1a","capacity-type":"spot"}`,
+		`{"level":"INFO","time":"2026-01-01T08:01:00.000Z","message":"registered nodeclaim",` + node("general-4c5d6", "second") + `}`,
+		`{"level":"INFO","time":"2026-01-01T10:00:00.000Z","message":"initiating delete from interruption message","messageKind":"spot_interrupted",` + node("general-4c5d6", "second") + `}`,
+		`{"level":"INFO","time":"2026-01-01T10:01:30.000Z","message":"deleted node",` + node("general-4c5d6", "second") + `}`,
+	}, "\n"))
+	text := captured(t, "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log)
+	for _, want := range []string{
+		"replica-schedule: +0s=4", "instanceType: m5.xlarge", "Karpenter gave up: 1 empty", "by interruptions in the logs",
+		"# Assumed: Karpenter's logs are from 2025-12-31T20:00:00Z to 2026-01-01T10:01:30Z and have 2 nodes", "workloads, their replicas and where pods ran are taken to have been as they are now",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
 }
 
 // TestCaptureSinceCalls refuses what cannot be meant, and writes nothing.

@@ -86,7 +86,7 @@ func (x *recording) hold(t *testing.T) {
 func (x *recording) capture(t *testing.T, program, dir, file, server string) string {
 	t.Helper()
 	return string(run(t, program, "capture", "-o", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
-		"--from", x.From.UTC().Format(time.RFC3339), "--to", x.To.UTC().Format(time.RFC3339), "--prometheus", server+"/prometheus", "--prometheus-match", x.Match))
+		"--from", x.From.UTC().Format(time.RFC3339), "--to", x.To.UTC().Format(time.RFC3339), "--prometheus", server+"/prometheus", "--selector", x.Match))
 }
 
 // asItWas holds what a capture says of its simulation as-is against what happened.

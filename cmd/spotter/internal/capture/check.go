@@ -31,6 +31,7 @@ type figure struct {
 	gone             int64 // nodes that went away
 	reclaims         history.Count
 	evictions        history.Count
+	disruptions      []history.Disruption
 	dollars          float64
 	hasDollars       bool
 	withoutType, all int // nodes whose type is not known are in no other figure
@@ -57,7 +58,8 @@ func hourKey(instanceType string, c policy.CapacityType) string {
 
 // figureOf counts what a history has of nodes that a scenario can hold.
 func figureOf(h *history.History, resolver *kube.CapacityResolver) *figure {
-	f := &figure{hours: map[string]float64{}, reclaims: h.Reclaims, evictions: h.Evictions, dollars: h.Dollars, hasDollars: h.HasDollars, all: len(h.Nodes)}
+	f := &figure{hours: map[string]float64{}, reclaims: h.Reclaims, evictions: h.Evictions, disruptions: h.Disruptions,
+		dollars: h.Dollars, hasDollars: h.HasDollars, all: len(h.Nodes)}
 	held := *h
 	held.Nodes = nil
 	for _, n := range h.Nodes {
@@ -272,6 +274,9 @@ func beside(was, is *figure) []string {
 	line("nodes at most", float64(is.most), float64(was.most), 0)
 	line("nodes on average", is.mean, was.mean, 1)
 	line("nodes that went away", float64(is.gone), float64(was.gone), 0)
+	if len(was.disruptions) > 0 {
+		lines = append(lines, "    Karpenter gave up: "+reasons(was.disruptions))
+	}
 	if was.reclaims.Source != "" {
 		line("nodes that were reclaimed", float64(is.reclaims.N), float64(was.taken()), 0)
 	}
@@ -285,6 +290,15 @@ func beside(was, is *figure) []string {
 		lines = append(lines, fmt.Sprintf("  %d of %d nodes are of no type that is known, and in no figure", was.withoutType, was.all))
 	}
 	return lines
+}
+
+// reasons lists how many nodes were given up for each reason.
+func reasons(all []history.Disruption) string {
+	words := make([]string, len(all))
+	for i, d := range all {
+		words[i] = fmt.Sprintf("%d %s", d.N, d.Reason)
+	}
+	return strings.Join(words, ", ")
 }
 
 // intensity returns by what the modelled rate of reclaims is multiplied so that it is what

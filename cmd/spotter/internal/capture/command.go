@@ -59,9 +59,12 @@ func Command(p *cli.Program) *cobra.Command {
 			"is not of --trace is written beside FILE. What was assumed and what was left out\n" +
 			"stands at the head of the scenario.\n\n" +
 			"With --since it is what the cluster did for that long, and not a still picture:\n" +
-			"replicas over time, jobs as they ran and the nodes at its begin, out of metrics\n" +
-			"that Prometheus kept or of audit logs. It is simulated as it was, and how far that\n" +
-			"is from what happened stands at the head too.\n\n" +
+			"replicas over time, jobs as they ran and the nodes at its start, out of metrics\n" +
+			"that Prometheus kept or of logs. --audit takes audit logs of the API server and\n" +
+			"Karpenter's own logs, alone or together, and recognises both by their content.\n" +
+			"Karpenter's logs have the lives of nodes, why they were disrupted and which were\n" +
+			"interrupted; workloads are then those of now. The history is simulated as it was,\n" +
+			"and the head has how far that is from what happened.\n\n" +
 			"--interruptions has what the provider kept of spot interruptions stand for the\n" +
 			"metrics. Events count where their instance is a node by its provider ID, which\n" +
 			"kube_node_info, audit logs and the cluster have; the others are counted at the\n" +
@@ -73,6 +76,7 @@ func Command(p *cli.Program) *cobra.Command {
 		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
 			"  spotter capture -o cluster.yaml --anonymise\n" +
 			"  spotter capture -o week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
+			"  spotter capture -o day.yaml --since 1d --audit karpenter.log\n" +
 			"  spotter capture -o then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
 			"  spotter eval cluster.yaml",
 		Args: cli.Arguments(cobra.NoArgs),

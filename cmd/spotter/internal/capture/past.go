@@ -150,7 +150,7 @@ func (c *workWriter) servicesThen(now map[string]*load) (out []*load, unknown []
 		out = append(out, x)
 	}
 	if len(now) > 0 {
-		c.leave(len(now), "workloads that the metrics do not have, or had no replicas then")
+		c.leave(len(now), "workloads that the history does not have, or had no replicas then")
 	}
 	return out, unknown
 }
@@ -179,6 +179,11 @@ func (c *workWriter) jobsThen(now map[string]*load) (out []*load, unknown []stri
 		x.past = &past{job: j}
 		c.then[keyThen(policy.KindJob, j.Name)] = append(c.then[keyThen(policy.KindJob, j.Name)], x)
 		out = append(out, x)
+	}
+	for name := range now {
+		if named[name] == 0 {
+			c.leave(1, "jobs of now that the history does not have")
+		}
 	}
 	return out, unknown
 }

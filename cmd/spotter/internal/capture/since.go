@@ -30,10 +30,10 @@ import (
 type sinceFlags struct {
 	since, from, to string
 
-	prometheus, tokenFile, caFile, match, cache string
-	headers                                     []string
-	logs                                        []string
-	interruptions, bills                        []string
+	prometheus, tokenFile, caFile, selector, cache string
+	headers                                        []string
+	logs                                           []string
+	interruptions, bills                           []string
 }
 
 func (f *sinceFlags) register(flags *pflag.FlagSet) {
@@ -44,9 +44,9 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.tokenFile, "prometheus-token-file", "", "send the bearer token in `FILE`")
 	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "trust the certificates in `FILE`")
 	flags.StringArrayVar(&f.headers, "prometheus-header", nil, "send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
-	flags.StringVar(&f.match, "prometheus-match", "", "read only series with the labels `M`, as 'cluster=\"prod\"'")
+	flags.StringVar(&f.selector, "selector", "", "read only the series of --prometheus with the labels `M`, as 'cluster=\"prod\"', where it has several clusters")
 	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that a capture that was stopped goes on where it was")
-	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, or a capture of kubereplay, in `FILE|DIR|s3://…`; may be given again")
+	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
 }
@@ -64,6 +64,8 @@ func (f *sinceFlags) check() error {
 		return cli.Invalid(errors.New("--since and --from say the same"), "leave one out")
 	case (f.prometheus == "") == (len(f.logs) == 0):
 		return cli.Invalid(errors.New("--since reads one of --prometheus and --audit"), "give one of them")
+	case f.selector != "" && f.prometheus == "":
+		return cli.Invalid(errors.New("--selector: logs have no labels to select by"), "leave --selector out")
 	}
 	if f.since != "" {
 		if _, err := parseSpan(f.since); err != nil {
@@ -153,7 +155,7 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return nil, cli.Invalid(fmt.Errorf("--prometheus: %q is no address as http://prometheus:9090", f.prometheus), captureAdvice)
 	}
-	p := &history.Prometheus{Match: f.match, Client: history.Client{URL: at, Cache: f.cache, Tries: callTries, Wait: callWait, Header: http.Header{}}}
+	p := &history.Prometheus{Match: strings.Trim(f.selector, "{} "), Client: history.Client{URL: at, Cache: f.cache, Tries: callTries, Wait: callWait, Header: http.Header{}}}
 	for _, h := range f.headers {
 		name, value, ok := strings.Cut(h, "=")
 		if !ok || name == "" {
@@ -212,7 +214,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 		}
 		goOn(h, of.snapshot)
 		goOnPods(h, of.snapshot)
-		return h, "audit logs", nil
+		return h, "logs", nil
 	}
 	metrics, err := f.client()
 	if err != nil {
@@ -221,9 +223,18 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	shown := progress.Show(ctx, p, "reading metrics")
 	defer shown.Close(p)
 	metrics.Progress = func(part float64) { shown.Enter(fmt.Sprintf("reading metrics: %.0f %%", 100*part)) }
+	metrics.Nodes = map[string]bool{}
+	for i := range of.snapshot.Nodes {
+		metrics.Nodes[of.snapshot.Nodes[i].Name] = of.snapshot.Nodes[i].Live()
+	}
 	h, err = metrics.Read(ctx, from, to)
+	var several *history.SeveralClustersError
+	if errors.As(err, &several) {
+		one := strings.Trim(metrics.Match+","+several.Selector(), ",")
+		return nil, "", cli.Invalid(fmt.Errorf("--prometheus: %w", err), "give --selector "+cli.Shell([]string{one}))
+	}
 	if err != nil {
-		return nil, "", cli.Invalid(err, "see that the address is that below which api/v1/query_range lies, that kube-state-metrics is scraped there, and that --prometheus-match selects it")
+		return nil, "", cli.Invalid(err, "see that the address is that below which api/v1/query_range lies, that kube-state-metrics is scraped there, and that --selector selects it")
 	}
 	return h, "the metrics at " + metrics.URL.Redacted(), nil
 }
@@ -306,6 +317,7 @@ func goOn(h *history.History, s *policy.Snapshot) {
 			h.Nodes = append(h.Nodes, history.Node{Name: n.Name, From: from, To: h.To})
 		}
 	}
+	unended(h, s)
 	for i := range h.Workloads {
 		named[h.Workloads[i].Kind.String()+h.Workloads[i].Name] = true
 	}
@@ -314,6 +326,24 @@ func goOn(h *history.History, s *policy.Snapshot) {
 		if k := w.Kind; (k == policy.KindDeployment || k == policy.KindStatefulSet) && !named[k.String()+w.Name] {
 			h.Workloads = append(h.Workloads, history.Workload{Name: w.Name, Kind: k, Replicas: []history.Change{{At: h.From, N: w.Replicas}}})
 		}
+	}
+}
+
+// unended counts the nodes that a history which lasts until now does not end and that are not
+// there.
+func unended(h *history.History, s *policy.Snapshot) {
+	now := map[string]bool{}
+	for i := range s.Nodes {
+		now[s.Nodes[i].Name] = s.Nodes[i].Live()
+	}
+	gone := 0
+	for i := range h.Nodes {
+		if n := &h.Nodes[i]; n.To >= s.Now && !now[n.Name] {
+			gone++
+		}
+	}
+	if gone > 0 {
+		h.Uncertain = append(h.Uncertain, fmt.Sprintf("%d nodes are not there now and no log has when they went: they are taken to have stayed", gone))
 	}
 }
 

@@ -31,9 +31,10 @@ func Command(p *cli.Program) *cobra.Command {
 		Use:   "convert -f OLD…",
 		Short: "Make CapacityPools and GPUBudgets of the configuration of older programs",
 		Long: "convert reads LeftoverNodePools, SpotNodePools of Karpetrack, GPUWorkloadBudgets,\n" +
-			"the config.yaml and runtime.json of SpotVortex, and the flags of the K8s Spot\n" +
-			"Rescheduler, as a command line or in its Deployment, and prints manifests that\n" +
-			"kubectl apply takes. Everything that changes its meaning or is left out is a\n" +
+			"the config.yaml and runtime.json of SpotVortex or its ConfigMap, and the flags of\n" +
+			"the K8s Spot Rescheduler, as a command line or in its Deployment of any API\n" +
+			"version, and prints manifests that kubectl apply takes. Other objects are skipped\n" +
+			"with a line. Everything that changes its meaning or is left out is a\n" +
 			"warning, and a comment above the object. New pools are in mode shadow.",
 		Example: "  spotter convert -f leftovernodepools.yaml -o pools.yaml\n" +
 			"  spotter convert -f config/default.yaml config/runtime.json --pools web,batch\n" +
@@ -50,7 +51,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.flags, "from-flags", "", "the command `LINE` of the K8s Spot Rescheduler")
 	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE` and not to the terminal")
 	flags.StringSliceVar(&f.Pools, "pools", nil, "`NAMES` of pools where the old program found them in the cluster")
-	flags.StringVar(&f.NodeClass, "node-class", "", "`NAME` of the node class of pools that Karpenter serves")
+	flags.StringVar(&f.NodeClass, "node-class", "", "`NAME` of the node class of pools that Karpenter serves, where the old configuration names none")
 	flags.StringVar(&f.Cloudspace, "cloudspace", "", "cloudspace `NAME` of Rackspace pools")
 	flags.StringVar(&f.Org, "org", "", "organization `NAME` of Rackspace pools")
 	flags.StringVar(&f.Secret, "credentials-secret", "", "secret with the refresh token of Rackspace pools, as `NAMESPACE/NAME`")
@@ -75,7 +76,7 @@ func run(p *cli.Program, f *convertFlags) error {
 	o.Check = f.checkPolicy
 	r, err := Convert(inputs, f.flags, o)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("convert: %w", err), "mend the old configuration; what has no meaning there must be taken out; "+next)
+		return cli.Invalid(fmt.Errorf("convert: %w", err), "fix the old configuration; what has no meaning there must be taken out; "+next)
 	}
 	if f.out != "" {
 		if err := cli.CheckWritable(f.out); err != nil {

@@ -130,6 +130,7 @@ func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 		r.rescheduler(&source{file: "--from-flags"}, words(flags))
 	}
 	r.check()
+	r.warnSkipped()
 	if len(r.errs) > 0 {
 		return nil, scenarios.InOrder(r.errs)
 	}
@@ -138,7 +139,7 @@ func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 		for _, w := range r.result.Warnings {
 			why = append(why, errors.New(w.String()))
 		}
-		return nil, errors.Join(append([]error{ErrNothing}, why...)...)
+		return nil, errors.Join(append([]error{fmt.Errorf("%w: what is read are %s", ErrNothing, knownKinds)}, why...)...)
 	}
 	return &r.result, nil
 }
@@ -155,53 +156,91 @@ type reader struct {
 	runtime    *agentRuntime
 	karpetrack []karpetrackPool
 	controller karpetrackController
+
+	skipped []skipped // by file
 }
 
 // read converts one object, or keeps it until all are read.
 func (r *reader) read(o *scenarios.RawObject, data []byte) {
 	kind := o.Scalar("kind")
 	if kind == "" {
-		switch {
-		case o.Has("controller"), o.Has("inference"), o.Has("prometheus"):
-			r.readAgent(o)
-		case o.Has("policy_mode"), o.Has("deterministic_policy"), o.Has("risk_multiplier"), o.Has("max_spot_ratio"),
-			o.Has("min_spot_ratio"), o.Has("target_spot_ratio"), o.Has("step_minutes"):
-			r.readRuntime(o, data)
-		default:
+		if !r.agentFile(o, data) {
 			r.fail(o.Problem([]string{"kind"}, "there is none, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
 		}
 		return
 	}
-	for _, k := range []struct {
-		kind, group string
-		read        func(*scenarios.RawObject)
-	}{
-		{"LeftoverNodePool", "gpu.devplatforms.io", r.leftover},
-		{"SpotNodePool", "karpetrack.io", r.readKarpetrack},
-		{"GPUWorkloadBudget", "budget.zxuhan.dev", r.gpuBudget},
-		{"Deployment", "apps", r.deployment},
-	} {
-		if kind != k.kind {
-			continue
-		}
-		if version := o.Scalar("apiVersion"); !strings.HasPrefix(version, k.group+"/") {
-			r.fail(o.Problem([]string{"apiVersion"}, "%q of a %s, want %s/…", version, kind, k.group))
-			return
-		}
-		k.read(o)
-		return
-	}
-	if kind == "EC2NodeClass" || kind == "SpotNode" {
+	group, _, _ := strings.Cut(o.Scalar("apiVersion"), "/")
+	switch k, known := converters[kind]; {
+	case known && slices.Contains(k.groups, group):
+		k.read(r, o)
+	case known && kind != "Deployment":
+		r.fail(o.Problem([]string{"apiVersion"}, "%q of a %s, want %s/…", o.Scalar("apiVersion"), kind, k.groups[0]))
+	case kind == "ConfigMap":
+		r.configMap(o)
+	case kind == "EC2NodeClass", kind == "SpotNode":
 		s := source{file: o.File(), object: o}
 		s.warn("", "the %s %q is left out: %s", kind, o.Scalar("metadata", "name"), map[string]string{
 			"EC2NodeClass": "it stays as it is, and pools name it",
 			"SpotNode":     "it is state and not configuration",
 		}[kind])
 		r.result.Warnings = append(r.result.Warnings, s.warnings...)
-		return
+	case slices.Contains(oldGroups(), group):
+		r.fail(o.Problem([]string{"kind"}, "%q cannot be converted; known are %s", kind, knownKinds))
+	default:
+		r.skip(o, kind)
 	}
-	r.fail(o.Problem([]string{"kind"}, "%q cannot be converted; known are LeftoverNodePool, SpotNodePool, GPUWorkloadBudget, "+
-		"Deployment (of the Rescheduler or of Karpetrack), and SpotVortex's config.yaml and runtime.json, which have no kind", kind))
+}
+
+// A converter reads objects of one kind, which may be of any of the groups.
+type converter struct {
+	groups []string
+	read   func(*reader, *scenarios.RawObject)
+}
+
+var converters = map[string]converter{
+	"LeftoverNodePool":  {[]string{"gpu.devplatforms.io"}, (*reader).leftover},
+	"SpotNodePool":      {[]string{"karpetrack.io"}, (*reader).readKarpetrack},
+	"GPUWorkloadBudget": {[]string{"budget.zxuhan.dev"}, (*reader).gpuBudget},
+	"Deployment":        {[]string{"apps", "extensions"}, (*reader).deployment},
+}
+
+// oldGroups returns the API groups of the older programs, all of whose kinds must be known.
+func oldGroups() (groups []string) {
+	for kind, c := range converters {
+		if kind != "Deployment" {
+			groups = append(groups, c.groups...)
+		}
+	}
+	return groups
+}
+
+const knownKinds = "LeftoverNodePool, SpotNodePool, GPUWorkloadBudget, Deployment (of the Rescheduler or of Karpetrack), " +
+	"ConfigMap (of SpotVortex), and SpotVortex's config.yaml and runtime.json, which have no kind"
+
+// skip leaves out an object with nothing to convert: charts and folders have some next to the
+// configuration.
+func (r *reader) skip(o *scenarios.RawObject, what string) {
+	if len(r.skipped) == 0 || r.skipped[len(r.skipped)-1].file != o.File() {
+		r.skipped = append(r.skipped, skipped{o.File(), map[string]int{}})
+	}
+	r.skipped[len(r.skipped)-1].kinds[what]++
+}
+
+// skipped counts what was left out of a file, by kind.
+type skipped struct {
+	file  string
+	kinds map[string]int
+}
+
+// warnSkipped adds a line for each file that something was left out of.
+func (r *reader) warnSkipped() {
+	for _, x := range r.skipped {
+		var kinds []string
+		for _, k := range sorted(x.kinds) {
+			kinds = append(kinds, fmt.Sprintf("%s %d", k, x.kinds[k]))
+		}
+		r.result.Warnings = append(r.result.Warnings, Warning{File: x.file, Text: "skipped: " + strings.Join(kinds, ", ")})
+	}
 }
 
 func (r *reader) fail(errs ...error) {

@@ -59,7 +59,7 @@ func (r *reader) leftover(o *scenarios.RawObject) {
 		s.fail("metadata.name", "must be set")
 	}
 	spec := &old.Spec
-	s.leftoverBackend(p, &old)
+	s.leftoverBackend(p, &old, r.o.NodeClass)
 	s.leftoverMarkets(p, &old)
 	s.leftoverCapacity(p, &old)
 	p.Spec.Template.Labels = spec.Labels
@@ -88,14 +88,17 @@ func (r *reader) leftover(o *scenarios.RawObject) {
 	r.add(s, p)
 }
 
-func (s *source) leftoverBackend(p *v1alpha1.CapacityPool, old *leftoverPool) {
+func (s *source) leftoverBackend(p *v1alpha1.CapacityPool, old *leftoverPool, nodeClass string) {
 	k := &v1alpha1.KarpenterBackend{NodeClassName: old.Spec.NodeClassName}
 	if len(old.Spec.NodeClassSelector) > 0 {
 		k.NodeClassSelector = &metav1.LabelSelector{MatchLabels: old.Spec.NodeClassSelector}
 	}
 	switch {
+	case k.NodeClassName == "" && k.NodeClassSelector == nil && nodeClass != "":
+		k.NodeClassName = nodeClass // the first releases had no such field
 	case k.NodeClassName == "" && k.NodeClassSelector == nil:
-		s.fail("spec.nodeClassName", "one of nodeClassName or nodeClassSelector must be set")
+		s.fail("spec.nodeClassName", "one of nodeClassName or nodeClassSelector must be set; --node-class NAME sets the first "+
+			"where both are missing")
 	case k.NodeClassName != "" && k.NodeClassSelector != nil:
 		s.fail("spec.nodeClassName", "%q: only one of nodeClassName or nodeClassSelector may be set", k.NodeClassName)
 	}

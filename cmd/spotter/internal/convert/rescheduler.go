@@ -3,6 +3,7 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +17,22 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
+// A deployment is one of any API version; those of extensions and apps/v1beta1 have
+// spec.rollbackTo as well.
+type deployment struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		appsv1.DeploymentSpec `json:",inline"`
+
+		RollbackTo metav1.FieldsV1 `json:"rollbackTo"`
+	} `json:"spec"`
+	Status metav1.FieldsV1 `json:"status"`
+}
+
 // deployment finds the program that a Deployment runs and reads its arguments.
 func (r *reader) deployment(o *scenarios.RawObject) {
-	var old appsv1.Deployment
+	var old deployment
 	if err := o.Decode(&old); err != nil {
 		r.fail(err)
 		return
@@ -35,11 +49,13 @@ func (r *reader) deployment(o *scenarios.RawObject) {
 		case "karpetrack":
 			r.readController(s, c, flagsOf(args))
 			found = true
+		case "agent":
+			r.skip(o, "Deployment of SpotVortex")
+			found = true
 		}
 	}
 	if !found {
-		r.fail(o.Problem([]string{"spec", "template", "spec", "containers"},
-			"none of the containers of Deployment %q runs the K8s Spot Rescheduler or Karpetrack", old.Name))
+		r.skip(o, "Deployment of another program")
 	}
 }
 
@@ -49,8 +65,11 @@ func program(c *corev1.Container, args []string) string {
 	switch {
 	case strings.Contains(all, "spot-rescheduler"), strings.Contains(all, "--spot-node-label"), strings.Contains(all, "--on-demand-node-label"):
 		return "rescheduler"
-	case strings.Contains(c.Image, "karpetrack"), strings.Contains(all, "--cloudspace-id"):
+	case strings.Contains(c.Image, "karpetrack"), strings.Contains(all, "--cloudspace-id"),
+		slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return strings.HasPrefix(v.Name, "RACKSPACE_SPOT_") }):
 		return "karpetrack"
+	case strings.Contains(strings.ReplaceAll(c.Image, "-", ""), "spotvortex"):
+		return "agent"
 	}
 	return ""
 }

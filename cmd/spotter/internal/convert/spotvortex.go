@@ -3,7 +3,10 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -117,6 +120,23 @@ type agentRuntime struct {
 	noBuckets error
 }
 
+// agentFile reads a config.yaml or a runtime.json; it returns false for anything else.
+func (r *reader) agentFile(o *scenarios.RawObject, data []byte) bool {
+	has := func(keys ...string) bool {
+		return slices.ContainsFunc(keys, func(key string) bool { return o.Has(key) })
+	}
+	switch {
+	case has("controller", "inference", "prometheus"):
+		r.readAgent(o)
+	case has("policy_mode", "deterministic_policy", "risk_multiplier", "max_spot_ratio", "min_spot_ratio",
+		"target_spot_ratio", "step_minutes"):
+		r.readRuntime(o, data)
+	default:
+		return false
+	}
+	return true
+}
+
 func (r *reader) readAgent(o *scenarios.RawObject) {
 	a := &agent{source: &source{file: o.File(), object: o}}
 	if err := o.Decode(&a.config); err != nil {
@@ -131,6 +151,28 @@ func (r *reader) readAgent(o *scenarios.RawObject) {
 	a.ratio("controller.maxDrainRatio", a.config.Controller.MaxDrainRatio)
 	a.ratio("controller.confidenceThreshold", a.config.Controller.Confidence)
 	r.agent = a
+}
+
+// configMap reads the files of the agent in a ConfigMap, as its chart has them. Errors and
+// warnings name the key, and the line within its text.
+func (r *reader) configMap(o *scenarios.RawObject) {
+	var old corev1.ConfigMap
+	if err := o.Decode(&old); err != nil {
+		r.fail(err)
+		return
+	}
+	found := false
+	for _, key := range []string{"config.yaml", "runtime.json"} {
+		text := []byte(old.Data[key])
+		inner, err := scenarios.RawObjects(o.File()+": data."+key, text)
+		r.fail(err)
+		for i := range inner {
+			found = r.agentFile(&inner[i], text) || found
+		}
+	}
+	if !found {
+		r.skip(o, "ConfigMap")
+	}
 }
 
 // ratio holds the agent's own limits, (0, 1].

@@ -15,24 +15,42 @@ import (
 
 // An auditEvent is what is read of an entry of an audit log.
 type auditEvent struct {
-	Kind  string `json:"kind"`
-	Stage string `json:"stage"`
-	Verb  string `json:"verb"`
+	Kind, Stage, Verb string
 
 	ObjectRef struct {
 		Resource    string `json:"resource"`
 		Namespace   string `json:"namespace"`
 		Name        string `json:"name"`
 		Subresource string `json:"subresource"`
-	} `json:"objectRef"`
+	}
 	ResponseStatus struct {
 		Code int `json:"code"`
-	} `json:"responseStatus"`
+	}
 
-	RequestObject  json.RawMessage `json:"requestObject"`
-	ResponseObject json.RawMessage `json:"responseObject"`
-	StageTimestamp time.Time       `json:"stageTimestamp"`
+	RequestObject, ResponseObject json.RawMessage
+	StageTimestamp                time.Time
 }
+
+// auditOf reads an entry, or a row of the table AKSAudit of Azure, which has its fields as
+// columns and names neither its kind nor, by this name, its time.
+func auditOf(x fields) (e auditEvent, err error) {
+	e.Kind = kindEvent
+	for _, f := range []struct {
+		name string
+		v    any
+	}{
+		{"kind", &e.Kind}, {"stage", &e.Stage}, {"verb", &e.Verb}, {"objectRef", &e.ObjectRef}, {"responseStatus", &e.ResponseStatus},
+		{"requestObject", &e.RequestObject}, {"responseObject", &e.ResponseObject}, {"StageReceivedTime", &e.StageTimestamp}, {"stageTimestamp", &e.StageTimestamp},
+	} {
+		if err := x.decode(f.name, f.v); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+// kindEvent is the kind of an entry of an audit log.
+const kindEvent = "Event"
 
 // An auditObject is what is read of an object.
 type auditObject struct {
@@ -157,8 +175,10 @@ type logReading struct {
 	first, last policy.Time // of the events
 
 	evictions int64
-	reclaimed map[string]bool
-	bare      int // changes that say nothing, since only metadata was logged
+	reclaimed map[string]bool // by node
+	bare      int             // changes that say nothing, since only metadata was logged
+
+	claims claims
 }
 
 // add notes a change within the span.
@@ -179,7 +199,7 @@ var resourcesRead = []string{"deployments", "replicasets", "statefulsets", "jobs
 // event notes what was done by one call.
 func (r *logReading) event(e *auditEvent) {
 	ref := &e.ObjectRef
-	if e.Kind != "Event" || e.Stage != "ResponseComplete" || e.ResponseStatus.Code < 200 || e.ResponseStatus.Code >= 300 || !slices.Contains(resourcesRead, ref.Resource) {
+	if e.Kind != kindEvent || e.Stage != "ResponseComplete" || e.ResponseStatus.Code < 200 || e.ResponseStatus.Code >= 300 || !slices.Contains(resourcesRead, ref.Resource) {
 		return
 	}
 	c := logChange{at: policy.TimeOf(e.StageTimestamp), verb: e.Verb, resource: ref.Resource, name: ref.Namespace + "/" + ref.Name}
@@ -237,9 +257,6 @@ func (r *logReading) interrupted(name string, o *auditObject) {
 		is = is || t.Key == spotTaint
 	}
 	if is {
-		if r.reclaimed == nil {
-			r.reclaimed = map[string]bool{}
-		}
 		r.reclaimed[name] = true
 	}
 }
@@ -356,8 +373,12 @@ func (r *logReading) applyJob(c *logChange) {
 
 // conclude says what the logs do not have.
 func (r *logReading) conclude(jobDuration time.Duration) *History {
-	r.note(fmt.Sprintf("the logs have events from %v to %v; what they do not name is taken to have been as it is now, and what is changed first to have been so before",
-		r.first.Std().Format(time.RFC3339), r.last.Std().Format(time.RFC3339)))
+	if r.first > 0 {
+		r.note(fmt.Sprintf("the logs have events from %v to %v; what they do not name is taken to have been as it is now, and what is changed first to have been so before",
+			r.first.Std().Format(time.RFC3339), r.last.Std().Format(time.RFC3339)))
+	} else {
+		r.note("the logs have nodes only: workloads, their replicas and where pods ran are taken to have been as they are now")
+	}
 	if r.bare > 0 {
 		r.note(fmt.Sprintf("%d changes were logged without what was changed: audit workloads and nodes at the level Request or RequestResponse", r.bare))
 	}

@@ -258,12 +258,15 @@ func (r *reading) counting(metric string, group func(labels map[string]string) s
 	}
 }
 
+// disruptedFor begins the group of counters of a reason other than spot interruption.
+const disruptedFor = "disrupted for "
+
 func (r *reading) disrupted() fold {
 	return r.counting("karpenter_nodeclaims_disrupted_total", func(labels map[string]string) string {
 		if labels["reason"] == "spot_interrupted" {
 			return "karpenter_nodeclaims_disrupted_total reclaimed"
 		}
-		return "karpenter_nodeclaims_disrupted_total other"
+		return disruptedFor + strings.ToLower(labels["reason"])
 	})
 }
 

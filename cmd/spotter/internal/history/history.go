@@ -27,9 +27,12 @@ type History struct {
 	// DaemonSets left out. A node may have several of one workload.
 	Placed []Placed
 
-	// Reclaims are spot nodes that the provider took, Disruptions nodes that
-	// Karpenter gave up for another reason, Evictions pods evicted.
-	Reclaims, Disruptions, Evictions Count
+	// Reclaims are spot nodes that the provider took, Evictions pods evicted.
+	Reclaims, Evictions Count
+
+	// Disruptions are the nodes that Karpenter gave up for other reasons, those with the most
+	// nodes first.
+	Disruptions []Disruption
 
 	// Dollars is what the nodes cost by the source's account, where HasDollars. Bill says
 	// which bill they are of and how much of it, empty where they are of none.
@@ -61,6 +64,17 @@ type Count struct {
 
 	// Hours are the spot node-hours in which it was counted, 0 for all of the history.
 	Hours float64
+}
+
+// A Disruption is how many nodes Karpenter gave up for one reason, such as underutilized.
+type Disruption struct {
+	Reason string
+	N      int64
+}
+
+// Compare orders disruptions by their number, descending, and reason.
+func (d Disruption) Compare(e Disruption) int {
+	return cmp.Or(cmp.Compare(e.N, d.N), cmp.Compare(d.Reason, e.Reason))
 }
 
 // A Workload is a service: something that wants a number of pods at all times.

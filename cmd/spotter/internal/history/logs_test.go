@@ -3,9 +3,11 @@ package history_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -78,8 +80,65 @@ func lines(t *testing.T, list []map[string]any) []string {
 	return out
 }
 
+// exports returns lines as logging services export them, by the names of files.
+func exports(t *testing.T, all []string) map[string][]byte {
+	t.Helper()
+	asJSON := func(x any) []byte {
+		text, err := json.MarshalIndent(x, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	var insights, found, list, records, wrapped, rows []any
+	var table, analytics bytes.Buffer
+	var recordLines []string
+	csvOf, azure := csv.NewWriter(&table), csv.NewWriter(&analytics)
+	_ = csvOf.Write([]string{"@ptr", "@message", "@timestamp"})
+	_ = azure.Write([]string{"\ufeffTimeGenerated [UTC]", "log_s", "Category"})
+	for i, l := range all {
+		at := after(1).Std().Format("2006-01-02 15:04:05.000")
+		insights = append(insights, []any{object{"field": "@ptr", "value": fmt.Sprint(i)}, object{"field": "@timestamp", "value": at}, object{"field": "@message", "value": l}})
+		found = append(found, object{"@timestamp": at, "@message": json.RawMessage(l)})
+		list = append(list, json.RawMessage(l))
+		record := object{"time": at, "category": "kube-audit-admin", "properties": object{"log": l + "\n", "pod": "kube-apiserver-x", "stream": "stdout"}}
+		records = append(records, record)
+		line, err := json.Marshal(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recordLines = append(recordLines, string(line))
+		wrapped = append(wrapped, object{"TableName": "PrimaryResult", "log_s": l})
+		rows = append(rows, []any{at, "kube-audit", l})
+		var pretty bytes.Buffer
+		if err := json.Indent(&pretty, []byte(l), "", "  "); err != nil {
+			t.Fatal(err)
+		}
+		_ = csvOf.Write([]string{fmt.Sprint(i), pretty.String(), at})
+		_ = azure.Write([]string{at, l, "kube-audit"})
+	}
+	csvOf.Flush()
+	azure.Flush()
+	columns := []object{{"name": "TimeGenerated", "type": "datetime"}, {"name": "Category", "type": "string"}, {"name": "log_s", "type": "string"}}
+	return map[string][]byte{
+		"lines.log":          []byte("[pod/a-1/controller] starting\n[pod/a-1/controller] " + strings.Join(all, "\r\n[pod/a-1/controller] ")),
+		"list.json":          asJSON(list),
+		"compact.json":       []byte("[" + strings.Join(all, ",") + "]"),
+		"insights.csv":       table.Bytes(),
+		"insights-cli.json":  asJSON(object{"results": insights, "status": "Complete", "statistics": object{"recordsMatched": 3.0}}),
+		"insights-rows.json": asJSON(insights),
+		"insights-web.json":  asJSON(found),
+		"azure-records.json": asJSON(object{"records": records}),
+		"azure-lines.json":   []byte(strings.Join(recordLines, "\n")),
+		"azure-query.json":   asJSON(wrapped),
+		"azure-tables.json":  asJSON(object{"tables": []any{object{"name": "PrimaryResult", "columns": columns, "rows": rows}}}),
+		"azure.csv":          analytics.Bytes(),
+	}
+}
+
 // TestReadLogs reads the same history from an audit log in every form: lines, compressed, as
-// CloudWatch exports them, and as its calls and subscriptions hand them out.
+// CloudWatch exports them, as its calls, queries and subscriptions return them, as Azure does,
+// and in a list.
 func TestReadLogs(t *testing.T) {
 	all := lines(t, logged())
 	var calls, subscribed []any
@@ -103,11 +162,13 @@ func TestReadLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var first *history.History
-	for name, text := range map[string][]byte{
+	forms := map[string][]byte{
 		"audit.log": []byte(strings.Join(all, "\n")), "export.gz": zipped.Bytes(), "calls.json": asJSON(object{"events": calls}),
 		"subscription.json": asJSON(object{"messageType": "DATA_MESSAGE", "logEvents": subscribed}),
-		"list.json":         asJSON(object{"kind": "EventList", "items": logged()}),
-	} {
+		"eventlist.json":    asJSON(object{"kind": "EventList", "items": logged()}),
+	}
+	maps.Copy(forms, exports(t, all))
+	for name, text := range forms {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
 			t.Fatal(err)
@@ -182,11 +243,16 @@ func TestReadReplay(t *testing.T) {
 func TestReadLogsFaults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	for text, want := range map[string]string{
-		"{\"kind\":\"Event\"}\n{\"kind\":":                             "audit.log: value 2: unexpected EOF",
-		"2026-03-02 {\"apiVersion\":\"audit.k8s.io/v1\",\"kind\":1}\n": "audit.log: line 1: json: cannot unmarshal number",
-		"2026-03-02 I0302 scheduler {x}\n":                             "no event of the API server in 1 files",
-		"nothing here\n":                                               "no event of the API server in 1 files",
-		"":                                                             "no event of the API server in 1 files",
+		"{\"kind\":\"Event\"}\n{\"kind\":":                             "audit.log: line 2: unexpected EOF",
+		"2026-03-02 {\"apiVersion\":\"audit.k8s.io/v1\",\"kind\":1}\n": "audit.log: line 1: kind: json: cannot unmarshal number",
+		"[{\"kind\":\"Event\"},{\"kind\":":                             "audit.log: value 2: unexpected EOF",
+		"[{\"kind\":\"Event\"}":                                        "audit.log: value 2: EOF",
+		"{\n\"kind\":\"Event\"}\n{\"stage\"}":                          "audit.log: value 2: invalid character",
+		"@timestamp,verb\n2026-03-02,patch\n":                          "(CloudWatch Logs Insights: the field @message",
+		"@timestamp,@message\n2026-03-02,\"{\"\"apiVersion\"\":\"\"audit.k8s.io/v1\"\",\"\"stage\"\":1}\"\n": "audit.log: row 1: stage: json: cannot unmarshal number",
+		"2026-03-02 I0302 scheduler {x}\n": "no event of the API server and no line of Karpenter in 1 files",
+		"nothing here\n":                   "no event of the API server and no line of Karpenter in 1 files",
+		"":                                 "no event of the API server and no line of Karpenter in 1 files",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -197,5 +263,52 @@ func TestReadLogsFaults(t *testing.T) {
 	}
 	if _, err := (&history.Logs{Paths: []string{path + "x"}}).Read(t.Context(), begin, after(24)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
+	}
+}
+
+// TestReadAuditTable reads the table AKSAudit, whose columns are the fields of the events and
+// whose objects may be texts.
+func TestReadAuditTable(t *testing.T) {
+	columns := []string{"Verb", "Stage", "ObjectRef", "ResponseStatus", "RequestObject", "ResponseObject", "StageReceivedTime"}
+	names := []string{"verb", "stage", "objectRef", "responseStatus", "requestObject", "responseObject", "stageTimestamp"}
+	var heads, rows []any
+	var table bytes.Buffer
+	cells := csv.NewWriter(&table)
+	_ = cells.Write(columns)
+	for _, c := range columns {
+		heads = append(heads, object{"name": c})
+	}
+	for _, e := range logged() {
+		var row []any
+		var texts []string
+		for _, name := range names {
+			text, isText := e[name].(string)
+			if !isText && e[name] != nil {
+				b, err := json.Marshal(e[name])
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(b)
+			}
+			row, texts = append(row, text), append(texts, text)
+		}
+		rows = append(rows, row)
+		_ = cells.Write(texts)
+	}
+	cells.Flush()
+	text, err := json.Marshal(object{"tables": []any{object{"columns": heads, "rows": rows}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{"tables.json": text, "table.csv": table.Bytes()} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		h, err := (&history.Logs{Paths: []string{path}, JobDuration: time.Hour}).Read(t.Context(), begin, after(24))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		checkLogged(t, h)
 	}
 }

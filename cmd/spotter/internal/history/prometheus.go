@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,10 @@ type Prometheus struct {
 	// Match are matchers that select one cluster where several write to one place, as in
 	// `cluster="prod"`.
 	Match string
+
+	// Nodes are the names of nodes of the cluster that is captured, as far as they are known.
+	// Where series are of several clusters they show which one it is.
+	Nodes map[string]bool
 
 	// Progress is called after each slice of time with how much of all is read, from 0
 	// to 1; nil is not called.
@@ -58,10 +63,14 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	unit := policy.Time(step / time.Millisecond)
 	from, to = from-from%unit, to-to%unit
 	r := &reading{builder: newBuilder(from, to, step), p: p, answered: map[string]bool{}, counters: map[string]*counter{}, owned: map[string]workloadKey{}, unread: map[string]error{}}
+	r.use.match = p.Match
 	if p.Cache != "" {
 		if err := os.MkdirAll(p.Cache, 0o755); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.survey(ctx); err != nil {
+		return nil, err
 	}
 	width := policy.Time(slice(step) / time.Millisecond)
 	for at := from; at < to; {
@@ -86,6 +95,7 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 type reading struct {
 	*builder
 	p        *Prometheus
+	use      labelUse
 	now      expressions     // the slice that is folded
 	answered map[string]bool // by metric
 	counters map[string]*counter
@@ -108,7 +118,7 @@ type reading struct {
 // slice reads one slice of time, in two where it is too much at once. Nothing is folded
 // before all of it is there, so that nothing is folded twice.
 func (r *reading) slice(ctx context.Context, from, to policy.Time) error {
-	e := expressions{match: r.p.Match, from: from, to: to}
+	e := expressions{labelUse: r.use, from: from, to: to}
 	all := append([]query{heartbeat()}, queries(from == r.from)...)
 	answers := make([]*answer, len(all))
 	defer func() {
@@ -191,7 +201,7 @@ func (r *reading) conclude() {
 			r.note("spot interruptions are counted from karpenter_interruption_received_messages_total, which has those of other clusters of the account too where the queue is not of this one alone")
 		}
 	}
-	h.Disruptions = r.count("karpenter_nodeclaims_disrupted_total other", "karpenter_nodeclaims_disrupted_total")
+	h.Disruptions = r.disruptions()
 	h.Evictions = r.count("apiserver_request_total")
 	if h.Evictions.Source == "" {
 		h.Evictions = r.count("karpenter_pods_eviction_requests_total")
@@ -215,6 +225,24 @@ func (r *reading) count(name string, source ...string) Count {
 		}
 	}
 	return c
+}
+
+// disruptions returns why Karpenter gave up nodes that were not reclaimed.
+func (r *reading) disruptions() (out []Disruption) {
+	sums := map[string]float64{}
+	for key, x := range r.counters {
+		group, _, _ := strings.Cut(key, "\n")
+		if reason, ok := strings.CutPrefix(group, disruptedFor); ok {
+			sums[reason] += x.sum
+		}
+	}
+	for reason, sum := range sums {
+		if n := int64(math.Round(sum)); n > 0 {
+			out = append(out, Disruption{reason, n})
+		}
+	}
+	slices.SortFunc(out, Disruption.Compare)
+	return out
 }
 
 // A counter is one series of a counter, which begins again at 0 when its process does.

@@ -158,7 +158,7 @@ func TestReadFaults(t *testing.T) {
 	}
 	unmatched := historytest.New(t, twoDays().Source)
 	unmatched.Refuse = func(call int, _, _ time.Time) (int, string) { // some query of every slice
-		return map[bool]int{true: http.StatusUnprocessableEntity}[call%27 == 16], "found duplicate series for the match group"
+		return map[bool]int{true: http.StatusUnprocessableEntity}[call%27 == 18], "found duplicate series for the match group"
 	}
 	if h := mustRead(t, unmatched, ""); !strings.Contains(strings.Join(h.Uncertain, "\n"), "could not be read at all times: series do not match each other: 422") || len(h.Nodes) != len(want.Nodes) {
 		t.Errorf("where one query does not match: %q, %d nodes", h.Uncertain, len(h.Nodes))

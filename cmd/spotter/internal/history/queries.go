@@ -35,26 +35,75 @@ const (
 	atSteps               // at every step
 )
 
+// labelUse is how a server's series are labelled, which expressions take into account.
+type labelUse struct {
+	match string // matchers that each selector has, "" for none
+
+	// exported are labels of kube-state-metrics that are renamed, as namespace is to
+	// exported_namespace.
+	exported map[string]bool
+
+	// copies are labels that distinguish copies of one series, as those of two
+	// Prometheuses that scrape the same targets.
+	copies []string
+}
+
 // expressions makes the expressions of one slice.
 type expressions struct {
-	match    string // matchers that each selector has, "" for none
+	labelUse
 	from, to policy.Time
 }
 
-// of selects a metric.
-func (e *expressions) of(metric string, matchers ...string) string {
-	if e.match != "" {
-		matchers = append([]string{e.match}, matchers...)
+// selector selects a metric.
+func (u *labelUse) selector(metric string, matchers ...string) string {
+	all := []string{}
+	if u.match != "" {
+		all = append(all, u.match)
 	}
-	if len(matchers) == 0 {
+	for _, m := range matchers {
+		if label := strings.TrimRight(m[:strings.IndexByte(m, '"')], "!=~"); u.exported[label] {
+			m = "exported_" + m
+		}
+		all = append(all, m)
+	}
+	if len(all) == 0 {
 		return metric
 	}
-	return metric + "{" + strings.Join(matchers, ",") + "}"
+	return metric + "{" + strings.Join(all, ",") + "}"
+}
+
+// renamed gives an expression of a metric the labels that kube-state-metrics wrote.
+func (u *labelUse) renamed(metric, x string) string {
+	if !strings.HasPrefix(metric, "kube_") {
+		return x
+	}
+	for _, l := range sorted(u.exported) {
+		x = fmt.Sprintf(`label_replace(%s, %q, "$1", "exported_%s", "(.+)")`, x, l, l)
+	}
+	return x
+}
+
+// of selects a metric.
+func (u *labelUse) of(metric string, matchers ...string) string {
+	return u.renamed(metric, u.selector(metric, matchers...))
+}
+
+// counter selects a counter of which each count is to be in one series.
+func (u *labelUse) counter(metric string, matchers ...string) string {
+	if len(u.copies) == 0 {
+		return u.of(metric, matchers...)
+	}
+	return "max without (" + strings.Join(u.copies, ", ") + ") (" + u.of(metric, matchers...) + ")"
+}
+
+// over applies a function to the values within the slice of each series of a metric.
+func (e *expressions) over(function, metric string, matchers ...string) string {
+	return e.renamed(metric, function+"("+e.selector(metric, matchers...)+"["+e.width()+"])")
 }
 
 // last selects the last value within the slice of each series of a metric.
 func (e *expressions) last(metric string, matchers ...string) string {
-	return "last_over_time(" + e.of(metric, matchers...) + "[" + e.width() + "])"
+	return e.over("last_over_time", metric, matchers...)
 }
 
 // width returns the length of the slice as Prometheus writes it.
@@ -202,7 +251,7 @@ func workloadQueries() []query {
 		}, atSteps, (*reading).others, ""},
 		{"kube_replicaset_owner", func(e *expressions) string {
 			return "max by (namespace, replicaset, owner_kind, owner_name) (" + e.last("kube_replicaset_owner") + ") and on (namespace, replicaset) (max by (namespace, replicaset) (" +
-				"max_over_time(" + e.of("kube_replicaset_spec_replicas") + "[" + e.width() + "])) > 0)"
+				e.over("max_over_time", "kube_replicaset_spec_replicas") + ") > 0)"
 		}, atEnd, (*reading).owners, "which pods are of which Deployment is guessed from their names"},
 		{"kube_replicaset_created", func(e *expressions) string {
 			return "max by (namespace, replicaset) (" + e.last("kube_replicaset_created") + ") >= " + e.since()
@@ -245,15 +294,15 @@ func jobQueries(first bool) []query {
 
 func karpenterQueries() []query {
 	return []query{
-		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.of("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
+		{"karpenter_nodeclaims_disrupted_total", func(e *expressions) string { return e.counter("karpenter_nodeclaims_disrupted_total") }, atSteps, (*reading).disrupted, ""},
 		{"karpenter_interruption_received_messages_total", func(e *expressions) string {
-			return e.of("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
+			return e.counter("karpenter_interruption_received_messages_total", `message_type="spot_interrupted"`)
 		}, atSteps, counted("karpenter_interruption_received_messages_total"), ""},
 		{"apiserver_request_total", func(e *expressions) string {
-			return e.of("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`)
+			return e.counter("apiserver_request_total", `resource="pods"`, `subresource="eviction"`, `code="201"`)
 		}, atSteps, counted("apiserver_request_total"), ""},
 		{"karpenter_pods_eviction_requests_total", func(e *expressions) string {
-			return e.of("karpenter_pods_eviction_requests_total", `code="200"`)
+			return e.counter("karpenter_pods_eviction_requests_total", `code="200"`)
 		}, atSteps, counted("karpenter_pods_eviction_requests_total"), ""},
 		{"karpenter_nodepools_cost_total", func(e *expressions) string {
 			return "sum(max by (nodepool) (" + e.of("karpenter_nodepools_cost_total") + "))"

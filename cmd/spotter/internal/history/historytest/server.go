@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,8 +42,8 @@ type Server struct {
 	// answers it, and one of 200 cuts the answer off. Nil refuses none.
 	Refuse func(call int, from, to time.Time) (code int, text string)
 
-	mu    sync.Mutex
-	calls int
+	mu      sync.Mutex
+	queries []string
 }
 
 // New starts a server that ends with the test.
@@ -54,28 +55,32 @@ func New(t testing.TB, source Source) *Server {
 }
 
 // Calls returns how many calls there were.
-func (s *Server) Calls() int {
+func (s *Server) Calls() int { return len(s.Queries()) }
+
+// Queries returns what was asked, in that order.
+func (s *Server) Queries() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls
+	return slices.Clone(s.queries)
 }
 
 var (
 	firstMetric = regexp.MustCompile(`\b(kube|karpenter|apiserver)_[a-z_]+`)
+	renamed     = regexp.MustCompile(`, "[a-z]+", "\$1", "exported_[a-z]+", "\(\.\+\)"\)`)
 	lookBack    = regexp.MustCompile(`\[([0-9]+)s\]`)
 )
 
 // ServeHTTP answers a query.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.FormValue("query")
 	s.mu.Lock()
-	s.calls++
-	call := s.calls
+	s.queries = append(s.queries, query)
+	call := len(s.queries)
 	s.mu.Unlock()
 	if r.URL.Path != "/api/v1/query_range" {
 		http.NotFound(w, r)
 		return
 	}
-	query := r.FormValue("query")
 	from, to, step := parse(r.FormValue("start")), parse(r.FormValue("end")), policy.Time(float64(parse(r.FormValue("step"))))
 	if step <= 0 || (to-from)/step > 11_000 {
 		http.Error(w, `{"status":"error","errorType":"bad_data","error":"exceeded maximum resolution of 11,000 points per timeseries"}`, http.StatusBadRequest)
@@ -92,6 +97,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	query = strings.ReplaceAll(renamed.ReplaceAllString(query, ""), "label_replace(", "")
 	metric := firstMetric.FindString(query)
 	by, _, _ := strings.Cut(query, metric)
 	by = strings.TrimSpace(strings.TrimSuffix(by, "("))

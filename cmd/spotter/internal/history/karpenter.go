@@ -1,0 +1,441 @@
+package history
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	karpenterv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// columnClaim is the column with the name of a NodeClaim in the CSV of LogParserForKarpenter.
+const columnClaim = "nodeclaim"
+
+// A claimStep is what happened to a NodeClaim, or to its Node.
+type claimStep uint8
+
+const (
+	claimMentioned claimStep = iota
+	claimCreated
+	claimLaunched
+	claimRegistered
+	claimInitialized
+	claimDisrupted // Karpenter chose to delete it, for a reason
+	claimInterrupted
+	claimNodeDeleted
+	claimDeleted
+)
+
+// claimMessages are the messages of Karpenter that are read, and what they report. Older
+// releases continue a message that "disrupting" begins with the nodes and the decision.
+var claimMessages = map[string]claimStep{
+	"created nodeclaim":                           claimCreated,
+	"launched nodeclaim":                          claimLaunched,
+	"registered nodeclaim":                        claimRegistered,
+	"initialized nodeclaim":                       claimInitialized,
+	"tainted node":                                claimMentioned,
+	"annotated nodeclaim":                         claimMentioned,
+	"disrupting node(s)":                          claimDisrupted,
+	"deleting expired nodeclaim":                  claimDisrupted,
+	"deleting unhealthy node":                     claimDisrupted,
+	"initiating delete from interruption message": claimInterrupted,
+	"garbage collecting nodeclaim with no cloudprovider representation": claimDisrupted,
+	"deleted node":      claimNodeDeleted,
+	"deleted nodeclaim": claimDeleted,
+}
+
+// reasonsByMessage are the reasons of disruptions whose message is the reason.
+var reasonsByMessage = map[string]string{
+	"deleting expired nodeclaim": "expired",
+	"deleting unhealthy node":    "unhealthy",
+	"garbage collecting nodeclaim with no cloudprovider representation": "garbage_collected",
+}
+
+// A claimEvent is one step of a NodeClaim. Either of its names may be unknown.
+type claimEvent struct {
+	at          policy.Time
+	step        claimStep
+	claim, node string
+	reason      string            // of a disruption, or the kind of an interruption
+	labels      map[string]string // of the node, where known
+	instance    string
+}
+
+// claims are the lines of Karpenter's logs about NodeClaims, in any order.
+type claims struct{ events []claimEvent }
+
+// entry reads a line of Karpenter's log or a row of LogParserForKarpenter's CSV; it returns
+// false for anything else. On a line of the console encoding time and message come before the
+// object, divided by tabs.
+func (c *claims) entry(x fields, prefix string) (bool, error) {
+	if x.has(columnClaim, "createdtime", "launchedtime") {
+		return true, c.row(x)
+	}
+	message, at := x.text("message"), x[fieldTime]
+	if words := strings.Split(strings.TrimSpace(prefix), "\t"); message == "" && len(words) > 2 {
+		message = words[len(words)-1]
+		at, _ = json.Marshal(words[0][strings.LastIndexByte(words[0], ' ')+1:]) // a string has a form in JSON
+	}
+	step, known := claimMessages[message]
+	if strings.HasPrefix(message, "disrupting ") {
+		step, known = claimDisrupted, true
+	}
+	if !known {
+		return false, nil
+	}
+	when, err := claimTime(at)
+	if err != nil {
+		return true, fmt.Errorf("time of %q: %w", message, err)
+	}
+	e := claimEvent{at: when, step: step, claim: x.text("NodeClaim"), node: x.text("Node"), labels: map[string]string{}}
+	e.describe(x)
+	switch step {
+	case claimDisrupted:
+		e.reason = reasonOf(x, message)
+		return true, c.disrupted(e, x, message)
+	case claimInterrupted:
+		e.reason = x.text("messageKind")
+	case claimNodeDeleted:
+		e.node = cmp.Or(e.node, x.text("name"))
+	}
+	c.events = append(c.events, e)
+	return true, nil
+}
+
+// claimLabels are the fields of lines, and columns of CSV, that are labels of nodes.
+var claimLabels = map[string]string{
+	"NodePool":      karpenterv1.NodePoolLabelKey,
+	"instance-type": corev1.LabelInstanceTypeStable,
+	"zone":          corev1.LabelTopologyZone,
+	"capacity-type": karpenterv1.CapacityTypeLabelKey,
+}
+
+// describe notes the labels and the instance that x has of the node of a NodeClaim.
+func (e *claimEvent) describe(x fields) {
+	for name, key := range claimLabels {
+		if v := x.text(name); v != "" {
+			e.labels[key] = v
+		}
+	}
+	id := x.text("provider-id")
+	e.instance = LastOf(id)
+	if zone, ok := strings.CutPrefix(id, "aws:///"); ok && e.labels[corev1.LabelTopologyZone] == "" {
+		e.labels[corev1.LabelTopologyZone], _, _ = strings.Cut(zone, "/")
+	}
+}
+
+// reasonOf returns why nodes are disrupted: a field, the start of the command, or a word of
+// the message, by the release of Karpenter.
+func reasonOf(x fields, message string) string {
+	reason := cmp.Or(reasonsByMessage[message], x.text("reason"))
+	if command, _, ok := strings.Cut(x.text("command"), "/"); ok && reason == "" {
+		reason = command
+	}
+	if _, after, ok := strings.Cut(message, "disrupting via "); ok && reason == "" {
+		reason, _, _ = strings.Cut(after, " ")
+	}
+	return strings.ToLower(cmp.Or(reason, "reason unknown"))
+}
+
+// candidate finds node, instance type and capacity type in the message of an older release.
+var candidate = regexp.MustCompile(`([\w.-]+)/([\w.-]+)/(spot|on-demand|reserved)`)
+
+// disrupted notes each of the nodes that a command disrupts.
+func (c *claims) disrupted(e claimEvent, x fields, message string) error {
+	var nodes []map[string]json.RawMessage
+	if err := x.decode("disrupted-nodes", &nodes); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		y := fields{}
+		for name, v := range n {
+			y[plainName(name)] = v
+		}
+		one := claimEvent{at: e.at, step: e.step, reason: e.reason, labels: map[string]string{}}
+		one.claim, one.node = y.text("NodeClaim"), y.text("Node")
+		one.describe(y)
+		c.events = append(c.events, one)
+	}
+	found := candidate.FindAllStringSubmatch(message, -1)
+	for _, m := range found {
+		labels := map[string]string{corev1.LabelInstanceTypeStable: m[2], karpenterv1.CapacityTypeLabelKey: m[3]}
+		c.events = append(c.events, claimEvent{at: e.at, step: e.step, reason: e.reason, node: m[1], labels: labels})
+	}
+	if len(nodes)+len(found) == 0 {
+		c.events = append(c.events, e)
+	}
+	return nil
+}
+
+// claimColumns are the columns of LogParserForKarpenter's CSV that have times.
+var claimColumns = []struct {
+	name   string
+	step   claimStep
+	reason string // the column that has it
+}{
+	{"createdtime", claimCreated, ""},
+	{"launchedtime", claimLaunched, ""},
+	{"registeredtime", claimRegistered, ""},
+	{"initializedtime", claimInitialized, ""},
+	{"disruptiontime", claimDisrupted, "disruptionreason"},
+	{"interruptiontime", claimInterrupted, "interruptionkind"},
+	{"deletedtime", claimDeleted, ""},
+}
+
+// row reads a row of LogParserForKarpenter's CSV.
+func (c *claims) row(x fields) error {
+	e := claimEvent{claim: x.text(columnClaim), node: x.text("k8snodename"), labels: map[string]string{}}
+	e.describe(x)
+	for _, column := range claimColumns {
+		if x.text(column.name) == "" {
+			continue
+		}
+		one := e
+		var err error
+		if one.at, err = claimTime(x[column.name]); err != nil {
+			return fmt.Errorf("%s of NodeClaim %s: %w", column.name, e.claim, err)
+		}
+		one.step, one.reason = column.step, strings.ToLower(x.text(column.reason))
+		c.events = append(c.events, one)
+	}
+	return nil
+}
+
+// claimTimes are the layouts of times; one without a zone is in UTC.
+var claimTimes = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999"}
+
+// claimTime reads a time as Karpenter writes it, with a zone that has a colon or none, or the
+// seconds or milliseconds since 1970 that some services write.
+func claimTime(raw json.RawMessage) (policy.Time, error) {
+	var number float64
+	if json.Unmarshal(raw, &number) == nil && number > 0 {
+		if number < 1e11 {
+			number *= 1000
+		}
+		return policy.Time(number), nil
+	}
+	text := stringOf(raw)
+	for _, layout := range claimTimes {
+		if at, err := time.Parse(layout, text); err == nil {
+			return policy.TimeOf(at), nil
+		}
+	}
+	if text == "" {
+		text = string(raw)
+	}
+	return 0, fmt.Errorf("%s is not a time such as 2026-03-02T05:00:00.000Z", strconv.Quote(text))
+}
+
+// A claimLife is the life of the node of a NodeClaim.
+type claimLife struct {
+	claim, node string
+	labels      map[string]string
+	instance    string
+
+	launched, registered, end policy.Time
+
+	// after is when another node of its name went, before which it was not there.
+	after policy.Time
+
+	// reason is why it was disrupted last, at disrupted; interruption the kind of message that
+	// it was deleted for.
+	reason, interruption   string
+	disrupted, interrupted policy.Time
+}
+
+// noticeSpot is how long before it takes a spot instance EC2 says so.
+const noticeSpot = 2 * time.Minute
+
+// from returns when the Node appeared; a NodeClaim of which only later steps are known was
+// there before. ok is false for one that had no Node.
+func (l *claimLife) from() (at policy.Time, ok bool) {
+	switch {
+	case l.registered > 0:
+		return l.registered, true
+	case l.launched > 0: // releases before 1.0 may leave out that it registered
+		return l.launched, l.node != ""
+	}
+	return l.after, l.node != "" || l.instance != "" || l.labels[corev1.LabelInstanceTypeStable] != ""
+}
+
+// to returns when the Node went; 0 for one that went on.
+func (l *claimLife) to() policy.Time {
+	if l.end == 0 && isSpotInterruption(l.interruption) {
+		return l.interrupted.Add(noticeSpot)
+	}
+	return l.end
+}
+
+// isSpotInterruption reports whether a kind of message is that of a spot interruption, which
+// is called SpotInterruptionKind or spot_interrupted.
+func isSpotInterruption(kind string) bool {
+	return strings.HasPrefix(plainName(kind), "spotinterrupt")
+}
+
+// isOver reports whether e is about another node that has the name of the one of l: names are
+// used again.
+func (l *claimLife) isOver(e *claimEvent) bool {
+	if e.claim != "" && l.claim != "" {
+		return e.claim != l.claim
+	}
+	return l.end > 0 && e.at > l.end.Add(lateClaim)
+}
+
+// lateClaim is how long after the Node is deleted lines about it may follow.
+const lateClaim = 10 * time.Minute
+
+// lives returns the nodes that were there from one instant to another, in the order in which
+// they are first mentioned.
+func (c *claims) lives(from, to policy.Time) (out []*claimLife) {
+	slices.SortStableFunc(c.events, func(a, b claimEvent) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step))
+	})
+	byClaim, byNode := map[string]*claimLife{}, map[string]*claimLife{}
+	var all []*claimLife
+	for i := range c.events {
+		e := &c.events[i]
+		l, named := byClaim[e.claim], byNode[e.node]
+		if l == nil && named != nil && !named.isOver(e) {
+			l = named
+		}
+		if l == nil {
+			l = &claimLife{labels: map[string]string{}}
+			if named != nil {
+				l.after = named.end
+			}
+			all = append(all, l)
+		}
+		if e.claim != "" {
+			l.claim, byClaim[e.claim] = e.claim, l
+		}
+		if e.node != "" {
+			l.node, byNode[e.node] = e.node, l
+		}
+		l.note(e)
+	}
+	for _, l := range all {
+		begin, ok := l.from()
+		if end := l.to(); ok && begin < to && (end == 0 || end > max(begin, from)) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// note takes in a step. Of steps that are logged twice the first holds, but the last
+// disruption: one that was given up may be followed by another.
+func (l *claimLife) note(e *claimEvent) {
+	for k, v := range e.labels {
+		l.labels[k] = cmp.Or(l.labels[k], v)
+	}
+	l.instance = cmp.Or(l.instance, e.instance)
+	switch e.step {
+	case claimLaunched:
+		l.launched = cmp.Or(l.launched, e.at)
+	case claimRegistered, claimInitialized:
+		l.registered = cmp.Or(l.registered, e.at)
+	case claimDisrupted:
+		l.reason, l.disrupted = e.reason, e.at
+	case claimInterrupted:
+		l.interruption, l.interrupted = e.reason, e.at
+	case claimNodeDeleted, claimDeleted:
+		l.end = cmp.Or(l.end, e.at)
+	}
+}
+
+// overlaps reports whether n is the node of l.
+func (l *claimLife) overlaps(n *Node, from policy.Time) bool {
+	begin, _ := l.from()
+	end := l.to()
+	return n.Name == l.node && (n.To == 0 || max(begin, from) < n.To) && (end == 0 || end > n.From)
+}
+
+// generated is what the API server adds to the name of a NodePool for those of its NodeClaims.
+var generated = regexp.MustCompile(`-[a-z0-9]{5}$`)
+
+// claimed adds the nodes that Karpenter's logs have. A node that audit logs have too is only
+// described further.
+func (r *logReading) claimed(lives []*claimLife) {
+	if len(r.claims.events) == 0 {
+		return
+	}
+	pools := map[string]bool{}
+	for _, l := range lives {
+		pools[l.labels[karpenterv1.NodePoolLabelKey]] = true
+	}
+	reasons, unended, audited := map[string]int64{}, 0, len(r.nodes.done)
+	for _, l := range lives {
+		if pool := generated.ReplaceAllString(l.claim, ""); pool != "" && pools[pool] {
+			l.labels[karpenterv1.NodePoolLabelKey] = cmp.Or(l.labels[karpenterv1.NodePoolLabelKey], pool)
+		}
+		if end := l.to(); end == 0 && l.disrupted > 0 {
+			unended++
+		}
+		if reason := r.lost(l); reason != "" {
+			reasons[reason]++
+		}
+		r.addLife(l, audited)
+	}
+	for reason, n := range reasons {
+		r.out.Disruptions = append(r.out.Disruptions, Disruption{reason, n})
+	}
+	slices.SortFunc(r.out.Disruptions, Disruption.Compare)
+	first, last := r.claims.events[0].at, r.claims.events[len(r.claims.events)-1].at
+	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; other nodes are taken to have been as they are now",
+		first.Std().Format(time.RFC3339), last.Std().Format(time.RFC3339), len(lives)))
+	if unended > 0 {
+		r.note(fmt.Sprintf("%d nodes were disrupted and no line says that they went: they are taken to have stayed", unended))
+	}
+}
+
+// lost counts a node that was interrupted, and returns why Karpenter gave up one for another
+// reason; empty for a node that it did not give up in the time of the history.
+func (r *logReading) lost(l *claimLife) string {
+	within := func(at policy.Time) bool { return at >= r.from && at < r.to }
+	switch {
+	case isSpotInterruption(l.interruption):
+		if within(l.interrupted) && !r.reclaimed[l.node] {
+			r.reclaimed[cmp.Or(l.claim, l.node)] = true
+		}
+	case l.interruption != "" && within(l.interrupted):
+		return l.interruption
+	case l.reason != "" && within(l.disrupted) && l.end > 0:
+		return l.reason
+	}
+	return ""
+}
+
+// addLife adds a node, or describes the one of audit logs, of which so many are done.
+func (r *logReading) addLife(l *claimLife, audited int) {
+	describe := func(n *Node) {
+		n.Instance = cmp.Or(n.Instance, l.instance)
+		if n.Kind == nil && len(l.labels) > 0 {
+			n.Kind = r.nodes.kind(l.labels)
+		}
+	}
+	if open := r.nodes.open[l.node]; open != nil && l.overlaps(&open.node, r.from) {
+		describe(&open.node)
+		return
+	}
+	for i := range audited {
+		if n := &r.nodes.done[i]; l.overlaps(n, r.from) {
+			describe(n)
+			return
+		}
+	}
+	begin, _ := l.from()
+	n := Node{Name: cmp.Or(l.node, l.claim), From: max(begin, r.from), To: l.to()}
+	if n.To == 0 || n.To > r.to {
+		n.To = r.to
+	}
+	describe(&n)
+	r.nodes.done = append(r.nodes.done, n)
+}
