@@ -56,7 +56,6 @@ func TestWarmUpSettles(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := unchanging(evaltest.Embedded(t, name))
 			settled := w.Start.Add(-settleTime)
 			for _, p := range registry.Names() {
@@ -91,7 +90,6 @@ func TestEveryPolicyLaunches(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			w := evaltest.Embedded(t, name)
 			w.Duration = min(w.Duration, 24*time.Hour)
 			if !spotCheaper(w) {

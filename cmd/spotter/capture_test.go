@@ -67,7 +67,8 @@ func TestCaptureCalls(t *testing.T) {
 // very nodes of that step at the very prices, and a run of it keeps all invariants.
 func TestCaptureRecording(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
-	scenario := file(t, "tiny.yaml", tiny)
+	// A migration, in which half of two nodes become Spot ones; from an empty cluster all pods share one.
+	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "duration: 24h", "duration: 24h\n  start: on-demand", 1))
 	if code, _, stderr := call(t, "sim", scenario, "--policy", "static:share=0.5", "--seed", "3", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}

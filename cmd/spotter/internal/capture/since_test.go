@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"net/url"
@@ -133,6 +134,9 @@ func TestSinceRoundTrip(t *testing.T) {
 			text, err := scenarios.Source(name)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if name == "tiny" { // whose nodes stay in the slots of their markets, so that the capture meets the same reclaims
+				text = bytes.Replace(text, []byte("duration: 168h"), []byte("duration: 168h\n  start: on-demand"), 1)
 			}
 			w, tr := bind(t, name, text, nil)
 			first, ran, read := recapture(t, w, tr, 1)
