@@ -27,7 +27,7 @@ import (
 // the order of the file.
 type FieldError struct {
 	File string
-	Line int
+	Line int // 0 for an object of a cluster
 
 	// Field is the path of the field, as in "spec.replicas"; empty when the
 	// fault is no field's.
@@ -37,10 +37,14 @@ type FieldError struct {
 
 // Error returns "file:line: field "path": problem".
 func (e *FieldError) Error() string {
-	if e.Field == "" {
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Problem)
+	at := e.File
+	if e.Line > 0 {
+		at = fmt.Sprintf("%s:%d", e.File, e.Line)
 	}
-	return fmt.Sprintf("%s:%d: field %q: %s", e.File, e.Line, e.Field, e.Problem)
+	if e.Field == "" {
+		return fmt.Sprintf("%s: %s", at, e.Problem)
+	}
+	return fmt.Sprintf("%s: field %q: %s", at, e.Field, e.Problem)
 }
 
 // InOrder joins errors in the order of the lines that they name.

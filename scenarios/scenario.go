@@ -132,8 +132,13 @@ func Parse(file string, data []byte) (*Scenario, error) {
 	if len(docs) == 0 {
 		return nil, &FieldError{File: file, Line: 1, Problem: "the file holds no object"}
 	}
+	docs, notes, err := convertOld(docs)
+	if err != nil {
+		return nil, InOrder([]error{err})
+	}
 	sc := &Scenario{
 		Digest:     sha256.Sum256(data),
+		Warnings:   notes,
 		file:       file,
 		priorities: kube.SystemPriorities(),
 	}
@@ -232,10 +237,10 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 	case known:
 		return object{}, d.problem([]string{"kind"}, "a %s is not read: %s", name, why)
 	default:
-		return object{}, d.problem([]string{"kind"}, "%q is not read here%s", name, suggestion(name, kinds))
+		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds), newVersion(d.scalar("apiVersion")))
 	}
 	if v := d.scalar("apiVersion"); v != k.apiVersion {
-		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q", v, name, k.apiVersion)
+		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", v, name, k.apiVersion, newVersion(v))
 	}
 	value, meta := k.make()
 	err := d.decode(value, fields)
