@@ -446,7 +446,7 @@ func suggestion[T any](key string, known map[string]T) string {
 	if best, ok := nearest.Of(key, names); ok {
 		return fmt.Sprintf("; did you mean %q?", best)
 	}
-	if len(names) > 16 || len(names) == 0 {
+	if len(names) > 20 || len(names) == 0 {
 		return ""
 	}
 	return "; known are " + strings.Join(names, ", ")

@@ -24,6 +24,7 @@ var kinds = map[string]kind{
 	"NodePool":            {"karpenter.sh/v1", true, func() (any, *metav1.ObjectMeta) { o := &nodePool{}; return o, &o.ObjectMeta }},
 	"NodeOverlay":         {"karpenter.sh/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &nodeOverlay{}; return o, &o.ObjectMeta }},
 	"EC2NodeClass":        {"karpenter.k8s.aws/v1", true, func() (any, *metav1.ObjectMeta) { o := &ec2NodeClass{}; return o, &o.ObjectMeta }},
+	"NodeClass":           {"eks.amazonaws.com/v1", true, func() (any, *metav1.ObjectMeta) { o := &eksNodeClass{}; return o, &o.ObjectMeta }},
 	"KWOKNodeClass":       {"karpenter.kwok.sh/v1alpha1", true, func() (any, *metav1.ObjectMeta) { o := &kwokNodeClass{}; return o, &o.ObjectMeta }},
 	"GPUBudget":           {"spotter.dev/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &v1alpha1.GPUBudget{}; return o, &o.ObjectMeta }},
 	"Deployment":          {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.Deployment{}; return o, &o.ObjectMeta }},

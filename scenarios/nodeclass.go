@@ -98,7 +98,7 @@ type ebsSpec struct {
 	VolumeType               anything `json:"volumeType"`
 }
 
-// classFields says of fields of an EC2NodeClass why one is refused; an empty reason says
+// classFields says of fields of a class why one is refused; an empty reason says
 // that it changes nothing in a run.
 var classFields = map[string]string{
 	"placementGroupSelector": "placement groups are not simulated",
@@ -108,12 +108,17 @@ var classFields = map[string]string{
 	"subnetSelectorTerms": "", "securityGroupSelectorTerms": "", "associatePublicIPAddress": "", "ipPrefixCount": "", "userData": "",
 	"role": "", "instanceProfile": "", "tags": "", "detailedMonitoring": "", "metadataOptions": "", "connectionTracking": "", "context": "",
 	"kubelet.evictionSoft": "", "kubelet.evictionSoftGracePeriod": "", "kubelet.evictionMaxPodGracePeriod": "", "kubelet.clusterDNS": "",
+	"podSubnetSelectorTerms": "", "podSecurityGroupSelectorTerms": "", "snatPolicy": "", "networkPolicy": "", "networkPolicyEventLogs": "",
+	"advancedNetworking": "", "advancedSecurity": "", "certificateBundles": "",
+	"ephemeralStorage.iops": "", "ephemeralStorage.throughput": "", "ephemeralStorage.kmsKeyID": "",
 	"kubelet.imageGCHighThresholdPercent": "", "kubelet.imageGCLowThresholdPercent": "", "kubelet.cpuCFSQuota": "",
 }
 
-// A nodeClass is what nodes of a NodePool have of its EC2NodeClass.
+// A nodeClass is what nodes of a NodePool have of its class, an EC2NodeClass or a NodeClass of
+// EKS Auto Mode.
 type nodeClass struct {
 	doc   *document
+	kind  string
 	name  string
 	nodes catalog.NodeClass
 
@@ -131,11 +136,21 @@ type nodeClass struct {
 
 // readNodeClass reads an EC2NodeClass.
 func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
-	c := &nodeClass{doc: doc, name: o.Name, zones: map[string]string{}}
-	var errs []error
+	c, errs := sc.newNodeClass(doc, "EC2NodeClass", o.Name)
 	fail := func(path []string, format string, args ...any) {
 		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, args...))
 	}
+	family := readFamily(&o.Spec, fail)
+	c.nodes.Bottlerocket = family == "bottlerocket"
+	c.readKubelet(&o.Spec.Kubelet, fail)
+	c.readDisk(&o.Spec, family, fail)
+	return errs
+}
+
+// newNodeClass adds a class, with what an EC2NodeClass and a NodeClass state alike.
+func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, []error) {
+	c := &nodeClass{doc: doc, kind: kind, name: name, zones: map[string]string{}}
+	var errs []error
 	var idle []string
 	for _, field := range slices.Sorted(maps.Keys(classFields)) {
 		path := strings.Split(field, ".")
@@ -143,7 +158,7 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 			continue
 		}
 		if why := classFields[field]; why != "" {
-			fail(path, "%s", why)
+			errs = append(errs, doc.problem(append([]string{"spec"}, path...), "%s", why))
 		} else if field != "subnetSelectorTerms" {
 			idle = append(idle, field)
 		}
@@ -154,18 +169,14 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 		}
 	}
 	if len(c.zones) == 0 && doc.at([]string{"spec", "subnetSelectorTerms"}) != nil {
-		sc.warn("EC2NodeClass %s: which zones subnetSelectorTerms selects is known by status.subnets alone, which is not there: it may buy in all zones", o.Name)
+		sc.warn("%s %s: which zones subnetSelectorTerms selects is known by status.subnets alone, which is not there: it may buy in all zones", kind, name)
 	}
 	if len(idle) > 0 {
-		sc.warn("EC2NodeClass %s: nothing is simulated of %s", o.Name, strings.Join(idle, ", "))
+		sc.warn("%s %s: nothing is simulated of %s", kind, name, strings.Join(idle, ", "))
 	}
-	family := readFamily(&o.Spec, fail)
-	c.nodes.Bottlerocket = family == "bottlerocket"
 	errs = append(errs, c.readReservations()...)
-	c.readKubelet(&o.Spec.Kubelet, fail)
-	c.readDisk(&o.Spec, family, fail)
 	sc.classes = append(sc.classes, c)
-	return errs
+	return c, errs
 }
 
 // families are those of images as amiFamily and aliases write them, with why one is
@@ -311,11 +322,14 @@ func (sc *Scenario) resolveClasses() []error {
 		switch {
 		case own == nil:
 			continue
-		case own.ref.Kind != "EC2NodeClass":
+		case own.ref.Kind != "EC2NodeClass" && !own.auto():
 			errs = append(errs, own.nameZones(sc.pools[i].doc)...)
 			continue
 		}
-		at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool { return c.name == own.ref.Name })
+		at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool { return c.kind == own.ref.Kind && c.name == own.ref.Name })
+		if at < 0 && own.auto() {
+			at, sc.classes = len(sc.classes), append(sc.classes, sc.defaultAutoClass(sc.pools[i].doc, own.ref.Name))
+		}
 		if at < 0 {
 			errs = append(errs, sc.pools[i].doc.problem(refPath("name"),
 				"no EC2NodeClass is called %q here; its kubelet settings say what a node has for pods: add what `kubectl get ec2nodeclass %s -o yaml` prints", own.ref.Name, own.ref.Name))
@@ -332,7 +346,7 @@ func (sc *Scenario) resolveClasses() []error {
 	for _, c := range sc.classes {
 		switch {
 		case !c.used:
-			sc.warn("EC2NodeClass %s has no effect: no NodePool is of it", c.name)
+			sc.warn("%s %s has no effect: no NodePool is of it", c.kind, c.name)
 		case c.disk && wanted:
 			errs = append(errs, c.doc.problem([]string{"spec", "instanceStorePolicy"},
 				"RAID0: pods ask for ephemeral-storage, and the sizes of the disks of instances are not known"))

@@ -68,7 +68,7 @@ type ownPool struct {
 	NodePool
 
 	ref   karpv1.NodeClassReference
-	class *nodeClass // nil for nodes of no EC2NodeClass
+	class *nodeClass // nil for nodes of a KWOKNodeClass
 
 	// gpuNone says that it may hold no accelerator, and gpuLimited the one of which it may
 	// hold so many.
@@ -131,7 +131,7 @@ func (r *poolReader) fail(path []string, format string, args ...any) {
 }
 
 // The groups of node classes that are read, by kind.
-var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", "KWOKNodeClass": "karpenter.kwok.sh"}
+var classGroups = map[string]string{"EC2NodeClass": "karpenter.k8s.aws", classAuto: groupAuto, "KWOKNodeClass": "karpenter.kwok.sh"}
 
 // readRef reads of which class the nodes are.
 func (r *poolReader) readRef() {
@@ -143,7 +143,7 @@ func (r *poolReader) readRef() {
 	r.own.ref = *ref
 	switch group, known := classGroups[ref.Kind]; {
 	case !known:
-		r.fail(refPath("kind")[1:], "nodes of kind %s are not simulated; those of an EC2NodeClass or a KWOKNodeClass are", ref.Kind)
+		r.fail(refPath("kind")[1:], "nodes of kind %q are not simulated; those of an EC2NodeClass, a NodeClass of EKS Auto Mode or a KWOKNodeClass are", ref.Kind)
 	case ref.Group != group:
 		r.fail(refPath("group")[1:], "%q of kind %s, want %q", ref.Group, ref.Kind, group)
 	case ref.Name == "":
@@ -169,9 +169,11 @@ func (r *poolReader) readTemplate() {
 			r.fail([]string{"template", "spec", "terminationGracePeriod"}, "%v is not above 0", d.Duration)
 		}
 	}
-	if d, stated := r.duration(t.Spec.ExpireAfter, "template", "spec", "expireAfter"); stated {
+	d, stated := r.duration(t.Spec.ExpireAfter, "template", "spec", "expireAfter")
+	if stated {
 		r.pool.ExpireAfter = d
 	}
+	r.limitLifetime(stated)
 }
 
 // duration returns one that may be Never, which is 0, and whether it is stated.
@@ -310,7 +312,6 @@ var refused = map[string]string{
 	"NodeClaim":      "nodes are stated under spec.nodes of the Scenario",
 	"AKSNodeClass":   "NodePools of AKS are not simulated",
 	"GCENodeClass":   "NodePools of Google Cloud are not simulated",
-	"NodeClass":      "NodePools of EKS Auto Mode are not simulated",
 }
 
 // checkPoolNames refuses two pools of one name.

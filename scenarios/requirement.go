@@ -80,6 +80,12 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		q := &r.spec.Template.Spec.Requirements[i]
 		path := []string{"template", "spec", "requirements", Index(i)}
 		x := requirementOf(q)
+		if r.own.auto() {
+			if strings.HasPrefix(x.Key, prefixAWS+instancePrefix) {
+				r.fail(append(path, "key"), "%q: nodes of EKS Auto Mode have %s", q.Key, prefixAuto+strings.TrimPrefix(x.Key, prefixAWS))
+			}
+			x.Key, _ = catalogLabel(x.Key)
+		}
 		switch {
 		case x.Key == karpv1.CapacityTypeLabelKey:
 			r.own.asksReserved = slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn
@@ -96,8 +102,11 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		}
 		r.readMinValues(q, x, path)
 	}
-	if ref := &r.own.ref; ref.Kind == "EC2NodeClass" {
+	switch ref := &r.own.ref; {
+	case ref.Kind == "EC2NodeClass":
 		template.Labels[prefixAWS+"ec2nodeclass"] = ref.Name
+	case r.own.auto():
+		template.Labels[prefixAuto+"nodeclass"], template.Labels[labelCompute] = ref.Name, computeAuto
 	}
 }
 
@@ -143,7 +152,7 @@ func (o *ownPool) nameZones(doc *document) []error {
 
 // buysFrom reports whether nodes of the class are sold by provider.
 func (o *ownPool) buysFrom(provider string) bool {
-	if o.ref.Kind == "EC2NodeClass" {
+	if o.ref.Kind == "EC2NodeClass" || o.auto() {
 		return provider == policy.AWS
 	}
 	return provider != policy.Rackspace
@@ -153,6 +162,9 @@ func (o *ownPool) buysFrom(provider string) bool {
 // of which the catalog does not know whether the type has it: such a type is not bought.
 func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 	if !o.buysFrom(x.Provider) || o.gpuNone && x.Type.GPUResource == o.gpuLimited {
+		return false, ""
+	}
+	if o.auto() && !autoBuys(x.Type) {
 		return false, ""
 	}
 	if o.class != nil && len(o.class.zones) > 0 && !o.class.has(x.Zone) {

@@ -273,6 +273,8 @@ func (sc *Scenario) read(objects []object) []error {
 			errs = append(errs, sc.readNodePool(doc, v)...)
 		case *ec2NodeClass:
 			errs = append(errs, sc.readNodeClass(doc, v)...)
+		case *eksNodeClass:
+			errs = append(errs, sc.readEKSNodeClass(doc, v)...)
 		case *nodeOverlay:
 			errs = append(errs, sc.readNodeOverlay(doc, v)...)
 		case *v1alpha1.GPUBudget:
@@ -282,6 +284,7 @@ func (sc *Scenario) read(objects []object) []error {
 	for i := range objects {
 		errs = append(errs, sc.readLoad(&objects[i])...)
 	}
+	sc.readAuto()
 	errs = append(errs, sc.checkNames(objects)...)
 	errs = append(errs, sc.checkPoolNames()...)
 	errs = append(errs, sc.resolveClasses()...)

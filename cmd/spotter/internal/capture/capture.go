@@ -29,7 +29,7 @@ type Options struct {
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
 
-	// NodeClasses are the EC2NodeClasses, where they may be read.
+	// NodeClasses are the EC2NodeClasses, and the NodeClasses of EKS Auto Mode, where they may be read.
 	NodeClasses []unstructured.Unstructured
 
 	// Apart says by the name of a node why it is left out.

@@ -63,15 +63,16 @@ func readings() []reading {
 		{"priorityclasses.scheduling.k8s.io", &schedulingv1.PriorityClassList{}, "priorities are those that pods carry"},
 		{"capacitypools.spotter.dev", &v1alpha1.CapacityPoolList{}, "pools are made of the nodes that there are"},
 		{"nodepools.karpenter.sh", &karpv1.NodePoolList{}, "a NodePool allows the capacity types that its nodes have"},
-		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses(), "NodePools of an EC2NodeClass are not written as they are"},
+		{"ec2nodeclasses.karpenter.k8s.aws", nodeClasses("karpenter.k8s.aws", "EC2NodeClass"), "EC2NodeClasses have their default settings"},
+		{"nodeclasses.eks.amazonaws.com", nodeClasses("eks.amazonaws.com", "NodeClass"), "NodeClasses have their default settings"},
 		{"gpubudgets.spotter.dev", &v1alpha1.GPUBudgetList{}, "there are no accelerator budgets"},
 	}
 }
 
-// nodeClasses lists EC2NodeClasses, of which no more is known than their names and fields.
-func nodeClasses() *unstructured.UnstructuredList {
+// nodeClasses lists node classes, of which no more is known than their names and fields.
+func nodeClasses(group, kind string) *unstructured.UnstructuredList {
 	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.k8s.aws", Version: "v1", Kind: "EC2NodeClassList"})
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind + "List"})
 	return &list
 }
 

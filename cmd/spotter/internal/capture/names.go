@@ -77,7 +77,7 @@ func (n *names) class(name string) string {
 var openValues = []string{
 	"topology.kubernetes.io/", "failure-domain.beta.kubernetes.io/", "node.kubernetes.io/", "beta.kubernetes.io/",
 	corev1.LabelArchStable, corev1.LabelOSStable, keyCapacity, "karpenter.k8s.aws/instance-", "nvidia.com/gpu", "CriticalAddonsOnly",
-	"eks.amazonaws.com/capacityType", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible", "kubernetes.azure.com/scalesetpriority",
+	"eks.amazonaws.com/capacityType", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible", "kubernetes.azure.com/scalesetpriority",
 }
 
 // openKeys begin the keys that are nobody's own although their values are.
@@ -108,7 +108,7 @@ func (n *names) value(key, v string) string {
 		return v
 	case key == "karpenter.sh/nodepool":
 		return n.pool(v)
-	case key == "karpenter.k8s.aws/ec2nodeclass":
+	case key == "karpenter.k8s.aws/ec2nodeclass", key == "eks.amazonaws.com/nodeclass":
 		return n.of("nodeclass", v)
 	case key == corev1.LabelMetadataName:
 		return n.namespace(v)

@@ -42,25 +42,29 @@ type nodeClass struct {
 // An ownPool is a NodePool that is written as it is, with the class of its nodes.
 type ownPool struct {
 	pool  nodePool
-	class *nodeClass // nil without an EC2NodeClass
+	class *nodeClass // nil where there is none to write
 
 	// alone is a scenario of nothing else: it says what the NodePool may buy.
 	alone *scenarios.Scenario
 }
 
-// classOf returns the EC2NodeClass of a NodePool, nil without one.
+// classKinds are the kinds of node classes that are written, with their apiVersion.
+var classKinds = map[string]string{"EC2NodeClass": "karpenter.k8s.aws/v1", "NodeClass": "eks.amazonaws.com/v1"}
+
+// classOf returns the class of the nodes of a NodePool, nil where there is nothing to write of it.
 func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 	ref := p.Spec.Template.Spec.NodeClassRef
-	if ref == nil || ref.Kind != "EC2NodeClass" {
+	if ref == nil || classKinds[ref.Kind] == "" {
 		return nil
 	}
-	i := slices.IndexFunc(c.o.NodeClasses, func(u unstructured.Unstructured) bool { return u.GetName() == ref.Name })
+	out := &nodeClass{TypeMeta: metav1.TypeMeta{APIVersion: classKinds[ref.Kind], Kind: ref.Kind}}
+	out.Metadata.Name = ref.Name
+	i := slices.IndexFunc(c.o.NodeClasses, func(u unstructured.Unstructured) bool { return u.GetKind() == ref.Kind && u.GetName() == ref.Name })
 	if i < 0 {
-		return nil
+		c.assume("%s %s, which could not be read, has the default settings, and its nodes may be in all zones", ref.Kind, c.names.of("nodeclass", ref.Name))
+		return out
 	}
 	u := c.o.NodeClasses[i].DeepCopy()
-	out := &nodeClass{TypeMeta: metav1.TypeMeta{APIVersion: "karpenter.k8s.aws/v1", Kind: "EC2NodeClass"}}
-	out.Metadata.Name = u.GetName()
 	out.Spec, _, _ = unstructured.NestedMap(u.Object, "spec")
 	out.Status = map[string]any{}
 	if subnets, found, _ := unstructured.NestedSlice(u.Object, "status", "subnets"); found {
@@ -164,8 +168,8 @@ func (c *poolSet) objects(p *pool, written map[string]bool) []any {
 	}
 	c.names.hidePool(&x.pool)
 	out := []any{&x.pool}
-	if x.class != nil && !written[x.class.Metadata.Name] {
-		written[x.class.Metadata.Name] = true
+	if x.class != nil && !written[x.class.Kind+x.class.Metadata.Name] {
+		written[x.class.Kind+x.class.Metadata.Name] = true
 		c.hideClass(x.class)
 		out = append(out, whole{x.class})
 	}
@@ -206,10 +210,10 @@ func (n *names) hidePool(p *nodePool) {
 	}
 }
 
-// openFields are those of an EC2NodeClass that say no more than how large a node is.
-var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings"}
+// openFields are those of a class that say no more than how large a node is.
+var openFields = []string{"amiFamily", "kubelet", "instanceStorePolicy", "blockDeviceMappings", "ephemeralStorage"}
 
-// hideClass replaces the name of an EC2NodeClass, and leaves out what may hold others.
+// hideClass replaces the name of a class, and leaves out what may hold others.
 func (c *poolSet) hideClass(x *nodeClass) {
 	if !c.names.on {
 		return
@@ -241,6 +245,7 @@ func (c *poolSet) hideClass(x *nodeClass) {
 		x.Spec["blockDeviceMappings"] = devices
 	}
 	unstructured.RemoveNestedField(x.Spec, "kubelet", "clusterDNS")
+	unstructured.RemoveNestedField(x.Spec, "ephemeralStorage", "kmsKeyID")
 	if subnets, ok := x.Status["subnets"].([]any); ok {
 		for i := range subnets {
 			if s, ok := subnets[i].(map[string]any); ok {
@@ -250,7 +255,7 @@ func (c *poolSet) hideClass(x *nodeClass) {
 	}
 	c.hideReservations(x)
 	if len(left) > 0 {
-		c.out.Left = append(c.out.Left, fmt.Sprintf("%s of EC2NodeClass %s", strings.Join(left, ", "), x.Metadata.Name))
+		c.out.Left = append(c.out.Left, fmt.Sprintf("%s of %s %s", strings.Join(left, ", "), x.Kind, x.Metadata.Name))
 	}
 }
 

@@ -129,7 +129,7 @@ func TestOwnNodePools(t *testing.T) {
 func TestNodePoolsNotAsTheyAre(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"NodePool web-team as it is: \"spec.replicas\": 3: NodePools of a fixed number": func(o *Options) { n := int64(3); o.NodePools[0].Spec.Replicas = &n },
-		"no EC2NodeClass is called \"standard\"":                                        func(o *Options) { o.NodeClasses = nil },
+		"NodePool web-team as it is: \"spec.weight\": 0 is not":                         func(o *Options) { n := int32(0); o.NodePools[0].Spec.Weight = &n },
 	} {
 		s, o := owned(t)
 		change(&o)
@@ -154,5 +154,46 @@ func TestNodePoolsNotAsTheyAre(t *testing.T) {
 	}
 	if !slices.ContainsFunc(c.seeds, func(x seed) bool { return x.Pool == "web-team-others" && x.InstanceType == "r5.large" }) {
 		t.Errorf("a node that its NodePool would not buy is of none of its own: %+v", c.seeds)
+	}
+}
+
+// TestNodeClassNotRead writes a NodePool as it is with the default settings of a class that
+// could not be read, and says so.
+func TestNodeClassNotRead(t *testing.T) {
+	s, o := owned(t)
+	o.NodeClasses = nil
+	c, w, text := capturedDay(t, s, o)
+	want := "EC2NodeClass standard, which could not be read, has the default settings"
+	if !slices.ContainsFunc(c.Assumed, func(x string) bool { return strings.Contains(x, want) }) || len(c.own) != 1 || w.NodePools == nil {
+		t.Errorf("assumed %q, want %q\n%s", c.Assumed, want, text)
+	}
+}
+
+// TestAutoModeAsItIs writes a NodePool of EKS Auto Mode with its NodeClass.
+func TestAutoModeAsItIs(t *testing.T) {
+	const class = `
+apiVersion: eks.amazonaws.com/v1
+kind: NodeClass
+metadata: {name: standard, uid: 4-5-6}
+spec: {role: secret-role, ephemeralStorage: {size: 33Gi, kmsKeyID: secret-key}, subnetSelectorTerms: [{id: subnet-secret}]}
+status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id: subnet-2, zone: us-east-1b, zoneID: use1-az2}]}
+`
+	for _, hidden := range []bool{false, true} {
+		s, o := owned(t)
+		o.Anonymise = hidden
+		read(t, strings.NewReplacer("karpenter.k8s.aws/", "eks.amazonaws.com/", "group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass").
+			Replace(ownNodePool), &o.NodePools[0])
+		o.NodeClasses = append(o.NodeClasses, unstructured.Unstructured{}) // beside an EC2NodeClass of its name
+		read(t, class, &o.NodeClasses[1].Object)
+		c, w, text := capturedDay(t, s, o)
+		if len(c.own) != 1 || !strings.Contains(text, "kind: NodeClass") || !strings.Contains(text, "size: 33Gi") || strings.Contains(text, "EC2NodeClass") {
+			t.Fatalf("left out %q\n%s", c.Left, text)
+		}
+		if leak := strings.Contains(text, "secret"); leak != !hidden {
+			t.Errorf("hidden %v: names that people chose are there: %v\n%s", hidden, leak, text)
+		}
+		if disk := w.Types[0].Capacity.Storage; disk != 33<<30 {
+			t.Errorf("a node of the class has a disk of %d", disk)
+		}
 	}
 }
