@@ -185,7 +185,15 @@ status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id:
 			Replace(ownNodePool), &o.NodePools[0])
 		o.NodeClasses = append(o.NodeClasses, unstructured.Unstructured{}) // beside an EC2NodeClass of its name
 		read(t, class, &o.NodeClasses[1].Object)
+		for i := range 2 {
+			s.Nodes[i].Labels = append(s.Nodes[i].Labels, policy.Label{Key: "eks.amazonaws.com/instance-hypervisor", Value: "nitro"})
+			slices.SortFunc(s.Nodes[i].Labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
+		}
+		s.Templates[0].NodeSelector = []policy.Label{{Key: "eks.amazonaws.com/instance-hypervisor", Value: "nitro"}}
 		c, w, text := capturedDay(t, s, o)
+		if n := strings.Count(text, "instance-hypervisor"); n != 1 {
+			t.Errorf("the label that pods select is written %d times, want in the pods alone\n%s", n, text)
+		}
 		if len(c.own) != 1 || !strings.Contains(text, "kind: NodeClass") || !strings.Contains(text, "size: 33Gi") || strings.Contains(text, "EC2NodeClass") {
 			t.Fatalf("left out %q\n%s", c.Left, text)
 		}

@@ -156,6 +156,12 @@ func (c *source) carried(key string) bool {
 	return strings.HasPrefix(key, "karpenter.k8s.aws/instance-") && slices.Contains(catalog.Providers(), c.o.Provider)
 }
 
+// carries reports whether nodes of the pool carry a label of EKS Auto Mode on instance types by
+// themselves.
+func (p *pool) carries(key string) bool {
+	return p.own != nil && p.own.class != nil && p.own.class.Kind == "NodeClass" && strings.HasPrefix(key, "eks.amazonaws.com/instance-")
+}
+
 // labelPools gives pools the labels that pods ask for and that all of their nodes
 // have, whoever put them there.
 func (c *poolSet) labelPools() {
@@ -176,7 +182,7 @@ func (c *poolSet) labelPools() {
 // common returns the value of a label that all nodes of a pool have and its manifest
 // does not state.
 func (c *poolSet) common(p *pool, key string) (string, bool) {
-	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 {
+	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) {
 		return "", false
 	}
 	first, has := c.s.Nodes[p.nodes[0]].Label(key)
@@ -199,7 +205,7 @@ func (c *poolSet) checkSelectors() {
 			known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
 				_, stated := p.manifest.Spec.Template.Labels[key]
 				_, found := p.labels[key]
-				return stated || found
+				return stated || found || p.carries(key)
 			})
 			if !known {
 				missing[key]++
