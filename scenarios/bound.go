@@ -304,8 +304,10 @@ type Workload struct {
 	// OutageCostPerHour replaces the penalty when above zero.
 	OutageCostPerHour policy.Money
 
-	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt.
+	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt, which protects them
+	// for ProtectedFor from their start, 0 without end.
 	DoNotDisrupt bool
+	ProtectedFor time.Duration
 
 	// LocalStorage says that its pods write to the disk of their node, by a
 	// volume of kind emptyDir or hostPath: the Cluster Autoscaler leaves such

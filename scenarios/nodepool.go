@@ -159,7 +159,9 @@ func (r *poolReader) readTemplate() {
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
 		if key == karpv1.DoNotDisruptAnnotationKey {
-			r.own.DoNotDisrupt = t.Annotations[key] == "true"
+			if r.own.DoNotDisrupt = t.Annotations[key] == "true"; !r.own.DoNotDisrupt && t.Annotations[key] != "false" {
+				r.sc.warn("NodePool %s: %s: %q has no effect on nodes: true has", r.name, key, t.Annotations[key])
+			}
 		} else {
 			r.sc.warn("NodePool %s: nothing is simulated of the annotation %s", r.name, key)
 		}

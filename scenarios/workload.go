@@ -182,9 +182,12 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
 		OutagePenalty:     PenaltyHours(t),
 		OutageCostPerHour: t.OutageCost,
-		DoNotDisrupt:      a.Flag(kube.AnnotationDoNotDisrupt),
 		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
 	}}
+	var err error
+	if l.DoNotDisrupt, l.ProtectedFor, err = kube.DoNotDisrupt(a.Values[kube.AnnotationDoNotDisrupt]); err != nil {
+		sc.warn("%s: %s: %v", name, kube.AnnotationDoNotDisrupt, err)
+	}
 	return t, l, a, errs
 }
 

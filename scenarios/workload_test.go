@@ -1,8 +1,12 @@
 package scenarios
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -77,6 +81,41 @@ spec:
 		}
 		if len(sc.Warnings) > 0 {
 			t.Errorf("volumes %s: warnings %q", volumes, sc.Warnings)
+		}
+	}
+}
+
+// TestDoNotDisrupt reads the annotation of pods as a duration from their start; what Karpenter
+// ignores is a warning.
+func TestDoNotDisrupt(t *testing.T) {
+	const text = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}, annotations: {karpenter.sh/do-not-disrupt: "%s"}}
+    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 1}}}]}
+---
+apiVersion: spotter.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec: {duration: 24h}
+`
+	for value, want := range map[string]struct {
+		protects bool
+		lasts    time.Duration
+		warned   bool
+	}{"true": {true, 0, false}, "false": {}, "90m": {true, 90 * time.Minute, false}, "soon": {warned: true}, "-1h": {warned: true}} {
+		sc, err := Parse("s.yaml", fmt.Appendf(nil, text, value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		warned := slices.ContainsFunc(sc.Warnings, func(w string) bool { return strings.Contains(w, "default/db: karpenter.sh/do-not-disrupt: ") })
+		if w := &sc.loads[0]; w.DoNotDisrupt != want.protects || w.ProtectedFor != want.lasts || warned != want.warned {
+			t.Errorf("%q: protects %v for %v, warnings %q, want %+v", value, w.DoNotDisrupt, w.ProtectedFor, sc.Warnings, want)
 		}
 	}
 }

@@ -57,6 +57,27 @@ func TestConsolidateAfter(t *testing.T) {
 	}
 }
 
+// The pods that could leave are protected for a time from their start: the first node may go
+// when that is over, however long it has been left alone.
+func TestProtectedFor(t *testing.T) {
+	for lasts, want := range map[time.Duration]time.Duration{
+		time.Hour: 6*time.Hour + 30*time.Minute, 7*time.Hour + 20*time.Minute: 7*time.Hour + 20*time.Minute, 0: 0,
+	} {
+		b := halves(at(time.Hour))
+		for _, i := range []int{1, 3} {
+			w := &b.w.Workloads[i]
+			if w.DoNotDisrupt = true; lasts > 0 {
+				w.ProtectedFor = b.w.WarmUp + lasts // they start with the run
+			}
+		}
+		_, log := runScenario(t, b.scenario(), "on-demand")
+		begun := when(t, log, " draining ")
+		if want == 0 && len(begun) > 0 || want > 0 && (len(begun) != 1 || begun[0] < at(want) || begun[0] > at(want+time.Minute)) {
+			t.Errorf("protected for %v: drains begin at %v, want one at %v", lasts, begun, at(want))
+		}
+	}
+}
+
 // What a look for savings left out is open again after it: at 6:40 a pod comes
 // that has room on the second node alone, and no other is bought.
 func TestConsolidateLeavesNodesOpen(t *testing.T) {

@@ -258,10 +258,25 @@ func (ps *pods) bind(id policy.PodID, n policy.NodeID) {
 	ps.touch(id)
 	ps.log.Add(ps.q.Now, engine.RecordBound, p.Name, node.Name, 0)
 	ready := max(ps.q.Now, node.Initialized).Add(ps.startTime(n, p.Template))
+	if lasts := ps.scenario.Workloads[t.Workload].ProtectedFor; lasts > 0 {
+		ps.q.Add(ps.q.Now.Add(lasts), engine.PodUnprotected, int32(id), 0, x.gen)
+	}
 	if x.lost = ps.nodes.state[n].lost; x.lost {
 		return // nobody has noticed that there is nothing left to run it
 	}
 	ps.q.Add(ready, engine.PodReady, int32(id), 0, x.gen)
+}
+
+// unprotect ends the do-not-disrupt of a pod. Karpenter notices it at its next look.
+func (ps *pods) unprotect(id policy.PodID) {
+	p := &ps.all[id]
+	p.DoNotDisrupt = false
+	ps.consolidation.tracker.notePods(p.Node)
+	if ps.consolidation.held {
+		ps.consolidation.pollAt(ps.q.Now)
+	}
+	ps.autoscaler.want()
+	ps.touch(id)
 }
 
 // bindVolumes fixes a pod with zonal volumes to the zone of its node.

@@ -210,7 +210,7 @@ func (r *run) handle(e *engine.Event) {
 		if r.nodes.state[e.A].gen == e.Gen {
 			r.handleNode(e.Kind(), policy.NodeID(e.A), e.B)
 		}
-	case engine.PodReady, engine.PodGone, engine.PodFinished:
+	case engine.PodReady, engine.PodGone, engine.PodFinished, engine.PodUnprotected:
 		if r.pods.state[e.A].gen == e.Gen {
 			r.pods.handle(e.Kind(), policy.PodID(e.A), e.B)
 		}
@@ -264,6 +264,8 @@ func (ps *pods) handle(kind engine.Kind, p policy.PodID, cause int32) {
 		ps.remove(p, policy.EndCause(cause))
 	case engine.PodFinished:
 		ps.jobs.podFinished(p)
+	case engine.PodUnprotected:
+		ps.unprotect(p)
 	}
 }
 

@@ -298,7 +298,9 @@ func (b *builder) extraPod(rnd *rand.Rand, t *policy.Template) {
 	case 2:
 		t.HostPorts = []policy.HostPort{{Port: 8080, Protocol: "TCP"}}
 	}
-	w.DoNotDisrupt = rnd.IntN(12) == 0
+	if w.DoNotDisrupt = rnd.IntN(12) == 0; w.DoNotDisrupt {
+		w.ProtectedFor = time.Duration(rnd.IntN(3)) * 20 * time.Minute
+	}
 	if rnd.IntN(6) == 0 {
 		w.OutageCostPerHour = policy.Money(rnd.IntN(50)) * policy.Dollar
 	}

@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -244,15 +242,14 @@ func (pt *podTable) undisturbed(p *corev1.Pod, w *workload) (bool, policy.Time) 
 	if !has && w != nil {
 		v = w.annotations[kube.AnnotationDoNotDisrupt]
 	}
-	if yes, err := strconv.ParseBool(v); err == nil || v == "" {
-		return yes, 0
+	protects, lasts, err := kube.DoNotDisrupt(v)
+	if err != nil {
+		pt.faults.warn(key(p), kube.AnnotationDoNotDisrupt+": "+err.Error())
 	}
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		pt.faults.warn(key(p), kube.AnnotationDoNotDisrupt+": "+strconv.Quote(v)+" is neither true nor false nor a duration such as 4h")
-		return false, 0
+	if lasts == 0 || p.Status.StartTime == nil {
+		return protects, 0
 	}
-	until := policy.TimeOf(ptr.Deref(p.Status.StartTime, p.CreationTimestamp).Time).Add(d)
+	until := policy.TimeOf(p.Status.StartTime.Time).Add(lasts)
 	if until <= pt.clock.now {
 		return false, 0
 	}

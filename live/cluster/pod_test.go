@@ -190,12 +190,14 @@ func TestPodMarks(t *testing.T) {
 			}
 		}
 	}
-	l := newLab(t, node("n"), pod("for-ever", "n", mark(kube.AnnotationDoNotDisrupt, "true")), pod("a-while", "n", mark(kube.AnnotationDoNotDisrupt, "1h")),
+	started := func(p *corev1.Pod) { p.Status.StartTime = &p.CreationTimestamp }
+	l := newLab(t, node("n"), pod("for-ever", "n", mark(kube.AnnotationDoNotDisrupt, "true")), pod("a-while", "n", mark(kube.AnnotationDoNotDisrupt, "1h"), started),
+		pod("not-started", "n", mark(kube.AnnotationDoNotDisrupt, "1m")), pod("True", "n", mark(kube.AnnotationDoNotDisrupt, "True")),
 		pod("odd", "n", mark(kube.AnnotationDoNotDisrupt, "please")),
 		pod("theirs", "n", mark(drain.AnnotationCost, "-5")), pod("ours", "n", mark(drain.AnnotationCost, "-5", drain.AnnotationCostOwner, "-5")),
 		pod("changed", "n", mark(drain.AnnotationCost, "7", drain.AnnotationCostOwner, "-5")))
 	s := l.observe(0)
-	for name, want := range map[string]bool{"for-ever": true, "a-while": true, "odd": false} {
+	for name, want := range map[string]bool{"for-ever": true, "a-while": true, "not-started": true, "odd": false, "True": false} {
 		if p := podIn(t, s, "a/"+name); p.DoNotDisrupt != want {
 			t.Errorf("%s: do not disrupt is %v", name, p.DoNotDisrupt)
 		}

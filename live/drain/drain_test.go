@@ -16,6 +16,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // begin orders a drain and fails the test if it is refused.
@@ -274,7 +275,7 @@ func TestHolds(t *testing.T) {
 			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[annotationSafeToEvict] = "false" })
 		}},
 		{reason: "DoNotDisrupt", set: func(w *fixture) {
-			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[annotationDoNotDisrupt] = "true" })
+			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[kube.AnnotationDoNotDisrupt] = "true" })
 		}},
 		{reason: "SeveralBudgets", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 1); w.budget("y", "web", 1) }},
 		{reason: "BudgetAllowsNone", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 0) }},

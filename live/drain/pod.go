@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // The annotations of others by which a pod says that it is not to be moved.
 const (
-	annotationMirror       = "kubernetes.io/config.mirror"
-	annotationSafeToEvict  = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-	annotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
+	annotationMirror      = "kubernetes.io/config.mirror"
+	annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
 // stays reports whether p has no need to leave a node that is drained: who made
@@ -58,19 +58,14 @@ func pinned(p *corev1.Pod, now time.Time) error {
 	return nil
 }
 
-// doNotDisrupt reports whether the annotation of p is in force, as Karpenter
-// reads it: true, or a time from the start of the pod. What is neither counts for
-// nothing, and a pod whose start is not known is protected.
+// doNotDisrupt reports whether the annotation of p protects it now. One that Karpenter
+// ignores does not, and a pod whose start is not known is protected.
 func doNotDisrupt(p *corev1.Pod, now time.Time) bool {
-	value, ok := p.Annotations[annotationDoNotDisrupt]
-	if !ok || value == "true" {
-		return ok
-	}
-	d, err := time.ParseDuration(value)
-	if err != nil || d <= 0 {
+	protects, lasts, err := kube.DoNotDisrupt(p.Annotations[kube.AnnotationDoNotDisrupt])
+	if err != nil || !protects {
 		return false
 	}
-	return p.Status.StartTime == nil || now.Sub(p.Status.StartTime.Time) < d
+	return lasts == 0 || p.Status.StartTime == nil || now.Sub(p.Status.StartTime.Time) < lasts
 }
 
 // ready reports whether p serves and is to go on doing so.

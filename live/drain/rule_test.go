@@ -16,6 +16,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // on returns a fault that strikes the nth call of op and those after it up to
@@ -176,12 +177,12 @@ func TestRule10Protection(t *testing.T) {
 		{name: "no controller", bare: true, reason: "BarePod"},
 		{name: "no controller, but safe", bare: true, annotations: map[string]string{annotationSafeToEvict: "true"}},
 		{name: "not safe", annotations: map[string]string{annotationSafeToEvict: "false"}, reason: "NotSafeToEvict"},
-		{name: "do not disrupt", annotations: map[string]string{annotationDoNotDisrupt: "true"}, reason: "DoNotDisrupt"},
-		{name: "for an hour, in it", annotations: map[string]string{annotationDoNotDisrupt: "1h"}, started: 59 * time.Minute, reason: "DoNotDisrupt"},
-		{name: "for an hour, after it", annotations: map[string]string{annotationDoNotDisrupt: "1h"}, started: time.Hour},
-		{name: "for an hour, not started", annotations: map[string]string{annotationDoNotDisrupt: "1h"}, reason: "DoNotDisrupt"},
-		{name: "nonsense", annotations: map[string]string{annotationDoNotDisrupt: "maybe"}, started: time.Minute},
-		{name: "a negative time", annotations: map[string]string{annotationDoNotDisrupt: "-1h"}, started: time.Minute},
+		{name: "do not disrupt", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "true"}, reason: "DoNotDisrupt"},
+		{name: "for an hour, in it", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, started: 59 * time.Minute, reason: "DoNotDisrupt"},
+		{name: "for an hour, after it", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, started: time.Hour},
+		{name: "for an hour, not started", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "1h"}, reason: "DoNotDisrupt"},
+		{name: "nonsense", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "maybe"}, started: time.Minute},
+		{name: "a negative time", annotations: map[string]string{kube.AnnotationDoNotDisrupt: "-1h"}, started: time.Minute},
 	} {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "p", Annotations: x.annotations, OwnerReferences: owner("ReplicaSet")}}
 		if x.bare {
@@ -208,7 +209,7 @@ func TestRule10Notice(t *testing.T) {
 		w.pod("", "a")
 		w.pod("slow", "a", func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = &long })
 		w.pod("critical", "a", func(p *corev1.Pod) { p.Spec.Priority = &high })
-		w.pod("pinned", "a", func(p *corev1.Pod) { p.Annotations[annotationDoNotDisrupt] = "true" })
+		w.pod("pinned", "a", func(p *corev1.Pod) { p.Annotations[kube.AnnotationDoNotDisrupt] = "true" })
 		w.app("web", "a")
 		w.budget("x", "web", 0)
 		l := &log{}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy/kube"
 )
 
 // A view is what the reconciliations of one moment read for each other.
@@ -36,7 +37,7 @@ func (v *view) checkNode(ctx context.Context, name string) ([]*corev1.Pod, error
 		if n.Spec.Unschedulable {
 			return nil, backend.Hold("Cordoned", "node %s was cordoned by somebody else", name)
 		}
-		if _, ok := n.Annotations[annotationDoNotDisrupt]; ok {
+		if n.Annotations[kube.AnnotationDoNotDisrupt] == "true" {
 			return nil, backend.Hold("DoNotDisrupt", "node %s must not be disrupted", name)
 		}
 	}

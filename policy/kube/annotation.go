@@ -156,6 +156,22 @@ func (a *Annotations) Flag(key string) bool {
 	return v
 }
 
+// DoNotDisrupt reads [AnnotationDoNotDisrupt] of a pod as Karpenter does (IsDoNotDisruptActive
+// in pkg/utils/pod): whether it protects the pod, and for how long from the pod's start, 0
+// without end. A value that Karpenter ignores is an error.
+func DoNotDisrupt(value string) (protects bool, lasts time.Duration, err error) {
+	switch value {
+	case "true":
+		return true, 0, nil
+	case "false", "":
+		return false, 0, nil
+	}
+	if lasts, err = time.ParseDuration(value); err != nil || lasts <= 0 {
+		return false, 0, fmt.Errorf("%q is neither true nor a duration above 0 such as 30m: Karpenter ignores it", value)
+	}
+	return true, lasts, nil
+}
+
 // Fill writes into t what the annotations say of a pod.
 func (a *Annotations) Fill(t *policy.Template) {
 	t.Startup = a.Duration(time.Second, AnnotationStartup, annotationVortexStartup)

@@ -32,6 +32,7 @@ const (
 	PodReady                       // pod a is ready
 	PodGone                        // pod a has terminated
 	PodFinished                    // pod a has done its work
+	PodUnprotected                 // the do-not-disrupt of pod a ends
 	GangTimer                      // a timer of gang a, of kind b
 	DrainContinues                 // drain a goes on
 	NodeExpires                    // node a reaches the pool's expireAfter

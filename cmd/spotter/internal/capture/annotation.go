@@ -40,8 +40,8 @@ func ownAnnotations(x *load) map[string]string {
 	return out
 }
 
-// podAnnotations returns those that others than we read on pods. That pods are not to
-// be disrupted holds for a template where it holds for most of them.
+// podAnnotations returns those that others than we read on pods. A do-not-disrupt
+// holds for a template where it holds for most of them.
 func podAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	if x.t.MigrationTier >= 0 {
@@ -56,8 +56,10 @@ func podAnnotations(x *load) map[string]string {
 	if x.t.SafeToEvict || x.t.NotSafeToEvict {
 		out["cluster-autoscaler.kubernetes.io/safe-to-evict"] = strconv.FormatBool(x.t.SafeToEvict)
 	}
-	if 2*x.fixed > x.pods {
-		out[kube.AnnotationDoNotDisrupt] = "true"
+	for value, n := range x.protected {
+		if 2*n > x.pods { // of at most one value
+			out[kube.AnnotationDoNotDisrupt] = value
+		}
 	}
 	return out
 }

@@ -35,6 +35,10 @@ type Options struct {
 	// Apart says by the name of a node why it is left out.
 	Apart map[string]string
 
+	// DoNotDisrupt are the annotations [kube.AnnotationDoNotDisrupt] of pods, by "namespace/name".
+	// A snapshot alone knows which pods they protect at its time.
+	DoNotDisrupt map[string]string
+
 	// Instances are what their provider calls nodes, by their names.
 	Instances map[string]string
 

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -456,5 +458,33 @@ func TestNothingToCapture(t *testing.T) {
 	s := &policy.Snapshot{Now: 1, Nodes: []policy.Node{{Name: "kind", Pool: policy.None, Market: policy.None, Phase: policy.NodeInitialized}}}
 	if _, err := Take(s, options()); err == nil || !strings.Contains(err.Error(), "instance type") {
 		t.Errorf("a cluster without known nodes: %v", err)
+	}
+}
+
+// TestDoNotDisruptAsItIs writes the do-not-disrupt that most pods of a workload have, also one
+// that has ended; a snapshot without annotations knows true alone.
+func TestDoNotDisruptAsItIs(t *testing.T) {
+	for _, c := range []struct {
+		values []string // of the pods of a workload, "-" for a pod of which no annotation is known
+		kept   bool     // by the snapshot
+		want   string
+	}{
+		{[]string{"2h", "2h", "true"}, true, "2h"}, {[]string{"2h", "2h", ""}, false, "2h"}, {[]string{"2h", "4h", "true"}, true, ""},
+		{[]string{"-", "-", "-"}, true, "true"}, {[]string{"never", "never", "never"}, false, ""}, {[]string{"false", "false", "false"}, false, ""},
+	} {
+		var x load
+		src := &source{o: &Options{DoNotDisrupt: map[string]string{}}}
+		for i, value := range c.values {
+			p := policy.Pod{Name: "a/p-" + strconv.Itoa(i), DoNotDisrupt: c.kept}
+			if value != "-" {
+				src.o.DoNotDisrupt[p.Name] = value
+			}
+			y := &load{pods: 1, t: &policy.Template{MigrationTier: -1}}
+			y.protect(src.protection(&p), 1)
+			x.join(y)
+		}
+		if got := podAnnotations(&x)[kube.AnnotationDoNotDisrupt]; got != c.want {
+			t.Errorf("%q: %q is written, want %q", c.values, got, c.want)
+		}
 	}
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/spotter-dev/spotter/live/karpenter"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -209,6 +210,12 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	f.Instances = map[string]string{}
 	for _, o := range out.objects[reflect.TypeFor[*corev1.Node]()] {
 		f.Instances[o.GetName()] = history.LastOf(o.(*corev1.Node).Spec.ProviderID) //nolint:forcetypeassert // it is filed by its type
+	}
+	f.DoNotDisrupt = map[string]string{}
+	for _, o := range out.objects[reflect.TypeFor[*corev1.Pod]()] {
+		if value := o.GetAnnotations()[kube.AnnotationDoNotDisrupt]; value != "" {
+			f.DoNotDisrupt[o.GetNamespace()+"/"+o.GetName()] = value
+		}
 	}
 	for _, o := range out.objects[reflect.TypeFor[*v1alpha1.CapacityPool]()] {
 		f.Pools = append(f.Pools, *o.(*v1alpha1.CapacityPool)) //nolint:forcetypeassert // it is filed by its type

@@ -19,13 +19,15 @@ import (
 
 // A load is what wants pods: a workload, or bare pods that are alike.
 type load struct {
-	name  string // "namespace/name"
-	kind  policy.WorkloadKind
-	t     *policy.Template
-	w     *policy.Workload // nil for bare pods
-	pods  int32            // that are captured
-	away  int32            // on nodes that are not
-	fixed int32            // of pods, those not to be disrupted
+	name string // "namespace/name"
+	kind policy.WorkloadKind
+	t    *policy.Template
+	w    *policy.Workload // nil for bare pods
+	pods int32            // that are captured
+	away int32            // on nodes that are not
+
+	// protected counts pods by the value of their do-not-disrupt.
+	protected map[string]int32
 
 	// starts are how long its pods took from being bound to being ready.
 	starts []time.Duration
@@ -69,9 +71,7 @@ func (c *workWriter) loads() []*load {
 			continue
 		}
 		x.pods++
-		if p.DoNotDisrupt {
-			x.fixed++
-		}
+		x.protect(c.protection(p), 1)
 		if p.ReadySince > p.Bound && p.Bound > 0 {
 			x.starts = append(x.starts, p.ReadySince.Sub(p.Bound))
 		}
@@ -122,8 +122,34 @@ func (x *load) join(y *load) *load {
 	if y.pods > x.pods {
 		x.t = y.t
 	}
-	x.pods, x.away, x.fixed, x.starts = x.pods+y.pods, x.away+y.away, x.fixed+y.fixed, append(x.starts, y.starts...)
+	x.pods, x.away, x.starts = x.pods+y.pods, x.away+y.away, append(x.starts, y.starts...)
+	for value, n := range y.protected {
+		x.protect(value, n)
+	}
 	return x
+}
+
+// protect counts n pods with a value of do-not-disrupt.
+func (x *load) protect(value string, n int32) {
+	if value == "" {
+		return
+	}
+	if x.protected == nil {
+		x.protected = map[string]int32{}
+	}
+	x.protected[value] += n
+}
+
+// protection returns the do-not-disrupt of a pod, empty for none that protects it.
+func (c *source) protection(p *policy.Pod) string {
+	value, stated := c.o.DoNotDisrupt[p.Name]
+	switch protects, _, err := kube.DoNotDisrupt(value); {
+	case err == nil && protects:
+		return value
+	case !stated && p.DoNotDisrupt:
+		return "true"
+	}
+	return ""
 }
 
 // alike returns what bare pods have in common that are the same but for their names.
