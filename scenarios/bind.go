@@ -228,15 +228,24 @@ var capacityTypes = map[string]struct {
 // BoughtBy returns the markets of a pool, with those that its NodePool alone buys.
 func (w *BoundScenario) BoughtBy(pool policy.PoolID) []policy.MarketID {
 	markets := w.Pools[pool].Markets
-	if w.NodePools != nil && w.NodePools[pool] != nil {
-		markets = slices.Concat(markets, w.NodePools[pool].Reserved)
+	if own := w.ownOf(pool); own != nil {
+		markets = slices.Concat(markets, own.Reserved)
 	}
 	return markets
+}
+
+// ownOf returns the NodePool of a pool, nil for a pool without one.
+func (w *BoundScenario) ownOf(pool policy.PoolID) *NodePool {
+	if w.NodePools == nil {
+		return nil
+	}
+	return w.NodePools[pool]
 }
 
 // seed resolves the nodes that a scenario begins with: to the cheapest of the
 // markets that fit, the first by name among equals.
 func (w *BoundScenario) seed(sc *Scenario) error {
+	stated := make([]int, len(w.Pools))
 	for i, n := range sc.nodes {
 		at := slices.IndexFunc(w.Pools, func(p policy.Pool) bool { return p.Name == n.Pool })
 		p, want := &w.Pools[at], capacityTypes[n.CapacityType]
@@ -254,6 +263,11 @@ func (w *BoundScenario) seed(sc *Scenario) error {
 		if best == policy.None {
 			return fmt.Errorf("%w: nodes[%d] of %s: pool %s has no market with type %q, zone %q, capacity type %q at the start",
 				ErrNoMarket, i, sc.Name, n.Pool, n.InstanceType, n.Zone, strings.TrimSuffix(n.CapacityType+"/"+n.Reservation, "/"))
+		}
+		if own := w.ownOf(p.ID); own != nil && own.Static {
+			if stated[p.ID] += int(n.Count); stated[p.ID] > own.Replicas {
+				return fmt.Errorf("nodes[%d] of %s: pool %s has %d nodes at the start, more than its %d replicas", i, sc.Name, n.Pool, stated[p.ID], own.Replicas)
+			}
 		}
 		w.Seeds = append(w.Seeds, NodeSeed{Pool: p.ID, Market: best, Count: int(n.Count)})
 	}

@@ -41,6 +41,11 @@ type NodePool struct {
 	// NodesMax is the most nodes, 0 for no limit.
 	NodesMax int
 
+	// Static says that Karpenter keeps Replicas nodes, whatever pods there are. No policy
+	// steers such a pool.
+	Static   bool
+	Replicas int
+
 	// Reserved are the markets of capacity reservations that it buys first, and
 	// OnlyReserved says that it buys nothing else. Only Karpenter launches there.
 	Reserved     []policy.MarketID
@@ -102,9 +107,7 @@ func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
 	r.readTemplate()
 	r.readDisruption()
 	r.readLimits()
-	if o.Spec.Replicas != nil {
-		r.fail([]string{"replicas"}, "%d: NodePools of a fixed number of nodes are not simulated", *o.Spec.Replicas)
-	}
+	r.readReplicas()
 	if w := o.Spec.Weight; w != nil {
 		if r.own.Weight = *w; *w < 1 || *w > 100 {
 			r.fail([]string{"weight"}, "%d is not from 1 to 100", *w)
@@ -288,6 +291,31 @@ func (r *poolReader) readLimits() {
 			r.fail(path, "limits on %s are not simulated; those on cpu, memory, nodes and one kind of accelerator are", name)
 		}
 	}
+}
+
+// readReplicas reads how many nodes a static NodePool keeps. Karpenter ignores what it states of
+// consolidation.
+func (r *poolReader) readReplicas() {
+	n := r.spec.Replicas
+	switch {
+	case n == nil:
+		return
+	case *n < 0 || *n > podsMax:
+		r.fail([]string{"replicas"}, "%d is not from 0 to %d", *n, podsMax)
+		return
+	case r.spec.Weight != nil:
+		r.fail([]string{"weight"}, "must not be set together with replicas")
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.spec.Limits)) {
+		if name != "nodes" {
+			r.fail([]string{"limits", string(name)}, "only a limit on nodes may be set together with replicas")
+		}
+	}
+	r.own.Static, r.own.Replicas = true, int(*n)
+	if limit := r.own.NodesMax; limit > 0 && limit < r.own.Replicas {
+		r.sc.warn("NodePool %s: limits.nodes allow %d of its %d replicas", r.name, limit, r.own.Replicas)
+	}
+	r.pool.Mode, r.pool.Consolidation = policy.ModeOff, policy.ConsolidateNever
 }
 
 // capacityTypes returns what the NodePool buys by itself, ascending: one that asks for none

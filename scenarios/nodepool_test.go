@@ -295,7 +295,9 @@ spec: {%s}
 func TestNodePoolErrors(t *testing.T) {
 	for _, c := range []struct{ old, fresh, want string }{
 		{"weight: 20", "weight: 0", `"spec.weight": 0 is not from 1 to 100`},
-		{"weight: 20", "replicas: 3", `"spec.replicas": 3: NodePools of a fixed number`},
+		{"weight: 20", "replicas: 3", `"spec.limits.cpu": only a limit on nodes may be set together with replicas`},
+		{"weight: 20", "weight: 20\n  replicas: 3", `"spec.weight": must not be set together with replicas`},
+		{"weight: 20", "replicas: -1", `"spec.replicas": -1 is not from 0 to`},
 		{"weight: 20", "wieght: 20", `"spec.wieght": unknown key; did you mean "weight"?`},
 		{"labels: {team: a}\n      annotations", "labels: {karpenter.sh/x: a}\n      annotations", `"spec.template": invalid key name "karpenter.sh/x" in labels`},
 		{"    metadata:\n      labels: {team: a}", "    labels: {team: a}\n    metadata:", `"spec.template.labels": unknown key`},

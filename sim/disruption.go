@@ -85,6 +85,7 @@ func (ds *drains) start(id policy.NodeID, after []string, deadline policy.Time, 
 	x.drain, n.ActedBy = int32(i), actor
 	if actor == policy.ActorKarpenter {
 		ds.consolidation.noteChange() // the node is marked for deletion
+		ds.consolidation.karpenter.wantReplicas(n.Pool)
 	}
 	ds.nodes.touch(id)
 	ds.q.Add(max(deadline, ds.q.Now), engine.DrainContinues, int32(i), 0, ds.all[i].gen)

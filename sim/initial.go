@@ -18,6 +18,9 @@ func (la *launches) start() {
 	case scenarios.StartOnDemand:
 		la.startPacked()
 	}
+	for p := range la.pools.all {
+		la.karpenter.wantReplicas(policy.PoolID(p))
+	}
 	for i := range len(la.pods.all) {
 		if id := policy.PodID(i); la.pods.all[id].Phase == policy.PodPending && !la.queue.putStated(id) {
 			if n, ok := la.sched.Pick(&la.pods.all[id]); ok {
@@ -57,7 +60,7 @@ func (la *launches) startPacked() {
 	if len(pods) == 0 {
 		return
 	}
-	offers := la.prepared.onDemand(la.q.Now)
+	offers := la.prepared.withoutStatic(la.prepared.onDemand(la.q.Now))
 	bins, _, _ := placement.Pack(la.space, pods, offers)
 	for _, b := range bins {
 		for _, o := range b.Offers {

@@ -137,7 +137,7 @@ func (pl *pools) init() {
 	pl.nodes.sizes = make([]poolSize, len(pl.all))
 	for i := range pl.all {
 		p := &pl.all[i]
-		pl.state[i] = poolState{share: defaultShare(p), fallback: p.OnDemandFallback}
+		pl.state[i] = poolState{share: defaultShare(p), fallback: p.OnDemandFallback, mixed: pl.prepared.static(policy.PoolID(i)) != nil}
 		pl.bounds[i] = kept{bounds: p.Share, limits: p.Limits, forced: !p.OnDemandFallback}
 	}
 }

@@ -77,7 +77,7 @@ func (kp *karpenterProvisioner) listHalves() []half {
 		return kp.halves
 	}
 	for p := range kp.pools.all {
-		if kp.pools.all[p].Provisioner == policy.ProvisionerKarpenter {
+		if kp.pools.all[p].Provisioner == policy.ProvisionerKarpenter && kp.prepared.static(policy.PoolID(p)) == nil {
 			kp.halves = append(kp.halves, half{policy.PoolID(p), policy.PoolID(p), false}, half{policy.PoolID(len(kp.pools.all) + p), policy.PoolID(p), true})
 		}
 	}

@@ -40,6 +40,7 @@ func (rm *removals) stop(id policy.NodeID) {
 	rm.market.Free(rm.nodes.all[id].Market, rm.nodes.state[id].slot)
 	rm.consolidation.noteReserved(rm.nodes.all[id].Market)
 	rm.groups.leave(id)
+	rm.karpenter.wantReplicas(rm.nodes.all[id].Pool)
 }
 
 // vanish takes a node that is gone out of what the cluster counts.

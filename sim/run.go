@@ -228,6 +228,8 @@ func (r *run) handle(e *engine.Event) {
 		r.autoscaler.scan()
 	case engine.GroupFills:
 		r.groups.fill(e.A)
+	case engine.ReplicasFill:
+		r.karpenter.fillReplicas(policy.PoolID(e.A))
 	case engine.Step:
 		r.decider.step(e.Gen)
 	}

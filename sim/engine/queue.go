@@ -37,6 +37,7 @@ const (
 	DrainContinues                 // drain a goes on
 	NodeExpires                    // node a reaches the pool's expireAfter
 	GroupFills                     // group a launches what it is missing
+	ReplicasFill                   // static pool a launches what it is missing
 	Schedule                       // the scheduler tries the pending pods
 	Provision                      // the provisioner's batch window closes
 	Disrupt                        // the provisioner looks for savings

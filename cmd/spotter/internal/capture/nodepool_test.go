@@ -128,7 +128,7 @@ func TestOwnNodePools(t *testing.T) {
 // nodes as ever.
 func TestNodePoolsNotAsTheyAre(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"NodePool web-team as it is: \"spec.replicas\": 3: NodePools of a fixed number": func(o *Options) { n := int64(3); o.NodePools[0].Spec.Replicas = &n },
+		"NodePool web-team as it is: \"spec.replicas\": -3 is not": func(o *Options) { n := int64(-3); o.NodePools[0].Spec.Replicas = &n },
 		"NodePool web-team as it is: \"spec.weight\": 0 is not":                         func(o *Options) { n := int32(0); o.NodePools[0].Spec.Weight = &n },
 	} {
 		s, o := owned(t)
