@@ -107,6 +107,9 @@ func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
 	r.readTemplate()
 	r.readDisruption()
 	r.readLimits()
+	if _, old := o.Annotations[kubeletAnnotation]; old {
+		r.sc.warn("NodePool %s: the annotation %s has no effect since Karpenter 1.1: the kubelet is as spec.kubelet of the EC2NodeClass states", o.Name, kubeletAnnotation)
+	}
 	r.readReplicas()
 	if w := o.Spec.Weight; w != nil {
 		if r.own.Weight = *w; *w < 1 || *w > 100 {
@@ -116,6 +119,9 @@ func (sc *Scenario) readNodePool(doc *document, o *nodePool) []error {
 	sc.pools = append(sc.pools, pool{name: o.Name, doc: doc, base: r.pool, own: r.own})
 	return r.errs
 }
+
+// kubeletAnnotation is where Karpenter 1.0 keeps the kubelet of a NodePool of v1beta1.
+const kubeletAnnotation = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
 
 // A poolReader reads one NodePool.
 type poolReader struct {
@@ -340,6 +346,7 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 var refused = map[string]string{
 	"CapacityBuffer": "capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)",
 	"NodeClaim":      "nodes are stated under spec.nodes of the Scenario",
+	"Machine":        "nodes are stated under spec.nodes of the Scenario",
 	"AKSNodeClass":   "NodePools of AKS are not simulated",
 	"GCENodeClass":   "NodePools of Google Cloud are not simulated",
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // poolKinds are the kinds that say what may be bought. A folder of a repository may hold others.
-var poolKinds = []string{"NodePool", "EC2NodeClass", "KWOKNodeClass", "CapacityPool"}
+var poolKinds = []string{"NodePool", "EC2NodeClass", "NodeClass", "KWOKNodeClass", "CapacityPool", "Provisioner", "AWSNodeTemplate"}
 
 // ReplacePools takes over the pools and node classes of other: one of the same kind and name is
 // replaced, another one is added. With prune those that are not in other go, of each kind that

@@ -136,7 +136,7 @@ func TestFaults(t *testing.T) {
 					p.Spec.Replicas = ptr(int64(30))
 				}
 			}
-		}, says: []string{"NodePool default as it is: \"spec.replicas\": 30: NodePools of a fixed number of nodes are not simulated"}, nodes: 30, pools: "karpenter"},
+		}, nodes: 30, pools: "karpenter"},
 		"node groups of EKS": {change: func(s *shelf) { without(s, map[string]string{"eks.amazonaws.com/nodegroup": "web"}) }, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
 		"kops":               {change: func(s *shelf) { without(s, map[string]string{"kops.k8s.io/instancegroup": "nodes"}) }, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
 		"groups of no name":  {change: func(s *shelf) { without(s, nil) }, says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
