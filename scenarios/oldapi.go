@@ -145,6 +145,8 @@ func (c *conversion) betaNodePool() {
 	template := []string{"spec", "template", "spec"}
 	at := func(field ...string) []string { return append(slices.Clip(template), field...) }
 	c.move("spec.disruption.expireAfter", at("expireAfter")...)
+	c.defaultTo("720h", at("expireAfter")...)
+	c.defaultTo("0s", "spec", "disruption", "consolidateAfter")
 	take(c.doc.node, at("resources")...) // Karpenter sets it for each node
 	c.kubelet = take(c.doc.node, at("kubelet")...)
 	c.classRef(at("nodeClassRef"))
@@ -155,6 +157,13 @@ func (c *conversion) betaNodePool() {
 		c.fail(c.doc.at([]string{"spec", "replicas"}), "spec.replicas", "%s has no such field", c.doc.scalar("apiVersion"))
 	}
 	c.become("karpenter.sh/v1", "NodePool")
+}
+
+// defaultTo sets a field that the object does not state.
+func (c *conversion) defaultTo(value string, path ...string) {
+	if c.doc.at(path) == nil {
+		put(c.doc.node, text(c.doc.node, value), path...)
+	}
 }
 
 // classRef gives a reference to a class its group and kind, which v1beta1 leaves to defaults.

@@ -205,6 +205,7 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	if len(missing) > 0 {
 		return nil, cli.Invalid(errors.Join(missing...), "grant `list` on nodes and pods of all namespaces, as the ClusterRole view and one for nodes do")
 	}
+	out.fillDefaults(ctx, c)
 	out.readBeta(ctx, c)
 	f.Apart = out.apart()
 	f.Instances = map[string]string{}

@@ -2,15 +2,19 @@ package capture
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
@@ -97,6 +101,43 @@ func (c *poolSet) ownPools() {
 			continue
 		}
 		c.all = append(c.all, &pool{name: p.Name, own: x, manifest: x.stated()})
+	}
+}
+
+// fillDefaults sets durations of NodePools that their objects leave out, as an API server without
+// defaults serves them: in karpv1.NodePool these cannot be distinguished from Never.
+func (l *listed) fillDefaults(ctx context.Context, c client.Reader) {
+	open := map[string]*karpv1.NodePool{}
+	for _, o := range l.objects[reflect.TypeFor[*karpv1.NodePool]()] {
+		p := o.(*karpv1.NodePool) //nolint:forcetypeassert // it is filed by its type
+		if p.Spec.Template.Spec.ExpireAfter.Duration == nil || p.Spec.Disruption.ConsolidateAfter.Duration == nil {
+			open[p.Name] = p
+		}
+	}
+	if len(open) == 0 {
+		return
+	}
+	var list unstructured.UnstructuredList
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "karpenter.sh", Version: "v1", Kind: "NodePoolList"})
+	if err := c.List(ctx, &list); err != nil {
+		return // they were listed before: Never is what the client made of them
+	}
+	for i := range list.Items {
+		p := open[list.Items[i].GetName()]
+		set := func(to *karpv1.NillableDuration, value string, path ...string) {
+			if _, stated, err := unstructured.NestedFieldNoCopy(list.Items[i].Object, path...); err == nil && !stated {
+				*to = karpv1.MustParseNillableDuration(value)
+			}
+		}
+		if p == nil {
+			continue
+		}
+		expire := "720h"
+		if ref := p.Spec.Template.Spec.NodeClassRef; ref != nil && ref.Kind == "NodeClass" {
+			expire = "336h" // of EKS Auto Mode
+		}
+		set(&p.Spec.Template.Spec.ExpireAfter, expire, "spec", "template", "spec", "expireAfter")
+		set(&p.Spec.Disruption.ConsolidateAfter, "0s", "spec", "disruption", "consolidateAfter")
 	}
 }
 

@@ -129,7 +129,7 @@ func TestOwnNodePools(t *testing.T) {
 func TestNodePoolsNotAsTheyAre(t *testing.T) {
 	for want, change := range map[string]func(*Options){
 		"NodePool web-team as it is: \"spec.replicas\": -3 is not": func(o *Options) { n := int64(-3); o.NodePools[0].Spec.Replicas = &n },
-		"NodePool web-team as it is: \"spec.weight\": 0 is not":                         func(o *Options) { n := int32(0); o.NodePools[0].Spec.Weight = &n },
+		"NodePool web-team as it is: \"spec.weight\": 0 is not":    func(o *Options) { n := int32(0); o.NodePools[0].Spec.Weight = &n },
 	} {
 		s, o := owned(t)
 		change(&o)
