@@ -110,8 +110,8 @@ type Report struct {
 const badRowsShown = 5
 
 // Understood is what Import reads, a line each.
-const Understood = `understood are, also compressed by gzip or zstd, and folders of such files:
-  AWS: what "aws ec2 describe-spot-price-history" prints, with any --output and --query
+const Understood = `these are understood, also compressed by gzip or zstd, and folders of them:
+  AWS: what "aws ec2 describe-spot-price-history" prints, as JSON, YAML, text or table
   AWS: CSV, TSV, JSON, JSON lines, YAML and Parquet of a time, zone or zone ID, instance type and price, and perhaps of a
     product, region and on-demand price; columns are known by names like Timestamp, availability_zone or "Spot Price", and
     rows without names by their values; other columns are left out
@@ -239,7 +239,7 @@ func (im *importer) source(path string) error {
 			return err
 		default:
 			skipped = cmp.Or(skipped, err)
-			reason, _, _ := strings.Cut(err.Error(), "; understood are")
+			reason, _, _ := strings.Cut(err.Error(), "; these are understood")
 			im.report.Skipped = append(im.report.Skipped, reason)
 		}
 	}

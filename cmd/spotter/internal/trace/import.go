@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 		Use:   "import SRC… -o DIR",
 		Short: "Turn recorded prices and availability into a trace",
 		Long: "import reads what a provider or a collector recorded and writes it as one trace\n" +
-			"of Parquet files. The content of a file, not its name, says what it is; " + importer.Understood + ".\n\n" +
+			"of Parquet files. The content of a file, not its name, says what it is;\n" + importer.Understood + ".\n\n" +
 			"Several recordings become one trace, and those of one market are joined: prices\n" +
 			"from one, availability from another. Rows that cannot be used are counted and\n" +
 			"the first ones shown. A market of which only the availability was recorded gets\n" +
@@ -108,7 +109,7 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	}
 	t, report, err := importer.Import(srcs, im.options)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("import: %w", err), importAdvice(err))
+		return cli.Invalid(fmt.Errorf("import: %w", err), importAdvice(srcs, err))
 	}
 	if err := trace.Write(im.dir, t); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
@@ -120,12 +121,16 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	return p.Output("", func(w io.Writer) error { return writeImport(w, im.dir, report) })
 }
 
-func importAdvice(err error) string {
+// importAdvice says what to do about an error of importing srcs.
+func importAdvice(srcs []string, err error) string {
+	fault := (*trace.FileError)(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "name files that exist; `spotter trace import --help` has examples"
-	case errors.Is(err, trace.ErrStored):
-		return "use it as it is: `spotter trace info` and --trace read it"
+	case errors.Is(err, trace.ErrStored) && errors.As(err, &fault):
+		// A file of a folder is no trace by itself.
+		k := max(0, slices.IndexFunc(srcs, func(src string) bool { return strings.HasPrefix(fault.File, src) }))
+		return "use it as it is, with --trace: `spotter trace info " + srcs[k] + "` describes it"
 	case errors.Is(err, trace.ErrCorrupt):
 		return "fetch or record it again"
 	case errors.Is(err, trace.ErrBadRows):
