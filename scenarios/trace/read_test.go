@@ -331,10 +331,10 @@ func TestMetadataThatDoNotFit(t *testing.T) {
 // Compression without a bound on its output is refused.
 func TestCompression(t *testing.T) {
 	rows := []foreignRow{foreign(0, "a", 1)}
-	if _, err := Open(writeRows(t, rows, parquet.Compression(&parquet.Brotli)), ReadOptions{}); !errors.Is(err, ErrFormat) {
-		t.Errorf("Brotli: %v", err)
+	if _, err := Open(writeRows(t, rows, parquet.Compression(&parquet.Lz4Raw)), ReadOptions{}); !errors.Is(err, ErrFormat) {
+		t.Errorf("LZ4: %v", err)
 	}
-	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Lz4Raw} {
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd} {
 		if _, err := Open(writeRows(t, rows, parquet.Compression(codec)), ReadOptions{}); err != nil {
 			t.Errorf("%v: %v", codec, err)
 		}

@@ -78,25 +78,34 @@ func (t *Table) Rows(columns []int, visit func(row int64, fields [][]byte) error
 // group reads the rows of row group g.
 func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fields [][]byte) error) error {
 	group := &t.f.Metadata().RowGroups[g]
-	cells := make([]*cells, len(columns))
-	for i, number := range columns {
+	var indexes []int
+	packed := false
+	for _, number := range columns {
 		if number < 0 {
 			continue
 		}
 		c := t.leaves[number]
-		fault := checkChunk(t.f, group, c.Index())
-		if m := &group.Columns[c.Index()].MetaData; fault == nil {
-			if c.MaxRepetitionLevel() == 0 && m.NumValues != group.NumRows {
-				fault = fmt.Errorf("%w: it has %d values, its row group %d rows", ErrCorrupt, m.NumValues, group.NumRows)
-			} else {
-				fault = checkPages(t.f, m, m.NumValues)
-			}
+		if err := t.check(group, c); err != nil {
+			return &FileError{File: t.path, Column: t.Columns[number], Err: err}
 		}
-		if fault != nil {
-			return &FileError{File: t.path, Column: t.Columns[number], Err: fault}
+		indexes = append(indexes, c.Index())
+		packed = packed || unpackers[group.Columns[c.Index()].MetaData.Codec] != nil
+	}
+	from := t.f.RowGroups()[g]
+	if packed {
+		plain, err := repacked(t.f, g, indexes)
+		if err != nil {
+			return &FileError{File: t.path, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
 		}
-		cells[i] = newCells(c, t.f.RowGroups()[g].ColumnChunks()[c.Index()].Pages())
-		defer cells[i].pages.Close()
+		from = plain.RowGroups()[0]
+	}
+	cells := make([]*cells, len(columns))
+	for i, number := range columns {
+		if number >= 0 {
+			c := t.leaves[number]
+			cells[i] = newCells(c, from.ColumnChunks()[c.Index()].Pages())
+			defer cells[i].pages.Close()
+		}
 	}
 	fields := make([][]byte, len(columns))
 	for range group.NumRows {
@@ -123,6 +132,23 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 		}
 	}
 	return nil
+}
+
+// check fails when the footer promises more of a column than the file can hold.
+func (t *Table) check(group *format.RowGroup, c *parquet.Column) error {
+	if err := checkChunk(t.f, group, c.Index()); err != nil {
+		return err
+	}
+	m := &group.Columns[c.Index()].MetaData
+	switch m.Codec {
+	case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd, format.Lz4Raw, format.Brotli:
+	default:
+		return fmt.Errorf("%w: compression %v; zstd, snappy, gzip, LZ4_RAW, brotli and none are read", ErrFormat, m.Codec)
+	}
+	if c.MaxRepetitionLevel() == 0 && m.NumValues != group.NumRows {
+		return fmt.Errorf("%w: it has %d values, its row group %d rows", ErrCorrupt, m.NumValues, group.NumRows)
+	}
+	return checkPages(t.f, m, m.NumValues)
 }
 
 // cells are the values of a column of a row group, a row at a time.

@@ -352,7 +352,9 @@ func (im *importer) content(r *bufio.Reader) error {
 }
 
 // yamlStart is the begin of YAML: a member, perhaps of an element.
-var yamlStart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:---\s*\n\s*)?(?:-\s+)*["']?\w+["']?:(?: [^\t\n,;|]*)?\r?(?:\n|$)`) })
+var yamlStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:---\s*\n\s*)?(?:-\s+)*["']?\w+["']?:(?: [^\t\n,;|]*)?\r?(?:\n|$)`)
+})
 
 // took notes what the source was taken for.
 func (n *notes) took(format string) { n.report.Formats = append(n.report.Formats, format) }

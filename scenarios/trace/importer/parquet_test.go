@@ -157,7 +157,7 @@ func TestImportParquet(t *testing.T) {
 			"__index_level_0__": {parquet.Int64Value(0), parquet.Int64Value(1)},
 		}))
 	}
-	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Lz4Raw} {
+	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Lz4Raw, &parquet.Brotli} {
 		for _, version := range []int{1, 2} {
 			check(codec.String()+" "+string(rune('0'+version)), parquetOf(t, parquet.Group{
 				"time": times["ns, optional"].node, "type": parquet.String(), "zone": parquet.Optional(parquet.String()), "spot price": prices["fixed decimal"].node,
@@ -242,5 +242,39 @@ func TestImportParquetRefuses(t *testing.T) {
 	}
 	if _, _, err := Import([]string{put(t, "cut", whole[:len(whole)/2])}, Options{}); !errors.Is(err, trace.ErrCorrupt) {
 		t.Errorf("cut: %v", err)
+	}
+}
+
+// Pages that a compression hardly makes smaller are read as they are: the same rows are the
+// same trace, whatever packed them.
+func TestImportCompressions(t *testing.T) {
+	n := 5000
+	values := map[string][]parquet.Value{}
+	for i := range n {
+		r := uint64(i) * 0x9e3779b97f4a7c15 // no order, so that nothing repeats
+		values["timestamp"] = append(values["timestamp"], parquet.Int64Value(int64(1_767_225_600_000+r%2_000_000_000)))
+		values["price"] = append(values["price"], parquet.DoubleValue(float64(r>>40)/1e9))
+		values["az"] = append(values["az"], parquet.ByteArrayValue([]byte("us-east-1"+string(rune('a'+r>>32%6)))))
+		values["instance_type"] = append(values["instance_type"], parquet.ByteArrayValue([]byte("m5.large")))
+	}
+	columns := parquet.Group{
+		"timestamp": parquet.Timestamp(parquet.Millisecond), "price": parquet.Leaf(parquet.DoubleType),
+		"az": parquet.Encoded(parquet.String(), &parquet.RLEDictionary), "instance_type": parquet.String(),
+	}
+	var want string
+	for _, codec := range []compress.Codec{&parquet.Zstd, &parquet.Lz4Raw, &parquet.Brotli} {
+		for _, version := range []int{1, 2} {
+			tr, report, err := Import([]string{put(t, "x", parquetOf(t, columns, values, parquet.Compression(codec), parquet.DataPageVersion(version), parquet.MaxRowsPerRowGroup(2000)))}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := describe(tr)
+			if want == "" {
+				want = got
+			}
+			if got != want || report.Rows != n || report.Bad != 0 {
+				t.Errorf("%v, pages of version %d: %d bytes of text, want %d; %+v", codec, version, len(got), len(want), report)
+			}
+		}
 	}
 }
