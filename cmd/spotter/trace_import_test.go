@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
@@ -209,4 +212,28 @@ func parquetFile[T any](t *testing.T, rows []T) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// A folder in an object store is read as one on disk.
+func TestImportFromStore(t *testing.T) {
+	objectstest.Use(t, objectstest.Serve(t, nil, "b"))
+	type row struct {
+		Timestamp, AvailabilityZone, InstanceType string
+		SpotPrice                                 float32
+	}
+	for name, text := range map[string]string{
+		"s3://b/prices/az=eu-west-1a/a.csv":  "timestamp,instance_type,price\n2026-01-01T00:00:00Z,r6g.large,0.03\n",
+		"s3://b/prices/az=eu-west-1b/b.data": parquetFile(t, []row{{"2026-01-01T01:00:00Z", "eu-west-1b", "r6g.large", 0.04}}),
+	} {
+		var store objects.Store
+		err := store.Create(t.Context(), name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	code, stdout, stderr := call(t, "trace", "import", "s3://b/prices", "-o", out)
+	if code != cli.ExitOK || !strings.Contains(stdout, "CSV of Spot prices, Parquet of Spot prices\n2 rows read, 0 could not be used\n") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
+	}
 }

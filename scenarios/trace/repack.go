@@ -59,7 +59,8 @@ func repacked(f *parquet.File, g int, columns []int) (*parquet.File, error) {
 	file.Write(footer)
 	file.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(footer))))
 	file.WriteString("PAR1")
-	return parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	return parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()),
+		parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
 }
 
 // copyPages copies the pages of a column, decompressed where the library does it wrongly, and
@@ -108,7 +109,8 @@ func copyPages(file *bytes.Buffer, section *io.SectionReader, m *format.ColumnMe
 func plainPage(h *format.PageHeader, page []byte, unpack func(dst, src []byte) error) ([]byte, error) {
 	levels := int32(0)
 	if v2 := &h.DataPageHeaderV2; v2.Valid {
-		if levels = v2.V.RepetitionLevelsByteLength + v2.V.DefinitionLevelsByteLength; v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
+		levels = v2.V.RepetitionLevelsByteLength + v2.V.DefinitionLevelsByteLength
+		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
 			return page, nil
 		}
 	}

@@ -116,7 +116,8 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 				continue
 			}
 			if err := c.row(); err != nil {
-				return &FileError{File: t.path, Column: t.Columns[columns[i]], Row: *row, Err: fmt.Errorf("%w: %w", ErrCorrupt, err)}
+				err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+				return &FileError{File: t.path, Column: t.Columns[columns[i]], Row: *row, Err: err}
 			}
 			n = max(n, len(c.texts))
 		}

@@ -140,8 +140,8 @@ type dialect struct {
 	name     string
 	provider string
 
-	// marks are the columns by which it is known, and needs those that a table must
-	// have besides.
+	// marks are the columns by which it is known, in small letters, and needs the others
+	// that a table must have.
 	marks []string
 	needs []role
 
@@ -162,7 +162,7 @@ var dialects = []*dialect{
 	},
 	{
 		name: "the Rackspace Spot market", provider: catalog.Rackspace, byRegion: true,
-		marks: []string{"serverclass", "marketprice", "bidp20", "bidp50", "bidp80"}, needs: []role{roleTime, roleRegion},
+		marks: []string{"serverclass", "market_price", "bid_p20", "bid_p50", "bid_p80"}, needs: []role{roleTime, roleRegion},
 	},
 	{
 		// SpotLake's documentation has the meaning of its columns. T2 and T3
@@ -175,7 +175,7 @@ var dialects = []*dialect{
 		// A row with an accelerator and no machine is named acc:V100:8 and its
 		// price is that of the accelerators alone.
 		name: "prices on Google Cloud", provider: catalog.GCP, gaps: true, gone: true,
-		marks: []string{"accel", "accelcount"}, needs: []role{roleTime, roleZone, roleType, roleSpot, roleOnDemand},
+		marks: []string{"accel", "accel_count"}, needs: []role{roleTime, roleZone, roleType, roleSpot, roleOnDemand},
 	},
 	{
 		name: "prices by region", provider: catalog.Azure, gaps: true, byRegion: true,
@@ -198,6 +198,10 @@ type layout struct {
 	*dialect
 	columns int
 	at      [roles]int // -1: there is no such column
+
+	// clock is the column of the time of day, where that of the time has only the date;
+	// else -1.
+	clock int
 
 	// constant are the values of roles without a column, which hold for all rows.
 	constant [roles][]byte
@@ -268,9 +272,9 @@ func (im *importer) layoutOf(names []string) (*layout, *columnsError) {
 	fault := &columnsError{names: names}
 	var ranks [roles]int
 	var twice [roles]string
-	normals := make([]string, len(names))
+	lower := make([]string, len(names))
 	for i, name := range names {
-		normals[i] = normal(name)
+		lower[i] = strings.ToLower(strings.ReplaceAll(name, " ", ""))
 		m, ok := meaningOf(name)
 		if !ok {
 			continue
@@ -283,16 +287,21 @@ func (im *importer) layoutOf(names []string) (*layout, *columnsError) {
 			twice[m.role] = fmt.Sprintf("columns %q and %q may both be the %s: leave one out", names[at], name, m.role.title())
 		}
 	}
+	l.clock = -1
+	date, clock := slices.Index(lower, "date"), slices.Index(lower, "time")
+	if twice[roleTime] != "" && date >= 0 && clock >= 0 {
+		l.at[roleTime], l.clock, twice[roleTime] = date, clock, ""
+	}
 	if fault.twice = cmp.Or(twice[:]...); fault.twice != "" {
 		return nil, fault
 	}
 	for i, name := range names {
-		if !slices.Contains(l.at[:], i) && !isIndex(name) {
+		if !slices.Contains(l.at[:], i) && i != l.clock && !isIndex(name) {
 			l.unused = append(l.unused, name)
 		}
 	}
 	for _, d := range dialects {
-		marked := !slices.ContainsFunc(d.marks, func(mark string) bool { return !slices.Contains(normals, mark) })
+		marked := !slices.ContainsFunc(d.marks, func(mark string) bool { return !slices.Contains(lower, mark) })
 		if marked && !slices.ContainsFunc(d.needs, func(r role) bool { return !l.has(r) }) {
 			l.dialect = d
 			return l, nil

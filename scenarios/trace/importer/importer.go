@@ -244,7 +244,8 @@ func (im *importer) source(path string) error {
 		}
 	}
 	if read == 0 {
-		return cmp.Or(skipped, error(&trace.FileError{File: path, Err: fmt.Errorf("%w: the folder holds no files", trace.ErrEmpty)}))
+		none := &trace.FileError{File: path, Err: fmt.Errorf("%w: the folder holds no files", trace.ErrEmpty)}
+		return cmp.Or(skipped, error(none))
 	}
 	return nil
 }
@@ -294,7 +295,8 @@ func (p packed) Read(b []byte) (int, error) {
 
 // packers have the first bytes of what is packed otherwise than it is read.
 var packers = []struct{ magic, name string }{
-	{"PK\x03\x04", "zip"}, {"\xfd7zX", "xz"}, {"BZh", "bzip2"}, {"7z\xbc\xaf", "7-Zip"}, {"\x04\x22\x4d\x18", "LZ4"}, {"SQLi", "SQLite"},
+	{"PK\x03\x04", "zip"}, {"\xfd7zX", "xz"}, {"BZh", "bzip2"}, {"7z\xbc\xaf", "7-Zip"}, {"\x04\x22\x4d\x18", "LZ4"},
+	{"SQLi", "SQLite"},
 }
 
 // unpacked returns what r holds, as UTF-8, and what to call when it is read.

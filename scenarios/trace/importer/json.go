@@ -250,7 +250,7 @@ func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the JSON was cut short after line %d", trace.ErrCorrupt, lines.line(d.InputOffset()))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%w: near line %d: %w", trace.ErrCorrupt, lines.line(syntax.Offset), err)
+		return fmt.Errorf("%w: near line %d: %w", trace.ErrCorrupt, lines.line(d.InputOffset()+1), err)
 	}
 	return fmt.Errorf("near line %d: %w", lines.line(d.InputOffset()), err)
 }

@@ -9,7 +9,8 @@ import (
 // parquet reads a Parquet file of any writer.
 func (im *importer) parquet(f trace.File, size int64) error {
 	if size == 0 {
-		return &trace.FileError{File: im.path, Err: fmt.Errorf("%w: Parquet is read from files, not from a pipe", trace.ErrFormat)}
+		err := fmt.Errorf("%w: Parquet is read from files, not from a pipe", trace.ErrFormat)
+		return &trace.FileError{File: im.path, Err: err}
 	}
 	t, err := trace.OpenTable(im.path, f, size)
 	if err != nil {
@@ -26,7 +27,7 @@ func (im *importer) parquet(f trace.File, size int64) error {
 	for i := range chosen {
 		chosen[i] = -1
 	}
-	for _, i := range l.at {
+	for _, i := range append(l.at[:], l.clock) {
 		if i >= 0 {
 			chosen[i] = i
 		}

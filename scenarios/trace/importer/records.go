@@ -107,7 +107,8 @@ func (r *records) unnamed(line int, fields [][]byte) error {
 // column takes all values of a table that have one name, if they are such: a list of them, or
 // members that are numbered.
 func (r *records) column(name string, members []string, values [][]byte) bool {
-	if len(values) == 0 || slices.ContainsFunc(members, func(m string) bool { _, err := strconv.Atoi(m); return err != nil }) {
+	named := func(member string) bool { _, err := strconv.Atoi(member); return err != nil }
+	if len(values) == 0 || slices.ContainsFunc(members, named) {
 		return false
 	}
 	_, known := meaningOf(name)

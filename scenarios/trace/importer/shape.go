@@ -48,7 +48,7 @@ func (im *importer) shapeOf(rows [][][]byte) (*layout, error) {
 	if len(rows) == 0 {
 		return nil, errShapeless
 	}
-	l := &layout{dialect: spotPrices, columns: len(rows[0]), constant: im.constants()}
+	l := &layout{dialect: spotPrices, columns: len(rows[0]), clock: -1, constant: im.constants()}
 	for r := range l.at {
 		l.at[r] = -1
 	}

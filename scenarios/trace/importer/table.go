@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,8 @@ func (im *importer) eventOf(fields [][]byte, l *layout) (e event, err error) {
 	field := func(r role) []byte {
 		i := l.at[r]
 		switch {
+		case r == roleTime && l.clock >= 0:
+			return atClock(fields[i], fields[l.clock])
 		case i < 0:
 			return l.constant[r]
 		case l.minus && (string(fields[i]) == "-1" || string(fields[i]) == "-1.0"):
@@ -59,6 +62,15 @@ func (im *importer) eventOf(fields [][]byte, l *layout) (e event, err error) {
 		e.band, err = frequencyBand(field(roleFrequency))
 	}
 	return e, err
+}
+
+// atClock returns the time of which one field has the date and another the time of day, if it
+// is no more than that.
+func atClock(date, clock []byte) []byte {
+	if hour, _, ok := bytes.Cut(clock, []byte{':'}); !ok || len(hour) > 2 {
+		return clock
+	}
+	return slices.Concat(date, []byte{' '}, clock)
 }
 
 // priced makes an event of the prices of a row.
@@ -112,10 +124,13 @@ func (im *importer) placeOf(field func(role) []byte, l *layout, named string) (z
 	if len(zone) == 0 {
 		zone = field(roleZoneID)
 	}
+	provider := im.provider(named, l.provider)
+	if len(zone) == 1 && len(region) > 0 && provider == catalog.AWS { // the letter of one
+		zone = slices.Concat(region, zone)
+	}
 	if l.at[roleZone] >= 0 || l.at[roleZoneID] >= 0 || len(zone) > 0 {
 		return zone, region, nil
 	}
-	provider := im.provider(named, l.provider)
 	if l.byRegion || provider != catalog.AWS {
 		return region, region, nil
 	}
