@@ -56,7 +56,7 @@ var architecture = []rule{
 	{pkg: "scenarios/weather", ours: []string{"policy", "scenarios/catalog", "scenarios/chance", "policy/portable"}},
 	{pkg: "scenarios/trace", ours: []string{"policy", "policy/portable"}},
 	{pkg: "scenarios/trace/script", ours: []string{"policy"}},
-	{pkg: "scenarios/trace/importer", ours: []string{"policy", "scenarios/catalog", "scenarios/trace", "scenarios/trace/script"}},
+	{pkg: "scenarios/trace/importer", ours: []string{"internal/nearest", "policy", "scenarios/catalog", "scenarios/trace", "scenarios/trace/script"}},
 	{pkg: "scenarios/trace/tracetest", ours: []string{"policy", "scenarios/trace"}},
 	{pkg: "scenarios/trace/measure", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
 	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/trace"}},

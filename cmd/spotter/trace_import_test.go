@@ -1,12 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
+
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/objects"
+	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 )
@@ -111,5 +119,121 @@ func TestEmbeddedTraces(t *testing.T) {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%s: exit code %d: %s%s", name, code, out, errs)
 		}
+	}
+}
+
+// advised are the commands that an error of trace info or trace import names.
+var advised = regexp.MustCompile("`spotter (trace (?:info|import) [^`]*)`")
+
+// What an error advises helps, or its own error advises something new: nobody is sent from one
+// command to the other and back.
+func TestTraceAdviceIsNoCircle(t *testing.T) {
+	const prices = "Timestamp,AvailabilityZone,InstanceType,SpotPrice\n2026-02-01T00:00:00Z,eu-west-1a,r6g.large,0.031\n2026-01-01T00:00:00Z,eu-west-1a,r6g.large,0.03\n"
+	dir := t.TempDir()
+	own := filepath.Join(dir, "own")
+	if code, _, stderr := call(t, "trace", "import", file(t, "p.csv", prices), "-o", own); code != cli.ExitOK {
+		t.Fatal(stderr)
+	}
+	parts, err := filepath.Glob(filepath.Join(own, "*", "*", "*", "*.parquet"))
+	if err != nil || len(parts) == 0 {
+		t.Fatal(parts, err)
+	}
+	whole, err := os.ReadFile(parts[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := bytes.Replace(whole, []byte("p.csv"), []byte("q.csv"), 1) // which its checksum shows
+	type row struct {
+		Timestamp, AvailabilityZone, InstanceType string
+		SpotPrice                                 float32
+	}
+	type tracelike struct {
+		Time         int64   `parquet:"time,timestamp"`
+		Zone         string  `parquet:"zone"`
+		InstanceType string  `parquet:"instance_type"`
+		SpotPrice    float64 `parquet:"spot_price"`
+	}
+	for name, c := range map[string]struct {
+		path string
+		good bool // in the end a trace is described
+	}{
+		"CSV":                    {file(t, "p.csv", prices), true},
+		"CSV called Parquet":     {file(t, "p.parquet", prices), true},
+		"folder of CSV":          {filepath.Dir(file(t, "p.csv", prices)), true},
+		"Parquet of another":     {file(t, "x.parquet", parquetFile(t, []row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}})), true},
+		"folder of Parquet":      {filepath.Dir(file(t, "x.parquet", parquetFile(t, []row{{"2026-01-01T00:00:00Z", "eu-west-1a", "r6g.large", 0.03}}))), true},
+		"Parquet out of order":   {file(t, "x.parquet", parquetFile(t, []tracelike{{1769904000000, "eu-west-1a", "r6g.large", 0.03}, {1767225600000, "eu-west-1a", "r6g.large", 0.04}})), true},
+		"Parquet without prices": {file(t, "x.parquet", parquetFile(t, []struct{ Mood string }{{"good"}})), false},
+		"Parquet without rows":   {file(t, "x.parquet", parquetFile(t, []row{})), false},
+		"trace without rows":     {file(t, "x.parquet", parquetFile(t, []tracelike{})), false},
+		"trace":                  {own, true},
+		"damaged trace":          {file(t, "x.parquet", string(damaged)), false},
+		"cut trace":              {file(t, "x.parquet", string(whole[:len(whole)/2])), false},
+		"prose":                  {file(t, "x.txt", "Dear all,\nno prices here.\n"), false},
+		"empty":                  {file(t, "x.csv", ""), false},
+		"bad rows":               {file(t, "x.csv", "t,az,instance_type,price\nx,y,z,0\n"), false},
+		"nowhere":                {filepath.Join(dir, "none"), false},
+	} {
+		for _, first := range []string{"trace info PATH", "trace import PATH -o DIR"} {
+			t.Run(name+" "+strings.Fields(first)[1], func(t *testing.T) {
+				out := filepath.Join(t.TempDir(), "out")
+				command := strings.NewReplacer("PATH", c.path, "DIR", out).Replace(first)
+				for tried := []string{}; ; {
+					if slices.Contains(tried, command) {
+						t.Fatalf("%s advises %s", strings.Join(tried, ", then "), command)
+					}
+					tried = append(tried, command)
+					code, stdout, stderr := call(t, strings.Fields(command)...)
+					if code == cli.ExitOK {
+						if !c.good {
+							t.Errorf("%s succeeds\n%s", command, stdout)
+						}
+						return
+					}
+					m := advised.FindStringSubmatch(stderr)
+					if m == nil || strings.Contains(m[1], "--help") {
+						if c.good {
+							t.Errorf("%s ends in\n%s", strings.Join(tried, ", then "), stderr)
+						}
+						return
+					}
+					command = strings.NewReplacer("DIR", out).Replace(m[1])
+				}
+			})
+		}
+	}
+}
+
+// parquetFile returns a Parquet file of rows as another program writes it.
+func parquetFile[T any](t *testing.T, rows []T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := parquet.Write(&b, rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A folder in an object store is read as one on disk.
+func TestImportFromStore(t *testing.T) {
+	objectstest.Use(t, objectstest.Serve(t, nil, "b"))
+	type row struct {
+		Timestamp, AvailabilityZone, InstanceType string
+		SpotPrice                                 float32
+	}
+	for name, text := range map[string]string{
+		"s3://b/prices/az=eu-west-1a/a.csv":  "timestamp,instance_type,price\n2026-01-01T00:00:00Z,r6g.large,0.03\n",
+		"s3://b/prices/az=eu-west-1b/b.data": parquetFile(t, []row{{"2026-01-01T01:00:00Z", "eu-west-1b", "r6g.large", 0.04}}),
+	} {
+		var store objects.Store
+		err := store.Create(t.Context(), name, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	code, stdout, stderr := call(t, "trace", "import", "s3://b/prices", "-o", out)
+	if code != cli.ExitOK || !strings.Contains(stdout, "CSV of Spot prices, Parquet of Spot prices\n2 rows read, 0 could not be used\n") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

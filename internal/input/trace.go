@@ -33,6 +33,9 @@ func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
 		o.Store = StoreOf(path)
 	}
 	t, err := trace.Open(path, o)
+	if errors.Is(err, trace.ErrEmpty) && o.Whole() {
+		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), madeAgain)
+	}
 	if err != nil {
 		return nil, TraceError(path, err)
 	}
@@ -41,24 +44,31 @@ func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
 
 // TraceError says what to do about a trace at path that cannot be read.
 func TraceError(path string, err error) error {
-	advice := TraceAdvice(err)
+	advice := TraceAdvice(path, err)
 	if file := (*trace.FileError)(nil); objects.Remote(path) && !errors.As(err, &file) && !errors.Is(err, trace.ErrEmpty) {
 		advice = "write s3://BUCKET/PREFIX, and set AWS_REGION, credentials, and AWS_ENDPOINT_URL_S3 where it is not AWS"
 	}
 	return cli.Invalid(fmt.Errorf("trace: %w", err), advice)
 }
 
-// TraceAdvice says what to do about a trace that cannot be read.
-func TraceAdvice(err error) string {
+// madeAgain is what to do about a trace that is of no use.
+const madeAgain = "record it again, or import its source again"
+
+// TraceAdvice says what to do about a trace at path that cannot be read. An import is no help
+// for what Spotter has written itself.
+func TraceAdvice(path string, err error) string {
+	fault := (*trace.FileError)(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
-	case errors.Is(err, trace.ErrNotTrace), errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrColumn):
-		return "make a trace of it with `spotter trace import SRC… -o DIR`"
+	case errors.Is(err, trace.ErrVersion):
+		return "read it with the version of Spotter that wrote it"
+	case errors.Is(err, trace.ErrCorrupt), errors.As(err, &fault) && fault.Own:
+		return madeAgain
 	case errors.Is(err, trace.ErrEmpty):
-		return "see what the trace holds with `spotter trace info`"
+		return "choose more of it, or another trace: `spotter trace info" + Argument(path) + "` says what it has"
 	}
-	return "import it again with `spotter trace import SRC… -o DIR`"
+	return "make a trace of it with `spotter trace import" + Argument(path) + " -o DIR`"
 }
 
 // Traces opens each trace once, since several scenarios may use one.

@@ -21,6 +21,8 @@ var (
 	ErrBadRows  = errors.New("bad rows")
 	ErrTarget   = errors.New("no place for a trace")
 	ErrUnnamed  = errors.New("market or time unknown")
+	ErrVersion  = errors.New("written by another version")
+	ErrStored   = errors.New("a trace already")
 )
 
 // A FileError says where in a stored trace something is wrong.
@@ -30,6 +32,9 @@ type FileError struct {
 	Row    int64  // from 1 within the file; 0 when no single row is at fault
 	Value  string // what stands there; may be empty
 	Err    error
+
+	// Own reports that this package wrote the file, so that an import cannot help.
+	Own bool
 }
 
 // Error returns everything that is known, the file first.

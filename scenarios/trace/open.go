@@ -18,7 +18,7 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found.index != nil && o.whole() && t.Digest != found.index.Digest {
+	if found.index != nil && o.Whole() && t.Digest != found.index.Digest {
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: its prices do not fit the digest in %s", ErrCorrupt, IndexName)}
 	}
 	t.Name = filepath.Base(filepath.Clean(path))
@@ -46,7 +46,7 @@ func load(name string, found *listing, o ReadOptions) (*Trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	t.Name = name
-	if found.index != nil && !o.whole() {
+	if found.index != nil && !o.Whole() {
 		t.Digest = found.index.Digest
 	} else {
 		t.Digest = digest(t.Series)

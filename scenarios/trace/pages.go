@@ -70,25 +70,33 @@ func checkGroup(f *parquet.File, i int) error {
 		return fmt.Errorf("%w: a row group of %d rows", ErrCorrupt, group.NumRows)
 	}
 	for c := range group.Columns {
-		m := &group.Columns[c].MetaData
-		switch m.Codec {
+		if err := checkChunk(f, group, c); err != nil {
+			return err
+		}
+		switch codec := group.Columns[c].MetaData.Codec; codec {
 		case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
 		default:
 			// The others need not say how long their output is, and the library
 			// goes on asking for memory while damaged input asks for more.
-			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, m.Codec)
+			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, codec)
 		}
-		begin := m.DataPageOffset
-		if m.DictionaryPageOffset != 0 {
-			begin = m.DictionaryPageOffset
+		if n := group.Columns[c].MetaData.NumValues; n != group.NumRows {
+			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, n, group.NumRows)
 		}
-		if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
-			return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
-				ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
-		}
-		if m.NumValues != group.NumRows {
-			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, m.NumValues, group.NumRows)
-		}
+	}
+	return nil
+}
+
+// checkChunk is [checkGroup] of one column, which may have several values in a row.
+func checkChunk(f *parquet.File, group *format.RowGroup, c int) error {
+	m := &group.Columns[c].MetaData
+	begin := m.DataPageOffset
+	if m.DictionaryPageOffset != 0 {
+		begin = m.DictionaryPageOffset
+	}
+	if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
+		return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
+			ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
 	}
 	return nil
 }

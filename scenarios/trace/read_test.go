@@ -314,7 +314,7 @@ func TestMetadataThatDoNotFit(t *testing.T) {
 		"no time":       {metaTo, "soon", ErrValue, "soon"},
 		"column gone":   {metaColumns, "time,gone", ErrColumn, "gone"},
 		"checksum":      {metaSum, "0", ErrCorrupt, "checksum"},
-		"newer version": {metaSchema, "2", ErrFormat, `"2"`},
+		"newer version": {metaSchema, "2", ErrVersion, `"2"`},
 	} {
 		path := writeRows(t, rows, parquet.KeyValueMetadata(c.key, c.value))
 		if _, err := Open(path, ReadOptions{}); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {

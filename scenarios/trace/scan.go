@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,8 +48,8 @@ func (o *ReadOptions) narrow() bool {
 	return len(o.Providers)+len(o.Regions)+len(o.Zones)+len(o.Types) > 0
 }
 
-// whole reports whether o asks for everything that a trace holds.
-func (o *ReadOptions) whole() bool {
+// Whole reports whether o asks for everything that a trace holds.
+func (o *ReadOptions) Whole() bool {
 	return !o.narrow() && o.From == 0 && o.To == 0 && o.Columns == 0
 }
 
@@ -138,11 +139,7 @@ func newScanner(o *ReadOptions, stored int64, visit func(*Batch) error) *scanner
 // file reads one file. The library that decodes it panics on some damaged
 // files; that too is an error here.
 func (s *scanner) file(src *source) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = &FileError{File: src.path, Err: fmt.Errorf("%w: %v", ErrCorrupt, r)}
-		}
-	}()
+	defer recoverDamage(src.path, &err)
 	file, err := src.open(s.o.store())
 	if err != nil {
 		return err
@@ -151,6 +148,13 @@ func (s *scanner) file(src *source) (err error) {
 	f, err := s.openParquet(src, file)
 	if err != nil {
 		return err
+	}
+	if _, own := f.Lookup(metaSchema); own {
+		defer func() {
+			if fault := (*FileError)(nil); errors.As(err, &fault) {
+				fault.Own = true
+			}
+		}()
 	}
 	if err := s.checkHeader(f); err != nil {
 		return &FileError{File: src.path, Err: err}

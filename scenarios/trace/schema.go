@@ -99,7 +99,7 @@ func checkHeader(header []format.KeyValue) error {
 		meta[kv.Key] = kv.Value
 	}
 	if version, ok := meta[metaSchema]; ok && version != schemaVersion {
-		return fmt.Errorf("%w: schema version %q, this program reads %s", ErrFormat, version, schemaVersion)
+		return fmt.Errorf("%w: schema version %q, this program reads %s", ErrVersion, version, schemaVersion)
 	}
 	if sum, ok := meta[metaSum]; ok && sum != headerSum(meta) {
 		return fmt.Errorf("%w: its metadata do not fit their checksum", ErrCorrupt)

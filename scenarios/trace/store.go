@@ -36,6 +36,9 @@ type File interface {
 // disk is the store of paths.
 type disk struct{}
 
+// Disk returns the store whose names are paths.
+func Disk() Store { return disk{} }
+
 // List walks the folder, also where path is a link to it.
 func (disk) List(path string) ([]Entry, error) {
 	info, err := os.Stat(path)

@@ -130,7 +130,7 @@ func openSpan(path string, from, to policy.Time) (*trace.Trace, error) {
 	}
 	t, err := trace.Open(path, trace.ReadOptions{From: from, To: to})
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), input.TraceAdvice(err))
+		return nil, cli.Invalid(fmt.Errorf("trace: %w", err), input.TraceAdvice(path, err))
 	}
 	return t, nil
 }

@@ -157,7 +157,7 @@ func (im *importer) sampledMarket() (market int32, begin policy.Time, err error)
 
 // baseName returns the name of a file without folders and endings.
 func baseName(path string) string {
-	name := strings.TrimSuffix(filepath.Base(path), ".gz")
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".zst")
 	return strings.TrimSuffix(name, filepath.Ext(name))
 }
 
@@ -245,8 +245,7 @@ func (im *importer) fleetMarket() (market int32, err error) {
 // fleetEvent reads a row, given the nodes there are and when the row before
 // was, and keeps both up to date.
 func fleetEvent(row []byte, nodes map[string]bool, last *policy.Time) (e event, err error) {
-	var fields [csvFieldsMax][]byte
-	f := splitRow(row, fields[:0])
+	f := splitRow(row, ',', nil)
 	if len(f) != 3 {
 		return e, fmt.Errorf("%d fields instead of 3", len(f))
 	}

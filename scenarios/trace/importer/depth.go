@@ -43,7 +43,7 @@ func noteProbes(events []event) {
 
 // depthRow makes an event of a row of depth. Its type stands in a column, else in
 // the options.
-func (im *importer) depthRow(field func(role) []byte, provider string) (e event, err error) {
+func (im *importer) depthRow(field func(role) []byte, l *layout) (e event, err error) {
 	if e.at, err = im.instant(field(roleTime)); err != nil {
 		return e, err
 	}
@@ -51,7 +51,7 @@ func (im *importer) depthRow(field func(role) []byte, provider string) (e event,
 	if len(kind) == 0 {
 		kind = []byte(im.o.Type)
 	}
-	if e.market, err = im.market("", provider, field(roleRegion), field(roleZone), kind, nil); err != nil {
+	if e.market, err = im.market("", l.provider, field(roleRegion), field(roleZone), kind, nil); err != nil {
 		return e, err
 	}
 	return e, e.depth(field(roleRequested), field(roleLaunched))

@@ -6,16 +6,22 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/klauspost/compress/zstd"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -53,6 +59,9 @@ type Options struct {
 
 	// Strict makes the first bad row an error.
 	Strict bool
+
+	// Store returns where a source lies; nil means the disk, as does a nil store.
+	Store func(path string) trace.Store
 }
 
 // DefaultPriceRatio is the share of the on-demand price at which the markets
@@ -89,6 +98,10 @@ type Report struct {
 	// Modelled are markets of which only the availability was recorded.
 	Modelled []string
 
+	// Unused are columns that say nothing of prices, and Skipped files of folders that
+	// hold none, each with the reason.
+	Unused, Skipped []string
+
 	// Warnings say what about the recordings may surprise.
 	Warnings []string
 }
@@ -97,17 +110,17 @@ type Report struct {
 const badRowsShown = 5
 
 // Understood is what Import reads, a line each.
-const Understood = `understood are, also gzipped:
-  AWS: the JSON of "aws ec2 describe-spot-price-history"
-  AWS: CSV with the columns t,region,az,instance_type,spot,ondemand
-  AWS: CSV with the columns t,az,instance_type,price
-  AWS: CSV with the columns Timestamp,AvailabilityZone,InstanceType,ProductDescription,SpotPrice
-  AWS: CSV of SpotLake (Time,InstanceType,Region,AZ,SPS,T3,T2,IF,OndemandPrice,SpotPrice,Savings)
-  Google Cloud: CSV with the columns t,region,az,instance_type,accel,accel_count,spot,ondemand
-  Azure and others by region: CSV with the columns t,cloud,region,instance_type,spot,ondemand
-  Rackspace: CSV with the columns t,region,generation,serverclass,category,cpu,memory,market_price,bid_p20,bid_p50,bid_p80
+const Understood = `these are understood, also compressed by gzip or zstd, and folders of them:
+  AWS: what "aws ec2 describe-spot-price-history" prints, as JSON, YAML, text or table
+  AWS: CSV, TSV, JSON, JSON lines, YAML and Parquet of a time, zone or zone ID, instance type and price, and perhaps of a
+    product, region and on-demand price; columns are known by names like Timestamp, availability_zone or "Spot Price", and
+    rows without names by their values; other columns are left out
+  SpotLake: tables with the columns Time,InstanceType,Region,AZ,SpotPrice and perhaps SPS,IF,OndemandPrice
+  Google Cloud: tables with the columns t,region,az,instance_type,accel,accel_count,spot,ondemand
+  Azure and others by region: tables with the columns t,cloud,region,instance_type,spot,ondemand
+  Rackspace: tables with the columns t,region,serverclass,market_price,bid_p20,bid_p50,bid_p80
   Rackspace: the JSON of the percentiles feed
-  availability: CSV with the columns t,zone,requested,launched, of how many of the nodes requested at once came up
+  availability: tables with the columns t,zone,requested,launched, of how many of the nodes requested at once came up
   availability: JSON with "metadata" and "data", of samples of one market, in files named like us-east-1a_v100_1.json
   availability: events of a fleet, rows of milliseconds,add|remove,node
   a script of prices: JSON with "default" and "series"`
@@ -122,7 +135,7 @@ func Import(srcs []string, o Options) (*trace.Trace, *Report, error) {
 	c := &collection{o: &o, numbers: map[market]int32{}, regions: map[string][]byte{}, bids: make([][3]policy.Money, 1), from: trace.TimeMax}
 	im := &importer{collection: c, notes: &notes{report: &Report{}, strict: o.Strict}}
 	for _, src := range srcs {
-		if err := im.file(src); err != nil {
+		if err := im.source(src); err != nil {
 			return nil, im.report, err
 		}
 	}
@@ -198,32 +211,119 @@ func (n *notes) warn(format string, args ...any) {
 	}
 }
 
+// source reads a file, or all files of a folder.
+func (im *importer) source(path string) error {
+	store := trace.Disk()
+	if im.o.Store != nil {
+		if other := im.o.Store(path); other != nil {
+			store = other
+		}
+	}
+	entries, err := store.List(path)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 1 && entries[0].Name == path {
+		return im.file(store, entries[0])
+	}
+	var skipped error
+	read := 0
+	for _, e := range entries {
+		if name := filepath.Base(e.Name); name[0] == '.' || name[0] == '_' { // as _SUCCESS
+			continue
+		}
+		switch err := im.file(store, e); {
+		case err == nil:
+			read++
+		case !errors.Is(err, trace.ErrFormat) && !errors.Is(err, trace.ErrEmpty) || errors.Is(err, trace.ErrStored):
+			return err
+		default:
+			skipped = cmp.Or(skipped, err)
+			reason, _, _ := strings.Cut(err.Error(), "; these are understood")
+			im.report.Skipped = append(im.report.Skipped, reason)
+		}
+	}
+	if read == 0 {
+		none := &trace.FileError{File: path, Err: fmt.Errorf("%w: the folder holds no files", trace.ErrEmpty)}
+		return cmp.Or(skipped, error(none))
+	}
+	return nil
+}
+
 // file reads one source.
-func (im *importer) file(path string) error {
-	f, err := os.Open(path)
+func (im *importer) file(store trace.Store, entry trace.Entry) error {
+	f, err := store.Open(entry.Name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	im.path = path
-	r := bufio.NewReaderSize(f, 1<<16)
-	if head, _ := r.Peek(2); bytes.Equal(head, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(r)
-		if err != nil {
-			return &trace.FileError{File: path, Err: fmt.Errorf("%w: %w", trace.ErrCorrupt, err)}
-		}
-		defer z.Close()
-		r = bufio.NewReaderSize(z, 1<<16)
+	im.path = entry.Name
+	stream, ok := f.(io.Reader) // as a pipe, which has no size
+	if !ok {
+		stream = io.NewSectionReader(f, 0, entry.Size)
 	}
-	err = im.content(r)
-	var fault *trace.FileError
-	switch {
-	case err == nil || errors.As(err, &fault) || errors.Is(err, trace.ErrBadRows):
+	r := bufio.NewReaderSize(stream, readSize)
+	if head, _ := r.Peek(4); string(head) == "PAR1" {
+		return im.parquet(f, entry.Size)
+	}
+	plain, done, err := unpacked(r)
+	if err == nil {
+		defer done()
+		err = im.content(bufio.NewReaderSize(plain, readSize))
+	}
+	if fault := (*trace.FileError)(nil); err == nil || errors.As(err, &fault) || errors.Is(err, trace.ErrBadRows) {
 		return err
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+	}
+	return &trace.FileError{File: entry.Name, Err: err}
+}
+
+// readSize is how many bytes are read at once, and how many of them are looked at to find
+// out what a source is.
+const readSize = 1 << 16
+
+// A packed reader unpacks data, of which every fault is damage.
+type packed struct{ io.Reader }
+
+// Read implements [io.Reader].
+func (p packed) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	if err != nil && err != io.EOF {
 		err = fmt.Errorf("%w: %w", trace.ErrCorrupt, err)
 	}
-	return &trace.FileError{File: path, Err: err}
+	return n, err
+}
+
+// packers have the first bytes of what is packed otherwise than it is read.
+var packers = []struct{ magic, name string }{
+	{"PK\x03\x04", "zip"}, {"\xfd7zX", "xz"}, {"BZh", "bzip2"}, {"7z\xbc\xaf", "7-Zip"}, {"\x04\x22\x4d\x18", "LZ4"},
+	{"SQLi", "SQLite"},
+}
+
+// unpacked returns what r holds, as UTF-8, and what to call when it is read.
+func unpacked(r *bufio.Reader) (plain io.Reader, done func(), err error) {
+	plain, done = r, func() {}
+	head, _ := r.Peek(4)
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", trace.ErrCorrupt, err)
+		}
+		plain = packed{z}
+	case string(head) == "\x28\xb5\x2f\xfd", len(head) == 4 && string(head[1:]) == "\x2a\x4d\x18":
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<28))
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: %w", trace.ErrCorrupt, err)
+		}
+		plain, done = packed{z}, z.Close
+	}
+	for _, p := range packers {
+		if bytes.HasPrefix(head, []byte(p.magic)) {
+			return nil, nil, fmt.Errorf("%w: it is a file of %s; unpack or export it first", trace.ErrFormat, p.name)
+		}
+	}
+	// Spreadsheets and shells of Windows mark which encoding they write.
+	return transform.NewReader(plain, unicode.BOMOverride(encoding.Nop.NewDecoder())), done, nil
 }
 
 // fleetRow is the first row of a recording of a fleet, which has no header.
@@ -231,37 +331,32 @@ var fleetRow = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // content finds out what r holds and reads it.
 func (im *importer) content(r *bufio.Reader) error {
-	head, err := r.Peek(1 << 12)
+	head, err := r.Peek(readSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	if mark := []byte("\ufeff"); bytes.HasPrefix(head, mark) { // spreadsheets put it before what they write
-		if _, err := r.Discard(len(mark)); err != nil {
-			return err
-		}
-		head = head[len(mark):]
-	}
 	text := bytes.TrimLeft(head, " \t\r\n")
+	first, _, _ := bytes.Cut(text, []byte("\n"))
 	switch {
 	case len(text) == 0:
 		return fmt.Errorf("%w: it holds nothing", trace.ErrEmpty)
 	case text[0] == '{' || text[0] == '[':
 		return im.anyJSON(r, text)
 	case bytes.HasPrefix(text, []byte("PAR1")):
-		return fmt.Errorf("%w: it is Parquet already and needs no import", trace.ErrFormat)
-	}
-	header, _, _ := bytes.Cut(text, []byte("\n"))
-	if fleetRow().Match(header) {
+		return fmt.Errorf("%w: it is packed Parquet; unpack it first", trace.ErrFormat)
+	case fleetRow().Match(first):
 		im.took("events of a fleet")
 		return im.fleet(r)
+	case yamlStart().Match(text):
+		return im.yaml(r)
 	}
-	shape, ok := findShape(strings.TrimRight(string(header), "\r"))
-	if !ok {
-		return fmt.Errorf("%w: it begins %q; %s", trace.ErrFormat, clip(string(header), 80), Understood)
-	}
-	im.took(shape.name)
-	return im.csv(r, shape)
+	return im.lines(r, head, err != nil)
 }
+
+// yamlStart is the begin of YAML: a member, perhaps of an element.
+var yamlStart = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:---\s*\n\s*)?(?:-\s+)*["']?\w+["']?:(?: [^\t\n,;|]*)?\r?(?:\n|$)`)
+})
 
 // took notes what the source was taken for.
 func (n *notes) took(format string) { n.report.Formats = append(n.report.Formats, format) }

@@ -173,14 +173,14 @@ func TestBadRows(t *testing.T) {
 }
 
 func TestBadJSONRows(t *testing.T) {
-	text := strings.Replace(history, `"0.039000"`, `39`, 1)
+	text := strings.Replace(history, `"0.039000"`, `true`, 1)
 	text = strings.Replace(text, `"2026-01-01T05:00:00Z"`, `"soon"`, 1)
 	path := put(t, "x.json", text)
 	_, report, err := Import([]string{path}, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{path + ":16: SpotPrice is a number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
+	want := []string{path + ":16: price \"true\" is no number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
 	if report.Rows != 3 || report.Bad != 2 || !reflect.DeepEqual(report.BadRows, want) {
 		t.Errorf("%+v", report)
 	}
@@ -212,16 +212,15 @@ func TestImportRefuses(t *testing.T) {
 		"blank":          {" \n\n", trace.ErrEmpty, "nothing"},
 		"header only":    {"t,az,instance_type,price\n", trace.ErrEmpty, "no rows"},
 		"all bad":        {"t,az,instance_type,price\nx\n", trace.ErrEmpty, "1 fields"},
-		"other columns":  {"t,region,az,instance_type,spot,ondemand,mood\n", trace.ErrFormat, "describe-spot-price-history"},
-		"column twice":   {"t,az,az,instance_type,price\n", trace.ErrFormat, "describe-spot-price-history"},
-		"column missing": {"t,az,price\n", trace.ErrFormat, "describe-spot-price-history"},
+		"column twice":   {"t,az,az,instance_type,price\n", trace.ErrFormat, `columns "az" and "az" may both be the zone`},
+		"column missing": {"t,az,price\n", trace.ErrFormat, "missing are the instance type"},
 		"prose":          {"Dear all,\n", trace.ErrFormat, "Dear all"},
-		"Parquet":        {string(data), trace.ErrFormat, "Parquet already"},
+		"Parquet":        {string(data), trace.ErrStored, "a trace already"},
 		"other JSON":     {`{"cpu":[1,0]}`, trace.ErrFormat, "describe-spot-price-history"},
 		"JSON list":      {`[1,2]`, trace.ErrFormat, "describe-spot-price-history"},
 		"no entries":     {`{"SpotPriceHistory":[]}`, trace.ErrEmpty, "no rows"},
-		"cut JSON":       {history[:400], trace.ErrCorrupt, "after line 9"},
-		"broken JSON":    {strings.Replace(history, `"m5.large",`, `"m5.large"`, 1), trace.ErrCorrupt, "near line 5"},
+		"cut JSON":       {history[:400], trace.ErrCorrupt, "after line 13"},
+		"broken JSON":    {strings.Replace(history, `"m5.large",`, `"m5.large"`, 1), trace.ErrCorrupt, "near line 6"},
 		"cut gzip":       {gzipped(t, csv)[:40], trace.ErrCorrupt, "unexpected EOF"},
 		"damaged gzip":   {damage(gzipped(t, csv)), trace.ErrCorrupt, "checksum"},
 		"one long line":  {csv + strings.Repeat("x", 2<<20), trace.ErrFormat, "1 MiB"},
@@ -273,9 +272,10 @@ func TestImportNumbers(t *testing.T) {
 	const header = "t,az,instance_type,price\n"
 	for _, text := range []string{
 		"1767225600", "1767225600.0", "2026-01-01T00:00:00Z", "2026-01-01T02:00:00+02:00", "2026-01-01 00:00:00",
-		"2026-01-01T00:00:00", "2026-01-01 00:00:00.000", "2026-01-01 00:00:00+00:00", "2025-12-31 19:00:00-05:00",
+		"2026-01-01", "2026-01-01T00:00", "2026-01-01T00:00:00", "2026-01-01 00:00:00.000", "2026-01-01 00:00:00 GMT",
+		"Thu, 01 Jan 2026 00:00:00 GMT", "Thu Jan  1 00:00:00 UTC 2026", "20260101T000000Z", "1767225600000000.0", "2026-01-01 00:00:00+00:00", "2025-12-31 19:00:00-05:00",
 	} {
-		checkImport(t, Options{}, "aws/us-east-1/us-east-1b/c5.large 01T00:00:00 spot=0.1", put(t, "a", header+text+",us-east-1b,c5.large,0.1\n"))
+		checkImport(t, Options{}, "aws/us-east-1/us-east-1b/c5.large 01T00:00:00 spot=0.1", put(t, "a", header+`"`+text+`",us-east-1b,c5.large,0.1`+"\n"))
 	}
 	for _, text := range []string{"0x1p-2", "1_000", "1e308", "1e400", "NaN", "Inf", "-0.1", "0.1.2", "1000001"} {
 		src := put(t, "a", header+"1767225600,us-east-1b,c5.large,"+text+"\n")
@@ -283,7 +283,7 @@ func TestImportNumbers(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	for _, text := range []string{"2026-01-01", "2026-13-01 00:00:00", "-5", "0", "99999999999999", "NaN", "yesterday", ""} {
+	for _, text := range []string{"2026-13-01 00:00:00", "-5", "0", "99999999999999", "NaN", "yesterday", ""} {
 		src := put(t, "a", header+text+",us-east-1b,c5.large,0.1\n")
 		if _, _, err := Import([]string{src}, Options{}); !errors.Is(err, trace.ErrEmpty) || !strings.Contains(err.Error(), "time") {
 			t.Errorf("time %q: %v", text, err)

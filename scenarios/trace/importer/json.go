@@ -3,65 +3,174 @@ package importer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"sync"
 
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// A spotPrice is an entry of a response of DescribeSpotPriceHistory.
-type spotPrice struct {
-	AvailabilityZone   string
-	AvailabilityZoneID string `json:"AvailabilityZoneId"`
-	InstanceType       string
-	ProductDescription string
-	SpotPrice          string
-	Timestamp          string
-}
-
-// json reads responses of DescribeSpotPriceHistory, one or several after each
-// other, as the AWS CLI prints them.
-func (im *importer) json(r *bufio.Reader) error {
-	lines := &lineCounter{r: r}
-	d := json.NewDecoder(lines)
-	entries := 0
-	for {
-		n, err := im.response(d, lines)
-		entries += n
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return jsonError(err, lines, d)
-		}
-	}
-	im.took("JSON of DescribeSpotPriceHistory")
-	return nil
-}
-
-// errShape is returned for JSON that is something else.
-var errShape = fmt.Errorf("%w: JSON of an unknown kind; %s", trace.ErrFormat, Understood)
+// rowsInData are rows of prices where samples of availability have numbers.
+var rowsInData = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"data"\s*:\s*\[\s*[\[{]`) })
 
 // anyJSON finds out by the names of its first members what r holds, of which
 // head is the begin, and reads it.
 func (im *importer) anyJSON(r *bufio.Reader, head []byte) error {
 	for _, name := range memberNames(head) {
 		switch name {
-		case "SpotPriceHistory":
-			return im.json(r)
 		case "regions":
 			return im.percentiles(r)
 		case "metadata", "data":
-			return im.samples(r)
+			if !rowsInData().Match(head) {
+				return im.samples(r)
+			}
 		case "default", "series", "repeat_last":
 			return im.script(r)
 		}
 	}
 	return im.json(r)
 }
+
+// json reads rows of prices, wherever they are in one or several JSON values after each
+// other: responses of DescribeSpotPriceHistory as the AWS CLI prints them, arrays, lines.
+func (im *importer) json(r io.Reader) error {
+	lines := &lineCounter{r: r}
+	p := &jsonParser{records: im.newRecords("JSON"), d: json.NewDecoder(lines), lines: lines}
+	p.d.UseNumber()
+	for {
+		token, err := p.d.Token()
+		if errors.Is(err, io.EOF) {
+			return p.close()
+		}
+		var v scalar
+		if err == nil {
+			v, err = p.value(token, "", false)
+		}
+		if v.present {
+			err = notUnderstood("JSON with a value that is no row")
+		}
+		if err != nil {
+			return jsonError(err, lines, p.d)
+		}
+	}
+}
+
+// A jsonParser finds rows in JSON.
+type jsonParser struct {
+	*records
+	d     *json.Decoder
+	lines *lineCounter
+}
+
+// A scalar is a value without parts. It is absent of one that has some.
+type scalar struct {
+	text    string
+	present bool
+}
+
+// value reads the value that begins with token and is the member name of an object, or an
+// element of an array if listed.
+func (p *jsonParser) value(token json.Token, name string, listed bool) (scalar, error) {
+	switch v := token.(type) {
+	case json.Delim:
+		if v == '[' {
+			return scalar{}, p.array(name, listed)
+		}
+		return p.object(name)
+	case nil:
+		return scalar{"", true}, nil
+	case string:
+		return scalar{v, true}, nil
+	}
+	return scalar{fmt.Sprint(token), true}, nil
+}
+
+// next returns the next token within a value.
+func (p *jsonParser) next() (json.Token, error) {
+	token, err := p.d.Token()
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return token, err
+}
+
+// object reads the members of an object, which is a row if they are those of one. One that
+// says of which kind its only member is, as databases export it, is that member.
+func (p *jsonParser) object(name string) (scalar, error) {
+	var members []string
+	var fields [][]byte
+	for p.d.More() {
+		key, err := p.next()
+		if err != nil {
+			return scalar{}, err
+		}
+		token, err := p.next()
+		if err != nil {
+			return scalar{}, err
+		}
+		member := fmt.Sprint(key)
+		v, err := p.value(token, member, false)
+		if err != nil {
+			return scalar{}, err
+		}
+		if v.present {
+			members, fields = append(members, member), append(fields, []byte(v.text))
+		} else {
+			p.see(member)
+		}
+	}
+	if _, err := p.next(); err != nil {
+		return scalar{}, err
+	}
+	if len(members) == 1 && isKind(members[0]) {
+		return scalar{string(fields[0]), true}, nil
+	}
+	if p.column(name, members, fields) {
+		return scalar{}, nil
+	}
+	return scalar{}, p.record(p.place(), members, fields)
+}
+
+// isKind reports whether databases call a kind of value so.
+func isKind(name string) bool { return name == "S" || name == "N" || len(name) > 1 && name[0] == '$' }
+
+// array reads the elements of an array. One of values without parts is a row of a table,
+// within another array, and else the names of its columns.
+func (p *jsonParser) array(name string, listed bool) error {
+	var fields [][]byte
+	for p.d.More() {
+		token, err := p.next()
+		if err != nil {
+			return err
+		}
+		v, err := p.value(token, "", true)
+		if err != nil {
+			return err
+		}
+		if v.present {
+			fields = append(fields, []byte(v.text))
+		}
+	}
+	if _, err := p.next(); err != nil {
+		return err
+	}
+	switch {
+	case len(fields) == 0:
+		return nil
+	case listed:
+		return p.unnamed(p.place(), fields)
+	case !p.column(name, nil, fields) && !p.names(fields):
+		p.see(cmp.Or(name, "an array of values"))
+	}
+	return nil
+}
+
+// place returns the line at which what was read last ends.
+func (p *jsonParser) place() int { return p.lines.line(p.d.InputOffset()) }
 
 // memberNames returns the names of the members of the JSON object of which
 // head is the begin, as far as they stand in it.
@@ -132,101 +241,18 @@ func whole(r io.Reader, v any, strict bool) error {
 	return nil
 }
 
+// jsonError says where in a source err is.
 func jsonError(err error, lines *lineCounter, d *json.Decoder) error {
 	var syntax *json.SyntaxError
 	switch {
-	case errors.Is(err, errShape), errors.Is(err, trace.ErrBadRows):
+	case errors.Is(err, trace.ErrFormat), errors.Is(err, trace.ErrBadRows):
 		return err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the JSON was cut short after line %d", trace.ErrCorrupt, lines.line(d.InputOffset()))
 	case errors.As(err, &syntax):
-		return fmt.Errorf("%w: near line %d: %w", trace.ErrCorrupt, lines.line(syntax.Offset), err)
+		return fmt.Errorf("%w: near line %d: %w", trace.ErrCorrupt, lines.line(d.InputOffset()+1), err)
 	}
 	return fmt.Errorf("near line %d: %w", lines.line(d.InputOffset()), err)
-}
-
-// response reads one object and returns how many entries it has; io.EOF when
-// there is no more.
-func (im *importer) response(d *json.Decoder, lines *lineCounter) (entries int, err error) {
-	open, err := d.Token()
-	if err != nil {
-		return 0, err
-	}
-	if open != json.Delim('{') {
-		return 0, errShape
-	}
-	found := false
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return entries, inside(err)
-		}
-		if key != "SpotPriceHistory" {
-			var ignored json.RawMessage
-			if err := d.Decode(&ignored); err != nil {
-				return entries, inside(err)
-			}
-			continue
-		}
-		found = true
-		if open, err := d.Token(); err != nil {
-			return entries, inside(err)
-		} else if open != json.Delim('[') {
-			return entries, errShape
-		}
-		for ; d.More(); entries++ {
-			if err := im.entry(d, lines); err != nil {
-				return entries, inside(err)
-			}
-		}
-		if _, err := d.Token(); err != nil {
-			return entries, inside(err)
-		}
-	}
-	if _, err := d.Token(); err != nil {
-		return entries, inside(err)
-	}
-	if !found {
-		return entries, errShape
-	}
-	return entries, nil
-}
-
-// inside tells an end within an object from that of the input.
-func inside(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
-// entry reads one element of the list.
-func (im *importer) entry(d *json.Decoder, lines *lineCounter) error {
-	var p spotPrice
-	var mismatch *json.UnmarshalTypeError
-	err := d.Decode(&p)
-	line := lines.line(d.InputOffset()) // where the entry ends
-	im.report.Rows++
-	if errors.As(err, &mismatch) {
-		return im.bad(line, fmt.Errorf("%s is a %s", mismatch.Field, mismatch.Value))
-	}
-	if err != nil {
-		return err
-	}
-	zone := p.AvailabilityZone
-	if zone == "" {
-		zone = p.AvailabilityZoneID
-	}
-	e, err := im.priced(rawEvent{
-		usual: catalog.AWS,
-		time:  []byte(p.Timestamp), zone: []byte(zone), kind: []byte(p.InstanceType),
-		product: []byte(p.ProductDescription), spot: []byte(p.SpotPrice),
-	})
-	if err != nil {
-		return im.bad(line, err)
-	}
-	im.add(e)
-	return nil
 }
 
 // A lineCounter knows the line of each byte that was read through it.

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ func (m *market) series() trace.Series {
 // options or, as the region, from the others. A provider that a row names is passed
 // as named, that which its format stands for as usual.
 func (c *collection) market(named, usual string, region, zone, kind, product []byte) (int32, error) {
-	provider := cmp.Or(named, c.o.Provider, usual)
+	provider := c.provider(named, usual)
 	if len(kind) == 0 {
 		return 0, errors.New("no instance type")
 	}
@@ -33,6 +34,12 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 	}
 	known := c.regionOf(provider, zone)
 	switch {
+	case len(known) > 0 && len(region) > 0 && !bytes.Equal(known, region):
+		// Of a name like "US East (N. Virginia)" the zone says the code.
+		if code, _ := regionOf(string(region) + "a"); code != "" || provider != catalog.AWS {
+			return 0, fmt.Errorf("zone %q is not in region %q", zone, region)
+		}
+		region = known
 	case len(region) > 0:
 	case len(known) > 0:
 		region = known
@@ -53,6 +60,9 @@ func (c *collection) market(named, usual string, region, zone, kind, product []b
 	}
 	return n, nil
 }
+
+// provider returns whose market a row is of.
+func (c *collection) provider(named, usual string) string { return cmp.Or(named, c.o.Provider, usual) }
 
 var productLinux = []byte(trace.ProductLinux)
 

@@ -4,19 +4,29 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// price reads a price; an empty one is absent.
+// price reads a price in dollars; an empty one is absent.
 func price(text []byte, absent policy.Money) (policy.Money, error) {
 	if len(text) == 0 {
 		return absent, nil
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
+	if errors.Is(err, strconv.ErrSyntax) {
+		plain, why := dollars(string(text))
+		if why != nil {
+			return 0, why
+		}
+		v, err = strconv.ParseFloat(plain, 64)
+	}
 	if err != nil && !errors.Is(err, strconv.ErrRange) || bytes.ContainsAny(text, "xX_") { // as 0x1p-2 and 1_000 in Go
 		return 0, fmt.Errorf("price %q is no number", text)
 	}
@@ -27,24 +37,62 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 	return m, nil
 }
 
-// instant reads a time, as Unix seconds, in RFC 3339 or, which is then UTC and a
-// warning, without a zone.
+// inDollars is a number that is written as an amount of dollars, or dollars an hour, and
+// inAnother one of another currency.
+var (
+	inDollars = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^(?:US\$|\$|USD)?\s*([0-9.,]+)\s*(?:USD|\$)?\s*(?:(?:/|per )\s*(?:h|hr|hour))?$`)
+	})
+	inAnother = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:\pL{1,3}|\p{Sc}|\pL{0,2}\p{Sc})\s*[0-9.,]+$|^[0-9.,]+\s*(?:\pL{3}|\p{Sc})$`)
+	})
+	thousands = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,3}(?:,\d{3})+\.\d*$`) })
+)
+
+// dollars returns the number of an amount that is written like $0.0123, 0.0123 USD or
+// 0,0123.
+func dollars(text string) (string, error) {
+	m := inDollars().FindStringSubmatch(text)
+	switch {
+	case m == nil && inAnother().MatchString(text):
+		return "", fmt.Errorf("price %q is not in dollars", text)
+	case m == nil:
+		return "", fmt.Errorf("price %q is no number", text)
+	case thousands().MatchString(m[1]):
+		return strings.ReplaceAll(m[1], ",", ""), nil
+	}
+	whole, fraction, comma := strings.Cut(m[1], ",")
+	if !comma || strings.ContainsAny(fraction, ",.") || strings.Contains(whole, ".") {
+		return m[1], nil
+	}
+	if len(fraction) == 3 && strings.Trim(whole, "0") != "" {
+		return "", fmt.Errorf("price %q is not clear: it may be %s.%s or %s%s", text, whole, fraction, whole, fraction)
+	}
+	return whole + "." + fraction, nil
+}
+
+// instant reads a time: the seconds, milliseconds, microseconds or nanoseconds since 1970,
+// RFC 3339 and what is like it. One without a zone is UTC, and a warning.
 func (n *notes) instant(text []byte) (policy.Time, error) {
 	var at policy.Time
-	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		at = policy.Time(max(-1, min(v, int64(trace.TimeMax))) * 1000)
-	} else if v, err := strconv.ParseFloat(string(text), 64); err == nil && v > 0 && v < float64(trace.TimeMax) {
-		at = policy.Time(v * 1000)
-	} else if v, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+	s := string(text)
+	if v, err := strconv.ParseInt(s, 10, 64); err == nil {
+		at = sinceEpoch(v)
+	} else if v, err := strconv.ParseFloat(s, 64); err == nil && v > 0 && v < 1e19 {
+		at = sinceEpoch(int64(v))
+		if v < secondsMax {
+			at = policy.Time(v * 1000)
+		}
+	} else if v, err := time.Parse(time.RFC3339Nano, s); err == nil {
 		at = policy.TimeOf(v)
-	} else if v, err := time.Parse(time.DateTime+"Z07:00", string(text)); err == nil {
+	} else if v, zone, ok := written(s); ok {
 		at = policy.TimeOf(v)
-	} else if v, ok := dateTime(string(text)); ok {
-		at = v
-		if !n.zoneless {
+		if !zone && !n.zoneless {
 			n.zoneless = true
 			n.warn("times without a zone, as %q, are taken as UTC", text)
 		}
+	} else if dayOrMonth().MatchString(s) {
+		return 0, fmt.Errorf("time %q is not clear: its day may be its month; write it as 2026-01-31", text)
 	} else {
 		return 0, fmt.Errorf("time %q is neither Unix seconds nor RFC 3339", text)
 	}
@@ -54,13 +102,77 @@ func (n *notes) instant(text []byte) (policy.Time, error) {
 	return at, nil
 }
 
-// dateTime reads a time in one of the ways in which databases and Python print it
-// without a zone, which then is UTC: with a T or with a blank in its place.
-func dateTime(text string) (policy.Time, bool) {
-	for _, layout := range [...]string{time.DateTime, "2006-01-02T15:04:05"} {
-		if v, err := time.Parse(layout, text); err == nil {
-			return policy.TimeOf(v), true
+// secondsMax is above the seconds since 1970 that a time can be; what is more than it
+// counts milliseconds, and so on. All prices are of after 1973, when milliseconds passed it.
+const secondsMax = 100_000_000_000
+
+// sinceEpoch returns the instant v seconds after 1970, or as many of the unit that makes
+// sense.
+func sinceEpoch(v int64) policy.Time {
+	switch {
+	case v < secondsMax:
+		return policy.Time(max(-1, v) * 1000)
+	case v < secondsMax*1000:
+		return policy.Time(v)
+	case v < secondsMax*1_000_000:
+		return policy.Time(v / 1000)
+	}
+	return policy.Time(v / 1_000_000)
+}
+
+// dayOrMonth is a date of which the year stands last.
+var dayOrMonth = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b`) })
+
+// written reads a time in one of the ways in which databases, spreadsheets and languages
+// print it, and reports whether it has a zone.
+func written(text string) (at time.Time, zone, ok bool) {
+	for _, utc := range [...]string{" UTC", "UTC", " GMT", " Z"} {
+		if rest, found := strings.CutSuffix(text, utc); found {
+			text, zone = rest+"Z", true
+			break
 		}
 	}
-	return 0, false
+	if len(text) > 10 && text[4] == '/' && text[7] == '/' {
+		text = strings.ReplaceAll(text[:10], "/", "-") + text[10:]
+	}
+	if len(text) > 10 && text[10] == ' ' && text[4] == '-' {
+		text = text[:10] + "T" + strings.TrimLeft(text[10:], " ")
+	}
+	// The fraction of a second need not be in a layout.
+	for _, layout := range [...]string{
+		"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05 Z07:00", "2006-01-02T15:04:05 Z0700",
+		"2006-01-02T15:04:05Z07", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05,999Z07:00", "20060102T150405Z07:00",
+		"Mon, 02 Jan 2006 15:04:05Z07:00",
+	} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, true, true
+		}
+	}
+	for _, layout := range [...]string{"2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, false, true
+		}
+	}
+	if at, err := time.Parse("Mon Jan _2 15:04:05Z 2006", strings.Replace(text, " UTC ", "Z ", 1)); err == nil {
+		return at, true, true
+	}
+	return at, false, false
+}
+
+// products are the descriptions of AWS by how they are written for short.
+var products = map[string]string{
+	"linux": trace.ProductLinux, "linux/unix": trace.ProductLinux, "unix/linux": trace.ProductLinux,
+	"windows": "Windows", "suse": "SUSE Linux", "suse linux": "SUSE Linux",
+	"rhel": "Red Hat Enterprise Linux", "red hat enterprise linux": "Red Hat Enterprise Linux",
+}
+
+// product returns the description of AWS that text stands for, or text itself.
+func product(text []byte) []byte {
+	if string(text) == trace.ProductLinux || len(text) == 0 {
+		return text
+	}
+	if name, ok := products[strings.ToLower(string(text))]; ok {
+		return []byte(name)
+	}
+	return text
 }

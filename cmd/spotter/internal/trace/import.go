@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,18 +27,19 @@ type importing struct {
 
 // ImportCommand returns the command trace import.
 func ImportCommand(p *cli.Program) *cobra.Command {
-	var im importing
+	im := importing{options: importer.Options{Store: input.StoreOf}}
 	o := &im.options
 	c := &cobra.Command{
 		Use:   "import SRC… -o DIR",
 		Short: "Turn recorded prices and availability into a trace",
 		Long: "import reads what a provider or a collector recorded and writes it as one trace\n" +
-			"of Parquet files. What a file is, its content tells; " + importer.Understood + ".\n\n" +
+			"of Parquet files. The content of a file, not its name, says what it is;\n" + importer.Understood + ".\n\n" +
 			"Several recordings become one trace, and those of one market are joined: prices\n" +
 			"from one, availability from another. Rows that cannot be used are counted and\n" +
 			"the first ones shown. A market of which only the availability was recorded gets\n" +
 			"its prices from --prices, else a modelled one, and the trace says so.",
 		Example: "  spotter trace import prices.csv.gz -o prices\n" +
+			"  spotter trace import s3://exports/spot-prices -o athena\n" +
 			"  aws ec2 describe-spot-price-history --region eu-west-1 > history.json\n" +
 			"  spotter trace import history.json -o eu-west-1\n" +
 			"  spotter trace import aws-02-15-2023/*.json -o v100\n" +
@@ -107,7 +109,7 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	}
 	t, report, err := importer.Import(srcs, im.options)
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("import: %w", err), importAdvice(err))
+		return cli.Invalid(fmt.Errorf("import: %w", err), importAdvice(srcs, err))
 	}
 	if err := trace.Write(im.dir, t); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
@@ -119,10 +121,16 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	return p.Output("", func(w io.Writer) error { return writeImport(w, im.dir, report) })
 }
 
-func importAdvice(err error) string {
+// importAdvice says what to do about an error of importing srcs.
+func importAdvice(srcs []string, err error) string {
+	fault := (*trace.FileError)(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "name files that are there; `spotter trace import --help` has examples"
+		return "name files that exist; `spotter trace import --help` has examples"
+	case errors.Is(err, trace.ErrStored) && errors.As(err, &fault):
+		// A file of a folder is no trace by itself.
+		k := max(0, slices.IndexFunc(srcs, func(src string) bool { return strings.HasPrefix(fault.File, src) }))
+		return "use it as it is, with --trace: `spotter trace info " + srcs[k] + "` describes it"
 	case errors.Is(err, trace.ErrCorrupt):
 		return "fetch or record it again"
 	case errors.Is(err, trace.ErrBadRows):
@@ -130,7 +138,9 @@ func importAdvice(err error) string {
 	case errors.Is(err, trace.ErrNoRegion):
 		return "name the region of the recording with --region, or its zone with --zone"
 	case errors.Is(err, trace.ErrUnnamed):
-		return "say what the recording leaves out with --from, --at, --type, --zone or --market; `spotter trace import --help` tells of each"
+		return "say what the recording leaves out with --from, --at, --type, --zone or --market; `spotter trace import --help` describes each"
+	case errors.Is(err, trace.ErrEmpty):
+		return "see that it has rows with a time, a zone, an instance type and a price"
 	}
 	return "run `spotter trace import --help` for what is understood"
 }
@@ -143,6 +153,12 @@ func writeImport(w io.Writer, dir string, r *importer.Report) error {
 	}
 	if more := r.Bad - len(r.BadRows); more > 0 && len(r.BadRows) > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
+	}
+	if len(r.Unused) > 0 {
+		fmt.Fprintf(w, "columns left out: %s\n", cli.FirstOf(r.Unused, 20))
+	}
+	for _, file := range r.Skipped {
+		fmt.Fprintf(w, "skipped: %s\n", file)
 	}
 	fmt.Fprintf(w, "%d duplicates, %d repeats of what was in force, %d changes left\n", r.Duplicates, r.Repeats, r.Changes)
 	if r.Joined > 0 {

@@ -1,0 +1,198 @@
+package importer
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+// records takes rows whose fields have names of their own, of a kind of file, each
+// perhaps with other fields.
+type records struct {
+	*importer
+	container string
+
+	layouts map[string]*layout // by the names of the fields; nil if they are no row
+	tables  map[int]*layout    // of rows without names, by their number of fields
+	columns []column
+	seen    []string // names of whatever was no row
+	found   bool     // some row
+}
+
+// A column is all values of a table under one name.
+type column struct {
+	name   string
+	values [][]byte
+}
+
+func (im *importer) newRecords(container string) *records {
+	return &records{importer: im, container: container, layouts: map[string]*layout{}, tables: map[int]*layout{}}
+}
+
+// see notes the name of what is no field.
+func (r *records) see(name string) {
+	if len(r.seen) < 50 && !slices.Contains(r.seen, name) {
+		r.seen = append(r.seen, name)
+	}
+}
+
+// record takes in an object with some fields. One that has few of those that a price needs
+// is something else.
+func (r *records) record(line int, names []string, fields [][]byte) error {
+	key := strings.Join(names, "\x00")
+	l, known := r.layouts[key]
+	if !known {
+		var fault *columnsError
+		if l, fault = r.layoutOf(names); fault == nil {
+			r.use(l)
+		} else if fault.twice != "" {
+			return fmt.Errorf("%w: line %d: %w", trace.ErrFormat, line, fault)
+		} else if lacks := len(fault.missing); lacks < 2 {
+			r.found = true
+			r.report.Rows++
+			return r.bad(line, fault)
+		}
+		r.layouts[key] = l
+	}
+	if l == nil {
+		for _, name := range names {
+			r.see(name)
+		}
+		return nil
+	}
+	return r.row(line, fields, l)
+}
+
+// use notes that rows are found, of which l is the layout.
+func (r *records) use(l *layout) {
+	if !r.found {
+		r.take(r.container, l)
+		r.found = true
+	}
+}
+
+// names takes the names of the columns of a table whose rows follow, if they are such.
+func (r *records) names(fields [][]byte) bool {
+	l, fault := r.layoutOf(texts(fields))
+	if fault == nil {
+		r.tables[len(fields)] = l
+		r.use(l)
+	}
+	return fault == nil
+}
+
+// unnamed takes in a row of a table. Before the first one there may be one of names.
+func (r *records) unnamed(line int, fields [][]byte) error {
+	l := r.tables[len(fields)]
+	if l == nil {
+		if r.names(fields) {
+			return nil
+		}
+		var err error
+		if l, err = r.shapeOf([][][]byte{fields}); err != nil {
+			return fmt.Errorf("%w: line %d: an array without names, and %w", trace.ErrFormat, line, err)
+		}
+		r.tables[len(fields)] = l
+		r.use(l)
+	}
+	return r.row(line, fields, l)
+}
+
+// column takes all values of a table that have one name, if they are such: a list of them, or
+// members that are numbered.
+func (r *records) column(name string, members []string, values [][]byte) bool {
+	named := func(member string) bool { _, err := strconv.Atoi(member); return err != nil }
+	if len(values) == 0 || slices.ContainsFunc(members, named) {
+		return false
+	}
+	_, known := meaningOf(name)
+	if known {
+		r.columns = append(r.columns, column{name, values})
+	}
+	return known
+}
+
+// close takes in the rows of a table that came by columns, and fails if there was no row at
+// all but something else.
+func (r *records) close() error {
+	if len(r.columns) > 0 {
+		names, fields := make([]string, len(r.columns)), make([][]byte, len(r.columns))
+		for i, c := range r.columns {
+			names[i] = c.name
+		}
+		for k := range r.columns[0].values {
+			for i, c := range r.columns {
+				if k >= len(c.values) {
+					return fmt.Errorf("%w: %q has %d values and %q %d",
+						trace.ErrFormat, names[0], len(r.columns[0].values), c.name, len(c.values))
+				}
+				fields[i] = c.values[k]
+			}
+			if err := r.record(k+1, names, fields); err != nil {
+				return err
+			}
+		}
+	}
+	if r.found {
+		return nil
+	}
+	if len(r.seen) > 0 && !slices.Contains(r.seen, "SpotPriceHistory") {
+		_, fault := r.layoutOf(r.seen)
+		if fault != nil && fault.known > 0 {
+			return fmt.Errorf("%w: %w", trace.ErrFormat, fault)
+		}
+		return notUnderstood(r.container + " of an unknown kind, of " + some(r.seen, 10))
+	}
+	r.took(r.container + " of " + spotPrices.name)
+	return nil
+}
+
+// yaml reads rows of prices in YAML, as the AWS CLI prints it.
+func (im *importer) yaml(src io.Reader) error {
+	r := im.newRecords("YAML")
+	d := yaml.NewDecoder(io.LimitReader(src, wholeMax))
+	for {
+		var n yaml.Node
+		err := d.Decode(&n)
+		if err == io.EOF {
+			return r.close()
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", trace.ErrFormat, err)
+		}
+		if err := r.node(&n); err != nil {
+			return err
+		}
+	}
+}
+
+// node takes in the rows below a node.
+func (r *records) node(n *yaml.Node) error {
+	var names []string
+	var fields [][]byte
+	for i := 0; i < len(n.Content); i++ {
+		child := n.Content[i]
+		if n.Kind == yaml.MappingNode {
+			i++
+			if v := n.Content[i]; v.Kind == yaml.ScalarNode {
+				names, fields = append(names, child.Value), append(fields, []byte(v.Value))
+				continue
+			}
+			r.see(child.Value)
+			child = n.Content[i]
+		}
+		if err := r.node(child); err != nil {
+			return err
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return r.record(n.Line, names, fields)
+}

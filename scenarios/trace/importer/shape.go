@@ -1,0 +1,115 @@
+package importer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// typeShape is the name of an instance type of AWS.
+var typeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*\.[0-9]*[a-z][a-z0-9-]*$`) })
+
+// timeShape is the begin of a time that is no number, clear or not.
+var timeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\d{4}[-/]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d)`) })
+
+// shapes are the roles that can be known by their values.
+var shapes = []struct {
+	role role
+	fits func(value []byte) bool
+}{
+	{roleTime, func(v []byte) bool {
+		n, err := strconv.ParseFloat(string(v), 64)
+		return err == nil && n >= 1e9 || timeShape().Match(v)
+	}},
+	{roleZone, func(v []byte) bool { region, id := regionOf(string(v)); return region != "" && !id }},
+	{roleZoneID, func(v []byte) bool { region, id := regionOf(string(v)); return region != "" && id }},
+	{roleType, func(v []byte) bool { return typeShape().Match(v) }},
+	{roleSpot, func(v []byte) bool { _, err := price(v, 0); return err == nil }},
+	{roleProduct, func(v []byte) bool {
+		_, known := products[strings.ToLower(strings.TrimSuffix(string(v), " (Amazon VPC)"))]
+		return known
+	}},
+	{roleRegion, func(v []byte) bool {
+		region, _ := regionOf(string(v) + "a")
+		return region == string(v)
+	}},
+}
+
+// errShapeless is the fault of rows that are not like those of prices at all.
+var errShapeless = errors.New("nothing in it looks like a Spot price")
+
+// shapeOf returns the layout of a table without a header, of which rows are the first: the
+// columns are known by what their values look like.
+func (im *importer) shapeOf(rows [][][]byte) (*layout, error) {
+	if len(rows) == 0 {
+		return nil, errShapeless
+	}
+	l := &layout{dialect: spotPrices, columns: len(rows[0]), clock: -1, constant: im.constants()}
+	for r := range l.at {
+		l.at[r] = -1
+	}
+	taken := make([]bool, l.columns)
+	for _, shape := range shapes {
+		var found []int
+		for i := range l.columns {
+			if !taken[i] && columnFits(rows, i, shape.fits) {
+				found = append(found, i)
+			}
+		}
+		if shape.role == roleSpot && len(found) > 1 { // numbers of rows are whole
+			found = fractions(rows, found)
+		}
+		if len(found) > 1 {
+			return nil, fmt.Errorf("its columns %d and %d both look like the %s: "+
+				"put a line with names before the rows, as timestamp,availability_zone,instance_type,spot_price",
+				found[0]+1, found[1]+1, shape.role.title())
+		}
+		for _, i := range found {
+			l.at[shape.role], taken[i] = i, true
+		}
+	}
+	var missing []string
+	for _, r := range spotPrices.needs {
+		if !l.has(r) {
+			missing = append(missing, r.title())
+		}
+	}
+	switch {
+	case len(missing) > 2:
+		return nil, errShapeless
+	case len(missing) > 0:
+		return nil, fmt.Errorf("no column looks like the %s in %q", strings.Join(missing, " or the "),
+			clip(string(bytes.Join(rows[0], []byte(" | "))), 120))
+	}
+	return l, nil
+}
+
+// columnFits reports whether all values of column i fit, of the rows that have as many as
+// the first, and at least one is there.
+func columnFits(rows [][][]byte, i int, fits func([]byte) bool) bool {
+	some := false
+	for _, row := range rows {
+		if len(row) != len(rows[0]) || len(row[i]) == 0 {
+			continue
+		}
+		if !fits(row[i]) {
+			return false
+		}
+		some = true
+	}
+	return some
+}
+
+// fractions returns the columns that have a value which is no whole number.
+func fractions(rows [][][]byte, columns []int) (found []int) {
+	for _, i := range columns {
+		if !columnFits(rows, i, func(v []byte) bool { return len(bytes.Trim(v, "0123456789")) == 0 }) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
