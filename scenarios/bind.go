@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -162,7 +164,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	for i := range sc.pools {
 		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)
-		w.own(i, sc)
+		w.own(i, sc, &p)
 		if p.Mode == policy.ModeShadow { // a simulated cluster is there to be changed
 			p.Mode = policy.ModeActive
 		}
@@ -182,8 +184,8 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
-// own notes what a NodePool or an Auto Scaling group asks for besides.
-func (w *BoundScenario) own(i int, sc *Scenario) {
+// own notes what a NodePool or an Auto Scaling group asks for besides its pool, p.
+func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	if g := sc.pools[i].group; g != nil {
 		if w.ScalingGroups == nil {
 			w.ScalingGroups = make([]*ScalingGroup, len(sc.pools))
@@ -199,6 +201,12 @@ func (w *BoundScenario) own(i int, sc *Scenario) {
 	own := sc.pools[i].own.NodePool
 	types := sc.pools[i].base.CapacityTypes
 	own.OnlyReserved = len(types) == 1 && types[0] == policy.Reserved
+	var labels []policy.Label
+	own.Choices, labels = sc.pools[i].own.choose(sc.templates)
+	if len(labels) > 0 {
+		p.Labels = append(slices.Clip(p.Labels), labels...)
+		slices.SortFunc(p.Labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+	}
 	w.NodePools[i] = &own
 }
 
@@ -211,12 +219,43 @@ func (p *pool) nothing(x *selection) error {
 	err := p.doc.problem(path, "pool %s may buy none of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
 	if len(x.offers) > 0 {
 		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
-		return fmt.Errorf("%w: %w (from %s to %s)", ErrNoMarket, err, f.Name(), l.Name())
+		return fmt.Errorf("%w: %w (from %s to %s)%s", ErrNoMarket, err, f.Name(), l.Name(), p.unmet(x))
 	}
 	for _, why := range x.warnings() {
 		err = fmt.Errorf("%w; %s", err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrNoMarket, err)
+}
+
+// unmet says which requirement of a NodePool no type that the trace sells meets by itself, and which
+// types of the catalog do; empty where it is no single one.
+func (p *pool) unmet(x *selection) string {
+	if p.own == nil {
+		return ""
+	}
+	for _, r := range p.own.Requirements {
+		one := ownPool{NodePool: NodePool{Requirements: []policy.Requirement{r}}, ref: p.own.ref}
+		if slices.ContainsFunc(x.poolOffers, func(o v1alpha1.Offer) bool {
+			ok, _ := one.takes(&o)
+			return ok
+		}) {
+			continue
+		}
+		var types []string
+		for _, name := range catalog.Types(policy.AWS) {
+			t, _ := catalog.Lookup(policy.AWS, name)
+			if ok, _ := one.takes(&v1alpha1.Offer{Provider: policy.AWS, Type: &t}); ok && catalog.IsTypeLabel(r.Key) {
+				types = append(types, name)
+			}
+		}
+		const shown = 5
+		text := fmt.Sprintf("; it sells no type that meets what is required of %s", r.Key)
+		if n := len(types); n > 0 {
+			text += fmt.Sprintf(": %d of the catalog do, as %s", n, strings.Join(types[:min(n, shown)], ", "))
+		}
+		return text
+	}
+	return ""
 }
 
 // capacityTypes are what a manifest may write, with whether it restricts.

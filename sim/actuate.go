@@ -134,7 +134,7 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 		ac.serving.refusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	ac.launches.launch(l.Pool, m, slot, l.Token, bid)
+	ac.launches.launch(order{pool: l.Pool, market: m, slot: slot}, l.Token, bid)
 	return nil
 }
 
