@@ -203,6 +203,9 @@ func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	own.OnlyReserved = len(types) == 1 && types[0] == policy.Reserved
 	var labels []policy.Label
 	own.Choices, labels = sc.pools[i].own.choose(sc.templates)
+	for _, c := range own.Choices {
+		labels = append(labels, policy.Label{Key: c.Key, Value: policy.AnyValue})
+	}
 	if len(labels) > 0 {
 		p.Labels = append(slices.Clip(p.Labels), labels...)
 		slices.SortFunc(p.Labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })

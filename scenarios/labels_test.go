@@ -89,6 +89,9 @@ func TestLabelChoices(t *testing.T) {
 		{"{key: example.com/part, operator: Exists}", "topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]", "", "[0]"},
 		{"{key: example.com/part, operator: DoesNotExist}", "nodeSelector: {example.com/part: b}", "", ""},
 	} {
+		if c.values != "" {
+			c.labels = policy.AnyValue
+		}
 		sc, err := withLabelsOf(twoFamilies+", "+c.requirements, c.pods)
 		if err != nil {
 			t.Fatalf("%s: %v", c.requirements, err)

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,32 @@ func TestLabelThatExists(t *testing.T) {
 		if fmt.Sprint(placed) != "map[default/free:1 default/north:3 default/south:2]" {
 			t.Errorf("%s: %v have a place", spec, placed)
 		}
+	}
+}
+
+// TestReplacedLabel gives a node that a policy buys in place of another the values that this one has.
+func TestReplacedLabel(t *testing.T) {
+	pools := ownLabelPool("any", "[spot]", "{key: example.com/unit, operator: In, values: [n, s]}, {key: example.com/tier, operator: Exists}")
+	p := mustPrepare(t, boundLabels(t, pools, deployment("north", 1, "nodeSelector: {example.com/unit: n, example.com/tier: gold}, ")))
+	r, err := newRun(Config{Prepared: p, Policy: mustPolicy(t, "as-is"), Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const choices = 4
+	if got := p.offers[0][choices].Choice; got != 0 {
+		t.Fatalf("the offers of one market end with choice %d", got)
+	}
+	for choice := range choices {
+		m := p.offers[0][0].Market
+		slot, _ := r.market.Slot(m)
+		n := r.launches.addReady(order{0, m, slot, choice})
+		fresh := r.launches.add(order{0, m, slot, r.actuator.choiceOf(&policy.Launch{Replaces: n})})
+		if got, want := r.nodes.all[fresh].Labels, r.nodes.all[n].Labels; !slices.Equal(got, want) {
+			t.Errorf("choice %d: labels %v, want %v", choice, got, want)
+		}
+	}
+	if got := r.actuator.choiceOf(&policy.Launch{Replaces: policy.None}); got != 0 {
+		t.Errorf("choice %d of a node that replaces none", got)
 	}
 }
 

@@ -133,11 +133,12 @@ func (p *Prepared) listOffers() {
 // choicesOf returns the labels that a pool gives to its nodes, one list for each combination of
 // the values that its NodePool leaves open.
 func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
-	lists := [][]policy.Label{p.scenario.Pools[pool].Labels}
-	own := p.own(pool)
-	if own == nil {
-		return lists
+	own, fixed := p.own(pool), p.scenario.Pools[pool].Labels
+	if own == nil || len(own.Choices) == 0 {
+		return [][]policy.Label{fixed}
 	}
+	fixed = slices.DeleteFunc(slices.Clone(fixed), func(l policy.Label) bool { return l.Value == policy.AnyValue })
+	lists := [][]policy.Label{fixed}
 	for _, c := range own.Choices {
 		var more [][]policy.Label
 		for _, labels := range lists {
