@@ -150,9 +150,10 @@ func TestReplacedLabel(t *testing.T) {
 }
 
 // TestCapacitySpread splits pods between on-demand and Spot as Karpenter documents it: evenly among
-// the values of a label of which the NodePool for on-demand has one and that for Spot three.
+// the values of a label of which the NodePool for on-demand has one and that for Spot three. Without
+// minDomains kube-scheduler would fill the first node that is ready, as it knows no other domain.
 func TestCapacitySpread(t *testing.T) {
-	spread := "topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}],"
+	spread := "topologySpreadConstraints: [{maxSkew: 1, minDomains: 4, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}],"
 	w := boundLabels(t, ownLabelPool("firm", "[on-demand]", "{key: example.com/part, operator: In, values: [w]}"),
 		ownLabelPool("cheap", "[spot]", "{key: example.com/part, operator: In, values: [x, y, z]}"), deployment("web", 16, spread))
 	parts, firm := map[string]int{}, 0
