@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -230,16 +232,21 @@ func (p *pool) nothing(x *selection) error {
 	return fmt.Errorf("%w: %w", ErrNoMarket, err)
 }
 
-// unmet says which requirement of a NodePool no type that the trace sells meets by itself, and which
-// types of the catalog do; empty where it is no single one.
+// unmet says which requirement of a NodePool leaves nothing of what the trace sells, and which types of
+// the catalog meet it with those before it; empty where requirements leave something.
 func (p *pool) unmet(x *selection) string {
 	if p.own == nil {
 		return ""
 	}
+	some := ownPool{ref: p.own.ref}
+	ofTypes := some
 	for _, r := range p.own.Requirements {
-		one := ownPool{NodePool: NodePool{Requirements: []policy.Requirement{r}}, ref: p.own.ref}
+		some.Requirements = append(some.Requirements, r)
+		if r.Key != corev1.LabelTopologyZone && r.Key != corev1.LabelTopologyRegion {
+			ofTypes.Requirements = append(ofTypes.Requirements, r)
+		}
 		if slices.ContainsFunc(x.poolOffers, func(o v1alpha1.Offer) bool {
-			ok, _ := one.takes(&o)
+			ok, _ := some.takes(&o)
 			return ok
 		}) {
 			continue
@@ -247,14 +254,17 @@ func (p *pool) unmet(x *selection) string {
 		var types []string
 		for _, name := range catalog.Types(policy.AWS) {
 			t, _ := catalog.Lookup(policy.AWS, name)
-			if ok, _ := one.takes(&v1alpha1.Offer{Provider: policy.AWS, Type: &t}); ok && catalog.IsTypeLabel(r.Key) {
+			if ok, _ := ofTypes.takes(&v1alpha1.Offer{Provider: policy.AWS, Type: &t}); ok {
 				types = append(types, name)
 			}
 		}
 		const shown = 5
-		text := fmt.Sprintf("; it sells no type that meets what is required of %s", r.Key)
+		text := fmt.Sprintf("; what is required of %s leaves none", r.Key)
 		if n := len(types); n > 0 {
-			text += fmt.Sprintf(": %d of the catalog do, as %s", n, strings.Join(types[:min(n, shown)], ", "))
+			text += fmt.Sprintf(", and %d types of the catalog: %s", n, strings.Join(types[:min(n, shown)], ", "))
+			if n > shown {
+				text += ", …"
+			}
 		}
 		return text
 	}

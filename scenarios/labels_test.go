@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // podOf has gaps for what a pod asks of nodes.
@@ -70,6 +71,28 @@ func TestLabelsOfPods(t *testing.T) {
 	if got := fmt.Sprint(q.NodeSelector, q.Affinity); got != "[{example.com/rack r} {karpenter.k8s.aws/instance-local-nvme 75} {kubernetes.io/os linux} "+
 		"{topology.kubernetes.io/zone us-east-1a}] [{[{karpenter.sh/provisioner-name 3 []} {kubernetes.io/arch 0 [arm64]}] []}]" {
 		t.Errorf("pods ask for %s", got)
+	}
+}
+
+// TestUnmetRequirement says which requirement leaves nothing of what a trace sells.
+func TestUnmetRequirement(t *testing.T) {
+	tr, err := trace.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for requirements, want := range map[string]string{
+		"{key: karpenter.k8s.aws/instance-category, operator: In, values: [r]}, {key: karpenter.k8s.aws/instance-local-nvme, operator: Gt, values: ['5000']}, " +
+			"{key: topology.kubernetes.io/zone, operator: Exists}": "what is required of karpenter.k8s.aws/instance-local-nvme leaves none, and 10 types of the catalog: r6id.24xlarge,",
+		"{key: karpenter.k8s.aws/instance-accelerator-name, operator: In, values: [trainium]}": "karpenter.k8s.aws/instance-accelerator-name leaves none, and 3 types of the catalog: trn1.2xlarge, trn1.32xlarge, trn1n.32xlarge",
+		"{key: topology.kubernetes.io/zone, operator: In, values: [moon-1a]}":                  "what is required of topology.kubernetes.io/zone leaves none",
+	} {
+		sc, err := withLabelsOf(requirements, "nodeSelector: {}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Bind(sc, tr, BindOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", requirements, err, want)
+		}
 	}
 }
 
