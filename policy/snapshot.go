@@ -91,6 +91,10 @@ const None = -1
 // ascending by key and hold each key once.
 type Label struct{ Key, Value string }
 
+// AnyValue is the value of a label of a pool whose nodes take that which their pods select. A node
+// that replaces another has the value of that.
+const AnyValue = "*"
+
 // A Source is one origin of data and how fresh it was.
 type Source struct {
 	// Name says which part it fed: "prices", "nodes", "placement-scores"…

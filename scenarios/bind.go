@@ -10,7 +10,11 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -162,7 +166,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	for i := range sc.pools {
 		p := sc.pools[i].base
 		p.ID = policy.PoolID(i)
-		w.own(i, sc)
+		w.own(i, sc, &p)
 		if p.Mode == policy.ModeShadow { // a simulated cluster is there to be changed
 			p.Mode = policy.ModeActive
 		}
@@ -182,8 +186,8 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
-// own notes what a NodePool or an Auto Scaling group asks for besides.
-func (w *BoundScenario) own(i int, sc *Scenario) {
+// own notes what a NodePool or an Auto Scaling group asks for besides its pool, p.
+func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	if g := sc.pools[i].group; g != nil {
 		if w.ScalingGroups == nil {
 			w.ScalingGroups = make([]*ScalingGroup, len(sc.pools))
@@ -199,6 +203,15 @@ func (w *BoundScenario) own(i int, sc *Scenario) {
 	own := sc.pools[i].own.NodePool
 	types := sc.pools[i].base.CapacityTypes
 	own.OnlyReserved = len(types) == 1 && types[0] == policy.Reserved
+	var labels []policy.Label
+	own.Choices, labels = sc.pools[i].own.choose(sc.templates)
+	for _, c := range own.Choices {
+		labels = append(labels, policy.Label{Key: c.Key, Value: policy.AnyValue})
+	}
+	if len(labels) > 0 {
+		p.Labels = append(slices.Clip(p.Labels), labels...)
+		slices.SortFunc(p.Labels, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+	}
 	w.NodePools[i] = &own
 }
 
@@ -211,12 +224,51 @@ func (p *pool) nothing(x *selection) error {
 	err := p.doc.problem(path, "pool %s may buy none of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
 	if len(x.offers) > 0 {
 		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
-		return fmt.Errorf("%w: %w (from %s to %s)", ErrNoMarket, err, f.Name(), l.Name())
+		return fmt.Errorf("%w: %w (from %s to %s)%s", ErrNoMarket, err, f.Name(), l.Name(), p.unmet(x))
 	}
 	for _, why := range x.warnings() {
 		err = fmt.Errorf("%w; %s", err, why)
 	}
 	return fmt.Errorf("%w: %w", ErrNoMarket, err)
+}
+
+// unmet says which requirement of a NodePool leaves nothing of what the trace sells, and which types of
+// the catalog meet it with those before it; empty where requirements leave something.
+func (p *pool) unmet(x *selection) string {
+	if p.own == nil {
+		return ""
+	}
+	some := ownPool{ref: p.own.ref}
+	ofTypes := some
+	for _, r := range p.own.Requirements {
+		some.Requirements = append(some.Requirements, r)
+		if r.Key != corev1.LabelTopologyZone && r.Key != corev1.LabelTopologyRegion {
+			ofTypes.Requirements = append(ofTypes.Requirements, r)
+		}
+		if slices.ContainsFunc(x.poolOffers, func(o v1alpha1.Offer) bool {
+			ok, _ := some.takes(&o)
+			return ok
+		}) {
+			continue
+		}
+		var types []string
+		for _, name := range catalog.Types(policy.AWS) {
+			t, _ := catalog.Lookup(policy.AWS, name)
+			if ok, _ := ofTypes.takes(&v1alpha1.Offer{Provider: policy.AWS, Type: &t}); ok {
+				types = append(types, name)
+			}
+		}
+		const shown = 5
+		text := fmt.Sprintf("; what is required of %s leaves none", r.Key)
+		if n := len(types); n > 0 {
+			text += fmt.Sprintf(", and %d types of the catalog: %s", n, strings.Join(types[:min(n, shown)], ", "))
+			if n > shown {
+				text += ", …"
+			}
+		}
+		return text
+	}
+	return ""
 }
 
 // capacityTypes are what a manifest may write, with whether it restricts.

@@ -15,7 +15,6 @@ import (
 	karpv1alpha1 "sigs.k8s.io/karpenter/pkg/apis/v1alpha1"
 
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // A nodeOverlay is a NodeOverlay of Karpenter: it changes what Karpenter takes a node to cost,
@@ -173,9 +172,6 @@ func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bo
 			value = t.Arch
 		case r.Key == corev1.LabelInstanceTypeStable:
 			value = t.Name
-		case catalog.Derives(r.Key) && m.Provider == policy.AWS:
-			value, there = catalog.Derived(t, r.Key)
-			there = there && value != ""
 		default:
 			if value, there = policy.FindLabel(p.Labels, r.Key); !there {
 				value, there = policy.FindLabel(t.Labels, r.Key)

@@ -35,6 +35,9 @@ type NodePool struct {
 	// policy.Pool.CapacityTypes has.
 	Requirements []policy.Requirement
 
+	// Choices are labels of the user's own of which each node takes one value.
+	Choices []LabelChoice
+
 	// MinValues are how many values of a label a launch must be open to at least.
 	MinValues []MinValues
 
@@ -81,6 +84,8 @@ type ownPool struct {
 	gpuLimited string
 
 	asksReserved bool // by name
+
+	choices []LabelChoice // before pods bound them
 }
 
 // refPath is that of a field of the reference to a class.

@@ -20,6 +20,7 @@ func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, po
 	}
 	r := kube.Reader{Fail: fail, Warn: sc.warn, Priority: sc.priority}
 	r.Template(t, pod.Labels, &pod.Spec)
+	readNodeLabels(t, fail)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		sc.warn("%s: its scheduling gates are taken to be open", t.Name)
 	}

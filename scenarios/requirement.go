@@ -25,22 +25,13 @@ var marketLabels = []string{
 	corev1.LabelTopologyZone, corev1.LabelTopologyRegion, corev1.LabelInstanceTypeStable, corev1.LabelArchStable, corev1.LabelOSStable,
 }
 
-// typeLabels are those that the types of the catalog carry.
-var typeLabels = []string{
-	prefixAWS + "instance-category", prefixAWS + "instance-cpu", prefixAWS + "instance-family", prefixAWS + "instance-generation",
-	prefixAWS + "instance-gpu-count", prefixAWS + "instance-gpu-name", prefixAWS + "instance-memory", prefixAWS + "instance-size",
-}
-
 // requirementOf returns a requirement as policies have them, with the label under the name
 // that it has today. "At least" is "more than one less", since such values are whole.
 func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requirement {
-	out := &policy.Requirement{Key: q.Key, Values: q.Values, Op: map[corev1.NodeSelectorOperator]policy.Operator{
+	out := &policy.Requirement{Key: todaysLabel(q.Key), Values: q.Values, Op: map[corev1.NodeSelectorOperator]policy.Operator{
 		corev1.NodeSelectorOpNotIn: policy.OpNotIn, corev1.NodeSelectorOpExists: policy.OpExists, corev1.NodeSelectorOpDoesNotExist: policy.OpDoesNotExist,
 		corev1.NodeSelectorOpGt: policy.OpGt, corev1.NodeSelectorOpLt: policy.OpLt, karpv1.NodeSelectorOpGte: policy.OpGt, karpv1.NodeSelectorOpLte: policy.OpLt,
 	}[q.Operator]}
-	if today, old := karpv1.NormalizedLabels[q.Key]; old {
-		out.Key = today
-	}
 	step := map[corev1.NodeSelectorOperator]int{karpv1.NodeSelectorOpGte: -1, karpv1.NodeSelectorOpLte: 1}[q.Operator]
 	if step != 0 && len(q.Values) == 1 {
 		if n, err := strconv.Atoi(q.Values[0]); err == nil {
@@ -70,12 +61,14 @@ func meets(r *policy.Requirement, value string, there bool) bool {
 	return err == nil && (r.Op == policy.OpGt && have > want || r.Op == policy.OpLt && have < want)
 }
 
-// readRequirements reads what is asked of labels. Labels of the NodePool's own become
-// labels of its nodes.
+// readRequirements reads what is asked of labels. Labels of the user's own become labels of the
+// NodePool's nodes.
 func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	if template.Labels == nil {
 		template.Labels = map[string]string{}
 	}
+	var keys []string // of the user's own
+	asks := map[string][]policy.Requirement{}
 	for i := range r.spec.Template.Spec.Requirements {
 		q := &r.spec.Template.Spec.Requirements[i]
 		path := []string{"template", "spec", "requirements", Index(i)}
@@ -89,19 +82,19 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		switch {
 		case x.Key == karpv1.CapacityTypeLabelKey:
 			r.own.asksReserved = slices.Contains(x.Values, karpv1.CapacityTypeReserved) && x.Op == policy.OpIn
-		case slices.Contains(marketLabels, x.Key), slices.Contains(typeLabels, x.Key), catalog.Derives(x.Key), x.Key == labelZoneID:
+		case slices.Contains(marketLabels, x.Key), catalog.IsTypeLabel(x.Key), x.Key == labelZoneID, x.Key == corev1.LabelWindowsBuild:
 			r.own.Requirements = append(r.own.Requirements, *x)
-		case x.Op == policy.OpDoesNotExist:
-			// No node has it: what asks for it goes elsewhere.
-		case karpv1.WellKnownLabels.Has(x.Key), strings.HasPrefix(x.Key, "karpenter."):
+		case unknownLabel(x.Key), slices.Contains(otherLabels, x.Key):
 			r.fail(append(path, "key"), "%q: the catalog does not know this of instance types", q.Key)
-		case x.Op == policy.OpIn && len(x.Values) == 1:
-			template.Labels[x.Key] = x.Values[0]
 		default:
-			r.fail(append(path, "key"), "%q: the nodes of a pool have one value of a label of your own: want In with one value", q.Key)
+			if asks[x.Key] == nil {
+				keys = append(keys, x.Key)
+			}
+			asks[x.Key] = append(asks[x.Key], *x)
 		}
 		r.readMinValues(q, x, path)
 	}
+	r.chooseLabels(template.Labels, keys, asks)
 	switch ref := &r.own.ref; {
 	case ref.Kind == "EC2NodeClass":
 		template.Labels[prefixAWS+"ec2nodeclass"] = ref.Name
@@ -118,7 +111,7 @@ func (r *poolReader) readMinValues(q *karpv1.NodeSelectorRequirementWithMinValue
 	switch n := *q.MinValues; {
 	case n < 1 || n > 50:
 		r.fail(path, "%d is not from 1 to 50", n)
-	case x.Key != karpv1.CapacityTypeLabelKey && !slices.Contains(marketLabels, x.Key) && !slices.Contains(typeLabels, x.Key):
+	case x.Key != karpv1.CapacityTypeLabelKey && !slices.Contains(marketLabels, x.Key) && !catalog.IsTypeLabel(x.Key):
 		r.fail(path, "%q: minValues of this label are not simulated", q.Key)
 	default:
 		r.own.MinValues = append(r.own.MinValues, MinValues{x.Key, n})
@@ -180,13 +173,9 @@ func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 			value = x.Region
 		case r.Key == corev1.LabelOSStable:
 			value = "linux"
-		case catalog.Derives(r.Key) && x.Provider == policy.AWS:
-			known := false
-			if value, known = catalog.Derived(x.Type, r.Key); !known {
-				unknown = r.Key
-				continue
-			}
-			there = value != "" || r.Key == prefixAWS+"instance-hypervisor"
+		case !catalog.Knows(x.Type, r.Key):
+			unknown = r.Key
+			continue
 		default:
 			value, there = policy.FindLabel(x.Type.Labels, r.Key)
 		}
@@ -252,7 +241,12 @@ func (x *selection) chooseOwn(p *pool) ([]int, error) {
 		taken = v1alpha1.InOnePlace(x.poolOffers, taken, "", x.places)
 	}
 	for _, key := range slices.Sorted(maps.Keys(unknown)) {
-		x.notes = append(x.notes, fmt.Sprintf("NodePool %s buys none of %d instance types of which the catalog does not know %s", p.name, len(unknown[key]), key))
+		var types []string
+		for t := range unknown[key] {
+			types = append(types, t.Name)
+		}
+		slices.Sort(types)
+		x.notes = append(x.notes, fmt.Sprintf("NodePool %s does not buy instance types of which the catalog does not know %s: %s", p.name, key, strings.Join(types, ", ")))
 	}
 	return taken, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/market"
 )
@@ -81,6 +82,25 @@ func bounded(limit, user, wanted int64) int64 {
 	return min(user, wanted)
 }
 
+// choiceOf returns the choice of labels of the node that a launch replaces, the first without one.
+func (ac *actuator) choiceOf(l *policy.Launch) int {
+	own := ac.prepared.own(l.Pool)
+	if own == nil || l.Replaces == policy.None {
+		return 0
+	}
+	was := ac.nodes.all[l.Replaces].Labels
+	for _, o := range ac.prepared.offers[l.Pool] {
+		if !slices.ContainsFunc(own.Choices, func(c scenarios.LabelChoice) bool {
+			value, _ := policy.FindLabel(o.Labels, c.Key)
+			old, _ := policy.FindLabel(was, c.Key)
+			return value != old
+		}) {
+			return o.Choice
+		}
+	}
+	return 0
+}
+
 // Launch buys one node, once for each token.
 func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Launch) error {
 	if _, done := ac.launches.tokens[l.Token]; done {
@@ -134,7 +154,7 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 		ac.serving.refusedMarkets(l.Pool, fit)
 		return driver.ErrNoCapacity
 	}
-	ac.launches.launch(l.Pool, m, slot, l.Token, bid)
+	ac.launches.launch(order{l.Pool, m, slot, ac.choiceOf(l)}, l.Token, bid)
 	return nil
 }
 

@@ -289,7 +289,7 @@ func (k *consolidation) carryOut(cmd *karpenter.Command) bool {
 		pool := x.Pool % policy.PoolID(len(k.pools.all))
 		k.pools.state[pool].launches++
 		token := "karpenter-" + k.pools.all[pool].Name + "-" + strconv.Itoa(k.pools.state[pool].launches)
-		if _, ok := k.pools.buy(pool, k.karpenter.request(pool, x.Markets), token); !ok {
+		if _, ok := k.pools.buy(pool, k.karpenter.request(pool, x.Markets), x.Choice, token); !ok {
 			return false
 		}
 		after = []string{token}

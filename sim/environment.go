@@ -54,6 +54,7 @@ func newEnvironment(cfg Config) (*environment, *weather.Weather, error) {
 		}
 	}
 	e.result = &Result{Scenario: e.scenario.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: p.window, Weather: drawn.Digest()}
+	e.result.Warnings = p.Warnings()
 	e.log = engine.NewLog(e.header(), cfg.Log)
 	if cfg.Observer != nil {
 		e.log.Watch = cfg.Observer.Happened

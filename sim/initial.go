@@ -43,9 +43,30 @@ func (la *launches) startStated() {
 					s.Count-k, s.Count, la.scenario.Markets[s.Market].Name))
 				break
 			}
-			la.queue.state(la.addReady(s.Pool, s.Market, slot), s.Pods)
+			la.queue.state(la.addReady(order{s.Pool, s.Market, slot, la.choiceFor(s)}), s.Pods)
 		}
 	}
+}
+
+// choiceFor returns the choice of labels that suits most of the pods which a node has from the
+// start.
+func (la *launches) choiceFor(s scenarios.NodeSeed) (best int) {
+	most := int32(-1)
+	for _, o := range la.prepared.offers[s.Pool] {
+		if o.Market != s.Market {
+			continue
+		}
+		suited := int32(0)
+		for _, x := range s.Pods {
+			if la.space.Suits(policy.TemplateID(x.Workload), o.Labels, o.Taints) == placement.OK {
+				suited += x.Count
+			}
+		}
+		if suited > most {
+			best, most = o.Choice, suited
+		}
+	}
+	return best
 }
 
 // startPacked buys the cheapest on-demand nodes that hold the first pods, as far
@@ -73,7 +94,7 @@ func (la *launches) startPacked() {
 			if !ok {
 				continue
 			}
-			n := la.addReady(offers[o].Pool, m, slot)
+			n := la.addReady(order{offers[o].Pool, m, slot, offers[o].Choice})
 			for _, i := range b.Pods {
 				if id := pods[i].ID; la.space.Check(&la.pods.all[id], n) == placement.OK {
 					la.pods.bind(id, n)

@@ -193,7 +193,7 @@ func (kp *karpenterProvisioner) launchBin(pods []policy.Pod, pending int, offers
 		if len(markets) == 0 {
 			continue
 		}
-		if n, ok := kp.pools.buy(pool, markets, ""); ok {
+		if n, ok := kp.pools.buy(pool, markets, offers[b.Offers[0]].Choice, ""); ok {
 			for _, i := range b.Pods {
 				if i < pending {
 					kp.queue.promise(pods[i].ID, n)
@@ -218,9 +218,11 @@ func (kp *karpenterProvisioner) launchBin(pods []policy.Pod, pending int, offers
 // markets that refused are left out when Karpenter makes the next one for the pods.
 func (kp *karpenterProvisioner) tries(pool policy.PoolID, offers []placement.Offer, b placement.Bin) [2][]policy.MarketID {
 	var spot, onDemand, all []policy.MarketID
+	choice := offers[b.Offers[0]].Choice
 	for _, o := range b.Offers {
 		m := offers[o].Market
 		switch {
+		case offers[o].Choice != choice:
 		case kp.pools.state[pool].mixed:
 			all = append(all, m)
 		case kp.scenario.Markets[m].Capacity == policy.Spot:

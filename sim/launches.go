@@ -38,8 +38,18 @@ type launches struct {
 	inflight []policy.NodeID // launched and not yet initialized
 }
 
-// add puts a node into a free slot, launched now in slot s of market m.
-func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.NodeID {
+// An order is what a node is bought as: in a slot of a market, with the labels of a choice that
+// its pool has.
+type order struct {
+	pool   policy.PoolID
+	market policy.MarketID
+	slot   int32
+	choice int
+}
+
+// add puts a node into a free slot, launched now.
+func (la *launches) add(o order) policy.NodeID {
+	pool, m, s := o.pool, o.market, o.slot
 	var id policy.NodeID
 	if n := len(la.nodes.free); n > 0 {
 		id = la.nodes.free[n-1]
@@ -62,7 +72,7 @@ func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.N
 	x.born = la.launched
 	la.nodes.all[id] = policy.Node{ID: id, Name: p.Name + "-" + strconv.Itoa(la.launched), Pool: pool, Market: m,
 		Phase: policy.NodeLaunching, Allocatable: la.scenario.AllocatableOf(pool, market.Type), VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
-		Labels: la.labels(pool, m), Taints: p.Taints, Launched: la.q.Now}
+		Labels: la.labels(o), Taints: p.Taints, Launched: la.q.Now}
 	if own := la.prepared.own(pool); own != nil {
 		la.nodes.all[id].DoNotDisrupt = own.DoNotDisrupt
 	}
@@ -79,19 +89,19 @@ func (la *launches) add(pool policy.PoolID, m policy.MarketID, s int32) policy.N
 	return id
 }
 
-func (la *launches) labels(pool policy.PoolID, m policy.MarketID) []policy.Label {
-	offers := la.prepared.offers[pool]
+func (la *launches) labels(o order) []policy.Label {
+	offers := la.prepared.offers[o.pool]
 	for i := range offers {
-		if offers[i].Market == m {
+		if offers[i].Market == o.market && offers[i].Choice == o.choice {
 			return offers[i].Labels
 		}
 	}
-	return placement.NodeLabels(la.scenario.Types, la.scenario.Zones, &la.scenario.Pools[pool], &la.scenario.Markets[m])
+	return placement.NodeLabels(la.scenario.Types, la.scenario.Zones, &la.scenario.Pools[o.pool], &la.scenario.Markets[o.market])
 }
 
 // launch buys a node and plans its life.
-func (la *launches) launch(pool policy.PoolID, m policy.MarketID, slot int32, token string, bid policy.Money) policy.NodeID {
-	id := la.add(pool, m, slot)
+func (la *launches) launch(o order, token string, bid policy.Money) policy.NodeID {
+	id, pool, m, slot := la.add(o), o.pool, o.market, o.slot
 	la.pools.noteFallback(pool, m)
 	n, x := &la.nodes.all[id], &la.nodes.state[id]
 	n.Token = token
@@ -172,8 +182,8 @@ func (la *launches) open(id policy.NodeID) {
 }
 
 // addReady puts up a node that is initialized at once.
-func (la *launches) addReady(pool policy.PoolID, m policy.MarketID, slot int32) policy.NodeID {
-	id := la.add(pool, m, slot)
+func (la *launches) addReady(o order) policy.NodeID {
+	id, pool, m := la.add(o), o.pool, o.market
 	n := &la.nodes.all[id]
 	n.Phase, n.Registered, n.Initialized = policy.NodeInitialized, la.q.Now, la.q.Now
 	if la.scenario.Markets[m].Auction() {

@@ -22,9 +22,9 @@ type pools struct {
 	bounds []kept
 }
 
-// buy launches one node in one of the markets. It reports false when the
-// provider has none to give, or the call fails.
-func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, token string) (policy.NodeID, bool) {
+// buy launches one node in one of the markets, with the labels of a choice. It reports false
+// when the provider has none to give, or the call fails.
+func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, choice int, token string) (policy.NodeID, bool) {
 	if pl.market.CallFails() {
 		pl.refused(pool)
 		return policy.None, false
@@ -39,7 +39,7 @@ func (pl *pools) buy(pool policy.PoolID, markets []policy.MarketID, token string
 		pl.refuse(pool, markets)
 		return policy.None, false
 	}
-	return pl.launches.launch(pool, m, slot, token, bid), true
+	return pl.launches.launch(order{pool, m, slot, choice}, token, bid), true
 }
 
 // full reports whether pool holds as many nodes as it may once some are gone.

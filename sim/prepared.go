@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
@@ -35,12 +37,14 @@ type Prepared struct {
 	kinds    []policy.WorkloadKind
 	podValue []policy.Money
 
+	unschedulable []Unschedulable
+
 	// inGPUs says that sizes are counted in GPUs, since every pool has them.
 	inGPUs bool
 }
 
-// Prepare prepares runs of w. It fails when a workload fits no on-demand market, since
-// such a workload has no value to weigh an outage by.
+// Prepare prepares runs of w. It fails when no workload's pods fit any node that can be bought;
+// where those of some do not, these stay pending, and [Prepared.Unschedulable] has them.
 func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 	p := &Prepared{scenario: w, begin: w.Start.Add(-w.WarmUp), window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
 	if p.begin <= 0 || w.Duration <= 0 {
@@ -73,7 +77,7 @@ func (p *Prepared) Prices(m policy.MarketID) scenarios.PriceCurve { return p.pri
 func (p *Prepared) Charges(m policy.MarketID) scenarios.PriceCurve { return p.prices.Charged(m) }
 
 // PodValue returns what one pod of workload w is worth per hour; 0 for a
-// DaemonSet, which nobody misses.
+// DaemonSet, and where its pods fit nowhere, which no policy can change.
 func (p *Prepared) PodValue(w policy.WorkloadID) policy.Money { return p.podValue[w] }
 
 // DrawWeather draws everything exogenous of a run under seed.
@@ -97,22 +101,56 @@ func (p *Prepared) listOffers() {
 		p.rules[i] = placement.Pool{Requirements: []policy.Requirement{zones}, Taints: pool.Taints}
 		if own := p.own(policy.PoolID(i)); own != nil {
 			p.rules[i].Requirements = append(p.rules[i].Requirements, own.Requirements...)
+			for _, c := range own.Choices {
+				p.rules[i].Requirements = append(p.rules[i].Requirements, c.Requirements...)
+				if c.Open {
+					p.rules[i].Open = append(p.rules[i].Open, c.Key)
+				}
+			}
 			for _, x := range own.MinValues {
 				p.rules[i].MinValues = append(p.rules[i].MinValues, placement.MinValues(x))
 			}
 		}
+		choices := p.choicesOf(policy.PoolID(i))
 		for _, m := range w.BoughtBy(policy.PoolID(i)) {
 			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
 			if typ.Allocatable.GPU == 0 {
 				p.inGPUs = false
 			}
-			p.offers[i] = append(p.offers[i], placement.Offer{
-				Pool: policy.PoolID(i), Market: m, Price: p.prices.Charges()[m].At(p.begin),
-				Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
-				Labels: placement.NodeLabels(w.Types, w.Zones, pool, market), Taints: pool.Taints,
-			})
+			for k, labels := range choices {
+				chosen := *pool
+				chosen.Labels = labels
+				p.offers[i] = append(p.offers[i], placement.Offer{
+					Pool: policy.PoolID(i), Market: m, Price: p.prices.Charges()[m].At(p.begin),
+					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+					Labels: placement.NodeLabels(w.Types, w.Zones, &chosen, market), Taints: pool.Taints, Choice: k,
+				})
+			}
 		}
 	}
+}
+
+// choicesOf returns the labels that a pool gives to its nodes, one list for each combination of
+// the values that its NodePool leaves open.
+func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
+	own, fixed := p.own(pool), p.scenario.Pools[pool].Labels
+	if own == nil || len(own.Choices) == 0 {
+		return [][]policy.Label{fixed}
+	}
+	fixed = slices.DeleteFunc(slices.Clone(fixed), func(l policy.Label) bool { return l.Value == policy.AnyValue })
+	lists := [][]policy.Label{fixed}
+	for _, c := range own.Choices {
+		var more [][]policy.Label
+		for _, labels := range lists {
+			for _, value := range c.Values {
+				list := append(slices.Clone(labels), policy.Label{Key: c.Key, Value: value})
+				slices.SortFunc(list, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+				more = append(more, list)
+			}
+		}
+		lists = more
+	}
+	return lists
 }
 
 // own returns what a NodePool of the user asks for, nil for a pool that is none.
@@ -137,29 +175,54 @@ func (p *Prepared) onDemand(t policy.Time) []placement.Offer {
 	return out
 }
 
-// valuePods finds for each workload the least price at Start of the part of an
-// on-demand node that one of its pods takes.
+// valuePods finds for each workload the least price at Start of the part of an on-demand node that
+// one of its pods takes.
 func (p *Prepared) valuePods() error {
 	space := placement.New(p.scenario.Templates, p.scenario.Zones)
 	offers := p.onDemand(p.scenario.Start)
 	p.podValue = make([]policy.Money, len(p.scenario.Workloads))
+	services := 0
 	for i := range p.scenario.Workloads {
 		t := &p.scenario.Templates[i]
 		if t.DaemonSet {
 			continue
 		}
+		services++
 		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
-		bins, _ := placement.Provision(space, []policy.Pod{pod}, offers)
-		if len(bins) == 0 {
-			return fmt.Errorf("scenario %s: a pod of %s (%d m CPU, %d MiB, %d GPU) fits no on-demand market of any pool",
-				p.scenario.Name, t.Name, t.Requests.CPU, t.Requests.Memory>>20, t.Requests.GPU)
+		var fit []placement.Offer
+		if bins, _ := placement.Provision(space, []policy.Pod{pod}, offers); len(bins) > 0 {
+			for _, o := range bins[0].Offers {
+				fit = append(fit, offers[o])
+			}
+		} else {
+			s := search{p: p, space: space, t: t, left: p.atOnDemandPrice()}
+			if why := s.obstacle(); why != "" {
+				p.unschedulable = append(p.unschedulable, Unschedulable{policy.WorkloadID(i), why})
+				continue
+			}
+			fit = s.left
 		}
-		for _, o := range bins[0].Offers {
-			value := offers[o].Price.Times(t.Requests.LargestShare(offers[o].Allocatable))
+		for k := range fit {
+			value := fit[k].Price.Times(t.Requests.LargestShare(fit[k].Allocatable))
 			if p.podValue[i] == 0 || value < p.podValue[i] {
 				p.podValue[i] = value
 			}
 		}
 	}
-	return nil
+	if services == 0 || len(p.unschedulable) < services {
+		return nil
+	}
+	return fmt.Errorf("scenario %s: %s", p.scenario.Name, strings.Join(p.Warnings(), "; "))
+}
+
+// atOnDemandPrice returns all offers, at what a node costs on demand: pods may want nodes that are
+// sold as spot alone, or pods of others there.
+func (p *Prepared) atOnDemandPrice() (all []placement.Offer) {
+	for _, offers := range p.offers {
+		for _, o := range offers {
+			o.Price = p.scenario.Markets[o.Market].OnDemand
+			all = append(all, o)
+		}
+	}
+	return all
 }

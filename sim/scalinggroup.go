@@ -352,7 +352,7 @@ func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
 			})
 			if m, slot, ok := sg.allocate(g, inZone, bid); ok {
 				g.failedAt = 0
-				return sg.launches.launch(g.pool, m, slot, token, bid), true
+				return sg.launches.launch(order{pool: g.pool, market: m, slot: slot}, token, bid), true
 			}
 		}
 	}

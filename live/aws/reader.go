@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -226,6 +227,11 @@ type InstanceType struct {
 	GPUName, GPUMaker string
 
 	ENIs, IPv4, Mbps int64
+
+	// See catalog.Description.
+	CPUMaker                          string
+	ClockMHz, EBSMbps, NVMeGB, GPUMiB int64
+	Encrypted                         bool
 }
 
 // Types returns the types of a region that take x86-64 or ARM, as far as EC2
@@ -269,13 +275,36 @@ func describeType(x *types.InstanceTypeInfo) (t InstanceType, ok bool) {
 	if len(x.NetworkInfo.NetworkCards) > 0 {
 		t.Mbps = int64(sdk.ToFloat64(x.NetworkInfo.NetworkCards[0].BaselineBandwidthInGbps) * 1000)
 	}
+	t.describeLabels(x)
+	return t, t.Name != "" && t.Arch != "" && t.VCPU > 0 && t.MemoryMiB > 0 && t.ENIs > 0 && t.IPv4 > 1
+}
+
+// describeLabels reads accelerators and what else Karpenter makes labels of.
+func (t *InstanceType) describeLabels(x *types.InstanceTypeInfo) {
 	if x.GpuInfo != nil {
 		for _, g := range x.GpuInfo.Gpus {
 			t.GPUs += int64(sdk.ToInt32(g.Count))
 			t.GPUName, t.GPUMaker = sdk.ToString(g.Name), sdk.ToString(g.Manufacturer)
+			if g.MemoryInfo != nil {
+				t.GPUMiB = int64(sdk.ToInt32(g.MemoryInfo.SizeInMiB))
+			}
 		}
 	}
-	return t, t.Name != "" && t.Arch != "" && t.VCPU > 0 && t.MemoryMiB > 0 && t.ENIs > 0 && t.IPv4 > 1
+	if x.NeuronInfo != nil {
+		for _, d := range x.NeuronInfo.NeuronDevices {
+			t.GPUs += int64(sdk.ToInt32(d.Count))
+			t.GPUName, t.GPUMaker = sdk.ToString(d.Name), "AWS"
+		}
+	}
+	t.CPUMaker = sdk.ToString(x.ProcessorInfo.Manufacturer)
+	t.ClockMHz = int64(math.Round(sdk.ToFloat64(x.ProcessorInfo.SustainedClockSpeedInGhz) * 1000))
+	t.Encrypted = sdk.ToBool(x.NetworkInfo.EncryptionInTransitSupported)
+	if e := x.EbsInfo; e != nil && e.EbsOptimizedInfo != nil && e.EbsOptimizedSupport == types.EbsOptimizedSupportDefault {
+		t.EBSMbps = int64(sdk.ToInt32(e.EbsOptimizedInfo.MaximumBandwidthInMbps))
+	}
+	if disks := x.InstanceStorageInfo; disks != nil && disks.NvmeSupport != types.EphemeralNvmeSupportUnsupported {
+		t.NVMeGB = sdk.ToInt64(disks.TotalSizeInGB)
+	}
 }
 
 // Offerings returns which zones of a region, by name, sell which types.

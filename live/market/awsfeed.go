@@ -175,7 +175,8 @@ func described(x *aws.InstanceType) policy.InstanceType {
 	return catalog.FromAWS(catalog.Description{
 		Name: x.Name, VCPU: x.VCPU, MemoryMiB: x.MemoryMiB,
 		GPUs: x.GPUs, GPUName: strings.ReplaceAll(strings.ToLower(x.GPUName), " ", "-"), GPUKind: makers[x.GPUMaker],
-		ENIs: x.ENIs, IPv4: x.IPv4, Mbps: x.Mbps,
+		ENIs: x.ENIs, IPv4: x.IPv4, Mbps: x.Mbps, CPUMaker: strings.ToLower(x.CPUMaker), ClockMHz: x.ClockMHz,
+		EBSMbps: x.EBSMbps, NVMeGB: x.NVMeGB, GPUMiB: x.GPUMiB, Encrypted: x.Encrypted,
 	})
 }
 

@@ -69,6 +69,10 @@ type Pool struct {
 	Requirements []policy.Requirement
 	Taints       []policy.Taint
 
+	// Open are labels whose values its requirements do not list: they add no domains, other
+	// than those of nodes.
+	Open []string
+
 	// Domains are values of labels that its instance types have where nothing is
 	// offered to it: they count for topology spread all the same.
 	Domains []policy.Label

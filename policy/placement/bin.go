@@ -33,6 +33,10 @@ type Offer struct {
 
 	// Max is the most nodes to buy here; 0 means no bound.
 	Max int
+
+	// Choice numbers the values of the labels that its pool leaves open: what is sold in one
+	// market is offered once for each combination of them.
+	Choice int
 }
 
 // A Bin is a node to be bought: the pods meant for it and the offers that hold
@@ -403,12 +407,17 @@ func (l *lot) needKey(table *classTable, ot *offerTable, key int32) {
 
 // daemonPort reports whether a DaemonSet of class has a port that k wants.
 func (ct *classTable) daemonPort(k *kind, class int32) bool {
+	return ct.portDaemon(k, class) != policy.None
+}
+
+// portDaemon returns a DaemonSet of class that has a port which k wants, None without one.
+func (ct *classTable) portDaemon(k *kind, class int32) policy.TemplateID {
 	for _, t := range k.ports {
 		if ct.kinds[t].daemon && ct.suits(t, class, "", "") == OK {
-			return true
+			return t
 		}
 	}
-	return false
+	return policy.None
 }
 
 // holds reports whether a node of this shape has room for all of need.

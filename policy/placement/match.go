@@ -53,6 +53,9 @@ func blockedBy(taints []policy.Taint, tolerations []policy.Toleration) bool {
 
 // holds reports whether a label that is value (there or not) meets r.
 func holds(r *policy.Requirement, value string, there bool) bool {
+	if there && value == policy.AnyValue {
+		return r.Op != policy.OpDoesNotExist
+	}
 	switch r.Op {
 	case policy.OpIn:
 		return there && contains(r.Values, value)

@@ -251,6 +251,25 @@ func (sp *Space) Allocatable(n policy.NodeID) policy.Resources {
 // and is valid until the next change of n.
 func (sp *Space) Pods(n policy.NodeID) []policy.PodID { return sp.occupancy.nodes[n].pods }
 
+// Suits reports whether labels and taints of nodes let pods of t run there, by their node selector,
+// required node affinity and tolerations: OK, Tainted or Unselected.
+func (sp *Space) Suits(t policy.TemplateID, labels []policy.Label, taints []policy.Taint) Result {
+	return sp.table.suits(t, sp.table.classOf(labels, taints), "", "")
+}
+
+// DaemonPort returns the DaemonSet that has a host port of pods of t on each node with these labels
+// and taints; ok is false without one.
+func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label, taints []policy.Taint) (daemon policy.TemplateID, ok bool) {
+	daemon = sp.table.portDaemon(&sp.table.kinds[t], sp.table.classOf(labels, taints))
+	return daemon, daemon != policy.None
+}
+
+// Meets reports whether labels meet r.
+func Meets(r *policy.Requirement, labels []policy.Label) bool {
+	value, there := policy.FindLabel(labels, r.Key)
+	return holds(r, value, there)
+}
+
 // Daemons returns what DaemonSet pods will request on a new node with these
 // labels and taints.
 func (sp *Space) Daemons(labels []policy.Label, taints []policy.Taint) policy.Resources {

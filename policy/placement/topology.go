@@ -1,6 +1,10 @@
 package placement
 
-import "github.com/spotter-dev/spotter/policy"
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+)
 
 // A domainChooser bounds the labels of a claim by what topology groups ask for. What it counts in
 // groups is in its journal, and is taken off again when the attempt ends.
@@ -101,7 +105,7 @@ func (dc *domainChooser) readDomains(g *group) {
 	for i := range dc.sv.pools.selling {
 		if x := &dc.sv.pools.selling[i]; serves(x) {
 			for d, of := range dc.sv.offerTable.ofDomain[g.key] {
-				if d > 0 && of.meets(dc.sv.offerTable.ofPool[i]) {
+				if d > 0 && of.meets(dc.sv.offerTable.ofPool[i]) && !slices.Contains(x.rules.Open, dc.table.keys[g.key].name) {
 					g.offered.set(int32(d - 1))
 				}
 			}

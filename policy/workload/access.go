@@ -237,7 +237,7 @@ func (r *access) label(pool *policy.Pool, m policy.MarketID, key string) (string
 		return it.Arch, true
 	}
 	if value, ok := policy.FindLabel(pool.Labels, key); ok {
-		return value, true
+		return value, value != policy.AnyValue
 	}
 	return policy.FindLabel(it.Labels, key)
 }

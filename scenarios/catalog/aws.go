@@ -22,7 +22,7 @@ func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
 	t.Capacity.Storage = rootVolume
 	t.Capacity.Pods = podsMax(number(f[colENIs]), number(f[colIPv4]))
 	t.Allocatable = new(NodeClass).allocatable(t.Capacity, t.Capacity.Pods)
-	t.Labels = labelsAWS(t, memoryMiB)
+	t.Labels = labelsAWS(t, f, memoryMiB)
 }
 
 // belowHypervisor returns how much of a machine's memory its kernel has: less
@@ -179,29 +179,4 @@ func arch(family string) string {
 		return "arm64"
 	}
 	return "amd64"
-}
-
-// labelsAWS returns those that the kubelet and Karpenter put on every node of
-// t, ascending by key.
-func labelsAWS(t *policy.InstanceType, memoryMiB int64) []policy.Label {
-	_, size, _ := strings.Cut(t.Name, ".")
-	_, generation := split(t.Family)
-	all := make([]policy.Label, 0, 11)
-	all = append(all,
-		policy.Label{Key: "karpenter.k8s.aws/instance-category", Value: t.Category},
-		label("karpenter.k8s.aws/instance-cpu", t.VCPU),
-		policy.Label{Key: "karpenter.k8s.aws/instance-family", Value: t.Family},
-		policy.Label{Key: "karpenter.k8s.aws/instance-generation", Value: generation},
-	)
-	if t.Capacity.GPU > 0 {
-		all = append(all,
-			label("karpenter.k8s.aws/instance-gpu-count", t.Capacity.GPU),
-			policy.Label{Key: "karpenter.k8s.aws/instance-gpu-name", Value: t.GPUName},
-		)
-	}
-	all = append(all,
-		label("karpenter.k8s.aws/instance-memory", memoryMiB),
-		policy.Label{Key: "karpenter.k8s.aws/instance-size", Value: size},
-	)
-	return append(all, common(t)...)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-//go:generate go run gen.go gen_gcp.go gen_azure.go gen_rackspace.go
+//go:generate go run gen.go gen_aws.go gen_gcp.go gen_azure.go gen_rackspace.go
 
 // The providers whose types the catalog holds.
 const (
@@ -47,7 +47,7 @@ func Date(provider string) string {
 func Sources(provider string) string {
 	switch provider {
 	case AWS:
-		return "AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21)"
+		return "AWS public pricing as listed by SkyPilot (2024-06-13), Coroot (2024-08-09) and Karpenter (2026-08-21); labels of types by EC2's descriptions (2026-05)"
 	case GCP:
 		return "Google Cloud public pricing as listed by SkyPilot (2024-06-13) and Coroot (2024-08-09)"
 	case Azure:

@@ -1,9 +1,10 @@
 //go:build ignore
 
 // Gen writes the tables of the catalog from recordings of the providers' public
-// lists. It needs the folder of recordings, which is not part of the project:
+// lists. It needs the folder of recordings and the output of
+// `aws ec2 describe-instance-types`, which are not part of the project:
 //
-//	SPOTTER_DATA=/path/to/data go run gen.go gen_gcp.go gen_azure.go gen_rackspace.go
+//	SPOTTER_DATA=/path/to/data SPOTTER_EC2_TYPES=types.json go run gen.go gen_aws.go gen_gcp.go gen_azure.go gen_rackspace.go
 package main
 
 import (
@@ -33,6 +34,7 @@ type machine struct {
 	gpus       int64
 	gpuName    string
 	gpuKind    string
+	described  *description // nil where EC2 describes the type no longer
 	price      map[string]string
 }
 
@@ -70,6 +72,7 @@ func generateAWS(dir string) {
 	readLimits(t, filepath.Join(dir, "karpenter_vpclimits_2026-08-21.csv"))
 	addLimits(t)
 	readBandwidth(t, filepath.Join(dir, "karpenter_bandwidth_mbps_2026-08-21.csv"))
+	readDescriptions(t, os.Getenv("SPOTTER_EC2_TYPES"))
 	for name, m := range t {
 		if m.enis == 0 {
 			log.Printf("left out: %s (no pod limit)", name)
@@ -80,12 +83,12 @@ func generateAWS(dir string) {
 		head: []string{
 			"AWS instance types and on-demand prices in $/h (Linux, shared tenancy). Facts published by AWS, as",
 			"listed by SkyPilot's catalog of 2024-06-13, Coroot's of 2024-08-09 and Karpenter's of 2026-08-21; sizes of",
-			"newer types from the AWS Spot Instance Advisor of 2025-06-28. The oldest list wins.",
+			"newer types from the AWS Spot Instance Advisor of 2025-06-28. The oldest list wins. The columns from cpu to",
+			"device are what EC2's DescribeInstanceTypes returns, as listed by Moto 5.2.1 (2026-05), and for p3 by Karpenter's",
+			"reference of instance types; they are empty for types that neither lists.",
 		},
-		own: []string{"enis", "ipv4_per_eni", "mbps"},
-		cells: func(m *machine) []string {
-			return []string{strconv.FormatInt(m.enis, 10), strconv.FormatInt(m.ipv4, 10), strconv.FormatInt(m.mbps, 10)}
-		},
+		own:   append([]string{"enis", "ipv4_per_eni", "mbps"}, describedColumns...),
+		cells: cellsAWS,
 		zones: numbered(zones),
 	})
 }

@@ -1,11 +1,6 @@
 package catalog
 
-import (
-	"slices"
-	"strings"
-
-	"github.com/spotter-dev/spotter/policy"
-)
+import "github.com/spotter-dev/spotter/policy"
 
 // A NodeClass is what an EC2NodeClass of Karpenter changes of the nodes of a type: what of
 // the machine is left for pods. The zero value changes nothing. The rules are those of
@@ -103,73 +98,4 @@ func (c *NodeClass) allocatable(capacity policy.Resources, pods int64) policy.Re
 	r.Memory -= or(c.KubeMemory, (255+11*pods)*mib) + memory
 	r.Storage -= or(c.KubeStorage, gib) + storage
 	return r
-}
-
-// derived are the labels that Karpenter knows of types of AWS and that the catalog's types
-// do not carry, but that follow from what it holds.
-var derived = map[string]func(t *policy.InstanceType) (value string, known bool){
-	"karpenter.k8s.aws/instance-capability-flex": func(t *policy.InstanceType) (string, bool) {
-		if strings.Contains(t.Family, "-flex") {
-			return "true", true
-		}
-		return "false", true
-	},
-	"karpenter.k8s.aws/instance-cpu-manufacturer":  manufacturer,
-	"karpenter.k8s.aws/instance-gpu-manufacturer":  gpuManufacturer,
-	"karpenter.k8s.aws/instance-hypervisor":        hypervisor,
-	"karpenter.k8s.aws/instance-network-bandwidth": bandwidth,
-	"karpenter.k8s.aws/instance-tenancy":           func(*policy.InstanceType) (string, bool) { return "default", true },
-}
-
-// Derives reports whether the catalog can tell a label that the types of AWS do not carry.
-func Derives(key string) bool { return derived[key] != nil }
-
-// Derived returns the value of such a label of t, empty where t does not have it. Known is
-// false where that is not known of t.
-func Derived(t *policy.InstanceType, key string) (value string, known bool) { return derived[key](t) }
-
-func bandwidth(t *policy.InstanceType) (string, bool) {
-	if t.NetworkMbps == 0 {
-		return "", false
-	}
-	return label("", t.NetworkMbps).Value, true
-}
-
-// hypervisor is empty on bare metal.
-func hypervisor(t *policy.InstanceType) (string, bool) {
-	switch {
-	case strings.Contains(t.Name, ".metal"):
-		return "", true
-	case inXen(t.Family):
-		return "xen", true
-	}
-	return "nitro", true
-}
-
-func gpuManufacturer(t *policy.InstanceType) (string, bool) {
-	switch t.GPUResource {
-	case resourceOf["nvidia"]:
-		return "nvidia", true
-	case resourceOf["amd"]:
-		return "amd", true
-	case resourceOf["gaudi"]:
-		return "habana", true
-	}
-	return "", true
-}
-
-// manufacturer knows who made the processors of the families without accelerators: AWS
-// those of arm64, and AMD those with an "a" after the generation.
-func manufacturer(t *policy.InstanceType) (string, bool) {
-	letters, generation := split(t.Family)
-	rest := strings.TrimPrefix(t.Family, letters+generation)
-	switch {
-	case t.Arch == "arm64":
-		return "aws", true
-	case t.Capacity.GPU > 0 || !slices.Contains([]string{"c", "d", "h", "i", "m", "r", "t", "u", "x", "z"}, letters):
-		return "", false
-	case strings.HasPrefix(rest, "a"):
-		return "amd", true
-	}
-	return "intel", true
 }

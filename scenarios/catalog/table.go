@@ -21,7 +21,7 @@ var (
 	rackspaceText string
 )
 
-// The columns of every table before the prices. AWS has three more.
+// The columns of every table before the prices. AWS has nine more.
 const (
 	colName = iota
 	colVCPU
@@ -34,6 +34,12 @@ const (
 	colENIs = iota - 1
 	colIPv4
 	colMbps
+	colCPU
+	colMHz
+	colEBSMbps
+	colNVMeGB
+	colEncrypted
+	colDevice
 	fixedColumnsAWS
 )
 

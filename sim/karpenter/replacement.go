@@ -18,6 +18,9 @@ type Replacement struct {
 	Types   []policy.TypeID
 	Markets []policy.MarketID
 
+	// Choice is that of the offers: see placement.Offer.
+	Choice int
+
 	// Price is what the cheapest of these markets of the first type costs, 0 where there
 	// is none.
 	Price policy.Money
@@ -139,14 +142,15 @@ func allows(t *policy.Template, capacity string) bool {
 // replacement makes what is launched of the options left.
 func (sm *simulator) replacement(c *Cluster, sim *simulation, options []option, spotOnly bool) *Replacement {
 	bin := &sim.claims[0]
-	x := &Replacement{Pool: sim.offers[bin.Offers[0]].Pool, Price: noPrice}
+	first := &sim.offers[bin.Offers[0]]
+	x := &Replacement{Pool: first.Pool, Choice: first.Choice, Price: noPrice}
 	for _, o := range options {
 		x.Types = append(x.Types, o.typ)
 	}
 	for _, i := range bin.Offers {
 		o := &sim.offers[i]
 		m := &c.Markets[o.Market]
-		if spotOnly && m.Capacity != policy.Spot || !slices.Contains(x.Types, m.Type) {
+		if o.Choice != x.Choice || spotOnly && m.Capacity != policy.Spot || !slices.Contains(x.Types, m.Type) {
 			continue
 		}
 		x.Markets = append(x.Markets, o.Market)

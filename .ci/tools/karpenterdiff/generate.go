@@ -25,6 +25,7 @@ func generate(seed uint64) *State {
 	g.pods()
 	g.pdbs()
 	g.reserve()
+	g.open()
 	return g.s
 }
 
@@ -161,6 +162,34 @@ func (g *generator) reserve() {
 		for k := range g.s.Pools[i].Requirements {
 			if r := &g.s.Pools[i].Requirements[k]; r.Key == "karpenter.sh/capacity-type" && g.chance(60) {
 				r.Values = append(r.Values, "reserved")
+			}
+		}
+	}
+}
+
+// openValues are the values of labels that pools leave open.
+var openValues = map[string][]string{labelTeam: {"red", "blue", "green"}, labelRack: {"r1", "r2", "r3"}}
+
+// open has some pools leave open the value of a label that they do not give their nodes.
+func (g *generator) open() {
+	g.Rand = rand.New(rand.NewPCG(g.s.Seed, 0x09e11))
+	if !g.chance(30) {
+		return
+	}
+	for i := range g.s.Pools {
+		p := &g.s.Pools[i]
+		r := Requirement{Key: pick(g, labelTeam, labelTeam, labelRack), Op: pick(g, "In", "In", "Exists")}
+		if _, fixed := p.Labels[r.Key]; fixed || !g.chance(60) {
+			continue
+		}
+		values := some(g, openValues[r.Key])
+		if r.Op == "In" {
+			r.Values = values
+		}
+		p.Requirements = append(p.Requirements, r)
+		for k := range g.s.Nodes {
+			if n := &g.s.Nodes[k]; n.Pool == p.Name {
+				n.Labels = map[string]string{r.Key: pick(g, values...)}
 			}
 		}
 	}
@@ -310,6 +339,9 @@ func (g *generator) spread(w *Workload) Spread {
 func (p *Pool) sells(s *State, t *Type, o *Offering) bool {
 	labels := s.labelsOf(p, t, o)
 	for _, r := range p.Requirements {
+		if r.Key == labelTeam || r.Key == labelRack {
+			continue // its nodes take a value
+		}
 		v, there := labels[r.Key]
 		has := slices.Contains(r.Values, v)
 		if r.Op == "In" && !has || r.Op == "NotIn" && has || r.Op == "Exists" && !there {
@@ -401,7 +433,7 @@ func (g *generator) pods() {
 // admits reports whether labels and taints of a node let pods of w run there.
 func (s *State) admits(n *Node, w *Workload) bool {
 	p := s.pool(n.Pool)
-	labels := s.labelsOf(p, s.typ(n.Type), s.offering(n))
+	labels := s.labelsOn(n)
 	for k, v := range w.Selector {
 		if labels[k] != v {
 			return false

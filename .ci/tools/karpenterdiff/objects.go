@@ -163,7 +163,7 @@ func (n *Node) providerID() string { return "fake://" + n.Name }
 func (s *State) claim(n *Node) *v1.NodeClaim {
 	p, t := s.pool(n.Pool), s.typ(n.Type)
 	cpu, memory := t.allocatable()
-	labels := s.labelsOf(p, t, s.offering(n))
+	labels := s.labelsOn(n)
 	pool := p.object()
 	c := &v1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
@@ -224,7 +224,7 @@ func (s *State) node(n *Node) *corev1.Node {
 	cpu, memory := t.allocatable()
 	x := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: n.Name, UID: types.UID("node-" + n.Name), Labels: s.labelsOf(p, t, s.offering(n)), CreationTimestamp: ago(n.Age - 20),
+			Name: n.Name, UID: types.UID("node-" + n.Name), Labels: s.labelsOn(n), CreationTimestamp: ago(n.Age - 20),
 			Finalizers: []string{v1.TerminationFinalizer}, Annotations: map[string]string{},
 		},
 		Spec: corev1.NodeSpec{ProviderID: n.providerID(), Taints: taintsOf(p.Taints)},

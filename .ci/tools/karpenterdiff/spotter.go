@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 
@@ -149,7 +150,7 @@ func (v *view) node(i int) *policy.Node {
 	p, t := v.s.pool(n.Pool), v.s.typ(n.Type)
 	x := &policy.Node{
 		ID: policy.NodeID(i), Name: n.Name, Phase: policy.NodeInitialized, Allocatable: t.room(),
-		Labels: labelList(v.s.labelsOf(p, t, v.s.offering(n))), Taints: taintList(p.Taints), DoNotDisrupt: n.DoNotDisrupt,
+		Labels: labelList(v.s.labelsOn(n)), Taints: taintList(p.Taints), DoNotDisrupt: n.DoNotDisrupt,
 	}
 	switch {
 	case n.Deleting && n.Phase != "launching":
@@ -201,6 +202,11 @@ func (v *view) offer(p int) {
 			rules.MinValues = append(rules.MinValues, placement.MinValues{Key: r.Key, N: r.MinValues})
 		}
 	}
+	for _, r := range pool.open() {
+		if r.Op == "Exists" {
+			rules.Open = append(rules.Open, r.Key)
+		}
+	}
 	market := 0
 	for i := range v.s.Types {
 		t := &v.s.Types[i]
@@ -212,10 +218,15 @@ func (v *view) offer(p int) {
 			}
 			labels := labelList(v.s.labelsOf(pool, t, o))
 			rules.Domains = append(rules.Domains, labels...)
-			if pool.sells(v.s, t, o) {
+			if !pool.sells(v.s, t, o) {
+				continue
+			}
+			for choice, more := range pool.choices() {
+				chosen := v.s.labelsOf(pool, t, o)
+				maps.Copy(chosen, more)
 				v.offers = append(v.offers, placement.Offer{
-					Pool: policy.PoolID(p), Market: policy.MarketID(market - 1), Price: policy.Money(o.Price),
-					Allocatable: t.room(), Capacity: t.capacity(), Labels: labels, Taints: taints, Max: o.Left,
+					Pool: policy.PoolID(p), Market: policy.MarketID(market - 1), Price: policy.Money(o.Price), Choice: choice,
+					Allocatable: t.room(), Capacity: t.capacity(), Labels: labelList(chosen), Taints: taints, Max: o.Left,
 				})
 			}
 		}
@@ -229,6 +240,28 @@ func (v *view) offer(p int) {
 	}
 	rules.NodesFull = pool.NodesMax > 0 && nodes >= pool.NodesMax
 	v.rules = append(v.rules, rules)
+}
+
+// choices returns the labels that the nodes of a pool may have, one set for each value that it leaves
+// open: of a label that must exist any that pods name, and one that none does.
+func (p *Pool) choices() []map[string]string {
+	sets := []map[string]string{{}}
+	for _, r := range p.open() {
+		values := r.Values
+		if r.Op == "Exists" {
+			values = append([]string{"0"}, openValues[r.Key]...)
+		}
+		var more []map[string]string
+		for _, set := range sets {
+			for _, value := range values {
+				with := maps.Clone(set)
+				with[r.Key] = value
+				more = append(more, with)
+			}
+		}
+		sets = more
+	}
+	return sets
 }
 
 // active returns the nodes that stay, as Karpenter orders them.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 )
 
@@ -103,6 +104,9 @@ type Node struct {
 	DoNotDisrupt bool  `json:"doNotDisrupt,omitempty"`
 	Deleting     bool  `json:"deleting,omitempty"` // marked for deletion
 	Nominated    bool  `json:"nominated,omitempty"`
+
+	// Labels are those whose values the pool leaves open.
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // A Workload is what pods have in common: those of a ReplicaSet or of a DaemonSet.
@@ -239,6 +243,23 @@ func (s *State) labelsOf(p *Pool, t *Type, o *Offering) map[string]string {
 		l[k] = v
 	}
 	return l
+}
+
+// labelsOn returns the labels of a node but for its host name.
+func (s *State) labelsOn(n *Node) map[string]string {
+	l := s.labelsOf(s.pool(n.Pool), s.typ(n.Type), s.offering(n))
+	maps.Copy(l, n.Labels)
+	return l
+}
+
+// open returns the requirements of the pool that leave the value of a label open.
+func (p *Pool) open() (list []Requirement) {
+	for _, r := range p.Requirements {
+		if r.Key == labelTeam || r.Key == labelRack {
+			list = append(list, r)
+		}
+	}
+	return list
 }
 
 // allocatable returns what is left of a type for pods: CPU in thousandths, memory in MiB.

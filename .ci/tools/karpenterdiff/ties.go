@@ -95,7 +95,7 @@ func (c *tieCheck) untiedBy(w int, key string) bool {
 // onNode returns the domain of a node, empty where it has none.
 func (c *tieCheck) onNode(n policy.NodeID, key string) string {
 	x := &c.s.Nodes[n]
-	return c.s.labelsOf(c.s.pool(x.Pool), c.s.typ(x.Type), c.s.offering(x))[key]
+	return c.s.labelsOn(x)[key]
 }
 
 // domain returns the one in which a pod of the batch was placed, empty where there is

@@ -48,6 +48,10 @@ type ownPool struct {
 	pool  nodePool
 	class *nodeClass // nil where there is none to write
 
+	// required are the labels that its requirements name, by the names that people chose, and
+	// that its nodes have.
+	required []string
+
 	// alone is a scenario of nothing else: it says what the NodePool may buy.
 	alone *scenarios.Scenario
 }
@@ -91,6 +95,11 @@ func (c *poolSet) ownPools() {
 		x := &ownPool{class: c.classOf(p)}
 		x.pool.TypeMeta = metav1.TypeMeta{APIVersion: "karpenter.sh/v1", Kind: "NodePool"}
 		x.pool.Metadata.Name, x.pool.Spec = p.Name, p.Spec
+		for _, q := range p.Spec.Template.Spec.Requirements {
+			if q.Operator != corev1.NodeSelectorOpDoesNotExist {
+				x.required = append(x.required, q.Key)
+			}
+		}
 		var err error
 		if x.alone, err = x.read(); err != nil {
 			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: %s", c.names.pool(p.Name), c.complaint(err)))

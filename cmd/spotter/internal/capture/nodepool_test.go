@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -202,6 +203,38 @@ status: {subnets: [{id: subnet-secret, zone: us-east-1a, zoneID: use1-az1}, {id:
 		}
 		if disk := w.Types[0].Capacity.Storage; disk != 33<<30 {
 			t.Errorf("a node of the class has a disk of %d", disk)
+		}
+	}
+}
+
+// TestOpenLabels leaves a label open that the NodePool leaves open, though all nodes have one value of
+// it now, and does not say that pods which select it stay pending.
+func TestOpenLabels(t *testing.T) {
+	const key = "example.com/unit"
+	for _, hidden := range []bool{false, true} {
+		s, o := owned(t)
+		o.Anonymise = hidden
+		q := karpv1.NodeSelectorRequirementWithMinValues{Key: key, Operator: corev1.NodeSelectorOpExists}
+		o.NodePools[0].Spec.Template.Spec.Requirements = append(o.NodePools[0].Spec.Template.Spec.Requirements, q)
+		for i := range 2 {
+			s.Nodes[i].Labels = append(slices.Clone(s.Nodes[i].Labels), policy.Label{Key: key, Value: "north"})
+			slices.SortFunc(s.Nodes[i].Labels, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
+		}
+		s.Templates = slices.Clone(s.Templates)
+		at := slices.IndexFunc(s.Templates, func(x policy.Template) bool { return !x.DaemonSet })
+		s.Templates[at].NodeSelector = []policy.Label{{Key: key, Value: "north"}}
+		c, w, text := capturedDay(t, s, o)
+		choices := 0
+		for _, own := range w.NodePools {
+			if own != nil && len(own.Choices) == 1 && own.Choices[0].Open && len(own.Choices[0].Values) == 2 {
+				choices++
+			}
+		}
+		if choices != 1 || strings.Contains(text, "north") == hidden {
+			t.Errorf("hidden %v: %d choices\n%s", hidden, choices, text)
+		}
+		if slices.ContainsFunc(c.Left, func(l string) bool { return strings.Contains(l, "stay pending") }) {
+			t.Errorf("left out %q", c.Left)
 		}
 	}
 }

@@ -182,7 +182,7 @@ func (c *poolSet) labelPools() {
 // common returns the value of a label that all nodes of a pool have and its manifest
 // does not state.
 func (c *poolSet) common(p *pool, key string) (string, bool) {
-	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) {
+	if _, stated := p.manifest.Spec.Template.Labels[key]; stated || len(p.nodes) == 0 || p.carries(key) || p.requires(key) {
 		return "", false
 	}
 	first, has := c.s.Nodes[p.nodes[0]].Label(key)
@@ -197,6 +197,10 @@ func (c *poolSet) common(p *pool, key string) (string, bool) {
 	return first, has
 }
 
+// requires reports whether the pool is a NodePool whose requirements name a label: its nodes take
+// the values that their pods select.
+func (p *pool) requires(key string) bool { return p.own != nil && slices.Contains(p.own.required, key) }
+
 // checkSelectors says which labels pods ask for that no node of a run will have.
 func (c *poolSet) checkSelectors() {
 	missing := map[string]int{}
@@ -205,7 +209,7 @@ func (c *poolSet) checkSelectors() {
 			known := c.carried(key) || slices.ContainsFunc(c.all, func(p *pool) bool {
 				_, stated := p.manifest.Spec.Template.Labels[key]
 				_, found := p.labels[key]
-				return stated || found || p.carries(key)
+				return stated || found || p.carries(key) || p.requires(key)
 			})
 			if !known {
 				missing[key]++
@@ -213,7 +217,7 @@ func (c *poolSet) checkSelectors() {
 		}
 	}
 	for _, key := range keysOf(truths(missing)) {
-		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods ask for and which not all nodes of any pool have: these pods will wait for ever")
+		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods ask for and which not all nodes of any pool have: these pods stay pending")
 	}
 }
 

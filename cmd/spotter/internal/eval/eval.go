@@ -237,7 +237,14 @@ func prepare(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Co
 	if err := skip(p, r, cfg); err != nil {
 		return err
 	}
-	return r.Prepare(ctx, cfg)
+	if err := r.Prepare(ctx, cfg); err != nil {
+		return err
+	}
+	warned := map[string]bool{}
+	for _, k := range cfg.Cases {
+		p.Warn(warned, r.Warnings(k.Bound))
+	}
+	return nil
 }
 
 // gateResult returns what the report means for the exit code.

@@ -66,6 +66,15 @@ func (r *Runner) prepared(w *scenarios.BoundScenario) (*sim.Prepared, error) {
 	return get()
 }
 
+// Warnings say which pods of w stay pending, and why.
+func (r *Runner) Warnings(w *scenarios.BoundScenario) []string {
+	p, err := r.prepared(w)
+	if err != nil {
+		return nil
+	}
+	return p.Warnings()
+}
+
 // weather returns the weather of a seed in w.
 func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, seed uint64) (*weather.Weather, error) {
 	r.mu.Lock()

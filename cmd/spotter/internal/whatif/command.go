@@ -138,9 +138,13 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	}
 	c.warn(p, variants)
 	shown.Enter("preparing")
+	warned := map[string]bool{}
 	for i := range variants {
 		if err := c.runner.Prepare(ctx, &eval.Config{Cases: variants[i].Cases, Baseline: variants[i].Policy}); err != nil {
 			return nil, err
+		}
+		for _, k := range variants[i].Cases {
+			p.Warn(warned, c.runner.Warnings(k.Bound))
 		}
 	}
 	cfg := eval.Config{

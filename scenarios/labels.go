@@ -1,0 +1,216 @@
+package scenarios
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// otherLabels are those of Karpenter that do not come from the instance type: nodes carry them,
+// or are known not to carry them.
+var otherLabels = []string{
+	karpv1.CapacityTypeLabelKey, karpv1.NodePoolLabelKey, prefixAWS + "ec2nodeclass", corev1.LabelWindowsBuild,
+	"karpenter.sh/provisioner-name",
+}
+
+// todaysLabel returns the name that a label has today.
+func todaysLabel(key string) string {
+	if today, old := karpv1.NormalizedLabels[key]; old {
+		return today
+	}
+	return key
+}
+
+// unknownLabel reports whether a label is one of Karpenter or its providers of which it is not
+// known what nodes carry it. Labels of users are known: nodes carry those that pools give them.
+func unknownLabel(key string) bool {
+	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpv1.WellKnownLabels.Has(key)
+	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) && !catalog.IsTypeLabel(key)
+}
+
+// A nodeLabel is a place where a pod names a label of nodes.
+type nodeLabel struct {
+	key  *string
+	path []string // below the pod's spec
+}
+
+// nodeLabels lists where pods of t name labels of nodes.
+func nodeLabels(t *policy.Template) (list []nodeLabel) {
+	add := func(key *string, path ...string) { list = append(list, nodeLabel{key, path}) }
+	for i := range t.NodeSelector {
+		add(&t.NodeSelector[i].Key, "nodeSelector", t.NodeSelector[i].Key)
+	}
+	for i := range t.Affinity {
+		for k := range t.Affinity[i].Labels {
+			add(&t.Affinity[i].Labels[k].Key, "affinity", "nodeAffinity")
+		}
+	}
+	for i := range t.Preferred {
+		for k := range t.Preferred[i].Term.Labels {
+			add(&t.Preferred[i].Term.Labels[k].Key, "affinity", "nodeAffinity")
+		}
+	}
+	for i := range t.PodAffinity {
+		add(&t.PodAffinity[i].TopologyKey, "affinity", "podAffinity")
+	}
+	for i := range t.PodAntiAffinity {
+		add(&t.PodAntiAffinity[i].TopologyKey, "affinity", "podAntiAffinity")
+	}
+	for i := range t.Spread {
+		add(&t.Spread[i].TopologyKey, "topologySpreadConstraints", Index(i))
+	}
+	return list
+}
+
+// readNodeLabels gives the labels of nodes that a pod names the names that they have today, as
+// Karpenter does, and refuses those of which it is not known what nodes carry them.
+func readNodeLabels(t *policy.Template, fail func(at []string, format string, args ...any)) {
+	for _, l := range nodeLabels(t) {
+		stated := *l.key
+		if *l.key = todaysLabel(stated); unknownLabel(*l.key) {
+			fail(append([]string{"spec"}, l.path...), "%q: it is not known which nodes carry this label", stated)
+		}
+	}
+	slices.SortFunc(t.NodeSelector, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+}
+
+// A LabelChoice is a label of the user's own of which each node of a NodePool takes one value: one
+// that its pods select, else the first.
+type LabelChoice struct {
+	Key    string
+	Values []string
+
+	// Open says that nodes may have any value that Requirements allow, and not listed ones:
+	// the first of Values stands for all that no pod names.
+	Open         bool
+	Requirements []policy.Requirement
+}
+
+// valuesMax is the most combinations of values of a NodePool's own labels.
+const valuesMax = 256
+
+// listed intersects the values of requirements with operator In; ok is false without any.
+func listed(asks []policy.Requirement) (values []string, ok bool) {
+	for i := range asks {
+		if asks[i].Op == policy.OpIn {
+			values, ok = asks[i].Values, true
+		}
+	}
+	return meeting(asks, values), ok
+}
+
+// meeting keeps the values that meet all requirements, each once.
+func meeting(asks []policy.Requirement, values []string) (kept []string) {
+	for _, v := range values {
+		if !slices.Contains(kept, v) && !slices.ContainsFunc(asks, func(r policy.Requirement) bool { return !meets(&r, v, true) }) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// chooseLabels makes labels or choices of what the NodePool asks of labels of the user's own, by key
+// in the order in which it names them.
+func (r *poolReader) chooseLabels(labels map[string]string, keys []string, asks map[string][]policy.Requirement) {
+	path := []string{"template", "spec", "requirements"}
+	combinations := 1
+	for _, key := range keys {
+		values, bounded := listed(asks[key])
+		value, fixed := labels[key]
+		absent := slices.ContainsFunc(asks[key], func(q policy.Requirement) bool { return q.Op == policy.OpDoesNotExist })
+		switch {
+		case fixed:
+			if len(meeting(asks[key], []string{value})) == 0 {
+				r.fail(path, "%q: the label of the template, %q, does not meet what is required of it", key, value)
+			}
+		case absent && !bounded:
+			// No node has it: pods that select it run elsewhere.
+		case bounded && len(values) == 0 || absent:
+			r.fail(path, "%q: no value meets all that is required of it", key)
+		case len(values) == 1:
+			labels[key] = values[0]
+		default:
+			combinations *= max(1, len(values))
+			r.own.choices = append(r.own.choices, LabelChoice{key, values, !bounded, asks[key]})
+		}
+	}
+	if combinations > valuesMax {
+		r.fail(path, "labels of your own have %d combinations of values, and %d at most are simulated", combinations, valuesMax)
+	}
+}
+
+// choose bounds the choices of a NodePool by what pods name: a label that none names has its first
+// value, and an open one of these values and one more.
+func (o *ownPool) choose(templates []policy.Template) (choices []LabelChoice, labels []policy.Label) {
+	for _, c := range o.choices {
+		named, values := namedValues(templates, c.Key)
+		switch {
+		case !named && c.Open:
+			continue
+		case !named:
+			labels = append(labels, policy.Label{Key: c.Key, Value: c.Values[0]})
+			continue
+		case c.Open:
+			values = meeting(c.Requirements, values)
+			c.Values = append([]string{unnamed(c.Requirements, values)}, values...)
+		}
+		choices = append(choices, c)
+	}
+	return choices, labels
+}
+
+// namedValues reports whether pods name a label of nodes, and returns the values that they name,
+// ascending.
+func namedValues(templates []policy.Template, key string) (named bool, values []string) {
+	for i := range templates {
+		t := &templates[i]
+		named = named || slices.ContainsFunc(nodeLabels(t), func(l nodeLabel) bool { return *l.key == key })
+		for _, l := range t.NodeSelector {
+			if l.Key == key {
+				values = append(values, l.Value)
+			}
+		}
+		terms := slices.Clone(t.Affinity)
+		for _, p := range t.Preferred {
+			terms = append(terms, p.Term)
+		}
+		for _, term := range terms {
+			for _, q := range term.Labels {
+				if q.Key == key && q.Op != policy.OpGt && q.Op != policy.OpLt {
+					values = append(values, q.Values...)
+				}
+			}
+		}
+	}
+	slices.Sort(values)
+	return named, slices.Compact(values)
+}
+
+// unnamed returns a value that meets requirements and that no pod names. Karpenter draws a number
+// (Any in pkg/scheduling/requirement.go).
+func unnamed(asks []policy.Requirement, values []string) string {
+	least := 0
+	for i := range asks {
+		n, err := strconv.Atoi(strings.Join(asks[i].Values, ""))
+		if err != nil {
+			continue
+		}
+		switch asks[i].Op {
+		case policy.OpGt:
+			least = max(least, n+1)
+		case policy.OpLt:
+			least = min(least, n-1)
+		}
+	}
+	for slices.Contains(values, strconv.Itoa(least)) || len(meeting(asks, []string{strconv.Itoa(least)})) == 0 && least < 1<<30 {
+		least++
+	}
+	return strconv.Itoa(least)
+}
