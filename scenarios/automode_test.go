@@ -123,7 +123,7 @@ func TestAutoModePods(t *testing.T) {
 		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                               "auto own",
 		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                 "own",
 		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                              "own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-hypervisor, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"): "auto own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"): "auto own",
 	} {
 		sc, err := Parse("s.yaml", []byte(autoText("default", "", "", selected)))
 		if err != nil {

@@ -31,6 +31,9 @@ func todaysLabel(key string) string {
 // unknownLabel reports whether a label is one of Karpenter or its providers of which it is not
 // known what nodes carry it. Labels of users are known: nodes carry those that pools give them.
 func unknownLabel(key string) bool {
+	if today, auto := catalogLabel(key); auto {
+		key = today
+	}
 	reserved := strings.HasPrefix(key, "karpenter.") || key == labelZoneID || karpv1.WellKnownLabels.Has(key)
 	return reserved && !slices.Contains(marketLabels, key) && !slices.Contains(otherLabels, key) && !catalog.IsTypeLabel(key)
 }
