@@ -33,7 +33,7 @@ func (kp *karpenterProvisioner) wantReplicas(pool policy.PoolID) {
 // and whether pods need one makes no difference.
 func (kp *karpenterProvisioner) fillReplicas(pool policy.PoolID) {
 	for range kp.missingReplicas(pool) {
-		if _, ok := kp.pools.buy(pool, kp.replicaMarkets(pool), ""); !ok {
+		if _, ok := kp.pools.buy(pool, kp.replicaMarkets(pool), 0, ""); !ok {
 			kp.q.Add(kp.q.Now.Add(retryReplicas), engine.ReplicasFill, int32(pool), 0, 0)
 			return
 		}
@@ -56,6 +56,7 @@ func (kp *karpenterProvisioner) missingReplicas(pool policy.PoolID) int {
 func (kp *karpenterProvisioner) replicaMarkets(pool policy.PoolID) []policy.MarketID {
 	types := kp.scenario.Pools[pool].CapacityTypes
 	offers := kp.addOffers(nil, pool, pool, slices.Contains(types, policy.Spot), slices.Contains(types, policy.OnDemand))
+	offers = slices.DeleteFunc(offers, func(o placement.Offer) bool { return o.Choice > 0 }) // they are equal but for labels
 	markets := make([]policy.MarketID, len(offers))
 	for i := range offers {
 		markets[i] = offers[i].Market
