@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
+
+	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
 // pricingRegion is one of the few regions that answer for the prices of all
@@ -35,7 +37,7 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	// nobody answers.
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
-	base, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Regions[0]))
+	base, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Regions[0]), wire.Silent)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the configuration of AWS cannot be read: %w", ErrNoCredentials, err)
 	}

@@ -11,13 +11,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 )
 
 // Load returns the configuration of a region by the default chain of credentials. Its
 // requests are sent by a [Client]. An empty region leaves it to the environment, which may
 // name none.
 func Load(ctx context.Context, region string) (aws.Config, error) {
-	var options []func(*config.LoadOptions) error
+	options := []func(*config.LoadOptions) error{Silent}
 	if region != "" {
 		options = append(options, config.WithRegion(region))
 	}
@@ -27,6 +28,13 @@ func Load(ctx context.Context, region string) (aws.Config, error) {
 	}
 	base.HTTPClient = Client(base.HTTPClient)
 	return base, nil
+}
+
+// Silent keeps the SDK from logging, which it does to standard error: what matters comes back
+// as an error.
+func Silent(o *config.LoadOptions) error {
+	o.Logger = logging.Nop{}
+	return nil
 }
 
 // Client sends by inner, or by the SDK's own client where inner is nil, which then has a

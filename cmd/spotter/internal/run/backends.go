@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/rackspace"
@@ -61,7 +62,7 @@ func (w *wiring) provision(ctx context.Context) error {
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
 	cfg.Fence, cfg.Log = w.authority.Check, w.log
-	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]))
+	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]), wire.Silent)
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")
 	}
