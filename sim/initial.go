@@ -36,6 +36,12 @@ func (la *launches) start() {
 // startStated adds the nodes that the scenario lists.
 func (la *launches) startStated() {
 	for _, s := range la.scenario.Seeds {
+		if la.cfg.OnDemandStart {
+			s.Market = onDemandMarket(la.scenario, s.Market)
+		}
+		if s.Market == policy.None {
+			continue // no such node is sold on demand: its pods wait for another
+		}
 		for k := range s.Count {
 			slot, ok := la.market.Slot(s.Market)
 			if !ok {
@@ -67,6 +73,19 @@ func (la *launches) choiceFor(s scenarios.NodeSeed) (best int) {
 		}
 	}
 	return best
+}
+
+// onDemandMarket returns the market on demand of the type and zone of m, m where it is not of
+// Spot nodes, and policy.None where there is none.
+func onDemandMarket(w *scenarios.BoundScenario, m policy.MarketID) policy.MarketID {
+	x := &w.Markets[m]
+	if x.Capacity != policy.Spot {
+		return m
+	}
+	i := slices.IndexFunc(w.Markets, func(y policy.Market) bool {
+		return y.Capacity == policy.OnDemand && y.Type == x.Type && y.Zone == x.Zone && y.Region == x.Region && y.Provider == x.Provider
+	})
+	return policy.MarketID(i)
 }
 
 // startPacked buys the cheapest on-demand nodes that hold the first pods, as far

@@ -52,6 +52,11 @@ type Config struct {
 	// Autoscaler replaces DefaultAutoscaler when set.
 	Autoscaler *Autoscaler
 
+	// OnDemandStart has the nodes that the scenario starts with be on demand where it has
+	// them on Spot. It is for the run that others are measured against, which holds no Spot
+	// node even where budgets or pods keep nodes from being replaced.
+	OnDemandStart bool
+
 	// LowestPrice has the provider launch spot in the cheapest open market, as EC2's
 	// allocation strategy lowest-price and Karpenter's kwok provider do. Without it the
 	// strategy is price-capacity-optimised, which Karpenter asks EC2 for.

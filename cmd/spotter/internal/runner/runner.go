@@ -122,7 +122,7 @@ func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	if err != nil {
 		return sim.Config{}, err
 	}
-	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w}, nil
+	return sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, Weather: w, OnDemandStart: j.Policy == eval.OnDemand}, nil
 }
 
 // SpecsOf returns the policies of a run as they are written: one, or those that
