@@ -51,6 +51,10 @@ type Law struct {
 	// Level is the mean of the logarithm that a market keeps to.
 	Level Spread `json:"level"`
 
+	// Classes are the levels of types with and without accelerators, where the recording
+	// tells them apart; nil where all types keep to Level.
+	Classes *Classes `json:"classes,omitempty"`
+
 	// Still is the share of markets that never move, in each fifth of the
 	// markets by level, the cheapest first.
 	Still [5]float64 `json:"still"`
@@ -92,6 +96,23 @@ type Law struct {
 	Auction *AuctionLaw `json:"auction,omitempty"`
 	Jumps   *JumpsLaw   `json:"jumps,omitempty"`
 	List    *ListLaw    `json:"list,omitempty"`
+}
+
+// Classes are levels by what types are. The cheapest prices of a recording are those of a few
+// types with accelerators: without classes any type may have them, and the cheapest of many
+// types then costs far less than it ever did.
+type Classes struct {
+	Plain       Spread `json:"plain"`
+	Accelerated Spread `json:"accelerated"`
+
+	// Family is the share of the variance of levels that the types of a family have in
+	// common. It is part of what the zones of a type share.
+	Family float64 `json:"family"`
+}
+
+func (c *Classes) validate() error {
+	return first(c.Plain.validate("classes.plain", -20, 20), c.Accelerated.validate("classes.accelerated", -20, 20),
+		within("classes.family", c.Family, 0, min(c.Plain.Shared, c.Accelerated.Shared)))
 }
 
 // A WalkLaw has the parameters of a walk.
@@ -203,6 +224,11 @@ func (l *Law) Validate() error {
 	}
 	for _, err := range checks {
 		if err != nil {
+			return err
+		}
+	}
+	if l.Classes != nil {
+		if err := l.Classes.validate(); err != nil {
 			return err
 		}
 	}

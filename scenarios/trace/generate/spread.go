@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
@@ -63,10 +64,10 @@ const bins = 40
 // independent draws would leave them to chance. What is dealt depends on what
 // was dealt before alone.
 type deck struct {
-	shared                float64
+	shared, family        float64
 	ownShift, ownStretch  float64
 	typeShift, typeStride float64
-	types                 map[string]int
+	types, families       map[string]int
 	dealt                 [bins]int
 	total                 int
 }
@@ -84,8 +85,8 @@ func newDeck(c *Config, n int, shared float64) *deck {
 	return &deck{
 		shared:   shared,
 		ownShift: shift("generate own rank"), ownStretch: stretches[(n+1)%len(stretches)],
-		typeShift: shift("generate type rank"), typeStride: stretches[n],
-		types: map[string]int{},
+		typeShift: shift("generate type rank"), typeStride: stretches[n%len(stretches)],
+		types: map[string]int{}, families: map[string]int{},
 	}
 }
 
@@ -97,13 +98,22 @@ func (d *deck) draw(m *Market) float64 {
 	if d.shared == 0 {
 		return own
 	}
-	k, ok := d.types[m.TypeName()]
-	if !ok {
-		k = len(d.types)
-		d.types[m.TypeName()] = k
+	common := chance.NormalQuantile(even(d.typeShift, d.typeStride, number(d.types, m.TypeName())))
+	if d.family > 0 {
+		family := even(d.ownShift, d.typeStride, number(d.families, m.Provider+"/"+m.Region+"/"+Family(m.Type)))
+		common = mix(d.family/d.shared, chance.NormalQuantile(family), common)
 	}
-	common := even(d.typeShift, d.typeStride, k)
-	return chance.NormalCDF(mix(d.shared, chance.NormalQuantile(common), chance.NormalQuantile(own)))
+	return chance.NormalCDF(mix(d.shared, common, chance.NormalQuantile(own)))
+}
+
+// number returns the number of a name among those that were asked for, in their order.
+func number(of map[string]int, name string) int {
+	k, ok := of[name]
+	if !ok {
+		k = len(of)
+		of[name] = k
+	}
+	return k
 }
 
 // even returns the fractional part of the i-th multiple, which is never 0.
@@ -141,11 +151,43 @@ type profile struct {
 // law: with each market too many or too few the threshold moves by so much.
 const settle = 0.1
 
+// levels deal the levels of markets: from one deck, or from one for each class of types.
+type levels struct {
+	law   *Law
+	decks [2]*deck // the second is that of types with accelerators
+}
+
+func newLevels(c *Config) *levels {
+	l := &levels{law: &c.Law}
+	classes := c.Law.Classes
+	if classes == nil {
+		l.decks[0] = newDeck(c, 0, c.Law.Level.Shared)
+		return l
+	}
+	for i, spread := range [...]*Spread{&classes.Plain, &classes.Accelerated} {
+		const beyond = 5 // the decks of other properties come before
+		l.decks[i] = newDeck(c, i*beyond, spread.Shared)
+		l.decks[i].family = classes.Family
+	}
+	return l
+}
+
+// of returns the levels of the class of m.
+func (l *levels) of(m *Market) (*Spread, *deck) {
+	if l.law.Classes == nil {
+		return &l.law.Level, l.decks[0]
+	}
+	if t, known := catalog.Lookup(m.Provider, m.Type); known && t.Capacity.GPU > 0 {
+		return &l.law.Classes.Accelerated, l.decks[1]
+	}
+	return &l.law.Classes.Plain, l.decks[0]
+}
+
 // profiles draws those of all markets in their order. Each depends on the
 // markets before it alone.
 func (c *Config) profiles() []profile {
 	l := &c.Law
-	levels, stills := newDeck(c, 0, l.Level.Shared), newDeck(c, 1, l.StillShared)
+	levels, stills := newLevels(c), newDeck(c, 1, l.StillShared)
 	// Activity and the like are even among the markets that move.
 	activities, sizes := newDeck(c, 2, l.Activity.Shared), newDeck(c, 3, l.Size.Shared)
 	var spikes *deck
@@ -156,8 +198,9 @@ func (c *Config) profiles() []profile {
 	var owed [len(l.Still)]float64 // markets that should never move, beyond those that do not
 	for i := range all {
 		p, m := &all[i], &c.Markets[i]
-		at := levels.deal(m)
-		p.level = l.Level.At(at)
+		spread, dealer := levels.of(m)
+		at := dealer.deal(m)
+		p.level = spread.At(at)
 		fifth := min(int(at*float64(len(owed))), len(owed)-1)
 		threshold := l.Still[fifth]
 		if threshold > 0 && threshold < 1 {
