@@ -29,6 +29,9 @@ type Options struct {
 	// NodePools are those of Karpenter, where they may be read.
 	NodePools []karpv1.NodePool
 
+	// Unread says by the name of a NodePool why it could not be read.
+	Unread map[string]string
+
 	// NodeClasses are the EC2NodeClasses, and the NodeClasses of EKS Auto Mode, where they may be read.
 	NodeClasses []unstructured.Unstructured
 
@@ -49,6 +52,10 @@ type Options struct {
 
 	// JobDuration is the running time of jobs that state none.
 	JobDuration time.Duration
+
+	// Priced leaves out nodes whose price on demand the catalog does not have. It is for
+	// prices that are drawn.
+	Priced bool
 
 	// OnDemand begins with nodes on demand where the cluster has spot.
 	OnDemand bool
@@ -96,7 +103,10 @@ type source struct {
 // whose nodes is of a type that the catalog knows.
 func Take(s *policy.Snapshot, o Options) (*Captured, error) {
 	c := &source{s: s, o: &o, names: newNames(o.Anonymise), out: &Captured{name: o.Name, at: s.Now}, left: map[string]int{}}
-	pools := &poolSet{source: c}
+	pools := &poolSet{source: c, unread: map[string]*unreadPool{}}
+	for name, why := range o.Unread {
+		pools.unread[name] = &unreadPool{why: why}
+	}
 	if h := o.History; h != nil {
 		c.s, pools.began = withNodes(s, h)
 		c.out.Assumed = append(c.out.Assumed, h.Uncertain...)
@@ -142,8 +152,9 @@ func (c *source) reasonList() []string {
 }
 
 func (c *source) reasons() string {
-	if len(c.left) == 0 {
+	all := slices.Concat(c.out.Left, c.reasonList())
+	if len(all) == 0 {
 		return ""
 	}
-	return "; left out: " + strings.Join(c.reasonList(), "; ")
+	return "; left out: " + strings.Join(all, "; ")
 }

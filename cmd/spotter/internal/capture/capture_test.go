@@ -389,11 +389,19 @@ func TestCapacityTypes(t *testing.T) {
 		if !x.unread {
 			p := karpv1.NodePool{ObjectMeta: metav1.ObjectMeta{Name: "web"}}
 			p.Spec.Template.Spec.Requirements = x.requirements
+			p.Spec.Template.Spec.NodeClassRef = &karpv1.NodeClassReference{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass", Name: "default"}
 			o.NodePools = []karpv1.NodePool{{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, p}
 		}
 		c, err := Take(s, o)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if !x.unread {
+			at := slices.IndexFunc(c.own, func(p *ownPool) bool { return p.pool.Metadata.Name == "web" })
+			if at < 0 || !slices.Equal(c.own[at].alone.Pools()[0].CapacityTypes, x.want) {
+				t.Errorf("%s: NodePool %d of %+v, want %v", name, at, c.own, x.want)
+			}
+			continue
 		}
 		at := slices.IndexFunc(c.pools, func(p v1alpha1.CapacityPool) bool { return p.Name == "web" })
 		if at < 0 {

@@ -2,6 +2,7 @@ package capture
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -120,8 +121,8 @@ type Cluster struct {
 // Read reads a cluster once, as the controller would see it. It fills in of o what the
 // cluster states, and logs to log what of its objects cannot be used.
 func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (*Cluster, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
+	scheme, err := newScheme()
+	if err != nil {
 		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
@@ -129,6 +130,12 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "see that `kubectl get nodes` works with this kubeconfig")
 	}
 	return ReadBy(ctx, c, o, log)
+}
+
+// newScheme returns the kinds that are read.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme))
 }
 
 // ReadBy is Read by a client.
@@ -186,6 +193,11 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 	var missing []error
 	for _, x := range readings() {
 		err := c.List(ctx, x.list)
+		if err != nil && !isAnswer(err) {
+			if out.takeEach(ctx, c, x.list, f) == nil {
+				continue
+			}
+		}
 		switch {
 		case meta.IsNoMatchError(err), apierrors.IsNotFound(err): // a kind that the cluster does not have
 		case apierrors.IsForbidden(err) && x.without != "":
@@ -231,6 +243,61 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 		f.Budgets = append(f.Budgets, *o.(*v1alpha1.GPUBudget)) //nolint:forcetypeassert // it is filed by its type
 	}
 	return out, nil
+}
+
+// isAnswer reports whether err is an answer of the API server: that the kind does not exist or
+// may not be listed, or another status.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	return meta.IsNoMatchError(err) || errors.As(err, &status)
+}
+
+// takeEach lists a kind of which the list cannot be decoded, and takes those of its objects
+// that can. Of the others it notes what is wrong with them: of NodePools in f, since their
+// nodes are left out too.
+func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.ObjectList, f *Options) error {
+	scheme, err := newScheme()
+	if err != nil {
+		return err
+	}
+	kinds, _, err := scheme.ObjectKinds(list)
+	if err != nil {
+		return err
+	}
+	var raw unstructured.UnstructuredList
+	raw.SetGroupVersionKind(kinds[0])
+	if err := c.List(ctx, &raw); err != nil {
+		return err
+	}
+	kind := strings.TrimSuffix(kinds[0].Kind, "List")
+	for i := range raw.Items {
+		o, err := scheme.New(kinds[0].GroupVersion().WithKind(kind))
+		if err != nil {
+			return err
+		}
+		err = decodeInto(&raw.Items[i], o)
+		name := raw.Items[i].GetName()
+		switch x, ok := o.(client.Object); {
+		case ok && err == nil:
+			l.objects[reflect.TypeOf(x)] = append(l.objects[reflect.TypeOf(x)], x)
+		case kind == "NodePool":
+			if f.Unread == nil {
+				f.Unread = map[string]string{}
+			}
+			f.Unread[name] = fmt.Sprintf("it cannot be read: %v", err)
+		default:
+			l.missing = append(l.missing, fmt.Sprintf("%s %s cannot be read and is left out: %v", kind, strings.TrimPrefix(raw.Items[i].GetNamespace()+"/"+name, "/"), err))
+		}
+	}
+	return nil
+}
+
+func decodeInto(u *unstructured.Unstructured, o runtime.Object) error {
+	text, err := u.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, o)
 }
 
 // A listed is what was listed of a cluster, as informers that deliver it once. Only what

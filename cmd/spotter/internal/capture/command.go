@@ -140,7 +140,7 @@ func (f *captureFlags) check() error {
 	case !slices.Contains(catalog.Providers(), f.Provider):
 		return cli.Invalid(fmt.Errorf("--provider: %q is not known", f.Provider), "known are "+strings.Join(catalog.Providers(), ", "))
 	}
-	f.OnDemand = f.nodes == nodesOnDemand
+	f.OnDemand, f.Priced = f.nodes == nodesOnDemand, f.trace == "" && f.run == ""
 	for _, l := range f.labels {
 		label, err := kube.ParseCapacityLabel(l)
 		if err != nil {

@@ -3,9 +3,12 @@ package capture
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/policy"
@@ -68,6 +71,14 @@ func (c *poolSet) placeNodes() {
 		if !ok {
 			continue
 		}
+		price, _, _ := priced(at.provider, at.region, at.kind)
+		c.listPrice += price.Float()
+		name, _ := n.Label(karpv1.NodePoolLabelKey)
+		if x := c.unread[name]; x != nil && n.Pool < 0 {
+			x.nodes++
+			x.listPrice += price.Float()
+			continue
+		}
 		at.pool = c.takerOf(n, &at)
 		if at.pool == nil {
 			at.pool = c.poolOf(n, &at)
@@ -84,7 +95,18 @@ func (c *poolSet) placeNodes() {
 		}
 	}
 	slices.SortFunc(c.all, func(a, b *pool) int { return cmp.Compare(a.name, b.name) })
+	c.leaveUnread()
 	c.derive()
+}
+
+// leaveUnread says which NodePools are left out, why, and what their nodes are of the cost of
+// all, at list prices on demand.
+func (c *poolSet) leaveUnread() {
+	for _, name := range slices.Sorted(maps.Keys(c.unread)) {
+		x := c.unread[name]
+		share := 100 * x.listPrice / max(c.listPrice, math.SmallestNonzeroFloat64)
+		c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s with its %d nodes and the pods on them, %.1f%% of the cost of all nodes: %s", c.names.pool(name), x.nodes, share, x.why))
+	}
 }
 
 // takerOf returns the stated pool that may buy what a node of the past was, where no label
@@ -144,6 +166,10 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 		return place{}, false
 	case !known:
 		c.leave(1, "nodes of type %s, which the catalog of %s does not hold, with the pods on them", at.kind, at.provider)
+		return place{}, false
+	}
+	if _, _, known := priced(at.provider, at.region, at.kind); c.o.Priced && !known {
+		c.leave(1, "nodes of type %s in %s, of which no price is known, with the pods on them", at.kind, at.region)
 		return place{}, false
 	}
 	return at, true

@@ -85,7 +85,7 @@ func (c *poolSet) classOf(p *karpv1.NodePool) *nodeClass {
 }
 
 // ownPools adds the NodePools that a scenario can hold. Those that Spotter made are the
-// halves of a CapacityPool; the nodes of others than these are captured by what they are.
+// halves of a CapacityPool; the others are left out with their nodes.
 func (c *poolSet) ownPools() {
 	for i := range c.o.NodePools {
 		p := c.o.NodePools[i].DeepCopy()
@@ -102,7 +102,7 @@ func (c *poolSet) ownPools() {
 		}
 		var err error
 		if x.alone, err = x.read(); err != nil {
-			c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s as it is: %s", c.names.pool(p.Name), c.complaint(err)))
+			c.unread[p.Name] = &unreadPool{why: c.complaint(err)}
 			continue
 		}
 		if c.find(p.Name) != nil {

@@ -44,6 +44,20 @@ type poolSet struct {
 	// began are the nodes that were there when the history begins, by false those that
 	// came later; nil where there is no history.
 	began map[policy.NodeID]bool
+
+	// unread are the NodePools that cannot be simulated, by name. Nothing may be bought in
+	// their place, so their nodes are left out.
+	unread map[string]*unreadPool
+
+	// listPrice is what all nodes cost in an hour at list prices on demand.
+	listPrice float64
+}
+
+// An unreadPool is a NodePool that is left out, with its nodes.
+type unreadPool struct {
+	why       string
+	nodes     int
+	listPrice float64
 }
 
 // statedPools makes the pools that have a manifest, or that the snapshot knows.
