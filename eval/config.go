@@ -87,6 +87,9 @@ type Config struct {
 	// nothing and no default: those are in [DefaultConfig].
 	Discount1y, Discount3y float64
 
+	// Today is what the cluster of the cases costs as it is; nil where that is not known.
+	Today *Today
+
 	// Command returns the command that repeats one run; nil means
 	// [DefaultCommand].
 	Command func(Job) string

@@ -20,6 +20,10 @@ type match struct {
 	oracle, slotsOracle, onDemandOracle policy.Money
 
 	discount1y, discount3y float64
+
+	// today is what the cluster costs as it is for as long as the window; 0 where that is
+	// not known.
+	today float64
 }
 
 // measure returns the values of all metrics of m, in their order.
@@ -89,6 +93,9 @@ func measure(c *Config, runs []RunRow, seeded []oracle.Bound) {
 	for i := 0; i < len(runs); i += n {
 		bound := seeded[i/n]
 		m := match{oracle: bound.Cost, slotsOracle: bound.Slots, onDemandOracle: bound.OnDemand, discount1y: c.Discount1y, discount3y: c.Discount3y}
+		if c.Today != nil {
+			m.today = c.Today.Month / c.Today.PerMonth(runs[i].Bound.Duration)
+		}
 		for j := i; j < i+n; j++ {
 			if runs[j].Policy == OnDemand {
 				m.onDemand = runs[j].Result

@@ -178,6 +178,7 @@ var metrics = []Metric{
 		budgets(func(r *sim.BudgetResult, sum float64) float64 { return sum + float64(r.Evictions+r.Pauses) })},
 	{"kept_out_usd", "$", "The part of unserved_usd that was missing behind closed gates.", false,
 		func(m *match) (float64, bool) { return m.run.KeptOut.Float(), len(m.run.Budgets) > 0 }},
+	{MetricSavedToday, "%", "What the bill is below the cost of the cluster as it is today, in percent of that; only where it is known.", true, savedToday},
 }
 
 // budgets makes a figure of the budgets of a run, unknown without one.

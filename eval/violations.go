@@ -47,10 +47,11 @@ func (p *PolicyReport) Marked() bool { return p.Violating > 0 }
 // is -1 where there is none.
 func (r *Report) Best(g *Group) int {
 	best := -1
+	metric, _ := r.Config.Savings()
 	for p := range g.Policies {
 		x := &g.Policies[p]
-		s := x.Summary("net_savings_pct")
-		if s.N > 0 && !x.Marked() && (best < 0 || s.Median > g.Policies[best].Summary("net_savings_pct").Median) {
+		s := x.Summary(metric)
+		if s.N > 0 && !x.Marked() && (best < 0 || s.Median > g.Policies[best].Summary(metric).Median) {
 			best = p
 		}
 	}

@@ -63,8 +63,12 @@ func boundOf(r *eval.Report, g *eval.Group) (cost, saved, savedPct float64, ok b
 		if !bill.Known || bill.V <= 0 || !least.Known {
 			continue
 		}
-		most := bill.V + extra.V - least.V
-		costs, savings, percents = append(costs, least.V), append(savings, most), append(percents, most/bill.V*100)
+		most, of := bill.V+extra.V-least.V, bill.V
+		if t := r.Config.Today; t != nil {
+			of = t.Month / t.PerMonth(run.Bound.Duration)
+			most = of - least.V
+		}
+		costs, savings, percents = append(costs, least.V), append(savings, most), append(percents, most/of*100)
 	}
 	if len(costs) == 0 {
 		return 0, 0, 0, false

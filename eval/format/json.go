@@ -55,6 +55,9 @@ func writeJSON(w io.Writer, r *eval.Report) error {
 		Cases:  newCases(r), RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
 		Gates: newGates(r), Comparison: newOther(r.Comparison), Warnings: append([]string{}, Warnings(r)...), Across: newAcross(r), Runs: newRuns(r), Notes: Notes(r),
 	}
+	if t := c.Today; t != nil {
+		out.Today = &jsonToday{t.Name, t.Nodes, t.SpotShare, t.Month, t.PerMonth(c.Cases[0].Bound.Duration)}
+	}
 	out.Traces = newTraces(r)
 	for i := range r.Groups {
 		out.Groups = append(out.Groups, newGroup(r, &r.Groups[i]))

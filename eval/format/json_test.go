@@ -34,6 +34,7 @@ func TestJSONKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.Config.Today = &eval.Today{Name: "today's bill", Nodes: 3, Month: 100}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
 	r.Comparison = &eval.Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: eval.DefaultSeeds(8), Changes: []eval.Change{{Policy: "spot", Pairs: 8, Demand: 8,

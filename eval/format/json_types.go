@@ -13,6 +13,8 @@ type jsonReport struct {
 	Invocation string `json:"invocation"`
 	// What was asked for, defaults filled in.
 	Config jsonConfig `json:"config"`
+	// What the cluster costs as it is, where that is known: saved_today_pct is measured against it.
+	Today *jsonToday `json:"today,omitempty"`
 	// Traces used.
 	Traces []jsonTrace `json:"traces"`
 	// Scenarios and their windows.
@@ -59,6 +61,20 @@ type jsonConfig struct {
 	Discount3y float64 `json:"discount_3y"`
 	// Confidence of each interval: 1 − 0.05 ÷ number of policies.
 	Confidence float64 `json:"confidence"`
+}
+
+// A jsonToday is what the nodes of a cluster cost as they are. It is not simulated.
+type jsonToday struct {
+	// What it is called.
+	Name string `json:"name"`
+	// Nodes whose price is known.
+	Nodes int `json:"nodes"`
+	// Spot part of their vCPUs.
+	SpotShare float64 `json:"spot_share"`
+	// Dollars a month of 730 hours.
+	MonthUSD float64 `json:"usd_month"`
+	// How many times a bill of a run this is in a month: 730 hours ÷ those of the window, times the nodes that one simulated node stands for.
+	BillsPerMonth float64 `json:"bills_per_month"`
 }
 
 // A jsonTrace is where prices and reclaims come from.

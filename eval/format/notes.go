@@ -22,9 +22,11 @@ func Notes(r *eval.Report) []string {
 	notes := append(traceNotes(r), truthNotes(&r.Config)...)
 	notes = append(notes,
 		"Capacity, that is when launches are refused, comes from where the reclaims come from; refusals on demand, notices and recommendations are always modelled.",
-		"Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost.",
-		fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline),
-		movedNote)
+		savedNote(&r.Config))
+	if r.Config.Today == nil {
+		notes = append(notes, fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline))
+	}
+	notes = append(notes, movedNote)
 	if len(r.Groups) > 1 {
 		notes = append(notes, AcrossNote)
 	}
@@ -37,6 +39,14 @@ func Notes(r *eval.Report) []string {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}
 	return append(notes, scenarioNotes(&r.Config)...)
+}
+
+// savedNote says what savings are.
+func savedNote(c *eval.Config) string {
+	if c.Today != nil {
+		return "Figures are medians over the runs of a scenario, a month has 730 hours, and saved is how far a bill is below " + c.Today.Name + ", outages not deducted."
+	}
+	return "Figures are medians over the runs of a scenario. Saved is the on-demand bill and outage cost less the policy's own: money after what outages cost."
 }
 
 // traceNotes say of each trace what it is, and whether its prices and reclaims are

@@ -101,7 +101,7 @@ func tallyOf(r *eval.Recorded, scenario, policy string) tally {
 		saved := (od.Bill + od.OutageCost - x.Bill - x.OutageCost).Float()
 		t.runs++
 		t.saved = append(t.saved, saved/od.Bill.Float()*100)
-		t.month = append(t.month, saved*(monthHours/r.Cases[window].Duration.Hours()))
+		t.month = append(t.month, saved*(eval.MonthHours/r.Cases[window].Duration.Hours()))
 		t.out = max(t.out, x.OutageMinutes)
 	}
 	return t

@@ -36,6 +36,10 @@ type artist struct {
 	g  *eval.Group
 	id string
 
+	// metric is that of savings, of what they are measured against, and saved names an axis
+	// of them.
+	metric, of, saved string
+
 	// weeks are the runs that can be opened.
 	weeks *weekList
 
@@ -50,6 +54,10 @@ type artist struct {
 // pictures draws g.
 func pictures(r *eval.Report, g *eval.Group, id string, weeks *weekList) ([]figure, error) {
 	a := &artist{r: r, g: g, id: id, weeks: weeks}
+	a.metric, a.of = r.Config.Savings()
+	if a.saved = "net savings, % of " + a.of; r.Config.Today != nil {
+		a.saved = "savings, % of " + a.of
+	}
 	mixes, best, ok := r.Frontier(g)
 	for p := range r.Config.Policies {
 		if !ok || p == best || !slices.Contains(mixes, p) {
@@ -106,7 +114,7 @@ func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
 // scatter shows what each policy saves against what its outages cost, with the
 // fixed mixes joined.
 func (a *artist) scatter() {
-	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of the on-demand bill (mean)", "net savings, % of the on-demand bill (median)", 0)}
+	pic := &chart.Points{Frame: a.frame("Savings and the cost of outages", "outage cost, % of "+a.of+" (mean)", a.saved+" (median)", 0)}
 	var detail []string
 	h := &hover{Kind: "points"}
 	mixes, best, ok := a.r.Frontier(a.g)
@@ -155,11 +163,14 @@ func (a *artist) frontier(mixes []int, h *hover) chart.Cloud {
 // of both.
 func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	x := &a.g.Policies[p]
-	saved, cost, bill := x.Summary("net_savings_pct"), x.Summary("outage_cost_usd"), x.Summary("on_demand_bill_usd")
-	if saved.N == 0 || bill.Mean <= 0 {
+	saved, cost, bill := x.Summary(a.metric), x.Summary("outage_cost_usd"), x.Summary("on_demand_bill_usd").Mean
+	if t := a.r.Config.Today; t != nil {
+		bill = t.Month / t.PerMonth(a.r.Config.Cases[a.g.Cases[0]].Bound.Duration)
+	}
+	if saved.N == 0 || bill <= 0 {
 		return chart.Cloud{}, false
 	}
-	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill.Mean * 100}, Y: []float64{saved.Median}}
+	c := chart.Cloud{Name: a.name(p), Colour: a.colour(p), X: []float64{cost.Mean / bill * 100}, Y: []float64{saved.Median}}
 	if i := saved.MedianInterval; i != nil {
 		c.YLow, c.YHigh = []float64{i.Low}, []float64{i.High}
 	}
@@ -168,7 +179,10 @@ func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 	for k := range min(len(runs), dotsMax) {
 		i := runs[k*len(runs)/min(len(runs), dotsMax)]
 		run := &a.r.Runs[i]
-		y, cost, bill := run.Value("net_savings_pct"), run.Value("outage_cost_usd"), run.Value("on_demand_bill_usd")
+		y, cost, bill := run.Value(a.metric), run.Value("outage_cost_usd"), run.Value("on_demand_bill_usd")
+		if t := a.r.Config.Today; t != nil {
+			bill = eval.Value{V: t.Month / t.PerMonth(run.Bound.Duration), Known: true}
+		}
 		if y.Known && bill.Known && bill.V > 0 {
 			c.SmallX, c.SmallY = append(c.SmallX, cost.V/bill.V*100), append(c.SmallY, y.V)
 			if w := a.weeks.of(i); w > 0 {
@@ -181,18 +195,18 @@ func (a *artist) cloud(p int, h *hover) (chart.Cloud, bool) {
 
 // distribution shows the net savings of all runs of each policy.
 func (a *artist) distribution() {
-	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", "net savings, % of the on-demand bill", "", len(a.g.Policies))}
+	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", a.saved, "", len(a.g.Policies))}
 	thinned := false
 	var detail []string
 	h := &hover{Kind: "rows"}
 	for p := range a.g.Policies {
 		x := &a.g.Policies[p]
-		s := x.Summary("net_savings_pct")
-		if s.N == 0 || x.Policy == eval.OnDemand {
+		s := x.Summary(a.metric)
+		if s.N == 0 || x.Policy == eval.OnDemand && a.r.Config.Today == nil {
 			continue
 		}
 		box := chart.Box{Name: a.name(p), Colour: a.colour(p), Least: s.Min, Q1: s.P25, Median: s.Median, Q3: s.P75, Greatest: s.Max}
-		all := values(a.r, a.g, p, "net_savings_pct")
+		all := values(a.r, a.g, p, a.metric)
 		slices.Sort(all)
 		n := min(len(all), dotsMax)
 		thinned = thinned || n < len(all)

@@ -128,7 +128,11 @@ func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenari
 		Windows: windows(r, g), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
-		x.Best = fmt.Sprintf("%s saves most, %s", g.Policies[best].Policy, percent(g.Policies[best].Summary("net_savings_pct").Median))
+		metric, of := r.Config.Savings()
+		x.Best = fmt.Sprintf("%s saves most, %s", g.Policies[best].Policy, percent(g.Policies[best].Summary(metric).Median))
+		if r.Config.Today != nil {
+			x.Best += " of " + of
+		}
 	}
 	if len(r.Groups) > 1 {
 		x.Compared, x.Oracle = comparison(r, g), format.OracleLine(r, g)

@@ -87,15 +87,16 @@ func fails(r *eval.Report, p int) bool {
 // all that were compared, else the baseline. -1 where nothing ran.
 func chosen(r *eval.Report, g *eval.Group) int {
 	best, bestFails := -1, false
+	metric, _ := r.Config.Savings()
 	for i := range g.Policies {
 		p := &g.Policies[i]
-		s := p.Summary("net_savings_pct")
+		s := p.Summary(metric)
 		if s.N == 0 || !r.Config.Trial(p.Policy) {
 			continue
 		}
 		f := fails(r, i)
 		better := best < 0 || bestFails && !f ||
-			bestFails == f && s.Median > g.Policies[best].Summary("net_savings_pct").Median
+			bestFails == f && s.Median > g.Policies[best].Summary(metric).Median
 		if better {
 			best, bestFails = i, f
 		}
@@ -104,7 +105,7 @@ func chosen(r *eval.Report, g *eval.Group) int {
 		return best
 	}
 	base := slices.Index(r.Config.Policies, r.Config.Baseline)
-	if g.Policies[base].Summary("net_savings_pct").N == 0 {
+	if g.Policies[base].Summary(metric).N == 0 {
 		return -1
 	}
 	return base
@@ -112,13 +113,19 @@ func chosen(r *eval.Report, g *eval.Group) int {
 
 // savedSentence says what p saves, and what its worst outage is.
 func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
-	s := p.Summary("net_savings_pct")
+	metric, of := r.Config.Savings()
+	s := p.Summary(metric)
 	month := perMonth(r, g, p)
-	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of the on-demand bill", p.Policy, dollars(month), percent(s.Median))
-	if s.Median < 0 {
+	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of %s", p.Policy, dollars(month), percent(s.Median), of)
+	switch t := r.Config.Today; {
+	case t != nil && s.Median < 0:
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s above %s of %s", p.Policy, dollars(t.Month-month), percent(-s.Median), of, dollars(t.Month))
+	case t != nil:
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s below %s of %s", p.Policy, dollars(t.Month-month), percent(s.Median), of, dollars(t.Month))
+	case s.Median < 0:
 		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, dollars(-month), percent(-s.Median))
 	}
-	if p.Policy == eval.OnDemand {
+	if p.Policy == eval.OnDemand && r.Config.Today == nil {
 		text = "Nothing but on-demand was run, the reference that savings are measured against"
 	}
 	out := "; it has no outage in any run."
@@ -128,19 +135,19 @@ func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	return text + out
 }
 
-// monthHours is how many hours a month has, as providers publish prices for one.
-const monthHours = 730
-
-// perMonth returns the net savings of p in dollars a month: those of the median run,
-// for as many windows as a month has.
+// perMonth returns what p saves in dollars a month: its net savings in the median run, for
+// as many windows as a month has, or what its bill is below that of today.
 func perMonth(r *eval.Report, g *eval.Group, p *eval.PolicyReport) float64 {
 	window := r.Config.Cases[g.Cases[0]].Bound.Duration
-	return p.Summary("net_savings_usd").Median * (monthHours / window.Hours())
+	if t := r.Config.Today; t != nil {
+		return t.Month - p.Summary("bill_usd").Median*t.PerMonth(window)
+	}
+	return p.Summary("net_savings_usd").Median * (eval.MonthHours / window.Hours())
 }
 
 // changeSentence compares p with the baseline, nothing where it is that.
 func changeSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []string {
-	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand {
+	if p.Policy == r.Config.Baseline || p.Policy == eval.OnDemand || r.Config.Today != nil {
 		return nil
 	}
 	return []string{sentence(changeWords(r, g, p))}
@@ -217,16 +224,17 @@ func gateSentence(r *eval.Report) string {
 
 // cards are the figures of the summary in large type.
 func cards(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []card {
-	saved, delta := p.Summary("net_savings_pct"), p.Summary("net_savings_delta_pct")
-	out := []card{{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of the on-demand bill", percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
-	if p.Policy != r.Config.Baseline && delta.N > 0 {
+	metric, of := r.Config.Savings()
+	saved, delta := p.Summary(metric), p.Summary("net_savings_delta_pct")
+	out := []card{{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of " + of, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
+	if r.Config.Today == nil && p.Policy != r.Config.Baseline && delta.N > 0 {
 		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
 			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
 	}
 	s := p.Summary("outage_minutes")
 	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + plural(int(p.Outage.Incidents), "incident") + " in all"},
 		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
-	if a := p.Summary("attainable_share"); a.N > 0 {
+	if a := p.Summary("attainable_share"); a.N > 0 && r.Config.Today == nil {
 		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})
 	}
 	return append(out, gateCards(r)...)

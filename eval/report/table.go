@@ -75,6 +75,50 @@ var columns = []column{
 	{heading{Text: "Runs", Unit: "with a result"}, runs},
 }
 
+// columnsOf returns the columns of r. Where it is known what the cluster costs today, amounts
+// are those of a month and savings are measured against that, and against nothing else.
+func columnsOf(r *eval.Report) []column {
+	if r.Config.Today == nil {
+		return columns
+	}
+	own := []column{
+		{heading{Text: "A month", Unit: "$, median"}, func(r *eval.Report, p *eval.PolicyReport) cell {
+			s := p.Summary("bill_usd")
+			if s.N == 0 {
+				return unknown()
+			}
+			factor := r.Config.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
+			c := number(s.Median*factor, dollars(s.Median*factor))
+			c.Sub = intervalOf(s, func(x float64) string { return dollars(x * factor) })
+			return c
+		}},
+		{heading{Text: "Saved", Unit: "% of " + r.Config.Today.Name}, interval(eval.MetricSavedToday, func(x float64) string { return fixed(x, 1) })},
+	}
+	const comparing = 4 // columns with the bill and savings against on-demand and the baseline
+	own = append(own, columns[comparing:]...)
+	return slices.DeleteFunc(own, func(c column) bool { return c.Text == "Of the attainable" })
+}
+
+// todayRow is the row of what the cluster costs today, of which nothing is simulated.
+func todayRow(t *eval.Today, columns []column) []cell {
+	row := []cell{{Text: t.Name, Sub: plural(t.Nodes, "node") + ", not simulated"}}
+	for _, c := range columns {
+		switch {
+		case c.Text == "A month":
+			row = append(row, number(t.Month, dollars(t.Month)))
+		case c.Text == "Saved":
+			row = append(row, cell{Text: "reference", Sort: "0"})
+		case c.Text == "Spot share":
+			row = append(row, number(t.SpotShare, share(t.SpotShare)))
+		case c.Text == "Outage minutes":
+			row = append(row, cell{Text: "not measured", Sort: "-1e300"})
+		default:
+			row = append(row, unknown())
+		}
+	}
+	return row
+}
+
 // median makes a cell of the median of a metric.
 func median(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) cell {
 	return func(_ *eval.Report, p *eval.PolicyReport) cell {
@@ -209,13 +253,17 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 		Caption: "Policies over " + g.Scenario, Sortable: true,
 		Note: intervalNote(r, g), Head: []heading{{Text: "Policy", Words: true}},
 	}
-	for _, c := range columns {
+	shown := columnsOf(r)
+	for _, c := range shown {
 		t.Head = append(t.Head, c.heading)
+	}
+	if r.Config.Today != nil {
+		t.Rows = append(t.Rows, todayRow(r.Config.Today, shown))
 	}
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		row := []cell{policyCell(r, p)}
-		for _, c := range columns {
+		for _, c := range shown {
 			row = append(row, c.cell(r, p))
 		}
 		t.Rows = append(t.Rows, row)
@@ -240,7 +288,7 @@ const mark = " !"
 
 // role says what part a policy has, nothing where it is compared.
 func role(r *eval.Report, p string) string {
-	reference, baseline := p == eval.OnDemand, p == r.Config.Baseline
+	reference, baseline := p == eval.OnDemand && r.Config.Today == nil, p == r.Config.Baseline
 	switch {
 	case reference && baseline:
 		return "reference and baseline"
@@ -254,7 +302,10 @@ func role(r *eval.Report, p string) string {
 
 // intervalNote says what the intervals of g are, and how they are shown.
 func intervalNote(r *eval.Report, g *eval.Group) string {
-	given := slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool { return p.Summary("net_savings_pct").MedianInterval != nil })
+	given := slices.ContainsFunc(g.Policies, func(p eval.PolicyReport) bool {
+		metric, _ := r.Config.Savings()
+		return p.Summary(metric).MedianInterval != nil
+	})
 	if !given {
 		return format.IntervalNote(r, g)
 	}

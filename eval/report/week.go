@@ -36,8 +36,10 @@ type week struct {
 	From int64 `json:"from"`
 	Step int64 `json:"step"`
 
-	// Saved is what was saved so far against on-demand, in dollars, at each point.
-	Saved []json.Number `json:"saved"`
+	// Saved is what was saved so far against on-demand, or what Against names, in dollars,
+	// at each point.
+	Saved   []json.Number `json:"saved"`
+	Against string        `json:"against,omitempty"`
 
 	// Held has point, market and nodes wherever these change.
 	Held [][3]int64 `json:"held"`
@@ -122,7 +124,7 @@ func (l *weekList) week(i int, od *sim.Result) week {
 	samples, from := run.Result.Samples, run.Result.Window.From
 	stride := max(1, (len(samples)-1+weekIntervals-1)/weekIntervals)
 	w := week{
-		Title: fmt.Sprintf("%s in %s, seed %d", run.Policy, run.Scenario, run.Seed), Facts: weekFacts(run), Command: l.r.Command(i),
+		Title: fmt.Sprintf("%s in %s, seed %d", run.Policy, run.Scenario, run.Seed), Facts: weekFacts(&l.r.Config, run), Command: l.r.Command(i),
 		From: from.Std().Unix(), Held: [][3]int64{}, Taken: [][3]int64{}, Out: [][3]int64{},
 	}
 	if len(samples) > 1 {
@@ -131,6 +133,10 @@ func (l *weekList) week(i int, od *sim.Result) week {
 	for k := 0; k < len(samples); k += stride {
 		s, o := &samples[k], &od.Samples[k]
 		saved := (o.Bill + o.OutageCost - s.Bill - s.OutageCost).Float()
+		if t := l.r.Config.Today; t != nil {
+			w.Against = t.Name
+			saved = t.Month/t.PerMonth(s.At.Sub(from)) - s.Bill.Float()
+		}
 		w.Saved = append(w.Saved, json.Number(strconv.FormatFloat(math.Round(saved*100)/100, 'f', -1, 64)))
 	}
 	w.Held = l.held(run, len(w.Saved), stride)
@@ -186,10 +192,11 @@ func (l *weekList) market(run *eval.RunRow, id policy.MarketID) int64 {
 }
 
 // weekFacts says what a run came to.
-func weekFacts(run *eval.RunRow) string {
+func weekFacts(c *eval.Config, run *eval.RunRow) string {
 	text := "From " + format.Instant(run.Bound.Start)
-	if v, usd := run.Value("net_savings_pct"), run.Value("net_savings_usd"); v.Known && usd.Known {
-		text += fmt.Sprintf(": saves %s, %s of the on-demand bill", dollars(usd.V), percent(v.V))
+	if usd, v := c.Saved(run); v.Known && usd.Known {
+		_, of := c.Savings()
+		text += fmt.Sprintf(": saves %s, %s of %s", dollars(usd.V), percent(v.V), of)
 	}
 	return fmt.Sprintf("%s; %s; %s.", text, plural(int(run.Result.OutageMinutes), "outage minute"), plural(int(run.Result.Reclaims), "reclaim"))
 }
@@ -205,7 +212,7 @@ func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	for p := range g.Policies {
 		for _, i := range runsOf(r, g, p) {
 			if of++; l.of(i) > 0 {
-				t.Rows = append(t.Rows, runRow(&r.Runs[i], l.of(i)))
+				t.Rows = append(t.Rows, runRow(&r.Config, &r.Runs[i], l.of(i)))
 			}
 		}
 	}
@@ -219,13 +226,10 @@ func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	return t
 }
 
-func runRow(run *eval.RunRow, week int) []cell {
+func runRow(c *eval.Config, run *eval.RunRow, week int) []cell {
 	usd, pct := unknown(), unknown()
-	if v := run.Value("net_savings_usd"); v.Known {
-		usd = number(v.V, dollars(v.V))
-	}
-	if v := run.Value("net_savings_pct"); v.Known {
-		pct = number(v.V, fixed(v.V, 1))
+	if saved, share := c.Saved(run); saved.Known && share.Known {
+		usd, pct = number(saved.V, dollars(saved.V)), number(share.V, fixed(share.V, 1))
 	}
 	res := run.Result
 	out := number(float64(res.OutageMinutes), fixed(float64(res.OutageMinutes), 0))

@@ -40,7 +40,7 @@ window.report.loaded.then(() => {
 
   const savings = week => {
     const all = week.saved;
-    const a = axes(`Saved so far against on-demand: ${amount(all.at(-1))} at the end`, week, all.length, Math.min(0, ...all), Math.max(1, ...all), v => amount(v));
+    const a = axes(`Saved so far against ${week.against || 'on-demand'}: ${amount(all.at(-1))} at the end`, week, all.length, Math.min(0, ...all), Math.max(1, ...all), v => amount(v));
     a.picture.append(svg('path', { d: 'M' + all.map((v, k) => `${a.x(k)},${a.y(v)}`).join('L'), class: 'line' }));
     readout(a.picture, px => {
       const k = a.point(px);
@@ -115,7 +115,7 @@ window.report.loaded.then(() => {
     const command = html('p', '', 'command');
     command.append(html('code', week.command));
     copyable(command);
-    dialog.replaceChildren(head, html('p', week.facts), html('h3', 'Saved so far against on-demand'), savings(week),
+    dialog.replaceChildren(head, html('p', week.facts), html('h3', `Saved so far against ${week.against || 'on-demand'}`), savings(week),
       html('h3', 'Nodes by market'), legend, picture, html('h3', 'Events (UTC)'), scroll, html('h3', 'Run it again'), command);
     dialog.showModal();
   };

@@ -32,7 +32,7 @@ func worstHead() []heading {
 func worstRow(r *eval.Report, i int, l *weekList) []cell {
 	run := &r.Runs[i]
 	saved, delta := unknown(), unknown()
-	if v := run.Value("net_savings_pct"); v.Known {
+	if _, v := r.Config.Saved(run); v.Known {
 		saved = number(v.V, fixed(v.V, 1))
 	}
 	if v := run.Value("outage_delta"); v.Known {

@@ -16,6 +16,8 @@ import (
 type call struct {
 	cluster access.Cluster
 	form    cli.Form
+	file    string
+	demo    bool
 	dir     string
 	force   bool
 }
@@ -24,18 +26,23 @@ type call struct {
 func Command(p *cli.Program) *cobra.Command {
 	var f call
 	c := &cobra.Command{
-		Use:   "try",
+		Use:   "try [-f PATH | --demo]",
 		Short: "See in a minute what your cluster costs, and would cost on Spot; nothing is changed",
 		Long: "try reads the cluster of the current kubeconfig, and changes nothing in it. Within a\n" +
 			"minute it says what its nodes cost a month, what they would cost under other\n" +
-			"policies, what the worst week would be, and what to do next.\n\n" +
+			"policies, what the worst week would be, and what to do next. Every saving is against\n" +
+			"what is paid today: nodes times their price now. With several contexts it has a row\n" +
+			"for each cluster, and their sum.\n\n" +
+			"Without a cluster it tries manifests (-f), for which the cheapest nodes on demand\n" +
+			"stand for what is paid unless nodes are stated, or a demonstration (--demo).\n\n" +
 			"Spot prices are those of the last week where AWS credentials are found that may\n" +
 			"read them (ec2:DescribeSpotPriceHistory); else they are drawn, and called synthetic\n" +
 			"wherever a figure stands. It runs as many seeds of the weather as the minute allows.\n\n" +
 			"It writes the scenario with its prices, a report for a browser, and CapacityPools to\n" +
 			"be applied, which only decide and show (mode: shadow).",
 		Example: "  spotter try\n" +
-			"  spotter try --context production --dir /tmp/production\n" +
+			"  spotter try --context production,staging --dir /tmp/both\n" +
+			"  spotter try --demo\n" +
 			"  spotter try -o json",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
@@ -43,6 +50,9 @@ func Command(p *cli.Program) *cobra.Command {
 	f.form.Register(c)
 	flags := c.Flags()
 	f.cluster.Register(flags)
+	flags.Lookup("context").Usage = "use the contexts `NAME[,NAME…]` of the kubeconfig"
+	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in `PATH` instead of a cluster")
+	flags.BoolVar(&f.demo, "demo", false, "try a small cluster that does not exist")
 	flags.StringVar(&f.dir, "dir", "spotter-try", "write into the folder `DIR`")
 	flags.BoolVar(&f.force, "force", false, "replace files in the folder that try has not written")
 	return c
@@ -59,36 +69,61 @@ type trial struct {
 
 // run reads, simulates, writes and prints.
 func run(ctx context.Context, p *cli.Program, f *call) error {
+	if f.file != "" && f.demo || (f.file != "" || f.demo) && f.cluster.Context != "" {
+		return cli.Invalid(errTwoSources, "give one of them")
+	}
+	contexts, err := f.contexts()
+	if err != nil {
+		return err
+	}
+	if len(contexts) > 1 {
+		return runFleet(ctx, p, f, contexts)
+	}
 	t := &trial{p: p, f: f, folder: folder{f.dir}, began: time.Now(), patient: defaultLimits()}
 	if err := t.folder.check(f.force); err != nil {
 		return err
 	}
-	seen, err := t.read(ctx)
+	s, err := t.source(ctx)
 	if err != nil {
 		return err
 	}
-	return t.on(ctx, seen)
+	r, err := t.on(ctx, s)
+	if err != nil {
+		return err
+	}
+	return p.Print(&f.form, r, func(w io.Writer, wide bool) error { return r.text(w, wide) })
 }
 
-// on tries what was read of a cluster.
-func (t *trial) on(ctx context.Context, seen *sight) error {
-	staged, err := t.scenario(ctx, seen)
-	if err != nil {
-		return err
+// source returns what the flags name, with its prices.
+func (t *trial) source(ctx context.Context) (*staged, error) {
+	if t.f.file != "" || t.f.demo {
+		return t.ofManifests(ctx, t.f.file)
 	}
-	now := costNow(staged.bound)
-	t.say("now: %s", now.sentence(staged.prices()))
-	report, err := t.simulate(ctx, staged)
+	seen, err := t.read(ctx)
 	if err != nil {
-		return err
+		return nil, err
+	}
+	return t.scenario(ctx, seen)
+}
+
+// on tries a cluster, and writes the files.
+func (t *trial) on(ctx context.Context, staged *staged) (*result, error) {
+	seen := staged.seen
+	now := costNow(staged.bound)
+	if now.Nodes == 0 {
+		now.Of = packed // of which the first run says what it costs
+	} else {
+		t.say("now: %s", now.sentence(staged.prices()))
+	}
+	report, err := t.simulate(ctx, staged, &now)
+	if err != nil {
+		return nil, err
 	}
 	pools := poolsOf(seen, staged.bound)
 	r := newResult(seen, staged, now, report, pools)
 	r.Next = t.next(seen, r, pools)
-	if r.Files, err = t.folder.write(staged, report, pools); err != nil {
-		return err
-	}
-	return t.p.Print(&t.f.form, r, func(w io.Writer, wide bool) error { return r.text(w, wide) })
+	r.Files, err = t.folder.write(staged, report, pools, r)
+	return r, err
 }
 
 // say informs the user on standard error, where programs do not read.

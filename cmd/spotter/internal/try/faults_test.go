@@ -28,6 +28,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/live/aws"
@@ -137,12 +138,19 @@ func TestFaults(t *testing.T) {
 				}
 			}
 		}, nodes: 30, pools: "karpenter"},
-		"node groups of EKS": {change: func(s *shelf) { without(s, map[string]string{"eks.amazonaws.com/nodegroup": "web"}) }, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
-		"kops":               {change: func(s *shelf) { without(s, map[string]string{"kops.k8s.io/instancegroup": "nodes"}) }, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
-		"groups of no name":  {change: func(s *shelf) { without(s, nil) }, says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
-		"GKE":                {change: func(s *shelf) { without(s, place("e2-standard-8", "us-central1")) }, says: []string{"nodes of Google Cloud are bought and emptied as Karpenter would"}, nodes: 30},
-		"AKS":                {change: func(s *shelf) { without(s, place("Standard_D8s_v5", "eastus")) }, says: []string{"nodes of Azure are bought and emptied as Karpenter would"}, nodes: 30},
-		"no metrics":         {change: func(*shelf) {}, says: []string{"pods need what they request: no metrics are read"}, nodes: 30, pools: "karpenter"},
+		"a NodePool is wrong": {change: func(s *shelf) {
+			label(s, 6, karpv1.NodePoolLabelKey, "wrong")
+			p := nodePoolOf("wrong", karpv1.CapacityTypeOnDemand)
+			p.Spec.Weight = ptr(int32(0))
+			s.objects = append(s.objects, p)
+		}, says: []string{"NodePool wrong with its 6 nodes and the pods on them, 20.0% of the cost of all nodes: \"spec.weight\": 0 is not"}, nodes: 24, pools: "karpenter"},
+		"a region without prices": {change: func(s *shelf) { label(s, 2, corev1.LabelTopologyRegion, "xx-north-9") }, says: []string{"2 nodes of type m5.2xlarge in xx-north-9, of which no price is known"}, nodes: 28, pools: "karpenter"},
+		"node groups of EKS":      {change: func(s *shelf) { without(s, map[string]string{"eks.amazonaws.com/nodegroup": "web"}) }, says: []string{"the Cluster Autoscaler serves"}, nodes: 30, pools: "asg"},
+		"kops":                    {change: func(s *shelf) { without(s, map[string]string{"kops.k8s.io/instancegroup": "nodes"}) }, says: []string{"replaces no node that runs"}, nodes: 30, pools: "asg"},
+		"groups of no name":       {change: func(s *shelf) { without(s, nil) }, says: []string{"30 nodes in no CapacityPool: no label says which"}, nodes: 30},
+		"GKE":                     {change: func(s *shelf) { without(s, place("e2-standard-8", "us-central1")) }, says: []string{"nodes of Google Cloud are bought and emptied as Karpenter would"}, nodes: 30},
+		"AKS":                     {change: func(s *shelf) { without(s, place("Standard_D8s_v5", "eastus")) }, says: []string{"nodes of Azure are bought and emptied as Karpenter would"}, nodes: 30},
+		"no metrics":              {change: func(*shelf) {}, says: []string{"pods need what they request: no metrics are read"}, nodes: 30, pools: "karpenter"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := shop()
@@ -196,9 +204,9 @@ func TestOwnNodePools(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	const month = 30 * 0.384 * monthHours
-	if n := strings.Count(out, dollars(month)); n != 5 || strings.Contains(out, "going on as it is costs") {
-		t.Errorf("%d of 5 amounts are what 30 nodes cost that nobody may end:\n%s", n, out)
+	const month = 30 * 0.384 * eval.MonthHours
+	if n := strings.Count(out, dollars(month)); n != 6 || strings.Contains(out, "when they have consolidated: pods") {
+		t.Errorf("%d of 6 amounts are what 30 nodes cost that nobody may end:\n%s", n, out)
 	}
 	if text := read(t, dir, scenarioFile); !strings.Contains(text, "kind: NodePool\n") || !strings.Contains(text, `cpu: "242"`) {
 		t.Errorf("the scenario has not the NodePool as it is:\n%.3000s", text)
@@ -392,7 +400,7 @@ func TestSharedLabels(t *testing.T) {
 	if len(p.pools) != 1 || p.pools[0].Spec.Template.Labels[corev1.LabelArchStable] != "amd64" || len(p.notes) != 1 || !strings.Contains(p.notes[0], "default, other") {
 		t.Errorf("%d pools, %q", len(p.pools), p.notes)
 	}
-	if text, err := p.write(); err != nil || !strings.Contains(string(text), "# Left out: a CapacityPool for each of the NodePools default, other") {
+	if text, err := p.write(&result{Policies: []row{{Policy: portfolio}}}); err != nil || !strings.Contains(string(text), "# Left out: a CapacityPool for each of the NodePools default, other") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

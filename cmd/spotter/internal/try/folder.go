@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/report"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -23,6 +24,7 @@ const (
 	scenarioFile = "cluster.yaml"
 	pricesFile   = "cluster.prices.parquet"
 	reportFile   = "report.html"
+	resultsFile  = "report.json"
 	poolsFile    = "capacitypool.yaml"
 	markFile     = ".spotter-try"
 )
@@ -38,7 +40,7 @@ func (f folder) check(force bool) error {
 		return cli.Invalid(errors.New("--dir: it names no folder"), "leave it out for spotter-try")
 	}
 	if _, err := os.Lstat(filepath.Join(f.dir, markFile)); errors.Is(err, fs.ErrNotExist) && !force {
-		for _, name := range []string{scenarioFile, pricesFile, reportFile, poolsFile} {
+		for _, name := range []string{scenarioFile, pricesFile, reportFile, resultsFile, poolsFile} {
 			if _, err := os.Lstat(filepath.Join(f.dir, name)); err == nil {
 				return cli.Invalid(fmt.Errorf("--dir: %s was not written by try", filepath.Join(f.dir, name)), advice)
 			}
@@ -58,18 +60,21 @@ func (f folder) check(force bool) error {
 }
 
 // write writes everything, and returns the files.
-func (f folder) write(s *staged, r *eval.Report, p *poolPlan) ([]string, error) {
+func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]string, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return nil, err
 	}
-	var page bytes.Buffer
+	var page, results bytes.Buffer
 	if err := report.Write(&page, r); err != nil {
 		return nil, err
 	}
-	files := []string{f.scenario(), filepath.Join(f.dir, reportFile)}
-	texts := [][]byte{s.text, page.Bytes()}
+	if err := format.Write(&results, r, format.JSON, 0); err != nil {
+		return nil, err
+	}
+	files := []string{f.scenario(), filepath.Join(f.dir, reportFile), filepath.Join(f.dir, resultsFile)}
+	texts := [][]byte{s.text, page.Bytes(), results.Bytes()}
 	if len(p.pools) > 0 {
-		text, err := p.write()
+		text, err := p.write(found)
 		if err != nil {
 			return nil, err
 		}
@@ -77,9 +82,12 @@ func (f folder) write(s *staged, r *eval.Report, p *poolPlan) ([]string, error) 
 	} else if err := os.Remove(f.pools()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err // it would be that of another call
 	}
-	prices := filepath.Join(f.dir, pricesFile)
-	if err := trace.WriteFile(prices, s.trace); err != nil {
-		return nil, err
+	var prices []string
+	if s.trace != nil { // else it is an embedded one
+		prices = []string{filepath.Join(f.dir, pricesFile)}
+		if err := trace.WriteFile(prices[0], s.trace); err != nil {
+			return nil, err
+		}
 	}
 	mark := filepath.Join(f.dir, markFile)
 	err := cli.ReplaceFiles(append(files, mark), func(w io.Writer, i int) error {
@@ -89,5 +97,5 @@ func (f folder) write(s *staged, r *eval.Report, p *poolPlan) ([]string, error) 
 		_, err := w.Write(texts[i])
 		return err
 	})
-	return append(files, prices), err
+	return append(files, prices...), err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// gain is the least part of what is paid as it is, in percent, that is worth a step.
+// gain is the least part of what is paid today, in percent, that is worth a step.
 const gain = 3
 
 // idle is the share of what is paid below which what pods request shows nodes that are
@@ -20,32 +20,34 @@ type step struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
-// next chooses it: what saves most, and of what saves about as much the smaller step.
+// next chooses it: what saves most, and of what saves about as much the smaller step. What
+// the cluster's own pools save by themselves is not counted for any other policy.
 func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
-	plain, ours := r.row(karpenter), r.row(portfolio)
+	own, plain, ours := r.row(asIs), r.row(karpenter), r.row(portfolio)
 	forbid := seen.forbidSpot()
 	better := plain.Change-ours.Change >= gain || plain.Change-ours.Change > -1 && ours.Worst.Minutes < plain.Worst.Minutes
 	switch {
-	case ours.Change <= -gain && better && len(p.pools) > 0:
-		return t.shadow(seen, ours, p)
-	case plain.Change <= -gain && len(forbid) > 0:
-		return step{Do: fmt.Sprintf("allow Spot in NodePool %s: it saves %.0f %%, to which Spotter would add little. Add spot to its karpenter.sh/capacity-type:", strings.Join(forbid, ", "), -plain.Change),
-			Commands: []string{"kubectl edit nodepool " + forbid[0]}}
-	case ours.Change <= -gain && len(p.pools) > 0:
-		return t.shadow(seen, ours, p)
-	case ours.Change <= -gain:
-		return step{Do: fmt.Sprintf("nothing by Spotter: %.0f %% could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", -ours.Change)}
-	}
-	if kept := r.row(asIs).Month; kept < idle*r.Now.Month && len(seen.options.NodePools) > 0 {
-		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(kept), dollars(r.Now.Month)),
+	case seen.manifests != "":
+		return step{Do: "try it on a cluster of your own, in which nothing is changed:", Commands: []string{"spotter try"}}
+	case own.Month < idle*r.Now.Month && own.Change <= ours.Change-own.Change && len(seen.options.NodePools) > 0:
+		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(own.Month), dollars(r.Now.Month)),
 			Commands: []string{"kubectl get events -A --field-selector reason=Unconsolidatable"}}
+	case own.Change-ours.Change >= gain && better && len(p.pools) > 0:
+		return t.shadow(seen, ours, p)
+	case own.Change-plain.Change >= gain && len(forbid) > 0:
+		return step{Do: fmt.Sprintf("allow Spot in NodePool %s, to pay %.1f%% less than today: Spotter would add little to that. Add spot to its karpenter.sh/capacity-type:", strings.Join(forbid, ", "), -plain.Change),
+			Commands: []string{"kubectl edit nodepool " + forbid[0]}}
+	case own.Change-ours.Change >= gain && len(p.pools) > 0:
+		return t.shadow(seen, ours, p)
+	case own.Change-ours.Change >= gain:
+		return step{Do: fmt.Sprintf("nothing by Spotter: %.1f%% could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", -ours.Change)}
 	}
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
 
 // shadow says how Spotter is run in shadow.
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
-	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to save %.0f %%. In shadow it touches no node:", -ours.Change)}
+	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %.1f%% less than today. In shadow it touches no node:", -ours.Change)}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
 	if p.regions == "" {
 		p.regions = "REGION"

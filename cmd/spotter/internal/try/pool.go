@@ -328,8 +328,10 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 }
 
 // write returns the CapacityPools as a file.
-func (p *poolPlan) write() ([]byte, error) {
+func (p *poolPlan) write(r *result) ([]byte, error) {
 	var b bytes.Buffer
+	ours := r.row(portfolio)
+	manifest.Comment(&b, "# ", "# ", fmt.Sprintf("%s: %s a month. %s: %s a month, %s.", r.Now.title(), dollars(r.Now.Month), ours.Title, dollars(ours.Month), percent(ours.Change)))
 	manifest.Comment(&b, "# ", "# ", "CapacityPools for the nodes of this cluster that none holds. In shadow Spotter decides and shows what it would do, and touches nothing: with mode active it would act.")
 	for _, n := range p.notes {
 		manifest.Comment(&b, "# Left out: ", "#  ", n+".")

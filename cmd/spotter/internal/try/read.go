@@ -34,6 +34,9 @@ type sight struct {
 	// context and server name the cluster. Remarks are what of its objects cannot be used.
 	context, server string
 	remarks         []string
+
+	// manifests says what is tried where it is no cluster; empty for one.
+	manifests string
 }
 
 const (
@@ -89,7 +92,7 @@ func isEmpty(err error) bool {
 
 // take reads the cluster by read, and makes a scenario of it that has no prices yet.
 func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer) (*capture.Cluster, error)) error {
-	x.options = capture.Options{Name: "cluster", Provider: catalog.AWS, JobDuration: time.Hour}
+	x.options = capture.Options{Name: "cluster", Provider: catalog.AWS, JobDuration: time.Hour, Priced: true}
 	var log bytes.Buffer
 	var err error
 	if x.Cluster, err = read(&x.options, &log); err != nil {

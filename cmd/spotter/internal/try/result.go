@@ -14,19 +14,21 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// monthHours is how many hours a month has, as bills of clouds count them.
-const monthHours = 730
-
 // A result is what a trial found, as programs read it. Amounts are in $ a month.
 type result struct {
 	Context string `json:"context,omitempty"`
-	Server  string `json:"server"`
-	At      string `json:"at"`
+	Server  string `json:"server,omitempty"`
+
+	// Manifests says what was tried where it is no cluster.
+	Manifests string `json:"manifests,omitempty"`
+
+	At string `json:"at"`
 
 	// Prices are recorded or synthetic, and WhySynthetic says why they are the latter.
 	Prices       string `json:"prices"`
 	WhySynthetic string `json:"why_synthetic,omitempty"`
 
+	// Now is the first row: what is paid today, which no policy changes.
 	Now cost `json:"now"`
 
 	// From and To are the window that is simulated, under Seeds seeds of the weather.
@@ -46,23 +48,40 @@ type result struct {
 	scenario string
 }
 
-// A cost is what the nodes of the cluster cost a month, at the mean prices of the window.
+// A cost is what the nodes of the cluster cost a month: their number times their price now.
 type cost struct {
+	// Of says what it is the cost of: "paid today", or what stands for it where there are no
+	// nodes.
+	Of string `json:"of"`
+
 	Nodes    int     `json:"nodes"`
 	Spot     int     `json:"spot_nodes"`
+	Share    float64 `json:"spot_share"` // of vCPUs
 	Month    float64 `json:"usd_month"`
 	OnSpot   float64 `json:"spot_usd_month"`
 	OnDemand float64 `json:"on_demand_usd_month"`
+}
+
+// What the first row is the cost of.
+const (
+	paidToday = "today's bill"
+	packed    = "the on-demand packing"
+)
+
+// today returns c as the report has it, of a cluster so many times as large as what is run.
+func (c *cost) today(times int) *eval.Today {
+	return &eval.Today{Name: c.Of, Nodes: c.Nodes, SpotShare: c.Share, Month: c.Month, Times: times}
 }
 
 // A row is what one policy comes to: the median over the seeds, with its interval where
 // there are enough of them.
 type row struct {
 	Policy string   `json:"policy"`
+	Title  string   `json:"title"`
 	Month  float64  `json:"usd_month"`
 	Low    *float64 `json:"usd_month_low,omitempty"`
 	High   *float64 `json:"usd_month_high,omitempty"`
-	Change float64  `json:"change_pct"` // against as-is
+	Change float64  `json:"change_pct"` // against now
 	Share  float64  `json:"spot_share"`
 	Worst  worst    `json:"worst_run"`
 }
@@ -78,43 +97,41 @@ type worst struct {
 	cause sim.OutageCause
 }
 
-// costNow adds up the nodes that the scenario begins with.
-func costNow(w *scenarios.BoundScenario) (out cost) {
+// costNow adds up the nodes that the scenario begins with, at the last prices of the window.
+func costNow(w *scenarios.BoundScenario) cost {
+	out := cost{Of: paidToday}
+	var vcpus, spot int64
 	for _, s := range w.Seeds {
-		month := meanPrice(&w.Prices[s.Market], w.Start, w.Start.Add(w.Duration)) * float64(s.Count) * monthHours
-		out.Nodes += s.Count
-		if w.Markets[s.Market].Capacity == policy.Spot {
-			out.Spot += s.Count
+		m := &w.Markets[s.Market]
+		month := lastPrice(&w.Prices[s.Market]) * float64(s.Count) * eval.MonthHours
+		size := int64(s.Count) * w.Types[m.Type].VCPU
+		out.Nodes, vcpus = out.Nodes+s.Count, vcpus+size
+		if m.Capacity == policy.Spot {
+			out.Spot, spot = out.Spot+s.Count, spot+size
 			out.OnSpot += month
 		} else {
 			out.OnDemand += month
 		}
 	}
-	out.Month = out.OnSpot + out.OnDemand
+	out.Month, out.Share = out.OnSpot+out.OnDemand, float64(spot)/float64(max(vcpus, 1))
 	return out
 }
 
-// meanPrice returns the mean over time of a price per hour, where there is one.
-func meanPrice(c *scenarios.PriceCurve, from, to policy.Time) float64 {
-	sum, priced := 0.0, time.Duration(0)
-	for i, at := range c.At {
-		end := to
-		if i+1 < len(c.At) {
-			end = min(end, c.At[i+1])
-		}
-		if span := end.Sub(max(at, from)); span > 0 && c.Price[i] != policy.NoPrice {
-			sum += float64(c.Price[i].Float() * span.Hours())
-			priced += span
+// lastPrice returns the last price per hour that a market has; 0 where it has none.
+func lastPrice(c *scenarios.PriceCurve) float64 {
+	for _, price := range slices.Backward(c.Price) {
+		if price != policy.NoPrice {
+			return price.Float()
 		}
 	}
-	if priced == 0 {
-		return 0
-	}
-	return sum / priced.Hours()
+	return 0
 }
 
 // sentence says what the nodes cost.
 func (c *cost) sentence(prices string) string {
+	if c.Of != paidToday {
+		return fmt.Sprintf("%s costs about %s a month", c.Of, dollars(c.Month))
+	}
 	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), counted(c.Nodes, "node"))
 	switch c.Spot {
 	case 0:
@@ -134,21 +151,17 @@ func (c *cost) sentence(prices string) string {
 func newResult(seen *sight, s *staged, now cost, r *eval.Report, p *poolPlan) *result {
 	w := s.bound
 	out := &result{
-		Context: seen.context, Server: seen.server, At: seen.Snapshot.Now.Std().Format(time.RFC3339), Prices: s.prices(), WhySynthetic: s.why, Now: now,
+		Context: seen.context, Server: seen.server, Manifests: seen.manifests, At: seen.Snapshot.Now.Std().Format(time.RFC3339), Prices: s.prices(), WhySynthetic: s.why, Now: now,
 		From: w.Start.Std().Format(time.RFC3339), To: w.Start.Add(w.Duration).Std().Format(time.RFC3339),
 		scenario: s.file,
 	}
-	perMonth := float64(s.times) * monthHours / w.Duration.Hours()
+	perMonth := r.Config.Today.PerMonth(w.Duration)
 	g := r.Group(s.file)
 	out.Seeds = g.Policies[0].Summary("bill_usd").N
 	for i := range g.Policies {
-		out.Policies = append(out.Policies, rowOf(r, g, i, perMonth))
-	}
-	base := out.row(asIs).Month
-	for i := range out.Policies {
-		if base > 0 {
-			out.Policies[i].Change = 100 * (out.Policies[i].Month/base - 1)
-		}
+		x := rowOf(r, g, i, perMonth)
+		x.Title, x.Change = seen.title(x.Policy), -r.Config.Today.Saved(x.Month)
+		out.Policies = append(out.Policies, x)
 	}
 	out.Assumed, out.LeftOut = out.assumptions(s), append(append([]string{}, seen.Missing...), s.taken.Left...)
 	out.LeftOut = append(out.LeftOut, p.notes...)
@@ -192,17 +205,18 @@ func (r *result) row(name string) *row {
 	panic("try: the policy " + name + " was not run")
 }
 
-// differs is the change, in percent, from which what a week of as-is costs is not what the
-// nodes cost now.
+// differs is the change, in percent, from which what the cluster's own pools cost in a week is
+// not what its nodes cost now.
 const differs = 5
 
 // assumptions returns what was assumed, what counts most first.
 func (r *result) assumptions(s *staged) []string {
-	own := s.assumed()
-	if change := 100 * (r.row(asIs).Month/r.Now.Month - 1); r.Now.Month > 0 && (change > differs || change < -differs) {
-		own = slices.Insert(own, min(2, len(own)), fmt.Sprintf("going on as it is costs %s a month and not %s: pods are placed by what they request, and nodes that these do not need are removed", dollars(r.row(asIs).Month), dollars(r.Now.Month)))
+	said := s.assumed()
+	if own := r.row(asIs); r.Now.Of == paidToday && (own.Change > differs || own.Change < -differs) {
+		text := fmt.Sprintf("your own pools change what is paid by %s when they have consolidated: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
+		said = slices.Insert(said, min(2, len(said)), text)
 	}
-	return append(own, s.taken.Assumed...)
+	return append(said, s.taken.Assumed...)
 }
 
 // assumed returns what a trial assumes besides a capture, what counts most first.
@@ -221,7 +235,7 @@ func (s *staged) assumed() (out []string) {
 		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))
 	}
 	if s.seen.taken.Spot > 0 {
-		out = append(out, "every policy begins with your Spot nodes, on-demand too, and keeps them until they are taken")
+		out = append(out, "every policy starts with your nodes; on demand only has all of them on demand")
 	}
 	for _, cloud := range []struct{ provider, name string }{{catalog.GCP, "Google Cloud"}, {catalog.Azure, "Azure"}} {
 		if len(s.taken.Regions(cloud.provider)) > 0 {

@@ -61,7 +61,7 @@ func oneIn(nodes, pods int) int {
 const graceWait = 15 * time.Second
 
 // simulate runs every policy under as many seeds as the time allows.
-func (t *trial) simulate(ctx context.Context, s *staged) (*eval.Report, error) {
+func (t *trial) simulate(ctx context.Context, s *staged, now *cost) (*eval.Report, error) {
 	shown := progress.Show(ctx, t.p, string(eval.StepRuns))
 	defer func() { shown.Close(t.p) }()
 	m, spent, err := t.firstRuns(ctx, s)
@@ -74,6 +74,10 @@ func (t *trial) simulate(ctx context.Context, s *staged) (*eval.Report, error) {
 	cfg := eval.DefaultConfig()
 	cfg.Policies, cfg.Baseline, cfg.Seeds = compared(), asIs, eval.DefaultSeeds(seeds)
 	cfg.Cases = []eval.Case{m.k}
+	if now.Of == packed {
+		*now = m.packing()
+	}
+	cfg.Today = now.today(s.times)
 	cfg.Version, cfg.Invocation = t.p.Version, t.p.Invocation()
 	cfg.Command = func(j eval.Job) string {
 		return cli.Shell([]string{"spotter", "sim", j.Scenario, "--policy", j.Policy, "--seed", fmt.Sprint(j.Seed)})
@@ -135,6 +139,15 @@ type memo struct {
 
 func newMemo(s *staged) *memo {
 	return &memo{k: eval.Case{Scenario: s.file, Bound: s.bound}, runner: runner.New(), done: map[string]*sim.Result{}}
+}
+
+// packing returns the cost of running on demand only, which stands for what is paid where it
+// is not known which nodes there are.
+func (m *memo) packing() cost {
+	w := m.k.Bound
+	perMonth := (&eval.Today{}).PerMonth(w.Duration)
+	month := m.done[onDemand].Bill.Float() * perMonth
+	return cost{Of: packed, Month: month, OnDemand: month}
 }
 
 // all does the runs of the first seed.

@@ -12,9 +12,20 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// titles are what policies are called on a terminal.
-var titles = map[string]string{
-	asIs: "as it is (as-is)", onDemand: "on demand only", karpenter: "Spot allowed (karpenter)", portfolio: "Spotter (portfolio)",
+// title is what a policy is called on a terminal.
+func (x *sight) title(policy string) string {
+	switch policy {
+	case asIs:
+		if len(x.options.NodePools) > 0 {
+			return "your own NodePools, consolidated (as-is)"
+		}
+		return "your own pools, consolidated (as-is)"
+	case onDemand:
+		return "on demand only"
+	case karpenter:
+		return "Spot allowed (karpenter)"
+	}
+	return "Spotter (portfolio)"
 }
 
 // notesShown is how many assumptions and omissions are printed; the rest are in the file.
@@ -25,17 +36,16 @@ const noteWidth = 180
 
 // text writes r for a terminal.
 func (r *result) text(w io.Writer, wide bool) error {
+	if r.Manifests != "" {
+		fmt.Fprintf(w, "This is of %s.\n\n", r.Manifests)
+	}
 	now := r.Now.sentence(r.Prices)
 	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
 	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], counted(r.Seeds, "draw"))
-	rows := make([][]string, 0, len(r.Policies))
+	rows := [][]string{{r.Now.title(), dollars(r.Now.Month), "–", fmt.Sprintf("%.0f%%", 100*r.Now.Share), "not measured"}}
 	for i := range r.Policies {
 		p := &r.Policies[i]
-		change := "–"
-		if p.Policy != asIs {
-			change = percent(p.Change)
-		}
-		rows = append(rows, []string{titles[p.Policy], p.month(), change, fmt.Sprintf("%.0f %%", 100*p.Share), p.Worst.sentence()})
+		rows = append(rows, []string{p.Title, p.month(), percent(p.Change), fmt.Sprintf("%.0f%%", 100*p.Share), p.Worst.sentence()})
 	}
 	if err := cli.Columns(w, []string{"", "$ A MONTH", "CHANGE", "SPOT", "TOO FEW PODS READY, WORST RUN"}, rows); err != nil {
 		return err
@@ -49,6 +59,14 @@ func (r *result) text(w io.Writer, wide bool) error {
 	}
 	_, err := fmt.Fprintf(w, "\nWritten: %s\n", strings.Join(r.Files, ", "))
 	return err
+}
+
+// title is what the first row is called.
+func (c *cost) title() string {
+	if c.Of == paidToday {
+		return "what you pay today"
+	}
+	return c.Of
 }
 
 // month writes the amount with its interval.
@@ -94,10 +112,10 @@ func notes(w io.Writer, title string, all []string, file string, wide bool) {
 
 // percent writes a change with its sign, and none without.
 func percent(x float64) string {
-	if math.Round(x) == 0 {
-		return "0 %"
+	if s := fmt.Sprintf("%+.1f%%", x); strings.Trim(s, "+-0.%") != "" {
+		return s
 	}
-	return fmt.Sprintf("%+.0f %%", x)
+	return "0%"
 }
 
 // counted writes a number of things.

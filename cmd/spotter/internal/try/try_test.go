@@ -14,6 +14,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -39,10 +40,25 @@ func tried(t testing.TB, l limits, s shelf) (stdout, stderr, dir string, err err
 	dir = t.TempDir()
 	x := &trial{p: p, f: &call{}, folder: folder{dir}, began: time.Now(), patient: l}
 	seen := &sight{context: "shop", server: "https://shop.test"}
-	if err = seen.take(t.Context(), s.reader(t.Context())); err == nil {
-		err = x.on(t.Context(), seen)
+	if err = seen.take(t.Context(), s.reader(t.Context())); err != nil {
+		return "", "", dir, err
 	}
-	return out.String(), log.String(), dir, err
+	return printed(t, x, &out, &log, func() (*staged, error) { return x.scenario(t.Context(), seen) })
+}
+
+// printed tries what source returns, and prints it.
+func printed(t testing.TB, x *trial, out, log *bytes.Buffer, source func() (*staged, error)) (stdout, stderr, dir string, err error) {
+	t.Helper()
+	s, err := source()
+	if err != nil {
+		return "", log.String(), x.folder.dir, err
+	}
+	r, err := x.on(t.Context(), s)
+	if err != nil {
+		return "", log.String(), x.folder.dir, err
+	}
+	err = r.text(out, false)
+	return out.String(), log.String(), x.folder.dir, err
 }
 
 // shop is a cluster of 30 nodes of a NodePool that allows no Spot.
@@ -63,7 +79,7 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	const month = 30 * 0.384 * monthHours // the list price of m5.2xlarge
+	const month = 30 * 0.384 * eval.MonthHours // the list price of m5.2xlarge
 	for _, want := range []string{
 		"You pay about " + dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
 		" of when Spot nodes are taken:", "no AWS credentials were found", "\nNext: ",
@@ -72,12 +88,12 @@ func TestTry(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	for _, name := range []string{asIs, onDemand, karpenter, portfolio} {
-		if !strings.Contains(out, titles[name]) {
-			t.Errorf("%s is not among the policies:\n%s", name, out)
+	for _, title := range []string{"what you pay today", "your own NodePools, consolidated (as-is)", "on demand only", "Spot allowed (karpenter)", "Spotter (portfolio)"} {
+		if !strings.Contains(out, "\n"+title) {
+			t.Errorf("there is no row %s:\n%s", title, out)
 		}
 	}
-	if n := strings.Count(out, "\n"); n > 26 {
+	if n := strings.Count(out, "\n"); n > 27 {
 		t.Errorf("%d lines:\n%s", n, out)
 	}
 	if !strings.Contains(log, "now: you pay about "+dollars(month)) {
@@ -126,24 +142,25 @@ func TestNext(t *testing.T) {
 	allows, forbids := nodePoolOf("default", "spot", "on-demand"), nodePoolOf("default", "on-demand")
 	pools := &poolPlan{pools: []*v1alpha1.CapacityPool{{}}, backends: []string{"karpenter"}, regions: "us-east-1"}
 	for name, x := range map[string]struct {
-		karpenter, portfolio float64 // their change against as-is
-		outage               int64   // of karpenter
-		now                  float64 // what is paid
-		pool                 *karpv1.NodePool
-		plan                 *poolPlan
-		installed            bool
-		do, command          string
+		own, karpenter, portfolio float64 // changes against what is paid
+		outage                    int64   // of karpenter
+		now                       float64 // what is paid
+		pool                      *karpv1.NodePool
+		plan                      *poolPlan
+		installed                 bool
+		do, command               string
 	}{
 		"nothing to gain":      {karpenter: -1, portfolio: -2, pool: allows, plan: pools, do: "nothing to gain"},
 		"Spot is forbidden":    {karpenter: -60, portfolio: -61, pool: forbids, plan: pools, do: "allow Spot in NodePool default", command: "kubectl edit nodepool default"},
-		"Spotter saves more":   {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, do: "to save 60 %", command: "helm install spotter oci://"},
-		"Spotter fails less":   {karpenter: -60, portfolio: -60, outage: 5, pool: forbids, plan: pools, do: "to save 60 %", command: "kubectl apply -f"},
+		"Spotter saves more":   {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, do: "to pay 60.0% less than today", command: "helm install spotter oci://"},
+		"Spotter fails less":   {karpenter: -60, portfolio: -60, outage: 5, pool: forbids, plan: pools, do: "to pay 60.0% less than today", command: "kubectl apply -f"},
 		"Spotter is installed": {karpenter: -50, portfolio: -60, pool: forbids, plan: pools, installed: true, do: "touches no node", command: "spotter run --leader-elect=false --backends karpenter --region us-east-1"},
-		"idle nodes":           {karpenter: 0, portfolio: 0, now: 200, pool: allows, plan: pools, do: "$100 a month in place of $200", command: "reason=Unconsolidatable"},
+		"idle nodes":           {own: -50, karpenter: -50, portfolio: -60, now: 200, pool: allows, plan: pools, do: "$100 a month in place of $200", command: "reason=Unconsolidatable"},
+		"Spotter adds nothing": {own: -70, karpenter: -70, portfolio: -71, pool: allows, plan: pools, do: "nothing to gain"},
 		"nothing to steer":     {karpenter: -50, portfolio: -60, pool: allows, plan: &poolPlan{}, do: "it cannot steer these nodes"},
 	} {
 		seen := &sight{Cluster: &capture.Cluster{Installed: x.installed}, options: capture.Options{NodePools: []karpv1.NodePool{*x.pool}}}
-		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100}, {Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
+		r := &result{Now: cost{Month: x.now}, Policies: []row{{Policy: asIs, Month: 100, Change: x.own}, {Policy: karpenter, Change: x.karpenter, Worst: worst{Minutes: x.outage}}, {Policy: portfolio, Change: x.portfolio}}}
 		got := (&trial{folder: folder{"spotter-try"}}).next(seen, r, x.plan)
 		if !strings.Contains(got.Do, x.do) || !strings.Contains(strings.Join(got.Commands, "\n"), x.command) {
 			t.Errorf("%s: %+v", name, got)
@@ -181,10 +198,10 @@ func TestWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if a, b := percent(-0.3), percent(-12.4); a != "0 %" || b != "-12 %" {
+	if a, b := percent(-0.3), percent(-12.4); a != "-0.3%" || b != "-12.4%" {
 		t.Errorf("%s and %s", a, b)
 	}
-	mixed := cost{Nodes: 3, Spot: 1, Month: 300, OnSpot: 50, OnDemand: 250}
+	mixed := cost{Of: paidToday, Nodes: 3, Spot: 1, Month: 300, OnSpot: 50, OnDemand: 250}
 	if got := mixed.sentence("synthetic"); got != "you pay about $300 a month for 3 nodes: $250 for 2 on demand, $50 for 1 on Spot (Spot at synthetic prices)" {
 		t.Error(got)
 	}
