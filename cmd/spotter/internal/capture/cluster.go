@@ -121,7 +121,7 @@ type Cluster struct {
 // Read reads a cluster once, as the controller would see it. It fills in of o what the
 // cluster states, and logs to log what of its objects cannot be used.
 func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (*Cluster, error) {
-	scheme, err := newScheme()
+	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -132,8 +132,8 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 	return ReadBy(ctx, c, o, log)
 }
 
-// newScheme returns the kinds that are read.
-func newScheme() (*runtime.Scheme, error) {
+// Scheme returns the kinds that are read.
+func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme))
 }
@@ -256,7 +256,7 @@ func isAnswer(err error) bool {
 // that can. Of the others it notes what is wrong with them: of NodePools in f, since their
 // nodes are left out too.
 func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.ObjectList, f *Options) error {
-	scheme, err := newScheme()
+	scheme, err := Scheme()
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.Obje
 		if err != nil {
 			return err
 		}
-		err = decodeInto(&raw.Items[i], o)
+		err = Decode(&raw.Items[i], o)
 		name := raw.Items[i].GetName()
 		switch x, ok := o.(client.Object); {
 		case ok && err == nil:
@@ -292,7 +292,8 @@ func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.Obje
 	return nil
 }
 
-func decodeInto(u *unstructured.Unstructured, o runtime.Object) error {
+// Decode makes an object of its kind of one that was listed without.
+func Decode(u *unstructured.Unstructured, o runtime.Object) error {
 	text, err := u.MarshalJSON()
 	if err != nil {
 		return err

@@ -96,8 +96,11 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 
 // source returns what the flags name, with its prices.
 func (t *trial) source(ctx context.Context) (*staged, error) {
-	if t.f.file != "" || t.f.demo {
-		return t.ofManifests(ctx, t.f.file)
+	switch {
+	case t.f.demo:
+		return t.ofManifests(ctx, "")
+	case t.f.file != "":
+		return t.ofFiles(ctx, t.f.file)
 	}
 	seen, err := t.read(ctx)
 	if err != nil {

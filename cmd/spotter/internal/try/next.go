@@ -27,7 +27,7 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	forbid := seen.forbidSpot()
 	better := plain.Change-ours.Change >= gain || plain.Change-ours.Change > -1 && ours.Worst.Minutes < plain.Worst.Minutes
 	switch {
-	case seen.manifests != "":
+	case seen.withoutCluster:
 		return step{Do: "try it on a cluster of your own, in which nothing is changed:", Commands: []string{"spotter try"}}
 	case own.Month < idle*r.Now.Month && own.Change <= ours.Change-own.Change && len(seen.options.NodePools) > 0:
 		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(own.Month), dollars(r.Now.Month)),

@@ -37,6 +37,9 @@ type sight struct {
 
 	// manifests says what is tried where it is no cluster; empty for one.
 	manifests string
+
+	// withoutCluster says that there is none to act on.
+	withoutCluster bool
 }
 
 const (

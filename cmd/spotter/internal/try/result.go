@@ -216,6 +216,9 @@ func (r *result) assumptions(s *staged) []string {
 		text := fmt.Sprintf("your own pools change what is paid by %s when they have consolidated: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
 		said = slices.Insert(said, min(2, len(said)), text)
 	}
+	if plain, ours := r.row(karpenter), r.row(portfolio); plain.Share > 0 && plain.Change-ours.Change >= gain {
+		said = append(said, "Karpenter replaces no Spot node by a cheaper Spot node, which is its default (SpotToSpotConsolidation is off); Spotter does")
+	}
 	return append(said, s.taken.Assumed...)
 }
 

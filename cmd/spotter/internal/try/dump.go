@@ -1,0 +1,96 @@
+package try
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+)
+
+// A dump is the objects of a cluster out of files, as `kubectl get -o yaml` prints them. It
+// lists them as an API server does.
+type dump struct {
+	client.Reader
+	objects []unstructured.Unstructured
+	scheme  *runtime.Scheme
+}
+
+// dumpOf returns the objects of a text, nil where it has no nodes: then it is no dump.
+func dumpOf(text []byte) (*dump, error) {
+	d := &dump{}
+	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		var u unstructured.Unstructured
+		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if !u.IsList() {
+			d.objects = append(d.objects, u)
+			continue
+		}
+		err := u.EachListItem(func(o runtime.Object) error {
+			d.objects = append(d.objects, *o.(*unstructured.Unstructured)) //nolint:forcetypeassert // of a list that is unstructured
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i := range d.objects {
+		if o := &d.objects[i]; o.GetKind() == "Node" && o.GetAPIVersion() == "v1" {
+			var err error
+			d.scheme, err = capture.Scheme()
+			return d, err
+		}
+	}
+	return nil, nil
+}
+
+// List fills in the objects of the kind of list.
+func (d *dump) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	kind, err := apiutil.GVKForObject(list, d.scheme)
+	if err != nil {
+		return err
+	}
+	one := kind.GroupVersion().WithKind(strings.TrimSuffix(kind.Kind, "List"))
+	raw, untyped := list.(*unstructured.UnstructuredList)
+	var found []runtime.Object
+	for i := range d.objects {
+		u := &d.objects[i]
+		if u.GroupVersionKind() != one {
+			continue
+		}
+		if untyped {
+			raw.Items = append(raw.Items, *u)
+			continue
+		}
+		o, err := d.scheme.New(one)
+		if err != nil {
+			return err
+		}
+		if err := capture.Decode(u, o); err != nil {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		found = append(found, o)
+	}
+	if untyped {
+		if len(raw.Items) == 0 {
+			return &meta.NoKindMatchError{GroupKind: one.GroupKind(), SearchedVersions: []string{one.Version}}
+		}
+		return nil
+	}
+	return meta.SetList(list, found)
+}
