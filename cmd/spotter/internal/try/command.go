@@ -98,7 +98,7 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 func (t *trial) source(ctx context.Context) (*staged, error) {
 	switch {
 	case t.f.demo:
-		return t.ofManifests(ctx, "")
+		return t.ofManifests(demonstration, demoName, demo)
 	case t.f.file != "":
 		return t.ofFiles(ctx, t.f.file)
 	}

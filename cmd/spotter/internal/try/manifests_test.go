@@ -3,6 +3,7 @@ package try
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -91,11 +92,12 @@ func TestDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "all.json")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	dir := t.TempDir() // with a list, and a manifest of its own
+	second := []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: other}\n")
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "all.json"), text, 0o600), os.WriteFile(filepath.Join(dir, "z.yaml"), second, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	x, _, log := trialOf(t, file)
+	x, _, log := trialOf(t, dir)
 	s, err := x.source(t.Context())
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
