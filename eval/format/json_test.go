@@ -23,6 +23,7 @@ func TestJSONKeys(t *testing.T) {
 	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"), mustGate(t, "spot in batch-night:bill_usd.low>0"))
 	c.Cases[0].Bound.Warnings = []string{"market x left out: it has no on-demand price"}
 	c.Cases[0].Bound.Karpenter = 14
+	c.Today = &eval.Today{Name: "today's bill", Nodes: 3, Month: 100}
 	runner := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		x, err := fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run(ctx, j)
 		if err == nil && j.Policy == "spot" {
@@ -34,7 +35,6 @@ func TestJSONKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Config.Today = &eval.Today{Name: "today's bill", Nodes: 3, Month: 100}
 	r.Runs[0].Result.Warnings = []string{"2 actions failed"}
 	r.Runs[0].Result.Budgets = []sim.BudgetResult{{Name: "ml/b"}}
 	r.Comparison = &eval.Comparison{Program: "./base", Version: "v1", Files: "base", Seeds: eval.DefaultSeeds(8), Changes: []eval.Change{{Policy: "spot", Pairs: 8, Demand: 8,

@@ -69,7 +69,7 @@ func (t *trial) simulate(ctx context.Context, s *staged, now *cost) (*eval.Repor
 		return nil, err
 	}
 	left := t.patient.total - time.Since(t.began)
-	seeds := 1 + int(left/max(spent, time.Millisecond))
+	seeds := 1 + int(left*3/4/max(spent, time.Millisecond)) // the rest is for bounds, and for a busy machine
 	seeds = max(1, min(seeds, t.patient.seedsMax))
 	cfg := eval.DefaultConfig()
 	cfg.Policies, cfg.Baseline, cfg.Seeds = compared(), asIs, eval.DefaultSeeds(seeds)
