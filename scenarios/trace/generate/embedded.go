@@ -8,17 +8,17 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// embeddedBegin is when the embedded traces begin, and embeddedDays how long
+// embeddedBegin is when the synthetic traces begin, and embeddedDays how long
 // they are.
 var embeddedBegin = policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
 const embeddedDays = 22
 
 // Embedded returns the configuration that the embedded trace of a name is
-// drawn with: "default" or "rackspace".
+// drawn with: "synthetic" or "rackspace".
 func Embedded(name string) (Config, error) {
 	switch name {
-	case "default":
+	case "synthetic":
 		return embedded("aws-2024", defaultMarkets())
 	case "rackspace":
 		return embedded("rackspace-2026", rackspaceMarkets())
