@@ -8,31 +8,28 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// embeddedBegin is when the synthetic traces begin, and embeddedDays how long
-// they are.
+// embeddedBegin is when the synthetic traces begin.
 var embeddedBegin = policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-
-const embeddedDays = 22
 
 // Embedded returns the configuration that the embedded trace of a name is
 // drawn with: "synthetic" or "rackspace".
 func Embedded(name string) (Config, error) {
 	switch name {
 	case "synthetic":
-		return embedded("aws-2024", defaultMarkets())
+		return embedded("aws-2024", 22, defaultMarkets())
 	case "rackspace":
-		return embedded("rackspace-2026", rackspaceMarkets())
+		return embedded("rackspace-2026", 13*7, rackspaceMarkets()) // a comparison takes twelve weeks
 	}
 	return Config{}, fmt.Errorf("%w: no embedded trace is called %q", ErrPreset, name)
 }
 
-func embedded(preset string, markets []Market) (Config, error) {
+func embedded(preset string, days policy.Time, markets []Market) (Config, error) {
 	p, err := FindPreset(preset)
 	if err != nil {
 		return Config{}, err
 	}
 	return Config{
-		Seed: 1, From: embeddedBegin, To: embeddedBegin + embeddedDays*day, Markets: markets, Law: p.Law,
+		Seed: 1, From: embeddedBegin, To: embeddedBegin + days*day, Markets: markets, Law: p.Law,
 	}, nil
 }
 
