@@ -53,15 +53,15 @@ build: ## bin/spotter and bin/spotter-lab
 	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
 	cd $(LAB) && $(COMPILE) build -ldflags '$(LDFLAGS)' -o ../../../$(BIN)-lab .
 
-# run compares the default policies over 20 seeds on the embedded week.
-run: build ## compare the default policies over 20 seeds on the embedded week
+# run compares the default policies over twelve recorded weeks.
+run: build ## compare the default policies over twelve recorded weeks
 	@.ci/tools/onnxruntime/fetch --optional
 	$(BIN) eval
 
-# results makes docs/results.md anew: every policy in every embedded scenario, under as
-# many seeds as the interval of a median needs with so many policies.
+# results makes docs/results.md again: every policy in every embedded scenario, over twelve
+# recorded weeks with one seed each, which intervals need with so many policies.
 results: build ## write docs/results.md
-	$(BIN) eval all --policies all,spotvortex:compat=true --baseline spotvortex --seeds 9 --yes --format markdown --out docs/results.md
+	$(BIN) eval all --policies all,spotvortex:compat=true --baseline spotvortex --seeds 1 --yes --format markdown --out docs/results.md
 	sed -i '1s/^# \(.*\)/# Results\n\nWhat every policy saves in every embedded [scenario](scenarios.md), and what outages it has: \1./; /no gate was asked for/,+1d' docs/results.md
 
 # acceptance holds the policy portfolio to what docs/acceptance.md asks of it,
@@ -331,6 +331,9 @@ onnxruntime: ## fetch the library that runs trained models
 # with the recordings of availability (docs/models.md).
 DATA       ?= $(or $(SPOTTER_DATA),../shared/data)
 RECORDED   := availability/1-node/aws-02-15-2023 preemption/1-node/aws-04-19-2023 preemption/1-node/aws-04-22-2023
+
+recorded: ## make the embedded recorded prices again: DATA=
+	$(GO) run ./scenarios/trace/recorded/gen.go '$(DATA)'
 
 train: build ## make both model bundles anew: DATA=
 	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }

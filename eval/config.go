@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -150,7 +151,7 @@ func DefaultCommand(j Job) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "spotter sim %s --policy %s --seed %d --from %s",
 		shellWord(j.Scenario), shellWord(j.Policy), j.Seed, j.Bound.Start.Std().Format(time.RFC3339))
-	if name := j.Bound.Trace.Name; name != "" && name != "embedded" {
+	if name := j.Bound.Trace.Name; name != "" && name != trace.Recorded {
 		fmt.Fprintf(&b, " --trace %s", shellWord(name))
 	}
 	if t := j.Bound.Truth; !t.Modelled() {

@@ -64,7 +64,7 @@ spec: {minAvailable: %[7]s, selector: {matchLabels: {app: %[1]s}}}
 // TestCopies: what portfolio saves depends little on how often a cluster holds the same,
 // since what moves and losses cost depends on capacity and not on how it is grouped.
 func TestCopies(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func largeScenario(tb testing.TB, nodes int, intensity float64, lasts time.Durat
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		tb.Fatal(err)
 	}

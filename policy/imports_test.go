@@ -60,6 +60,7 @@ var architecture = []rule{
 	{pkg: "scenarios/trace/tracetest", ours: []string{"policy", "scenarios/trace"}},
 	{pkg: "scenarios/trace/measure", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/trace"}},
 	{pkg: "scenarios/trace/generate", ours: []string{"policy", "policy/portable", "scenarios/catalog", "scenarios/chance", "scenarios/trace"}},
+	{pkg: "scenarios/trace/recorded", ours: []string{"policy", "scenarios/trace", "scenarios/trace/importer"}},
 	{pkg: "scenarios", ours: []string{"internal/nearest", "policy", "policy/v1alpha1", "policy/kube", "scenarios/chance", "scenarios/catalog", "scenarios/weather", "scenarios/trace"}},
 	{pkg: "scenarios/edit", ours: []string{"internal/nearest", "policy/portable"}},
 	{pkg: "sim/fleet", ours: []string{"policy"}},

@@ -235,7 +235,7 @@ func TestValidate(t *testing.T) {
 // Bound scenarios of one scenario and trace share memory; binding many at once must
 // change none of it.
 func TestBindConcurrently(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -241,7 +241,7 @@ type AvailabilityCurve struct {
 
 // A TraceInfo says where prices come from; it stands in every output.
 type TraceInfo struct {
-	// Name is the file or folder, or "embedded".
+	// Name is the file or folder, or that of an embedded trace.
 	Name string
 
 	// From and To are the span of the whole trace.

@@ -15,7 +15,7 @@ func TestBudgetsOfAScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+	w, err := Bind(sc, embeddedTrace(t, sc, "synthetic"), BindOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

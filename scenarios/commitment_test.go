@@ -76,7 +76,7 @@ func TestCommitmentThatCoversNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+	w, err := Bind(sc, embeddedTrace(t, sc, "synthetic"), BindOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestKarpenterVersionOfScenario(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,18 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// embeddedTrace returns the trace that an embedded scenario runs on.
-func embeddedTrace(t *testing.T, sc *Scenario) *trace.Trace {
+// embeddedTrace returns the trace of a name that an embedded scenario runs on.
+func embeddedTrace(t *testing.T, sc *Scenario, name string) *trace.Trace {
 	t.Helper()
-	name := sc.Trace
-	if name == "" {
-		name = "embedded"
-	}
 	tr, ok, err := trace.EmbeddedNamed(name)
 	if !ok || err != nil {
 		t.Fatalf("%s: trace %q is not embedded: %v", sc.Name, name, err)
@@ -24,8 +21,9 @@ func embeddedTrace(t *testing.T, sc *Scenario) *trace.Trace {
 	return tr
 }
 
-// Every embedded scenario can be read without a warning, and be run on the trace
-// that it names. What an auction assumes is said and is no fault of the scenario.
+// Every embedded scenario can be read without a warning, and be run on the trace that it names, or
+// else in every recorded week and on the synthetic trace. What an auction assumes is said and is no
+// fault of the scenario.
 func TestEmbeddedScenarios(t *testing.T) {
 	for _, name := range slices.Concat(Names(), Hunted()) {
 		sc, err := Load(name)
@@ -36,24 +34,43 @@ func TestEmbeddedScenarios(t *testing.T) {
 		if sc.Name != path.Base(name) {
 			t.Errorf("%s calls itself %s", name, sc.Name)
 		}
-		w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
+		if sc.Trace != "" {
+			checkEmbedded(t, name, sc, embeddedTrace(t, sc, sc.Trace), BindOptions{})
 			continue
 		}
-		warnings := slices.DeleteFunc(slices.Clone(w.Warnings), func(text string) bool {
-			said := strings.HasPrefix(text, "auctions: ") || strings.HasPrefix(text, "cloudspace ")
-			return said && sc.pools[0].capacity.Spec.Backend.Rackspace != nil
-		})
-		if len(warnings) > 0 {
-			t.Errorf("%s: warnings %q", name, warnings)
+		drawn := checkEmbedded(t, name, sc, embeddedTrace(t, sc, "synthetic"), BindOptions{})
+		tr := embeddedTrace(t, sc, "")
+		for week := range 12 {
+			w := checkEmbedded(t, name, sc, tr, BindOptions{From: tr.From.Add(sc.WarmUp + time.Duration(week)*7*24*time.Hour)})
+			if w != nil && drawn != nil && (len(w.Types) != len(drawn.Types) || len(w.Zones) != len(drawn.Zones)) {
+				t.Errorf("%s from %v: %d types in %d zones, on synthetic prices %d in %d", name, w.Start, len(w.Types), len(w.Zones), len(drawn.Types), len(drawn.Zones))
+			}
 		}
-		if err := snapshotOf(w).Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		vcpu, pods := demand(w)
-		t.Logf("%-12s %d types, %d zones, %d markets, %d workloads, %d pods, %.0f vCPU", name, len(w.Types), len(w.Zones), len(w.Markets), len(w.Workloads), pods, vcpu)
 	}
+}
+
+// checkEmbedded binds an embedded scenario to a trace; nil where that fails.
+func checkEmbedded(t *testing.T, name string, sc *Scenario, tr *trace.Trace, o BindOptions) *BoundScenario {
+	t.Helper()
+	w, err := Bind(sc, tr, o)
+	if err != nil {
+		t.Errorf("%s on %s: %v", name, tr.Name, err)
+		return nil
+	}
+	warnings := slices.DeleteFunc(slices.Clone(w.Warnings), func(text string) bool {
+		said := strings.HasPrefix(text, "auctions: ") || strings.HasPrefix(text, "cloudspace ")
+		return said && sc.pools[0].capacity.Spec.Backend.Rackspace != nil
+	})
+	if len(warnings) > 0 {
+		t.Errorf("%s on %s from %v: warnings %q", name, tr.Name, w.Start, warnings)
+	}
+	if err := snapshotOf(w).Validate(); err != nil {
+		t.Errorf("%s on %s from %v: %v", name, tr.Name, w.Start, err)
+	}
+	vcpu, pods := demand(w)
+	t.Logf("%-12s on %s from %v: %d types, %d zones, %d markets, %d workloads, %d pods, %.0f vCPU",
+		name, tr.Name, w.Start, len(w.Types), len(w.Zones), len(w.Markets), len(w.Workloads), pods, vcpu)
+	return w
 }
 
 // Embedded scenarios run on any trace, so none names a region, a zone or a type;
@@ -125,7 +142,7 @@ func TestFaultInANumberedZone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := Bind(sc, embeddedTrace(t, sc), BindOptions{})
+		w, err := Bind(sc, embeddedTrace(t, sc, "synthetic"), BindOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -217,9 +217,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	if sc.StartCluster = s.Start.cluster(); sc.StartCluster == StartOnDemand && len(s.Nodes) > 0 {
 		fail("%q contradicts spec.nodes, which lists the nodes that every policy starts from", string(s.Start.Cluster), "start")
 	}
-	if sc.Trace = s.Trace; sc.Trace == "embedded" {
-		sc.Trace = ""
-	}
+	sc.Trace = s.Trace
 	return slices.Concat(errs, sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
 		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
 }

@@ -73,7 +73,7 @@ func parseOwn(t *testing.T, requirements, class string) *Scenario {
 // boundOwn binds it to the embedded trace.
 func boundOwn(t *testing.T, sc *Scenario) *BoundScenario {
 	t.Helper()
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +361,7 @@ func TestNodePoolErrors(t *testing.T) {
 	}
 	gpus := parseOwn(t, "{key: karpenter.k8s.aws/instance-category, operator: In, values: [trn, g]}", "")
 	gpus.pools[0].own.gpuLimited = "amd.com/gpu"
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -473,7 +473,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func TestPodsOnNodes(t *testing.T) {
 			t.Errorf("%s: error %v, want one of tiny.yaml with %q", pods, err, want)
 		}
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

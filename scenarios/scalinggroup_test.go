@@ -62,7 +62,7 @@ func TestDescribedGroups(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := trace.Embedded()
+		tr, err := trace.Synthetic()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // A Scenario is what a file states, before it is bound to prices. It is not
@@ -44,8 +45,8 @@ type Scenario struct {
 	// empty where that is not known.
 	Deviation string
 
-	// Trace is the file or folder that the scenario names, or an embedded trace
-	// as "embedded:NAME"; empty leaves it to the caller.
+	// Trace is the file or folder that the scenario names, or the name of an embedded
+	// trace; empty leaves it to the caller.
 	Trace string
 
 	Intensity float64
@@ -116,7 +117,7 @@ func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sc.Trace != "" && !filepath.IsAbs(sc.Trace) && !strings.HasPrefix(sc.Trace, "embedded:") {
+	if !filepath.IsAbs(sc.Trace) && !trace.IsEmbedded(sc.Trace) {
 		sc.Trace = filepath.Join(filepath.Dir(nameOrPath), sc.Trace)
 	}
 	return sc, nil

@@ -141,7 +141,7 @@ func TestVolatilePrices(t *testing.T) {
 // A scenario under a truth is the same but for it, and the scenario itself stays. What is
 // published and which nodes are there at the begin does not depend on it.
 func TestUnderATruth(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func exactWeb(t *testing.T, hours string) *scenarios.BoundScenario {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ func nodePools(t *testing.T, changes ...string) *Prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

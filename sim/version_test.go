@@ -27,7 +27,7 @@ func weekUnder(t *testing.T, version scenarios.KarpenterVersion, replaced ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func said(t *testing.T, args ...string) string {
 func billedRuns(t *testing.T) (dir string, want float64) {
 	t.Helper()
 	dir = t.TempDir()
-	said(t, "eval", "tiny", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
+	said(t, "eval", "tiny", "--trace", "synthetic", "--policies", "portfolio", "--seeds", "2", "--intensity", "20", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.parquet"))
 	var results struct {
 		Runs []struct {
 			Policy  string
@@ -90,7 +90,7 @@ func TestBill(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	same("the scenario", billed(t, said(t, "bill", "tiny", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
+	same("the scenario", billed(t, said(t, "bill", "tiny", "--trace", "synthetic", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
 	for _, file := range []string{"r.json", "r.parquet"} {
 		out := filepath.Join(dir, "bill.csv")
 		said(t, "bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "-o", out)

@@ -11,7 +11,7 @@ import (
 
 // quick are the arguments of a comparison that takes moments.
 func quick(more ...string) []string {
-	return append([]string{"eval", "zone-outage", "--seeds", "2", "--policies", "static"}, more...)
+	return append([]string{"eval", "zone-outage", "--trace", "synthetic", "--seeds", "2", "--policies", "static"}, more...)
 }
 
 // The HTML report is written with the table, says where prices come from, and is

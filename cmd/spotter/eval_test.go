@@ -13,7 +13,7 @@ import (
 // Windows of a trace that a scenario fits several times are all there, each at
 // its place, and the command that repeats a run names its time.
 func TestEvalAllWindows(t *testing.T) {
-	code, out, stderr := call(t, "eval", "zone-outage", "--windows", "all", "--every", "72h", "--seeds", "1",
+	code, out, stderr := call(t, "eval", "zone-outage", "--trace", "synthetic", "--windows", "all", "--every", "72h", "--seeds", "1",
 		"--policies", "on-demand", "--baseline", "on-demand", "--format", "csv")
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
@@ -25,7 +25,7 @@ func TestEvalAllWindows(t *testing.T) {
 		!strings.Contains(lines[1], "--from 2026-01-11T00:00:00Z") {
 		t.Errorf("windows of all:\n%s", strings.Join(lines, "\n"))
 	}
-	code, out, _ = call(t, "eval", "zone-outage", "--windows", "2-2", "--every", "72h", "--seeds", "1",
+	code, out, _ = call(t, "eval", "zone-outage", "--trace", "synthetic", "--windows", "2-2", "--every", "72h", "--seeds", "1",
 		"--policies", "on-demand", "--baseline", "on-demand", "--format", "csv")
 	if got := strings.Split(strings.TrimSpace(out), "\n"); code != cli.ExitOK || len(got) != 2 ||
 		!strings.HasPrefix(got[1], "zone-outage,1,2026-01-11") {
@@ -33,7 +33,7 @@ func TestEvalAllWindows(t *testing.T) {
 	}
 	wrongCallIs(t, "--every", "eval", "--every", "24h")
 	wrongCallIs(t, "--every", "eval", "--every", "-1h")
-	wrongCallIs(t, "too short", "eval", "zone-outage", "--windows", "5-9")
+	wrongCallIs(t, "too short", "eval", "zone-outage", "--trace", "synthetic", "--windows", "5-9")
 }
 
 // The page of results has a row of every policy, a row and a table of every scenario, and

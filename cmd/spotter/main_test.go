@@ -217,7 +217,7 @@ func TestTraceTooShort(t *testing.T) {
 		{"eval", scenario, "--trace", dir, "--windows", "2"},
 		{"eval", scenario, "--trace", dir, "--from", "2025-12-01"},
 		{"sim", scenario, "--trace", dir, "--from", "2026-01-03"},
-		{"eval", "web-week", "--windows", "9"},
+		{"eval", "web-week", "--trace", "synthetic", "--windows", "9"},
 	} {
 		wrongCallIs(t, "too short", args...)
 	}

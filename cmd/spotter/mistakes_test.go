@@ -68,7 +68,7 @@ func (s *stderrUntil) Write(b []byte) (int, error) {
 // without --yes where there is no terminal, and ends soon after a signal.
 func TestManySeeds(t *testing.T) {
 	aMillion := func(ctx context.Context, stderr io.Writer, more ...string) int {
-		args := append([]string{"eval", "web-week", "--policies", "static", "--seeds", "1000000"}, more...)
+		args := append([]string{"eval", "web-week", "--trace", "synthetic", "--policies", "static", "--seeds", "1000000"}, more...)
 		return spotter.Run(ctx, args, io.Discard, stderr)
 	}
 	var refused bytes.Buffer

@@ -34,7 +34,7 @@ func TestPlotScenario(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
 	draw := func() (string, string) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
-		code, stdout, stderr := call(t, "plot", scenario, "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
+		code, stdout, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
 			"--what", "prices,fleet,savings,reclaims,workloads", "-o", dir)
 		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("exit code %d\n%s", code, stderr)
@@ -88,10 +88,10 @@ func figure(t *testing.T, text, policy, column string) string {
 // The savings that the picture names are those that the figures of both runs give.
 func TestPlotSavings(t *testing.T) {
 	scenario, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
-	if code, _, stderr := call(t, "plot", scenario, "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
+	if code, _, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
-	_, table, _ := call(t, "eval", scenario, "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
+	_, table, _ := call(t, "eval", scenario, "--trace", "synthetic", "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
 	percent := figure(t, table, "spot", "net_savings_pct")
 	svg, err := os.ReadFile(out)
 	if err != nil || !bytes.Contains(svg, []byte(", "+percent+" %")) {

@@ -19,7 +19,7 @@ import (
 // returns how it ended. Outputs lie in dir.
 func stopped(t *testing.T, sent os.Signal, dir string, after time.Duration) (code int, stdout, stderr string) {
 	t.Helper()
-	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--policies", "spot,static", "--seeds", "5000", "--yes",
+	c := exec.CommandContext(t.Context(), otherSpotter(t, "v1"), "eval", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policies", "spot,static", "--seeds", "5000", "--yes",
 		"--gate", "outage_delta.max <= 100000", "--gate", "net_savings_pct.median >= -1000",
 		"--out", "-", "--out", filepath.Join(dir, "r.json"), "--out", filepath.Join(dir, "r.csv"), "--out", filepath.Join(dir, "r.md"),
 		"--out", filepath.Join(dir, "r.xml"), "--report", filepath.Join(dir, "r.html"))

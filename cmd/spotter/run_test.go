@@ -113,7 +113,7 @@ func TestWebWeekReplays(t *testing.T) {
 
 func TestEvalFormats(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
-	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2", "--windows", "2"}
+	args := []string{"eval", scenario, "--trace", "synthetic", "--policies", "static", "--seeds", "2", "--windows", "2"}
 	code, table, stderr := call(t, args...)
 	if code != cli.ExitOK || !strings.Contains(table, "static") || !strings.Contains(table, "synthetic") {
 		t.Errorf("exit code %d\n%s%s", code, table, stderr)
@@ -151,7 +151,7 @@ func TestEvalNamesTheRun(t *testing.T) {
 
 func TestEvalGate(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
-	args := []string{"eval", scenario, "--policies", "static", "--seeds", "2"}
+	args := []string{"eval", scenario, "--trace", "synthetic", "--policies", "static", "--seeds", "2"}
 	code, _, problem := call(t, append(args, "--gate", "bill_usd.max > 0", "--gate", "static:bill_usd.max>0")...)
 	if code != cli.ExitOK {
 		t.Errorf("a gate that holds: exit code %d\n%s", code, problem)

@@ -11,14 +11,15 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// Embedded returns an embedded scenario on the trace that it names.
+// Embedded returns an embedded scenario on the trace that it names, else on the synthetic one, whose
+// figures stay.
 func Embedded(t testing.TB, name string) *scenarios.BoundScenario {
 	t.Helper()
 	sc, err := scenarios.Load(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, _, err := trace.EmbeddedNamed(cmp.Or(sc.Trace, "embedded"))
+	tr, _, err := trace.EmbeddedNamed(cmp.Or(sc.Trace, "synthetic"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func Scenario(name string, window int) *scenarios.BoundScenario {
 			Workload: policy.Workload{Name: "default/web", Kind: policy.KindDeployment},
 			Schedule: []scenarios.ReplicaStep{{At: 1, Replicas: 4}},
 		}},
-		Trace: scenarios.TraceInfo{Name: "embedded", From: Monday, To: Monday.Add(31 * day), Synthetic: true, About: "a price walk made for tests"},
+		Trace: scenarios.TraceInfo{Name: "synthetic", From: Monday, To: Monday.Add(31 * day), Synthetic: true, About: "a price walk made for tests"},
 	}
 }
 

@@ -114,7 +114,7 @@ func TestAcross(t *testing.T) {
 // said across scenarios, with the command that repeats the worst outage.
 func TestAcrossOutputs(t *testing.T) {
 	r := acrossReport(t)
-	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z"
+	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic"
 	for f, want := range map[Format][]string{
 		Table:    {"ACROSS 3 SCENARIOS", "2 of 3             5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min in rough, window 1, seed 4\n    " + command},
 		Markdown: {"## Across 3 scenarios", "| portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},

@@ -79,7 +79,7 @@ type jsonToday struct {
 
 // A jsonTrace is where prices and reclaims come from.
 type jsonTrace struct {
-	// File or folder, or embedded.
+	// File, folder, or name of an embedded trace.
 	Name string `json:"name"`
 	// First instant of the whole trace.
 	From string `json:"from"`

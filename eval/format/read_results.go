@@ -15,7 +15,7 @@ type ResultRun struct {
 	Seed             uint64
 
 	// From is the begin of its window in RFC 3339, Trace the path or the name of its
-	// prices, empty for the embedded ones; Truth and Intensity are those of its weather.
+	// prices; Truth and Intensity are those of its weather.
 	From, Trace, Truth string
 	Intensity          float64
 	Karpenter          string // the version that was asked for, empty for none
@@ -94,9 +94,6 @@ func ReadResults(r io.Reader) (*Results, error) {
 		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Karpenter: c.Karpenter, Hash: x.Hash, Err: x.Error,
 			Savings: policy.Dollars(x.Metrics.Savings), Share: x.Metrics.Percent / 100, OutageMinutes: int64(x.Metrics.Minutes), Incidents: int64(x.Metrics.Incidents),
 			Longest: time.Duration(x.Metrics.Longest * float64(time.Second))}
-		if run.Trace == "embedded" {
-			run.Trace = ""
-		}
 		out.Runs = append(out.Runs, run)
 	}
 	return out, nil

@@ -21,7 +21,7 @@ func TestReadResults(t *testing.T) {
 		windows[a.From] = true
 		from, err := time.Parse(time.RFC3339, a.From)
 		if a.Scenario != b.Scenario || a.Seed != b.Seed || a.Policy != b.Policy || err != nil || !from.Equal(b.Bound.Start.Std()) ||
-			a.Intensity != b.Bound.Intensity || a.Truth != b.Bound.Truth.String() || a.Trace != strings.TrimPrefix(b.Bound.Trace.Name, "embedded") {
+			a.Intensity != b.Bound.Intensity || a.Truth != b.Bound.Truth.String() || a.Trace != b.Bound.Trace.Name {
 			t.Fatalf("run %d is %+v, %v", i, a, err)
 		}
 		if b.Err != nil {

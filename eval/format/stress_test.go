@@ -98,7 +98,7 @@ func TestStressRanking(t *testing.T) {
 		t.Errorf("the run with the most outage has seed %d", run.Seed)
 	}
 	lines := strings.Join(stress{s}.worstLines(), "\n")
-	for _, want := range []string{"--policy portfolio --seed 1 --from 2026-01-05T00:00:00Z --truth slots-0.2", "--policy spot --seed 3 --from 2026-01-05T00:00:00Z --truth hazard-10"} {
+	for _, want := range []string{"--policy portfolio --seed 1 --from 2026-01-05T00:00:00Z --trace synthetic --truth slots-0.2", "--policy spot --seed 3 --from 2026-01-05T00:00:00Z --trace synthetic --truth hazard-10"} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("no worst run is repeated by …%s:\n%s", want, lines)
 		}

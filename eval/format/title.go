@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -19,7 +20,8 @@ func Title(r *eval.Report) string {
 	return compared(r)
 }
 
-// compared names scenarios, spans, and how many seeds, policies and runs there are.
+// compared names scenarios, spans, how many seeds, policies and runs there are, and where prices and
+// reclaims come from.
 func compared(r *eval.Report) string {
 	var names []string
 	scenarios := r.Groups
@@ -34,7 +36,23 @@ func compared(r *eval.Report) string {
 			plural(len(g.Cases), "window"), Instant(first.Start), Instant(last.End())))
 	}
 	return strings.Join(names, ", ") + " · " + plural(len(r.Config.Seeds), "seed") + " · " +
-		countPolicies(len(r.Config.Policies)) + " · " + plural(len(r.Runs), "run")
+		countPolicies(len(r.Config.Policies)) + " · " + plural(len(r.Runs), "run") + " · " + origins(r)
+}
+
+// origins says where the prices and the reclaims of the cases come from, each combination once.
+func origins(r *eval.Report) string {
+	var all []string
+	for i := range r.Config.Cases {
+		w := r.Config.Cases[i].Bound
+		reclaims := w.Reclaims() + " reclaims"
+		if strings.Contains(w.Reclaims(), " ") {
+			reclaims = "reclaims " + w.Reclaims()
+		}
+		if text := w.Trace.Prices() + " prices, " + reclaims; !slices.Contains(all, text) {
+			all = append(all, text)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // Settings are the configuration of the report, a line each. What follows a line

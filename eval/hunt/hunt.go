@@ -74,7 +74,7 @@ type Config struct {
 	Least float64
 
 	// Name begins the names of what is found, and Invocation is the command that repeats the hunt.
-	// Trace is what its scenarios name as theirs, empty for the embedded one.
+	// Trace is what its scenarios name as theirs, empty for none.
 	Name, Invocation, Trace string
 
 	// Bind binds a scenario to prices; NewRunner makes what does runs and may keep what it

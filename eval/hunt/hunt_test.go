@@ -17,7 +17,7 @@ import (
 
 func bind(t *testing.T) func(*scenarios.Scenario) (*scenarios.BoundScenario, error) {
 	t.Helper()
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

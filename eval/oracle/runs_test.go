@@ -27,7 +27,7 @@ const overheadMax = 1.3
 // TestPackingOverhead runs on-demand in every embedded scenario, and where slots raise the
 // bound those that come near it: none may cost less.
 func TestPackingOverhead(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

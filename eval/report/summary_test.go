@@ -138,7 +138,7 @@ func TestWarnings(t *testing.T) {
 	}
 	text := strings.Join(all, "\n")
 	for _, want := range []string{
-		"The prices are synthetic: the trace embedded was generated",
+		"The prices are synthetic: the trace synthetic was generated",
 		"Reclaims and refused launches are modelled.",
 		`The run of on-demand in web-week with seed 1 is missing: the cloud fell down spotter sim web-week --policy on-demand --seed 1`,
 		"And 3 more runs are missing.", "8 of 120 runs broke.",

@@ -1,8 +1,10 @@
 package input
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,10 +24,24 @@ type CaseFlags struct {
 	Every          time.Duration
 }
 
-// RegisterCases adds the flags of windows and seeds, with so many seeds by default.
+// RegisterCases adds the flags of windows and seeds, with one window and so many seeds by default.
 func (f *CaseFlags) RegisterCases(flags *pflag.FlagSet, seeds string) {
-	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather, `N|A-B`: N means 1…N, and A-A the one seed A")
-	flags.StringVar(&f.Windows, "windows", "1", "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B")
+	f.registerCases(flags, seeds, "1", "")
+}
+
+// RegisterWeeks adds the flags of windows and seeds, by default with the weeks of the trace and so
+// many runs of each policy in all, as [CaseFlags.SpreadSeeds] spreads them.
+func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
+	f.registerCases(flags, "", "", fmt.Sprintf(" (default %d, or with several windows about that many over all of them)", runs))
+}
+
+func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDefault string) {
+	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather in each window, `N|A-B`: N means 1…N, and A-A the one seed A"+seedsDefault)
+	text := "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B"
+	if windows == "" {
+		text += fmt.Sprintf(" (default: %d, one begun each week, where the trace is long enough and neither --from nor the scenario says when to begin, else 1)", weeksDefault)
+	}
+	flags.StringVar(&f.Windows, "windows", windows, text)
 	flags.DurationVar(&f.Every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
 }
 
@@ -40,7 +56,10 @@ func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 
 // ParsedWindows returns the windows that --windows asks for, once --every is none that cannot be.
 func (f *CaseFlags) ParsedWindows() (WindowRange, error) {
-	windows, err := ParseWindows(f.Windows)
+	windows, err := WindowRange{weekly: true}, error(nil)
+	if f.Windows != "" || f.Flags.Changed("windows") {
+		windows, err = ParseWindows(f.Windows)
+	}
 	if err != nil {
 		return windows, cli.Invalid(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
 	}
@@ -52,12 +71,21 @@ func (f *CaseFlags) ParsedWindows() (WindowRange, error) {
 
 // WindowsOf binds the windows of one scenario.
 func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
-	stride := f.Every
-	if stride == 0 {
-		stride = sc.Duration
+	stride := cmp.Or(f.Every, sc.Duration)
+	if r.weekly && f.Every == 0 {
+		stride = weekOf(sc)
 	}
 	if stride < sc.Duration {
 		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would lie over each other every %v", name, sc.Duration, stride), "give the length of a window or more")
+	}
+	if r.weekly {
+		weeks, err := f.hasWeeks(sc, opened, stride)
+		if err != nil {
+			return nil, err
+		}
+		if weeks {
+			r.Last = weeksDefault - 1
+		}
 	}
 	var cases []eval.Case
 	for window := r.First; r.Last < 0 || window <= r.Last; window++ {
@@ -71,6 +99,34 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces
 		cases = append(cases, eval.Case{Scenario: name, Window: window, Bound: w})
 	}
 	return cases, nil
+}
+
+// hasWeeks reports whether the trace of sc has as many windows so far apart as a comparison has on
+// which nothing is said, and nothing says when to begin.
+func (f *CaseFlags) hasWeeks(sc *scenarios.Scenario, opened Traces, stride time.Duration) (bool, error) {
+	if f.from != "" || sc.Start != 0 {
+		return false, nil
+	}
+	on, err := opened.open(cmp.Or(f.Trace, sc.Trace))
+	if err != nil {
+		return false, err
+	}
+	return on.weekly(sc, stride) != 0, nil
+}
+
+// SpreadSeeds sets how many seeds each window of cases has where the user does not: about so many
+// runs over the windows of a scenario, and one at least.
+func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
+	if f.Flags.Changed("seeds") {
+		return
+	}
+	windows, most := map[string]int{}, 1
+	for i := range cases {
+		name := cases[i].Scenario
+		windows[name]++
+		most = max(most, windows[name])
+	}
+	f.Seeds = strconv.Itoa(max(1, runs/most))
 }
 
 // WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name

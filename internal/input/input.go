@@ -4,7 +4,6 @@
 package input
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -54,8 +54,8 @@ func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
 // market.
 func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
-	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE` (default: the scenario's, else the embedded synthetic one)")
-	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else the trace's first time)")
+	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE|NAME`, where a name is that of an embedded one, "+strings.Join(trace.EmbeddedNames(), ", ")+" (default: the scenario's, else "+trace.Recorded+", which was recorded)")
+	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
 	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
@@ -222,7 +222,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	if err != nil {
 		return nil, cli.Invalid(fmt.Errorf("--truth: %w%s", err, cli.Meant(m.truth, TruthNames())), "give one of those; `spotter eval --stress` compares under all of them")
 	}
-	o.From = cmp.Or(r.begin(o.From, sc.Start, from.begin()), sc.Start, from.begin()).Add(after)
+	o.From = r.begin(o.From, sc, from).Add(after)
 	tr, err := from.part(sc, o.From)
 	if err != nil {
 		return nil, err
@@ -234,7 +234,7 @@ func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRang
 	if err != nil {
 		return nil, cli.Invalid(err, "see what the trace holds with `spotter trace info"+Argument(path)+"`, and choose with --from, --windows and --trace")
 	}
-	if path != "" {
+	if !trace.IsEmbedded(path) {
 		w.Trace.Name = path
 	}
 	w.Trace.Traffic = from.traffic

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 func TestParseSeeds(t *testing.T) {
@@ -32,8 +34,9 @@ func TestParseWindows(t *testing.T) {
 		text string
 		want WindowRange
 	}{
-		{"1", WindowRange{0, 0, false}}, {"8", WindowRange{0, 7, false}},
-		{"26-45", WindowRange{25, 44, true}}, {"3-3", WindowRange{2, 2, true}}, {"all", WindowRange{0, -1, true}},
+		{"1", WindowRange{}}, {"8", WindowRange{Last: 7}},
+		{"26-45", WindowRange{First: 25, Last: 44, whole: true}}, {"3-3", WindowRange{First: 2, Last: 2, whole: true}},
+		{"all", WindowRange{Last: -1, whole: true}},
 	} {
 		if got, err := ParseWindows(c.text); err != nil || got != c.want {
 			t.Errorf("%q is %+v, %v, want %+v", c.text, got, err, c.want)
@@ -53,17 +56,26 @@ func TestWindowsBegin(t *testing.T) {
 		return policy.TimeOf(time.Date(2023, 1, day, hour, 0, 0, 0, time.UTC))
 	}
 	for _, c := range []struct {
-		whole                 bool
-		asked, scenario, from policy.Time
-		want                  policy.Time
+		whole                     bool
+		asked, scenario, from, to policy.Time
+		want                      policy.Time
 	}{
-		{true, 0, 0, at(1, 0), at(8, 0)},
-		{true, 0, 0, at(1, 5), at(9, 0)},
-		{true, at(4, 3), 0, at(1, 0), at(4, 3)},
-		{true, 0, at(2, 0), at(1, 0), 0},
-		{false, 0, 0, at(1, 0), 0},
+		{true, 0, 0, at(1, 0), at(99, 0), at(8, 0)},
+		{true, 0, 0, at(1, 5), at(99, 0), at(9, 0)},
+		{true, at(4, 3), 0, at(1, 0), at(99, 0), at(4, 3)},
+		{true, 0, at(2, 0), at(1, 0), at(99, 0), at(2, 0)},
+		{false, at(4, 3), at(2, 0), at(1, 0), at(99, 0), at(4, 3)},
+		{false, 0, at(2, 0), at(1, 0), at(99, 0), at(2, 0)},
+
+		// Twelve weeks, and a day of warm-up before them, from midnight on.
+		{false, 0, 0, at(1, 0), at(2+84, 0), at(2, 0)},
+		{false, 0, 0, at(1, 0), at(2+83, 0), at(1, 0)},
+		{false, 0, 0, at(1, 5), at(3+84, 0), at(3, 0)},
+		{false, 0, 0, at(1, 5), at(3+83, 0), at(1, 5)},
 	} {
-		if got := (WindowRange{0, -1, c.whole}).begin(c.asked, c.scenario, c.from); got != c.want {
+		on := &opened{whole: &trace.Trace{From: c.from, To: c.to}}
+		sc := &scenarios.Scenario{Start: c.scenario, Duration: week, WarmUp: 24 * time.Hour}
+		if got := (WindowRange{Last: -1, whole: c.whole}).begin(c.asked, sc, on); got != c.want {
 			t.Errorf("%+v: begins %v, want %v", c, got, c.want)
 		}
 	}

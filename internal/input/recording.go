@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // OpenRecording opens a recording of decisions and says what of it is not read.
@@ -43,13 +45,26 @@ func RecordingError(err error) error {
 	return err
 }
 
-// OnEmbeddedTrace reports whether a recording is of a run on an embedded trace, all of
-// which are synthetic: a recording has its prices and not where they came from, but
-// the command that made it says so.
-func OnEmbeddedTrace(m *record.Meta) bool {
+// OnSyntheticTrace reports whether a recording that has prices of a time is of a run on an embedded
+// trace that is synthetic: it does not say where its prices came from, but the command that made it
+// does. A command that names no trace is of the default one of its version, which was once another.
+func OnSyntheticTrace(m *record.Meta, at policy.Time) bool {
 	sc, err := scenarios.Load(m.Scenario)
 	if err != nil || m.Note == "" || !scenarios.Embedded(m.Scenario) {
 		return false
 	}
-	return !strings.Contains(m.Note, "--trace") && (sc.Trace == "" || strings.HasPrefix(sc.Trace, "embedded:"))
+	names := []string{sc.Trace}
+	if _, after, ok := strings.Cut(m.Note, "--trace"); ok {
+		name, _, _ := strings.Cut(strings.TrimLeft(after, " ="), " ")
+		names = []string{name}
+	}
+	if names[0] == "" {
+		names = append(names, "embedded")
+	}
+	for _, name := range names {
+		if t, ok, err := trace.EmbeddedNamed(name); ok && err == nil && t.From <= at && at <= t.To {
+			return t.Synthetic
+		}
+	}
+	return false
 }

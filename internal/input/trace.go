@@ -14,18 +14,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// OpenTrace reads the trace at path, which may be an s3:// name; the embedded one when path
-// is empty, and another embedded one when path is "embedded:" and its name.
+// OpenTrace reads the trace at path, which may be an s3:// name or the name of an embedded trace;
+// the default one when path is empty.
 func OpenTrace(path string) (*trace.Trace, error) { return OpenPart(path, trace.ReadOptions{}) }
 
 // OpenPart is [OpenTrace] of what o chooses. Of an embedded trace it is all.
 func OpenPart(path string, o trace.ReadOptions) (*trace.Trace, error) {
-	if path == "" {
-		return trace.Embedded()
-	}
 	if t, ok, err := trace.EmbeddedNamed(path); ok {
 		if err != nil {
-			return nil, cli.Invalid(fmt.Errorf("trace: %w", err), "name one of those, as in embedded:rackspace")
+			return nil, cli.Invalid(fmt.Errorf("trace: %w", err), "name one of those")
 		}
 		return t, nil
 	}
@@ -60,7 +57,7 @@ func TraceAdvice(path string, err error) string {
 	fault := (*trace.FileError)(nil)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded trace"
+		return "give a folder that `spotter trace import` wrote, or leave --trace out for the embedded prices"
 	case errors.Is(err, trace.ErrVersion):
 		return "read it with the version of Spotter that wrote it"
 	case errors.Is(err, trace.ErrCorrupt), errors.As(err, &fault) && fault.Own:
@@ -89,7 +86,7 @@ func (t Traces) open(path string) (*opened, error) {
 	}
 	o := &opened{path: path, store: StoreOf(path)}
 	var err error
-	if path != "" && path != "embedded" && !strings.HasPrefix(path, "embedded:") {
+	if !trace.IsEmbedded(path) {
 		o.traffic = &trace.Traffic{}
 		if o.index, err = trace.ReadIndex(path, o.store); err != nil {
 			return nil, TraceError(path, err)
@@ -104,12 +101,12 @@ func (t Traces) open(path string) (*opened, error) {
 	return o, nil
 }
 
-// begin is the trace's first time.
-func (o *opened) begin() policy.Time {
+// span returns the trace's first and last time.
+func (o *opened) span() (from, to policy.Time) {
 	if o.whole != nil {
-		return o.whole.From
+		return o.whole.From, o.whole.To
 	}
-	return o.index.From
+	return o.index.From, o.index.To
 }
 
 // part returns what a run of sc needs that is metered from start.

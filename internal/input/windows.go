@@ -1,12 +1,15 @@
 package input
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // All is the name that stands for all embedded scenarios, all policies
@@ -31,12 +34,43 @@ type WindowRange struct {
 	// whole says that they are counted over the whole trace after its first
 	// week, and not from --from or the scenario's start.
 	whole bool
+
+	// weekly says that they are the weeks of the trace if it has enough and neither
+	// the user nor the scenario says when to begin, and else window 0 alone.
+	weekly bool
+}
+
+// The windows of a comparison on which nothing is said, where a trace has them: so many that there
+// are intervals over them, each at the same hour of the same day of the week.
+const (
+	weeksDefault = 12
+	week         = 7 * 24 * time.Hour
+)
+
+// weekly returns the start of the first of [weeksDefault] windows of sc on a trace that lie so far
+// apart. It is a midnight, after a warm-up that has prices; 0 where the trace is too short for all.
+func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Time {
+	from, to := o.span()
+	start := midnight(from.Add(sc.WarmUp))
+	if sc.CoveredBy(o.path, from, to, start.Add((weeksDefault-1)*stride)) != nil {
+		return 0
+	}
+	return start
+}
+
+// weekOf returns how far apart the windows of sc lie that are weeks of a trace.
+func weekOf(sc *scenarios.Scenario) time.Duration { return max(week, sc.Duration) }
+
+// midnight returns the first midnight in UTC that is not before t.
+func midnight(t policy.Time) policy.Time {
+	const day = policy.Time(24 * time.Hour / time.Millisecond)
+	return (t + day - 1) / day * day
 }
 
 // ParseWindows reads N, A-B or all.
 func ParseWindows(s string) (WindowRange, error) {
 	if s == All {
-		return WindowRange{0, -1, true}, nil
+		return WindowRange{Last: -1, whole: true}, nil
 	}
 	from, to, isRange := strings.Cut(s, "-")
 	if !isRange {
@@ -54,17 +88,24 @@ func ParseWindows(s string) (WindowRange, error) {
 	case last > windowsMax:
 		return WindowRange{}, fmt.Errorf("%q goes beyond window %d", s, windowsMax)
 	}
-	return WindowRange{first - 1, last - 1, isRange}, nil
+	return WindowRange{First: first - 1, Last: last - 1, whole: isRange}, nil
 }
 
-// begin returns when window 0 of sc begins on a trace whose first time is from:
-// where the user says, else where the scenario does, else for windows counted
-// over the whole trace at the first midnight after the week that is set aside.
-// Zero leaves it to the scenario and the trace.
-func (r WindowRange) begin(asked, scenario, from policy.Time) policy.Time {
-	if asked != 0 || scenario != 0 || !r.whole {
-		return asked
+// FirstWindow returns when sc is run on t where neither the user nor the scenario says.
+func FirstWindow(sc *scenarios.Scenario, t *trace.Trace) policy.Time {
+	return WindowRange{}.begin(0, sc, &opened{path: t.Name, whole: t})
+}
+
+// begin returns when window 0 of sc begins on a trace: when the user says, else when the scenario
+// does, else for windows counted over the whole trace at the first midnight after the week that is
+// set aside, else with the first of the trace's weeks, or at its first time where it has too few.
+func (r WindowRange) begin(asked policy.Time, sc *scenarios.Scenario, on *opened) policy.Time {
+	from, _ := on.span()
+	if at := cmp.Or(asked, sc.Start); at != 0 {
+		return at
 	}
-	const day = policy.Time(24 * time.Hour / time.Millisecond)
-	return (from.Add(setAside) + day - 1) / day * day
+	if r.whole {
+		return midnight(from.Add(setAside))
+	}
+	return cmp.Or(on.weekly(sc, weekOf(sc)), from)
 }

@@ -168,7 +168,7 @@ func (c *comparer) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 // to the observer: what it sees is what the simulator shows, and the policy decides
 // the same on it.
 func TestSimulatorAndLiveAgree(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (f *follower) checkEnded(s, seen *policy.Snapshot) {
 // after every step the tables that were updated show what the simulator shows, as
 // those do that were built anew ([TestSimulatorAndLiveAgree]).
 func TestUpdatedIsRebuilt(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -162,7 +162,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkEmbedded(b *testing.B) {
 	for b.Loop() {
-		if _, err := Embedded(); err != nil {
+		if _, err := Synthetic(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -13,30 +13,49 @@ import (
 //go:embed embedded
 var embeddedFiles embed.FS
 
-// embeddedName is the name of the default trace in output. That of another one
-// follows it behind a colon.
-const embeddedName = "embedded"
+// The names of embedded traces. Recorded is the default one: runs that name no trace use it.
+const (
+	Recorded  = "aws-us-east-2"
+	synthetic = "synthetic"
+)
 
-// Embedded returns the default trace, which is synthetic.
-func Embedded() (*Trace, error) { return embedded(embeddedName, "default") }
+// Default returns the embedded trace of recorded prices, which runs use that name none.
+func Default() (*Trace, error) { return embedded(Recorded) }
 
-// EmbeddedNamed returns the embedded trace that name stands for, and whether it
-// stands for one: "embedded" for the default one, "embedded:rackspace" for one
-// of an auction of Rackspace. A name that has the form of one and stands for
-// none gives an error that lists those there are.
-func EmbeddedNamed(name string) (t *Trace, ok bool, err error) {
-	if name == embeddedName {
-		t, err = Embedded()
-		return t, true, err
+// Synthetic returns the embedded trace of drawn prices of AWS.
+func Synthetic() (*Trace, error) { return embedded(synthetic) }
+
+// oldNames are names that embedded traces have besides that of their file. The synthetic one was
+// the default, so that records which name it so are repeated on the prices that they were made on.
+var oldNames = map[string]string{"": Recorded, "embedded": synthetic, "embedded:default": synthetic}
+
+// IsEmbedded reports whether name has the form of a name of an embedded trace, which need not
+// exist. Empty names the default one.
+func IsEmbedded(name string) bool {
+	_, old := oldNames[name]
+	return old || strings.HasPrefix(name, "embedded:") || slices.Contains(EmbeddedNames(), name)
+}
+
+// EmbeddedName returns the present name of an embedded trace, which may also be called by an old
+// name, or by its name with "embedded:" in front. It returns the name of another trace as it is.
+func EmbeddedName(name string) string {
+	if now, ok := oldNames[name]; ok {
+		return now
 	}
-	short, ok := strings.CutPrefix(name, embeddedName+":")
-	if !ok {
+	return strings.TrimPrefix(name, "embedded:")
+}
+
+// EmbeddedNamed returns the embedded trace that a name stands for, and whether it has the form of
+// one. Where no embedded trace has that name the error lists those that exist.
+func EmbeddedNamed(name string) (t *Trace, ok bool, err error) {
+	if !IsEmbedded(name) {
 		return nil, false, nil
 	}
+	short := EmbeddedName(name)
 	if names := EmbeddedNames(); !slices.Contains(names, short) {
 		return nil, true, fmt.Errorf("%w: no embedded trace is called %q; there are %s", ErrNotTrace, short, strings.Join(names, ", "))
 	}
-	t, err = embedded(name, short)
+	t, err = embedded(short)
 	return t, true, err
 }
 
@@ -55,8 +74,8 @@ func EmbeddedNames() []string {
 	return names
 }
 
-func embedded(name, file string) (*Trace, error) {
-	path := "embedded/" + file + ".parquet"
+func embedded(name string) (*Trace, error) {
+	path := "embedded/" + name + ".parquet"
 	data, err := embeddedFiles.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the embedded trace: %w", err)

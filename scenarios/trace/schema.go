@@ -62,6 +62,15 @@ const (
 	metaExtra = "spotter.meta."
 )
 
+// The keys of Trace.Meta under which a recording says, in words, whose the prices are, on which dates
+// they were recorded, how often, and by what.
+const (
+	MetaSource   = "source"
+	MetaDates    = "dates"
+	MetaSampling = "sampling"
+	MetaFetcher  = "fetcher"
+)
+
 // MetaModelled is the key of Trace.Meta under which a recording says, in a
 // sentence, what of it was not recorded. Open repeats it as a warning.
 const MetaModelled = "modelled"

@@ -12,7 +12,7 @@ import (
 // A Trace is the record of some markets. It is not changed after it was made
 // and may be read by any number of runs at once.
 type Trace struct {
-	// Name is the file or folder it was read from, or "embedded".
+	// Name is the file or folder it was read from, or that of an embedded trace.
 	Name string
 
 	// Series are ascending by (provider, region, zone, type, product).

@@ -494,3 +494,26 @@ func TestDigestSeesEverything(t *testing.T) {
 		t.Error("true hazard: the digest is the same")
 	}
 }
+
+// An embedded trace is found by its name, by that behind "embedded:", and by what it was called
+// before; no other path is taken for one.
+func TestEmbeddedNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"": Recorded, Recorded: Recorded, "embedded:" + Recorded: Recorded,
+		"synthetic": "synthetic", "embedded:synthetic": "synthetic", "embedded": "synthetic", "embedded:default": "synthetic",
+		"rackspace": "rackspace", "embedded:rackspace": "rackspace",
+	} {
+		tr, ok, err := EmbeddedNamed(name)
+		if err != nil || !ok || tr.Name != want || tr.Synthetic != (want != Recorded) || EmbeddedName(name) != want {
+			t.Errorf("%q: %v, %v, %v; want %q", name, tr, ok, err, want)
+		}
+	}
+	for _, name := range []string{"default", "./synthetic", "synthetic/", "s3://synthetic", "prices", "Synthetic"} {
+		if _, ok, err := EmbeddedNamed(name); ok || err != nil || EmbeddedName(name) != name {
+			t.Errorf("%q is taken for an embedded trace: %v", name, err)
+		}
+	}
+	if _, ok, err := EmbeddedNamed("embedded:none"); !ok || !errors.Is(err, ErrNotTrace) || !strings.Contains(err.Error(), "aws-us-east-2, rackspace, synthetic") {
+		t.Error(ok, err)
+	}
+}

@@ -42,7 +42,7 @@ const ahead = 4 * time.Minute
 // Spotter reads of it to a folder, as a recorder does that never stops.
 func openMarket(t *testing.T, draw *rand.Rand, folder string, k int64) *market {
 	t.Helper()
-	all, err := trace.Embedded()
+	all, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

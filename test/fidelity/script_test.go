@@ -57,7 +57,7 @@ func load(t testing.TB, name string) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prices, err := trace.Embedded()
+	prices, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func play(scenario, spec, seed, intensity string) error {
 	if err != nil {
 		return err
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		return err
 	}

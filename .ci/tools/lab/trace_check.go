@@ -182,9 +182,6 @@ func (r *checked) object() any {
 // openRecording reads a trace or, where path is none, what can be imported as
 // one: a file, or a folder of files.
 func (p *program) openRecording(path string) (*trace.Trace, error) {
-	if path == "embedded" {
-		return input.OpenTrace("")
-	}
 	srcs, err := recordings(path)
 	if err != nil {
 		return nil, cli.Invalid(err, "give a trace, a recording, a folder of either, or \"embedded\"")
@@ -212,7 +209,7 @@ func (p *program) openRecording(path string) (*trace.Trace, error) {
 // recordings returns the files to import for path, nil when it is a trace
 // already.
 func recordings(path string) ([]string, error) {
-	if strings.HasPrefix(path, "embedded:") {
+	if trace.IsEmbedded(path) {
 		return nil, nil
 	}
 	info, err := os.Stat(path)

@@ -125,8 +125,8 @@ func openSpan(path string, from, to policy.Time) (*trace.Trace, error) {
 	if from == 0 && to == 0 {
 		return input.OpenTrace(path)
 	}
-	if _, embedded, _ := trace.EmbeddedNamed(path); path == "" || embedded {
-		return nil, cli.Invalid(errors.New("--from, --to: the embedded trace is forecast whole"), "leave them out, or name a folder")
+	if _, embedded, _ := trace.EmbeddedNamed(path); embedded {
+		return nil, cli.Invalid(errors.New("--from, --to: an embedded trace is forecast whole"), "leave them out, or name a folder")
 	}
 	t, err := trace.Open(path, trace.ReadOptions{From: from, To: to})
 	if err != nil {

@@ -8,25 +8,22 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// embeddedBegin is when the embedded traces begin, and embeddedDays how long
-// they are.
+// embeddedBegin is when the synthetic traces begin.
 var embeddedBegin = policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 
-const embeddedDays = 22
-
 // Embedded returns the configuration that the embedded trace of a name is
-// drawn with: "default" or "rackspace".
+// drawn with: "synthetic" or "rackspace".
 func Embedded(name string) (Config, error) {
 	switch name {
-	case "default":
-		return embedded("aws-2024", defaultMarkets())
+	case "synthetic":
+		return embedded("aws-2024", 22, defaultMarkets())
 	case "rackspace":
-		return embedded("rackspace-2026", rackspaceMarkets())
+		return embedded("rackspace-2026", 13*7, rackspaceMarkets()) // a comparison takes twelve weeks
 	}
 	return Config{}, fmt.Errorf("%w: no embedded trace is called %q", ErrPreset, name)
 }
 
-func embedded(preset string, markets []Market) (Config, error) {
+func embedded(preset string, days policy.Time, markets []Market) (Config, error) {
 	p, err := FindPreset(preset)
 	if err != nil {
 		return Config{}, err
@@ -34,7 +31,7 @@ func embedded(preset string, markets []Market) (Config, error) {
 	law := p.Law
 	law.Classes = nil // figures that were published rest on a trace without them
 	return Config{
-		Seed: 1, From: embeddedBegin, To: embeddedBegin + embeddedDays*day, Markets: markets, Law: law,
+		Seed: 1, From: embeddedBegin, To: embeddedBegin + days*day, Markets: markets, Law: law,
 	}, nil
 }
 

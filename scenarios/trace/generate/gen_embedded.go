@@ -1,6 +1,6 @@
 //go:build ignore
 
-// This program draws the embedded traces anew.
+// This program draws the synthetic embedded traces.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 }
 
 func run() error {
-	for _, name := range []string{"default", "rackspace"} {
+	for _, name := range []string{"synthetic", "rackspace"} {
 		c, err := generate.Embedded(name)
 		if err != nil {
 			return err

@@ -43,8 +43,8 @@ func generated(t testing.TB, c Config) *trace.Trace {
 // The embedded traces are what the generator draws, so nothing was put in by
 // hand.
 func TestEmbeddedIsGenerated(t *testing.T) {
-	for file, name := range map[string]string{"default": "embedded", "rackspace": "embedded:rackspace"} {
-		embedded, ok, err := trace.EmbeddedNamed(name)
+	for _, file := range []string{"synthetic", "rackspace"} {
+		embedded, ok, err := trace.EmbeddedNamed(file)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

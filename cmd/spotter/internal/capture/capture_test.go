@@ -31,7 +31,7 @@ func bind(t *testing.T, file string, text []byte, tr *trace.Trace) (*scenarios.B
 	}
 	if tr == nil {
 		if tr, _, err = trace.EmbeddedNamed(sc.Trace); sc.Trace == "" {
-			tr, err = trace.Embedded()
+			tr, err = trace.Synthetic()
 		}
 		if err != nil {
 			t.Fatal(err)

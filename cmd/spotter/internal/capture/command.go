@@ -294,7 +294,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 			return nil, false, input.RecordingError(err)
 		}
 		if err == nil && t.To.Sub(t.From) >= durationCaptured {
-			t.Synthetic = input.OnEmbeddedTrace(&from.recording.Meta)
+			t.Synthetic = input.OnSyntheticTrace(&from.recording.Meta, t.From)
 			begin := t.From
 			if t.To.Sub(now) >= durationCaptured {
 				begin = now // what came after it is known
@@ -322,7 +322,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 
 // seen returns a path as it is seen from the folder of the scenario.
 func (f *captureFlags) seen(path string) string {
-	if strings.HasPrefix(path, "embedded") {
+	if trace.IsEmbedded(path) {
 		return path
 	}
 	base, err := filepath.Abs(filepath.Dir(f.output))

@@ -23,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/objects"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // onKubernetes is what --on takes.
@@ -195,7 +196,7 @@ func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, arg
 // checkThere refuses what the pods have not: files of this machine.
 func checkThere(r *runner.Runner, cfg *eval.Config) error {
 	for _, k := range cfg.Cases {
-		if name := k.Bound.Trace.Name; name != "embedded" && !strings.HasPrefix(name, "embedded:") && !objects.Remote(name) && !filepath.IsAbs(name) {
+		if name := k.Bound.Trace.Name; !trace.IsEmbedded(name) && !objects.Remote(name) && !filepath.IsAbs(name) {
 			return cli.Invalid(fmt.Errorf("--trace: %s is a file of this machine", name), "put the trace into a bucket, or into a volume that --pod-template mounts, and name it as s3://BUCKET/PREFIX or by its whole path, the same here and there")
 		}
 		for _, policy := range cfg.Compared() {

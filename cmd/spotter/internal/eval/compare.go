@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 const (
@@ -249,7 +250,7 @@ func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []strin
 			continue
 		}
 		value := fl.Value.String()
-		if name == "trace" && o.dir != "" && value != "" && !strings.HasPrefix(value, "embedded:") {
+		if name == "trace" && o.dir != "" && !trace.IsEmbedded(value) {
 			// Prices named by the call are those of both sides.
 			if value, err = filepath.Abs(value); err != nil {
 				return nil, cli.Invalid(fmt.Errorf("--trace: %w", err), "give the path of a trace")

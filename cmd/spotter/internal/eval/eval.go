@@ -102,12 +102,12 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.Register(flags)
 	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
 	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
-	f.RegisterCases(flags, "20")
+	f.RegisterWeeks(flags, len(d.Seeds))
 	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
 	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
 	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
-	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (%d seeds unless --seeds says)", eval.StressSeeds))
+	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (with %d runs of each policy over all windows unless --seeds says)", eval.StressSeeds))
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
@@ -293,9 +293,6 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 	cfg.Version, cfg.Invocation = p.Version, cli.Shell(append([]string{"spotter", "eval"}, f.words(args)...))
 	cfg.Discount1y, cfg.Discount3y = f.discount1y, f.discount3y
 	var err error
-	if cfg.Seeds, err = f.seedsOf(other); err != nil {
-		return nil, err
-	}
 	for _, d := range []struct {
 		flag  string
 		share float64
@@ -308,6 +305,14 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 		return nil, err
 	}
 	if cfg.Cases, err = cases(ctx, p, f, args); err != nil {
+		return nil, err
+	}
+	runs := len(cfg.Seeds)
+	if f.stress {
+		runs = eval.StressSeeds
+	}
+	f.SpreadSeeds(cfg.Cases, runs)
+	if cfg.Seeds, err = f.seedsOf(other); err != nil {
 		return nil, err
 	}
 	if f.given("baseline") && f.baseline == "" {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
@@ -28,16 +27,12 @@ func (f *evalFlags) checkStress() error {
 	return nil
 }
 
-// setStress refuses flags that do not go with a stress, and sets how many seeds it has
-// where the user says nothing.
+// setStress refuses flags that do not go with a stress.
 func (f *evalFlags) setStress() error {
 	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
 		if f.given(name) {
 			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
 		}
-	}
-	if !f.given("seeds") {
-		f.Seeds = strconv.Itoa(eval.StressSeeds)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (r *Runner) Engine(ctx context.Context, version string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		return "", err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // huntFlags are the flags of hunt.
@@ -65,7 +66,7 @@ func huntCommand(p *cli.Program) *cobra.Command {
 	flags.DurationVar(&f.Length, "length", 48*time.Hour, "let scenarios be `DURATION` long, before they are made smaller")
 	flags.IntVar(&f.Keep, "keep", 5, "make the `N` worst smaller that differ")
 	flags.Float64Var(&f.Least, "least", 5, "let a gap count from `N` points, or minutes, on")
-	flags.StringVar(&f.Trace, "trace", "", "prices: a trace `DIR|FILE` (default: the embedded synthetic one)")
+	flags.StringVar(&f.Trace, "trace", "synthetic", "prices: a trace `DIR|FILE|NAME`")
 	flags.StringVarP(&f.out, "out", "", "hunted", "write into the folder `DIR`")
 	f.form.Register(c)
 	cli.CompleteBy(c, "policy", input.CompletePolicy)
@@ -185,13 +186,15 @@ func (f *huntFlags) complete(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
-	if f.Trace != "" {
+	if trace.IsEmbedded(f.Trace) {
+		f.Trace = tr.Name
+	} else {
 		if f.Trace, err = filepath.Abs(f.Trace); err != nil {
 			return err
 		}
 	}
 	f.Bind = func(sc *scenarios.Scenario) (*scenarios.BoundScenario, error) {
-		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+		w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{From: input.FirstWindow(sc, tr)})
 		if err != nil {
 			return nil, cli.Invalid(err, "give a longer trace, or a lesser --length")
 		}

@@ -35,7 +35,7 @@ type extent struct {
 // tooLarge returns the extent of what o chooses of the trace at path, nil where it can be
 // described: has at most so many rows, or types of it are chosen.
 func tooLarge(path string, o trace.ReadOptions, most int64) (*extent, error) {
-	if path == "" || path == "embedded" || strings.HasPrefix(path, "embedded:") || len(o.Zones)+len(o.Types) > 0 {
+	if trace.IsEmbedded(path) || len(o.Zones)+len(o.Types) > 0 {
 		return nil, nil
 	}
 	x, err := trace.ReadIndex(path, input.StoreOf(path))

@@ -19,12 +19,13 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 	var from, to string
 	o := trace.ReadOptions{Traffic: &trace.Traffic{}}
 	c := &cobra.Command{
-		Use:   "info [DIR|FILE]",
-		Short: "Say what a trace holds; without an argument, the embedded one",
-		Long: "info describes a trace: a folder, a file or an s3:// name; without one, the\n" +
-			"embedded trace. Of a large one a part can be chosen, which is all that is read of\n" +
-			"one that `spotter trace compact` wrote. Over 20 million rows of such a one are not\n" +
-			"read without --types or --zones: its index says what there is.",
+		Use:   "info [DIR|FILE|NAME]",
+		Short: "Say what a trace holds; without an argument, the default one",
+		Long: "info describes a trace: a folder, a file, an s3:// name or the name of an embedded\n" +
+			"trace; without one, the default trace. Of a large one a part can be chosen, which\n" +
+			"is all that is read of one that `spotter trace compact` wrote. Over 20 million rows\n" +
+			"of such a one are not read without --types or --zones: its index says what there\n" +
+			"is.",
 		Example: "  spotter trace info prices\n" +
 			"  spotter trace info s3://traces/2026 --region us-east-1 --types m5.large --from 2026-03-01 --to 2026-04-01",
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),

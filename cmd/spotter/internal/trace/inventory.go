@@ -33,6 +33,8 @@ type inventory struct {
 	// Traffic is what was read of the files; nothing of an embedded trace.
 	Traffic trace.Traffic
 
+	// meta holds what the trace says of how it was recorded.
+	meta     map[string]string
 	unmarked bool
 	scores   scored
 }
@@ -41,7 +43,7 @@ type inventory struct {
 func inventoryOf(t *trace.Trace) *inventory {
 	v := &inventory{
 		Statistics: measure.Measure(t, measure.Options{}), About: t.About, Markets: len(t.Series), Warnings: t.Warnings, Digest: t.Digest,
-		unmarked: t.Unmarked,
+		meta: t.Meta, unmarked: t.Unmarked,
 	}
 	var types []string
 	for i := range t.Series {
@@ -90,6 +92,10 @@ type object struct {
 	Name      string   `json:"name"`
 	About     string   `json:"about,omitempty"`
 	Prices    string   `json:"prices"`
+	Source    string   `json:"source,omitempty"`
+	Dates     string   `json:"dates,omitempty"`
+	Sampling  string   `json:"sampling,omitempty"`
+	Fetcher   string   `json:"fetcher,omitempty"`
 	From      string   `json:"from"`
 	To        string   `json:"to"`
 	Providers []string `json:"providers"`
@@ -128,7 +134,9 @@ type onDemandOf struct {
 func (v *inventory) object() object {
 	p := &v.Prices
 	out := object{
-		Name: v.Name, About: v.About, Prices: v.origin(), From: v.From.String(), To: v.To.String(), Providers: v.Providers, Regions: v.Regions, Zones: v.Zones,
+		Name: v.Name, About: v.About, Prices: v.origin(), Source: v.meta[trace.MetaSource], Dates: v.meta[trace.MetaDates],
+		Sampling: v.meta[trace.MetaSampling], Fetcher: v.meta[trace.MetaFetcher],
+		From: v.From.String(), To: v.To.String(), Providers: v.Providers, Regions: v.Regions, Zones: v.Zones,
 		Types: v.Types, Markets: v.Markets, Rows: v.Rows, Changes: p.Changes, SampleS: p.Sampling.Interval.Seconds(),
 		Offered: known(p.Offered), ChangesPerDay: known(p.Rate[1]), GapHours: allKnown(p.GapHours[:3]), Ratio: allKnown([]float64{p.Ratio[1], p.Ratio[3], p.Ratio[5]}),
 		OnDemand:  onDemandOf{v.WithOnDemand, v.Catalog, v.Derived, append([]string{}, v.Unpriced...)},
@@ -172,13 +180,18 @@ func (v *inventory) text(wide bool) string {
 	line("trace", "%s", v.Name)
 	line("about", "%s", dash(v.About))
 	line("prices", "%s", v.origin())
+	for _, key := range []string{trace.MetaSource, trace.MetaDates, trace.MetaFetcher, trace.MetaSampling} {
+		if text := v.meta[key]; text != "" {
+			line(key, "%s", text)
+		}
+	}
 	line("span", "%s to %s (%.1f days)", cli.Minute(v.From)+"Z", cli.Minute(v.To)+"Z", v.Days())
 	line("providers", "%s", strings.Join(v.Providers, ", "))
 	line("regions", "%s", strings.Join(v.Regions, ", "))
 	line("zones", "%d: %s", len(v.Zones), cli.FirstOf(v.Zones, few))
 	line("markets", "%d of %d instance types", v.Markets, v.Types)
 	line("rows", "%d, %d of them changes of price", v.Rows, p.Changes)
-	if p.Sampling.Interval > 0 {
+	if p.Sampling.Interval > 0 && v.meta[trace.MetaSampling] == "" {
 		line("sampling", "about every %s", cli.Clock(p.Sampling.Interval))
 	}
 	line("offered", "%s of the time", percent(p.Offered))

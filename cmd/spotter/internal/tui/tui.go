@@ -173,7 +173,8 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 				send(screen.Failed{Err: input.RecordingError(fmt.Errorf("--run %s: %w", f.runs[i], err))})
 				return
 			}
-			o.Runs = append(o.Runs, screen.Run{Name: r.Meta.Policy, Timeline: t, Synthetic: input.OnEmbeddedTrace(&r.Meta)})
+			_, from, _ := t.Span()
+			o.Runs = append(o.Runs, screen.Run{Name: r.Meta.Policy, Timeline: t, Synthetic: input.OnSyntheticTrace(&r.Meta, from)})
 			if r.Meta.Policy == eval.OnDemand && len(opened) > 1 {
 				o.Baseline = t
 			}

@@ -36,7 +36,7 @@ func prepare(name string, length time.Duration) (*prepared, error) {
 		return nil, err
 	}
 	sc.Duration = length
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		return nil, err
 	}
