@@ -76,7 +76,7 @@ func TestLabelsOfPods(t *testing.T) {
 
 // TestUnmetRequirement says which requirement leaves nothing of what a trace sells.
 func TestUnmetRequirement(t *testing.T) {
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func boundLabels(t *testing.T, manifests ...string) *scenarios.BoundScenario {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := trace.Embedded()
+	tr, err := trace.Synthetic()
 	if err != nil {
 		t.Fatal(err)
 	}
