@@ -56,7 +56,7 @@ func (m *match) committed(discount float64) policy.Money {
 	if m.onDemand == nil {
 		return 0
 	}
-	return billing.Committed(m.onDemand.Bill, discount) + m.onDemand.OutageCost - cost(m.run)
+	return billing.Committed(m.onDemand.Bill-m.onDemand.Fees.Total(), discount) + m.onDemand.Fees.Total() + m.onDemand.OutageCost - cost(m.run)
 }
 
 // percentOfBill returns amount in percent of the on-demand bill, unknown where

@@ -60,6 +60,10 @@ type Pool struct {
 	// Choice is how a policy that ranks markets narrows them down.
 	Choice MarketChoice
 
+	// Fees are what a node of the pool costs per hour on top of its price. No market and no
+	// commitment changes them: only fewer nodes cost less.
+	Fees NodeFees `json:",omitzero"`
+
 	// Limits are what the pool may hold in all; zero components are unlimited.
 	// Used is what it holds now, launching nodes included.
 	Limits, Used Resources

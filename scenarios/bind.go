@@ -36,6 +36,9 @@ type BindOptions struct {
 	// Intensity, when set, replaces that of the scenario.
 	Intensity *float64
 
+	// NodeFee, when set, replaces that of the scenario.
+	NodeFee *policy.Money
+
 	// Karpenter, when above 0, replaces the version that the scenario states.
 	Karpenter KarpenterVersion
 
@@ -75,6 +78,9 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 		Warnings:    slices.Concat(sc.Warnings, tr.Warnings),
 	}
 	w.OnDemandShortages = sc.OnDemandShortages
+	if w.NodeFee = sc.NodeFee; o.NodeFee != nil {
+		w.NodeFee = *o.NodeFee
+	}
 	if o.Intensity != nil {
 		w.Intensity = *o.Intensity
 	}
@@ -96,6 +102,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	w.Trace = InfoOf(tr)
 	w.Trace.Availability = w.Available != nil
 	w.nameZones()
+	w.charge(sc)
 	w.commit(sc)
 	w.warnOfFaults()
 	return w, w.seed(sc)

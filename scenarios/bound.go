@@ -60,6 +60,9 @@ type BoundScenario struct {
 	// that is none, and where there is none.
 	ScalingGroups []*ScalingGroup
 
+	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
+	NodeFee policy.Money `json:",omitempty"`
+
 	// sizes are, by pool, what nodes of a type have for pods where that is not what Types
 	// has; nil where it is everywhere.
 	sizes []map[policy.TypeID]policy.Resources

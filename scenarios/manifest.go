@@ -40,6 +40,10 @@ type manifestSpec struct {
 	// Commitments are what was paid for in advance.
 	Commitments []commitmentSpec `json:"commitments"`
 
+	// NodeFee is what each node costs on top of its price, such as a licence: dollars per
+	// hour, or per month as in $15/month.
+	NodeFee feeText `json:"nodeFee"`
+
 	// Trace is a file or folder, seen from the folder of the scenario; none
 	// leaves it to the caller.
 	Trace string `json:"trace"`
@@ -218,6 +222,12 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		fail("%q contradicts spec.nodes, which lists the nodes that every policy starts from", string(s.Start.Cluster), "start")
 	}
 	sc.Trace = s.Trace
+	if s.NodeFee != "" {
+		var err error
+		if sc.NodeFee, err = policy.ParseFee(string(s.NodeFee)); err != nil {
+			errs = append(errs, doc.problem([]string{"spec", "nodeFee"}, "%v", err))
+		}
+	}
 	return slices.Concat(errs, sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
 		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
 }

@@ -87,15 +87,15 @@ type blockDevice struct {
 
 type ebsSpec struct {
 	VolumeSize *resource.Quantity `json:"volumeSize"`
+	VolumeType string             `json:"volumeType"`
+	IOPS       *int64             `json:"iops"`
+	Throughput *int64             `json:"throughput"` // MiB/s
 
 	DeleteOnTermination      anything `json:"deleteOnTermination"`
 	Encrypted                anything `json:"encrypted"`
-	IOPS                     anything `json:"iops"`
 	KMSKeyID                 anything `json:"kmsKeyID"`
 	SnapshotID               anything `json:"snapshotID"`
-	Throughput               anything `json:"throughput"`
 	VolumeInitializationRate anything `json:"volumeInitializationRate"`
-	VolumeType               anything `json:"volumeType"`
 }
 
 // classFields says of fields of a class why one is refused; an empty reason says
@@ -129,6 +129,12 @@ type nodeClass struct {
 	// reservations are those that it selects.
 	reservations []reservedSpec
 
+	// volumes are those that are billed with each node.
+	volumes []catalog.Volume
+
+	// unbilled says what of its volumes is not known.
+	unbilled []string
+
 	// disk says that the size of the disk is not known: those of the instance are used.
 	disk bool
 	used bool
@@ -144,6 +150,7 @@ func (sc *Scenario) readNodeClass(doc *document, o *ec2NodeClass) []error {
 	c.nodes.Bottlerocket = family == "bottlerocket"
 	c.readKubelet(&o.Spec.Kubelet, fail)
 	c.readDisk(&o.Spec, family, fail)
+	c.readVolumes(&o.Spec, family, fail)
 	return errs
 }
 
@@ -314,13 +321,27 @@ func (c *nodeClass) readDisk(s *ec2NodeClassSpec, family string, fail func([]str
 	}
 }
 
-// resolveClasses finds the class of every NodePool.
+// findDisks finds the class of the nodes of a CapacityPool. Its volumes are billed; all else
+// of it is for NodePools.
+func (p *pool) findDisks(sc *Scenario) {
+	if p.capacity == nil || p.capacity.Spec.Backend.Karpenter == nil {
+		return
+	}
+	name := p.capacity.Spec.Backend.Karpenter.NodeClassName
+	if at := slices.IndexFunc(sc.classes, func(c *nodeClass) bool { return c.name == name }); at >= 0 {
+		p.disks = sc.classes[at]
+		p.disks.used = true
+	}
+}
+
+// resolveClasses finds the class of every pool.
 func (sc *Scenario) resolveClasses() []error {
 	var errs []error
 	for i := range sc.pools {
 		own := sc.pools[i].own
 		switch {
 		case own == nil:
+			sc.pools[i].findDisks(sc)
 			continue
 		case own.ref.Kind != "EC2NodeClass" && !own.auto():
 			errs = append(errs, own.nameZones(sc.pools[i].doc)...)
@@ -344,9 +365,14 @@ func (sc *Scenario) resolveClasses() []error {
 	}
 	wanted := slices.ContainsFunc(sc.templates, func(t policy.Template) bool { return t.Requests.Storage > 0 })
 	for _, c := range sc.classes {
+		for _, text := range c.unbilled {
+			if c.used {
+				sc.warn("EC2NodeClass %s: it is not known %s", c.name, text)
+			}
+		}
 		switch {
 		case !c.used:
-			sc.warn("%s %s has no effect: no NodePool is of it", c.kind, c.name)
+			sc.warn("%s %s has no effect: no NodePool and no CapacityPool is of it", c.kind, c.name)
 		case c.disk && wanted:
 			errs = append(errs, c.doc.problem([]string{"spec", "instanceStorePolicy"},
 				"RAID0: pods ask for ephemeral-storage, and the sizes of the disks of instances are not known"))

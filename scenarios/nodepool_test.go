@@ -330,6 +330,8 @@ func TestNodePoolErrors(t *testing.T) {
 		{"spec: {CLASS}", "spec: {placementGroupSelector: {name: x}}", `"spec.placementGroupSelector": placement groups are not simulated`},
 		{"spec: {CLASS}", "spec: {amiFamily: Windows2022}", `"spec.amiFamily": "Windows2022": nodes of Windows are not simulated`},
 		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}", `"spec.amiSelectorTerms[0].alias": "suse@latest" is of no family`},
+		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeType: gp9}}]}", `"spec.blockDeviceMappings[0].ebs.volumeType": "gp9" is not one of gp2, gp3`},
+		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {iops: -3}}]}", `"spec.blockDeviceMappings[0].ebs.iops": -3 is not from 1`},
 		{"spec: {CLASS}", "spec: {kubelet: {maxPods: 0}}", `"spec.kubelet.maxPods": 0 is not above 0`},
 		{"spec: {CLASS}", "spec: {kubelet: {systemReserved: {cpu: lots}}}", `"spec.kubelet.systemReserved.cpu": want a quantity`},
 		{"spec: {CLASS}", "spec: {kubelet: {kubeReserved: {gpu: 1}}}", `want a string, got "1"`},
@@ -385,13 +387,14 @@ func TestNodePoolWarnings(t *testing.T) {
 	for _, want := range []string{
 		"NodePool own: startupTaints", "the annotation note", "there is no reserved capacity", "spec.disruption.budgets[0] has no effect",
 		"nothing is simulated of kubelet.clusterDNS, kubelet.evictionSoft, role, tags", "status.subnets", "instanceStorePolicy", "EC2NodeClass unused has no effect",
+		"EC2NodeClass c: it is not known which volumes its images have",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning says %q:\n%s", want, all)
 		}
 	}
-	if len(sc.Warnings) != 8 {
-		t.Errorf("%d warnings, want 8:\n%s", len(sc.Warnings), all)
+	if len(sc.Warnings) != 9 {
+		t.Errorf("%d warnings, want 9:\n%s", len(sc.Warnings), all)
 	}
 }
 

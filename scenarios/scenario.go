@@ -64,6 +64,9 @@ type Scenario struct {
 	// Reserve is the least that a node of an auction is charged per hour.
 	Reserve policy.Money
 
+	// NodeFee is what every node costs per hour on top of its price, unless its pool states it.
+	NodeFee policy.Money
+
 	// Budgets are the accelerator budgets, ascending by name.
 	Budgets []policy.Budget
 
@@ -95,6 +98,7 @@ type pool struct {
 	capacity *v1alpha1.CapacityPool // nil for a NodePool
 	own      *ownPool               // nil for a CapacityPool
 	group    *ScalingGroup          // nil but for an Auto Scaling group that is described
+	disks    *nodeClass             // whose volumes nodes of a CapacityPool have, nil where that is not known
 }
 
 // Load reads the embedded scenario of that name, else the file at that path.

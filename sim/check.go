@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
@@ -13,9 +14,11 @@ import (
 // A lifetime is one node's bill, kept so that the money can be counted again.
 type lifetime struct {
 	market   policy.MarketID
+	pool     policy.PoolID
 	from, to policy.Time
 	bid      policy.Money // 0 where there is no auction
-	amount   policy.Money
+	amount   policy.Money // without fees
+	fees     policy.NodeFees
 	born     int // its place in the order of launches
 }
 
@@ -290,12 +293,27 @@ func (ch *checker) checkEviction(id policy.PodID) {
 	}
 }
 
+// checkFees counts the fees of a node again: milliseconds × price, each part rounded once.
+func (ch *checker) checkFees(l *lifetime) error {
+	p := &ch.scenario.Pools[l.pool]
+	ms := int64(billing.Span{From: l.from, To: max(l.to, l.from+60_000)}.Clip(ch.window).Length() / time.Millisecond)
+	of := func(price policy.Money) policy.Money { return policy.Money((int64(price)*ms + 1_800_000) / 3_600_000) }
+	if want := (policy.NodeFees{Fee: of(p.Fees.Fee), Volumes: of(p.Fees.Volumes)}); l.fees != want {
+		return fmt.Errorf("a node of pool %s from %v to %v was charged fees of %+v, they are %+v", p.Name, l.from, l.to, l.fees, want)
+	}
+	return nil
+}
+
 // checkMoney counts the bill again, millisecond by price segment, and holds
 // that it is the same to the micro-dollar.
 func (ch *checker) checkMoney() error {
 	var sum policy.Money
 	committed := ch.recountCommitted()
 	for _, l := range ch.lives {
+		if err := ch.checkFees(&l); err != nil {
+			return err
+		}
+		sum += l.fees.Total()
 		if ch.bills.committed(l.market) {
 			if want := committed[l.born]; l.amount != want {
 				return fmt.Errorf("a node in %s from %v to %v was billed %v under commitments, it is %v", ch.scenario.Markets[l.market].Name, l.from, l.to, l.amount, want)

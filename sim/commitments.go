@@ -68,6 +68,12 @@ func (bs *bills) stop(id policy.NodeID, t policy.Time) policy.Money {
 	return bill
 }
 
+// fees returns what a node that stops at t is charged on top of its price.
+func (bs *bills) fees(id policy.NodeID, t policy.Time) policy.NodeFees {
+	n := &bs.nodes.all[id]
+	return billing.Fees(bs.scenario.Pools[n.Pool].Fees, billing.Span{From: n.Launched, To: t}, bs.window)
+}
+
 // charge charges a node that stops at t.
 func (bs *bills) charge(id policy.NodeID, t policy.Time) {
 	n, x := &bs.nodes.all[id], &bs.nodes.state[id]
@@ -76,16 +82,21 @@ func (bs *bills) charge(id policy.NodeID, t policy.Time) {
 	if bs.committed(n.Market) {
 		amount = bs.stop(id, t)
 	} else {
-		amount = bs.owed(id, t)
+		amount = bs.price(id, t)
 	}
+	fees := bs.fees(id, t)
+	bs.result.Fees.Fee += fees.Fee
+	bs.result.Fees.Volumes += fees.Volumes
+	amount += fees.Total()
 	bs.result.Bill += amount
 	if x.spot {
 		bs.result.SpotBill += amount
 	} else {
 		bs.result.OnDemandBill += amount
+		bs.result.OnDemandFees += fees.Total()
 	}
 	if bs.cfg.Check {
-		bs.checker.lives = append(bs.checker.lives, lifetime{n.Market, n.Launched, t, n.Bid, amount, x.born})
+		bs.checker.lives = append(bs.checker.lives, lifetime{n.Market, n.Pool, n.Launched, t, n.Bid, amount - fees.Total(), fees, x.born})
 	}
 	bs.log.Add(t, engine.RecordBill, n.Name, "", int64(amount))
 }

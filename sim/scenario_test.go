@@ -185,12 +185,22 @@ func randomScenario(seed uint64) *scenarios.BoundScenario {
 	b.randomBudgets(rand.New(rand.NewPCG(seed, 5)))
 	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
 	b.randomPriceMax(rand.New(rand.NewPCG(seed, 6)))
+	b.randomFees(rand.New(rand.NewPCG(seed, 7)))
 	for i := range b.w.Workloads { // drawn after all else, so that seeds keep their scenarios
 		if w := &b.w.Workloads[i]; w.Kind == policy.KindDeployment && rnd.IntN(3) == 0 {
 			w.Rollouts = []policy.Time{at(time.Hour), at(time.Hour + time.Duration(1+rnd.IntN(240))*time.Minute)}
 		}
 	}
 	return b.scenario()
+}
+
+// randomFees charges nodes of some pools more than their prices.
+func (b *builder) randomFees(rnd *rand.Rand) {
+	for i := range b.w.Pools {
+		if rnd.IntN(4) == 0 {
+			b.w.Pools[i].Fees = policy.NodeFees{Fee: policy.Money(rnd.IntN(300_000)), Volumes: policy.Money(rnd.IntN(30_000))}
+		}
+	}
 }
 
 // randomPriceMax bounds what some pools pay for a node.

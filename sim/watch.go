@@ -262,9 +262,14 @@ func (wt *watch) counts(at policy.Time) Sample {
 		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
 }
 
-// owed returns what a running node would be billed if it stopped at t, and of one
-// that commitments may cover what it has come to.
+// owed returns what a running node would be billed if it stopped at t, fees included, and
+// of one that commitments may cover what it has come to.
 func (bs *bills) owed(id policy.NodeID, t policy.Time) policy.Money {
+	return bs.price(id, t) + bs.fees(id, t).Total()
+}
+
+// price returns the part of owed that is no fee.
+func (bs *bills) price(id policy.NodeID, t policy.Time) policy.Money {
 	n := &bs.nodes.all[id]
 	life := billing.Span{From: n.Launched, To: t}
 	switch {

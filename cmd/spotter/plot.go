@@ -195,7 +195,7 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 
 // plotRecording reads the recording in dir.
 func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
-	for _, name := range []string{"policies", "seed", "trace", "from", "intensity"} {
+	for _, name := range []string{"policies", "seed", "trace", "from", "intensity", "node-fee"} {
 		if f.Flags.Changed(name) {
 			return cli.Invalid(fmt.Errorf("--%s: %s is a recording, in which that is settled", name, dir), "leave --"+name+" out, or name a scenario")
 		}

@@ -173,9 +173,10 @@ func (u *Usage) allocate(charges []Charge, window billing.Span, pods [][]*Pod, n
 		n := &u.Nodes[c.Node]
 		size := amountOf(u.Types[u.Markets[n.Market].Type].Capacity)
 		ran := n.life().Clip(u.Window).Clip(c.Period)
-		costs := size.costs(float64(c.Billed))
+		billed := c.Billed + c.Fees.Total()
+		costs := size.costs(float64(billed))
 		all.add(ran, size, costs)
-		bill += c.Billed
+		bill += billed
 		for _, p := range pods[c.Node] {
 			on := billing.Span{From: p.From, To: p.To}.Clip(ran)
 			if on.To <= on.From {

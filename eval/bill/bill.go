@@ -55,6 +55,9 @@ type Node struct {
 	Bid        policy.Money
 	From, To   policy.Time
 
+	// Fees are what it costs per hour on top of its price.
+	Fees policy.NodeFees
+
 	// Billed is what the run was charged for it, policy.NoPrice where nobody says.
 	Billed policy.Money
 }

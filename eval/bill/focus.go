@@ -13,11 +13,13 @@ import (
 type lineKind uint8
 
 // The kinds of rows, in the order of a period: a node as far as it is to be paid, and as
-// far as a commitment pays for it; a commitment's fee, and the part of it that covers
-// nothing.
+// far as a commitment pays for it; its fee and its volumes; a commitment's fee, and the part
+// of it that covers nothing.
 const (
 	lineNode lineKind = iota
 	lineCovered
+	lineFee
+	lineVolumes
 	linePurchase
 	lineUnused
 )
@@ -47,7 +49,12 @@ func (l *Line) market() *policy.Market { return &l.u.Markets[l.node.Market] }
 // unitPrice is the public price of an hour: of a node that on demand, whatever it was
 // bought as, as AWS has it in its own export.
 func (l *Line) unitPrice() policy.Money {
-	if l.node == nil {
+	switch l.kind {
+	case lineFee:
+		return l.node.Fees.Fee
+	case lineVolumes:
+		return l.node.Fees.Volumes
+	case linePurchase, lineUnused:
 		return l.commitment.Fee
 	}
 	return l.market().OnDemand
@@ -140,8 +147,8 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	}
 }
 
-// node adds the lines of one node in a period: what is to be paid, and what of it a
-// commitment pays for.
+// node adds the lines of one node in a period: what is to be paid, what of it a commitment
+// pays for, and its fees.
 func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	u, node, all := f.u, &f.u.Nodes[c.Node], hours(c.Time)
 	open := all
@@ -158,6 +165,14 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		k := f.payers[node.Market]
 		used := u.used(&u.Commitments[k], c)
 		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k], effective: shares[k].take(used), quantity: covered, units: used})
+	}
+	for _, x := range [...]struct {
+		kind   lineKind
+		billed policy.Money
+	}{{lineFee, c.Fees.Fee}, {lineVolumes, c.Fees.Volumes}} {
+		if x.billed > 0 {
+			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed, quantity: all})
+		}
 	}
 }
 

@@ -46,8 +46,17 @@ var vendors = map[string]vendor{
 	policy.Rackspace: {"Rackspace", "Rackspace Spot"},
 }
 
+// nodeFee stands where a fee of nodes is sold by whom nobody says.
+const nodeFee = "Node Fee"
+
 // vendor returns who sells what l is about.
 func (l *Line) vendor() vendor {
+	switch l.kind {
+	case lineFee:
+		return vendor{nodeFee, nodeFee}
+	case lineVolumes:
+		return vendor{"AWS", "Amazon Elastic Block Store"}
+	}
 	provider := ""
 	if l.node != nil {
 		provider = l.market().Provider
@@ -60,18 +69,40 @@ func (l *Line) vendor() vendor {
 	return vendor{provider, "Virtual Machines"}
 }
 
+// A service is how the specification sorts what is charged, and what it is metered by.
+type service struct{ category, subcategory, meter string }
+
+// service returns that of l.
+func (l *Line) service() service {
+	switch l.kind {
+	case lineFee:
+		return service{"Other", "Other (Other)", "Node Hours"}
+	case lineVolumes:
+		return service{"Storage", "Block Storage", "Volume Hours"}
+	case linePurchase, lineUnused:
+		return service{serviceCompute, "Virtual Machines", "Commitment"}
+	}
+	return service{serviceCompute, "Virtual Machines", "Instance Hours"}
+}
+
 // sku is what is sold, whatever its price depends on.
 func (l *Line) sku() string {
 	if l.node == nil {
 		return "commitment/" + l.commitment.Name
 	}
 	m := l.market()
+	switch l.kind {
+	case lineFee:
+		return "node-fee/" + l.node.Pool
+	case lineVolumes:
+		return m.Provider + "/" + m.Region + "/volumes/" + l.node.Pool
+	}
 	return m.Provider + "/" + m.Region + "/" + l.u.Types[m.Type].Name
 }
 
 // capacity is how it is bought, as the price list has it.
 func (l *Line) capacity() string {
-	if l.node == nil {
+	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
 	}
 	return "/" + l.market().Capacity.String()
@@ -86,6 +117,12 @@ func (l *Line) about() string {
 		return "Unused part of the commitment " + l.commitment.Name
 	}
 	m := l.market()
+	switch l.kind {
+	case lineFee:
+		return "Fee of a node of pool " + l.node.Pool
+	case lineVolumes:
+		return "Root and data volumes of a node of pool " + l.node.Pool
+	}
 	text := l.u.Types[m.Type].Name + " " + m.Capacity.String() + " in " + l.u.Zones[m.Zone]
 	if l.kind == lineCovered {
 		text += ", paid by the commitment " + l.commitment.Name
@@ -107,7 +144,7 @@ func (l *Line) tags() string {
 
 // details are the properties of a type that the specification has names for.
 func (l *Line) details() string {
-	if l.node == nil {
+	if l.kind != lineNode && l.kind != lineCovered {
 		return ""
 	}
 	t := &l.u.Types[l.market().Type]
@@ -132,7 +169,7 @@ func (l *Line) category() string {
 	switch {
 	case l.kind == lineCovered, l.kind == lineUnused:
 		return "Committed"
-	case l.node != nil && l.market().Capacity == policy.Spot:
+	case l.kind == lineNode && l.market().Capacity == policy.Spot:
 		return "Dynamic"
 	}
 	return "Standard"
@@ -260,11 +297,11 @@ func resourceColumns() []tabular.Column[*Line] {
 		tabular.Text(columnResourceID, name),
 		tabular.Text("ResourceName", name),
 		tabular.Text("ResourceType", ofNode(always("Virtual Machine"))),
-		tabular.Text(columnServiceCategory, always(serviceCompute)),
+		tabular.Text(columnServiceCategory, func(l *Line) string { return l.service().category }),
 		tabular.Text("ServiceName", func(l *Line) string { return l.vendor().service }),
-		tabular.Text("ServiceSubcategory", always("Virtual Machines")),
+		tabular.Text("ServiceSubcategory", func(l *Line) string { return l.service().subcategory }),
 		tabular.Text("SkuId", (*Line).sku),
-		tabular.Text("SkuMeter", func(l *Line) string { return pick(l.node == nil, "Commitment", "Instance Hours") }),
+		tabular.Text("SkuMeter", func(l *Line) string { return l.service().meter }),
 		tabular.Text("SkuPriceDetails", (*Line).details),
 		tabular.Text("SkuPriceId", func(l *Line) string { return l.sku() + l.capacity() }),
 		tabular.Text("SubAccountId", run),

@@ -125,9 +125,9 @@ func focusRules() (names []string, rules map[string]focusRule) {
 	add(focusRule{null: is("RegionId", ""), filled: not(is("RegionId", ""))}, "RegionName")
 	add(optional, "ResourceId")
 	add(focusRule{null: is("ResourceId", ""), filled: not(is("ResourceId", ""))}, "ResourceName", "ResourceType")
-	add(values(mandatory, "Compute"), "ServiceCategory")
+	add(values(mandatory, "Compute", "Storage", "Other"), "ServiceCategory")
 	add(mandatory, "ServiceName")
-	add(values(mandatory, "Virtual Machines"), "ServiceSubcategory")
+	add(values(mandatory, "Virtual Machines", "Block Storage", "Other (Other)"), "ServiceSubcategory")
 	add(mandatory, "SkuId")
 	add(focusRule{null: is("SkuId", ""), filled: never}, "SkuMeter")
 	add(focusRule{null: is("SkuPriceId", ""), filled: never, json: true}, "SkuPriceDetails")
@@ -237,16 +237,22 @@ func TestFocusAddsUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			var nodes, purchases, effective policy.Money
+			var fees policy.NodeFees
 			for i := range lines {
 				l := &lines[i]
 				effective += l.effective
-				if l.kind == linePurchase {
+				switch l.kind {
+				case linePurchase:
 					purchases += l.billed
-				} else {
-					nodes += l.billed
+					continue
+				case lineFee:
+					fees.Fee += l.billed
+				case lineVolumes:
+					fees.Volumes += l.billed
 				}
+				nodes += l.billed
 			}
-			if nodes != r.Bill || purchases != r.CommitmentFee || effective != r.Bill+r.CommitmentFee {
+			if nodes != r.Bill || fees != r.Fees || purchases != r.CommitmentFee || effective != r.Bill+r.CommitmentFee {
 				t.Errorf("every %v: %v for nodes and %v for commitments, effectively %v; the run was billed %v, and paid %v", every, nodes, purchases, effective, r.Bill, r.CommitmentFee)
 			}
 		}

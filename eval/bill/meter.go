@@ -20,8 +20,10 @@ type Charge struct {
 	Period billing.Span
 	Time   time.Duration
 
-	// Billed is what is left to pay, Spared what commitments paid beside it.
+	// Billed is what is left to pay of its price, Spared what commitments paid of it. Fees
+	// are charged on top.
 	Billed, Spared policy.Money
+	Fees           policy.NodeFees
 }
 
 // periodOf returns the hour or day, or another length that divides a day, of t.
@@ -38,6 +40,7 @@ type meter struct {
 
 	// by node, what it had come to at the end of the period before.
 	billed, full []policy.Money
+	fees         []policy.NodeFees
 	length       []time.Duration
 }
 
@@ -46,7 +49,10 @@ type meter struct {
 // was charged for it, which is checked.
 func (u *Usage) Meter(every time.Duration) ([]Charge, error) {
 	n := len(u.Nodes)
-	m := &meter{u: u, every: every, billed: make([]policy.Money, n), full: make([]policy.Money, n), length: make([]time.Duration, n)}
+	m := &meter{
+		u: u, every: every, billed: make([]policy.Money, n), full: make([]policy.Money, n), fees: make([]policy.NodeFees, n),
+		length: make([]time.Duration, n),
+	}
 	var cover *billing.Coverage
 	if len(u.Commitments) > 0 {
 		cover = billing.NewCoverage(u.Types, u.Zones, u.Markets, u.Commitments)
@@ -66,8 +72,9 @@ func (u *Usage) Meter(every time.Duration) ([]Charge, error) {
 		}
 	}
 	for i := range u.Nodes {
-		if x := &u.Nodes[i]; x.Billed != policy.NoPrice && m.billed[i] != x.Billed {
-			return nil, fmt.Errorf("bill: %s was charged %v by the run and is metered at %v", x.Name, x.Billed, m.billed[i])
+		x, metered := &u.Nodes[i], m.billed[i]+m.fees[i].Total()
+		if x.Billed != policy.NoPrice && metered != x.Billed {
+			return nil, fmt.Errorf("bill: %s was charged %v by the run and is metered at %v", x.Name, x.Billed, metered)
 		}
 	}
 	slices.SortStableFunc(m.out, func(a, b Charge) int {
@@ -103,7 +110,9 @@ func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	length, full := life.Clip(m.until(i, p.To)).Length(), m.fullAt(i, p.To)
 	c := Charge{Node: i, Period: p, Time: length - m.length[i], Billed: billed - m.billed[i]}
 	c.Spared = max(0, full-m.full[i]-c.Billed)
-	m.length[i], m.full[i], m.billed[i] = length, full, billed
+	fees := billing.Fees(x.Fees, x.life(), m.until(i, p.To))
+	c.Fees = policy.NodeFees{Fee: fees.Fee - m.fees[i].Fee, Volumes: fees.Volumes - m.fees[i].Volumes}
+	m.length[i], m.full[i], m.billed[i], m.fees[i] = length, full, billed, fees
 	if c.Time > 0 {
 		m.out = append(m.out, c)
 	}

@@ -153,7 +153,7 @@ func (l *loader) followNodes(s *policy.Snapshot, market []policy.MarketID) {
 			x.Market = market[n.Market]
 		}
 		if n.Pool >= 0 {
-			x.Pool = s.Pools[n.Pool].Name
+			x.Pool, x.Fees = s.Pools[n.Pool].Name, s.Pools[n.Pool].Fees
 		}
 		if n.Bid > 0 {
 			x.Bid = n.Bid

@@ -99,7 +99,8 @@ func (w *Watch) Settled(m *sim.Moment) {
 		}
 		if i := w.nodes[n.Name]; !w.seen[i] {
 			w.seen[i] = true
-			w.usage.Nodes[i].Pool, w.usage.Nodes[i].Bid = w.pools[n.Pool].Name, n.Bid
+			x, pool := &w.usage.Nodes[i], &w.pools[n.Pool]
+			x.Pool, x.Fees, x.Bid = pool.Name, pool.Fees, n.Bid
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// cases are runs in which nodes come and go within minutes, bid, and are paid by a plan.
+// cases are runs in which nodes come and go within minutes, bid, and are paid by a plan. All
+// nodes have fees.
 var cases = []struct{ scenario, policy string }{
 	{"squeeze", "portfolio"}, {"bidding-war", "spotvortex"}, {"gpu-budget", "spotvortex"}, {"zone-outage", "spot"}, {"asg-web", "rescheduler"},
 	{"committed", "static"}, {"committed", "on-demand"},
@@ -24,6 +25,10 @@ func configOf(t *testing.T, scenario, spec string) sim.Config {
 	t.Helper()
 	w := evaltest.Embedded(t, scenario)
 	w.Start, w.Duration = w.Start.Add(17*time.Minute), min(w.Duration, caseLength)
+	w.Pools = slices.Clone(w.Pools)
+	for i := range w.Pools {
+		w.Pools[i].Fees = policy.NodeFees{Fee: 20_548, Volumes: 2192}
+	}
 	return evaltest.Config(t, w, spec, 5)
 }
 
@@ -75,14 +80,16 @@ func TestMeter(t *testing.T) {
 				t.Fatal(err)
 			}
 			var bill, spot, spared policy.Money
+			var fees policy.NodeFees
 			seen := map[string]bool{}
 			for i := range charges {
 				c := &charges[i]
 				n := &u.Nodes[c.Node]
-				bill += c.Billed
+				bill += c.Billed + c.Fees.Total()
 				spared += c.Spared
+				fees.Fee, fees.Volumes = fees.Fee+c.Fees.Fee, fees.Volumes+c.Fees.Volumes
 				if u.Markets[n.Market].Capacity == policy.Spot {
-					spot += c.Billed
+					spot += c.Billed + c.Fees.Total()
 				}
 				key := fmt.Sprint(n.Name, c.Period.From)
 				if seen[key] || c.Billed < 0 || c.Spared < 0 || c.Time <= 0 || c.Period.Length() != every || c.Period.From.Std().Truncate(every) != c.Period.From.Std() {
@@ -90,8 +97,8 @@ func TestMeter(t *testing.T) {
 				}
 				seen[key] = true
 			}
-			if bill != r.Bill || spot != r.SpotBill {
-				t.Errorf("every %v it is %v, of which %v for Spot; the run was billed %v and %v", every, bill, spot, r.Bill, r.SpotBill)
+			if bill != r.Bill || spot != r.SpotBill || fees != r.Fees || fees.Fee == 0 || fees.Volumes == 0 {
+				t.Errorf("every %v it is %v, of which %v for Spot and fees of %+v; the run was billed %v, %v and %+v", every, bill, spot, fees, r.Bill, r.SpotBill, r.Fees)
 			}
 			if off := spared - r.Spared; max(off, -off) > policy.Money(len(charges)) {
 				t.Errorf("every %v commitments spare %v, in the run %v", every, spared, r.Spared)
@@ -137,7 +144,8 @@ func TestMeterByHand(t *testing.T) {
 	}
 	first, second := periodOf(from, time.Hour), periodOf(from+anHour, time.Hour)
 	want := []Charge{
-		{0, first, time.Hour, 0, 2_000_000}, {1, first, time.Hour / 2, 1_000_000, 0}, {2, first, time.Minute, 33_333, 0}, {0, second, time.Hour, 0, 2_000_000},
+		{0, first, time.Hour, 0, 2_000_000, policy.NodeFees{}}, {1, first, time.Hour / 2, 1_000_000, 0, policy.NodeFees{}},
+		{2, first, time.Minute, 33_333, 0, policy.NodeFees{}}, {0, second, time.Hour, 0, 2_000_000, policy.NodeFees{}},
 	}
 	if !slices.Equal(charges, want) {
 		t.Errorf("the charges are %+v, want %+v", charges, want)

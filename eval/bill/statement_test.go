@@ -35,7 +35,8 @@ func sum(s *Statement) (dollars, hours float64) {
 }
 
 // TestStatementRoundTrip reads what is written here: the dollars of the bill of each run come
-// back from all of its forms, and the hours of its nodes from those that have them.
+// back from all of its forms, of rows those of machines alone, and the hours of its nodes from
+// those that have them.
 func TestStatementRoundTrip(t *testing.T) {
 	eachCase(t, func(t *testing.T, u *Usage, _ *sim.Result) {
 		lines, err := u.Focus(time.Hour)
@@ -44,7 +45,7 @@ func TestStatementRoundTrip(t *testing.T) {
 		}
 		want, ran := policy.Money(0), 0.0
 		for i := range lines {
-			if lines[i].node != nil {
+			if k := lines[i].kind; k == lineNode || k == lineCovered {
 				want += lines[i].effective
 			}
 		}
@@ -70,7 +71,7 @@ func TestStatementRoundTrip(t *testing.T) {
 		}
 		billed := policy.Money(0)
 		for i := range charges {
-			billed += charges[i].Billed
+			billed += charges[i].Billed + charges[i].Fees.Total()
 		}
 		s := read(t, u.Window, cost.String())
 		if !s.Idle || math.Abs(s.Whole.Dollars-billed.Float()) > 1e-6*float64(len(sets)) || math.Abs(s.Whole.Hours-u.Window.Length().Hours()) > 1e-6 {

@@ -103,7 +103,7 @@ func newCases(r *eval.Report) []jsonCase {
 		e, bound := eval.EvidenceOf(w), &r.Oracles[i]
 		out = append(out, jsonCase{
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.End().String(),
-			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Karpenter: karpenterOf(w), Truth: w.Truth.String(),
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Karpenter: karpenterOf(w), NodeFee: feeOf(w), Truth: w.Truth.String(),
 			ScenarioDigest: e.File, Conditions: e.Conditions, Demand: e.Demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: usd(bound, bound.Cost), OracleODUSD: usd(bound, bound.OnDemand),
 			OracleSlotsUSD: usd(bound, bound.Slots), OracleCutShort: bound.Short > 0,
@@ -119,6 +119,14 @@ func karpenterOf(w *scenarios.BoundScenario) string {
 		return ""
 	}
 	return w.Karpenter.String()
+}
+
+// feeOf returns what every node costs per hour on top of its price, empty for nothing.
+func feeOf(w *scenarios.BoundScenario) string {
+	if w.NodeFee == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(w.NodeFee.Float(), 'f', -1, 64)
 }
 
 func newGates(r *eval.Report) []jsonGate {

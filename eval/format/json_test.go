@@ -22,7 +22,7 @@ func TestJSONKeys(t *testing.T) {
 	c.Cases = slices.Concat(cases(1, "batch-night"), cases(8, "web-week"))
 	c.Gates = append(c.Gates, mustGate(t, "spot vs static in web-week:outage_delta.max<=0"), mustGate(t, "spot in batch-night:bill_usd.low>0"))
 	c.Cases[0].Bound.Warnings = []string{"market x left out: it has no on-demand price"}
-	c.Cases[0].Bound.Karpenter = 14
+	c.Cases[0].Bound.Karpenter, c.Cases[0].Bound.NodeFee = 14, 20_000
 	c.Today = &eval.Today{Name: "today's bill", Nodes: 3, Month: 100}
 	runner := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		x, err := fake{fail: func(j eval.Job) bool { return j.Policy == "spot" && j.Seed == 3 }}.run(ctx, j)

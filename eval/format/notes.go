@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -15,6 +16,17 @@ const movedNote = "Moved are pods evicted by drains and consolidation; lost are 
 // commitmentNote is about metrics that no table has.
 func commitmentNote(c *eval.Config) string {
 	return fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", c.Discount1y*100, c.Discount3y*100)
+}
+
+// billNote says what bills are of.
+func billNote(c *eval.Config) string {
+	of := "nodes"
+	for i := range c.Cases {
+		if slices.ContainsFunc(c.Cases[i].Bound.Pools, func(p policy.Pool) bool { return p.Fees != policy.NodeFees{} }) {
+			of = "nodes, with their fees and volumes"
+		}
+	}
+	return "Bills are of " + of + "; data transfer between zones is in none."
 }
 
 // Notes are the sentences below the tables, in plain words.
@@ -34,7 +46,7 @@ func Notes(r *eval.Report) []string {
 		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
 	}
 	notes = append(notes, intervalNotes(r)...)
-	notes = append(notes, commitmentNote(&r.Config))
+	notes = append(notes, commitmentNote(&r.Config), billNote(&r.Config))
 	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}

@@ -73,6 +73,9 @@ func Settings(r *eval.Report) []string {
 		if w.Karpenter != 0 {
 			line += fmt.Sprintf(", Karpenter %v", w.Karpenter)
 		}
+		if w.NodeFee != 0 {
+			line += fmt.Sprintf(", node fee %s an hour", w.NodeFee.Short())
+		}
 		if !w.Truth.Modelled() {
 			line += ", truth " + w.Truth.String()
 		}

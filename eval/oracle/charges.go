@@ -14,7 +14,8 @@ import (
 // all others.
 const closed policy.Money = math.MaxInt64
 
-// charges returns what a node of market m is charged over time, and closed where
+// charges returns what a node of market m is charged over time, with the least fees that it
+// has in any pool, and closed where
 // none can be alive.
 func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.PriceCurve {
 	curve := o.prepared.Charges(m)
@@ -27,6 +28,11 @@ func (o *Oracle) charges(m policy.MarketID, drawn *weather.Weather) scenarios.Pr
 	}
 	if o.scenario.Markets[m].Auction() {
 		out = leastWithin(out, policy.Time(sim.DefaultDelays().RackspaceNotice.Milliseconds())+1)
+	}
+	for i, price := range out.Price {
+		if price != closed {
+			out.Price[i] = price + o.fees[m] // a node has all of them, and a part of one its part
+		}
 	}
 	shut := o.closedAlways(m, seeded)
 	if drawn != nil && o.scenario.Markets[m].Capacity == policy.Spot {

@@ -40,6 +40,9 @@
 // whole amount is taken off the bound. Any values will do, and the best are again
 // those of the program, which has a row for each commitment.
 //
+// Fees of a node are a part of its price: the least of any pool that may buy it, and of
+// nodes that commitments cover none.
+//
 // What is left out only lowers the bound: whole nodes, the start-up of nodes,
 // overlap, reclaims and refusals, slots, spreading over zones, disruption budgets,
 // shares and limits. A market counts as closed only where no slot of it could hold

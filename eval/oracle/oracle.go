@@ -70,6 +70,7 @@ type Oracle struct {
 	scenario *scenarios.BoundScenario
 	prepared *sim.Prepared
 	window   billing.Span
+	fees     []policy.Money // by market, the least of a node in any pool
 
 	sites []site
 	apart [][]int
@@ -162,7 +163,7 @@ func (o *Oracle) bound(f *fleet) (least policy.Money, short int) {
 // rounding returns the most by which the meter may round a run's cost down. The
 // outage cost of a service and what an instance of a job left undone are each
 // twice an amount rounded to the micro-dollar, and so may be one less. A bill
-// may be half of one less for every node. A node launched in the window pays
+// may be half of one less for every node, and for each of its two fees. A node launched in the window pays
 // more than that for its start-up, of which the bound knows nothing; of the
 // others only those count that hold pods when the window begins.
 func (o *Oracle) rounding() policy.Money {
@@ -178,6 +179,9 @@ func (o *Oracle) rounding() policy.Money {
 				}
 			}
 		}
+	}
+	if slices.ContainsFunc(o.scenario.Pools, func(p policy.Pool) bool { return p.Fees != policy.NodeFees{} }) {
+		nodes *= 3
 	}
 	return policy.Money(amounts + (nodes+1)/2)
 }

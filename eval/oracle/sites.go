@@ -38,6 +38,7 @@ func (o *Oracle) findSites() {
 		t.PodAffinity, t.PodAntiAffinity, t.Spread, t.HostPorts, t.Volumes = nil, nil, nil, nil, nil
 	}
 	space := placement.New(alone, w.Zones)
+	o.fees = slices.Repeat([]policy.Money{policy.FeeMax}, len(w.Markets))
 	for p := range w.Pools {
 		markets := slices.Clone(w.Pools[p].Markets)
 		for _, s := range w.Seeds {
@@ -47,6 +48,7 @@ func (o *Oracle) findSites() {
 		}
 		slices.Sort(markets)
 		for _, m := range slices.Compact(markets) {
+			o.fees[m] = min(o.fees[m], w.Pools[p].Fees.Total())
 			if s, ok := o.siteOf(space, &w.Pools[p], m); ok {
 				o.sites = append(o.sites, s)
 			}

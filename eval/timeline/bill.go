@@ -12,6 +12,7 @@ type life struct {
 	market   int32
 	from, to policy.Time
 	bid      policy.Money
+	fees     policy.NodeFees // per hour
 }
 
 // bill reckons what the nodes that were seen cost.
@@ -28,14 +29,15 @@ func (l *loader) bill() {
 		curves[i] = l.curve(i)
 	}
 	amount := func(x *life, to policy.Time) policy.Money {
-		if curves[x.market] == nil {
-			return 0 // it never had a price
-		}
 		span := billing.Span{From: x.from, To: to}
-		if x.bid > 0 {
-			return curves[x.market].BillAtMost(span, window, x.bid)
+		fees := billing.Fees(x.fees, span, window).Total()
+		switch {
+		case curves[x.market] == nil:
+			return fees // it never had a price
+		case x.bid > 0:
+			return curves[x.market].BillAtMost(span, window, x.bid) + fees
 		}
-		return curves[x.market].Bill(span, window)
+		return curves[x.market].Bill(span, window) + fees
 	}
 	for at := t.from; ; at = min(at+costStep, t.to) {
 		var c Costs

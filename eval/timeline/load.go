@@ -241,7 +241,11 @@ func (l *loader) came(s *policy.Snapshot, n *policy.Node) {
 		market = s.Markets[n.Market].Name
 		price = s.Markets[n.Market].Charge()
 		l.alive[n.ID] = len(l.lives)
-		l.lives = append(l.lives, life{market: l.market.of[n.Market], from: n.Launched, bid: n.Bid})
+		x := life{market: l.market.of[n.Market], from: n.Launched, bid: n.Bid}
+		if n.Pool >= 0 {
+			x.fees = s.Pools[n.Pool].Fees
+		}
+		l.lives = append(l.lives, x)
 	}
 	if l.last != nil {
 		l.t.addEvent(l.since(s, n.Launched), Launched, n.Name, market, int64(price))

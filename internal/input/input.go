@@ -32,6 +32,7 @@ type MarketFlags struct {
 	truth     string
 	karpenter string
 	start     string
+	nodeFee   string
 
 	// Flags are those of the command that they were registered with.
 	Flags *pflag.FlagSet
@@ -58,6 +59,7 @@ func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
 	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+	flags.StringVar(&m.nodeFee, "node-fee", "", "charge `FEE` for every node on top of its price, as $15/month or 0.02/h, in place of the scenario's nodeFee")
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 }
 
@@ -83,6 +85,13 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 			return o, cli.Invalid(fmt.Errorf("--%w", err), "give --start empty or --start on-demand")
 		}
 		o.StartCluster = &s
+	}
+	if m.nodeFee != "" {
+		fee, err := policy.ParseFee(m.nodeFee)
+		if err != nil {
+			return o, cli.Invalid(fmt.Errorf("--node-fee: %w", err), "give one as $15/month or 0.02/h")
+		}
+		o.NodeFee = &fee
 	}
 	if m.karpenter != "" {
 		v, err := scenarios.ParseKarpenterVersion(m.karpenter)
@@ -263,6 +272,9 @@ func (m *MarketFlags) Command(j eval.Job) string {
 	}
 	if m.start != "" {
 		words = append(words, "--start", m.start)
+	}
+	if m.nodeFee != "" {
+		words = append(words, "--node-fee", m.nodeFee)
 	}
 	if m.karpenter != "" {
 		words = append(words, "--karpenter-version", m.karpenter)

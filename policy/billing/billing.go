@@ -127,6 +127,12 @@ func Flat(price policy.Money, life, window Span) policy.Money {
 	return round(int64(price) * int64(in.To-in.From))
 }
 
+// Fees returns what a node is charged inside window for a life on top of its price, of fees
+// per hour, each as Flat does.
+func Fees(hourly policy.NodeFees, life, window Span) policy.NodeFees {
+	return policy.NodeFees{Fee: Flat(hourly.Fee, life, window), Volumes: Flat(hourly.Volumes, life, window)}
+}
+
 // Committed returns amount after a commitment that saves the given share of
 // it, in [0, 1].
 func Committed(amount policy.Money, discount float64) policy.Money {

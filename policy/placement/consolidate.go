@@ -225,7 +225,7 @@ func (c *consolidator) dropEmpty() int {
 		if dropped >= left {
 			break
 		}
-		c.drain(n, nil, policy.Why{Reason: policy.ReasonEmpty, Text: "nothing runs on the node", Before: c.s.Markets[n.Market].Charge()})
+		c.drain(n, nil, policy.Why{Reason: policy.ReasonEmpty, Text: "nothing runs on the node", Before: c.s.Markets[n.Market].Charge() + c.pool.Fees.Total()})
 		dropped++
 	}
 	return dropped
@@ -357,12 +357,12 @@ func (m *rebalancer) without(n *policy.Node) bool {
 func (c *consolidator) replaceOne(m *rebalancer, nodes []policy.NodeID) bool {
 	s := c.s
 	slices.SortStableFunc(nodes, func(a, b policy.NodeID) int {
-		return cmp.Compare(m.cover.Saving(s.Nodes[b].Market), m.cover.Saving(s.Nodes[a].Market))
+		return cmp.Compare(m.saved(&s.Nodes[b]), m.saved(&s.Nodes[a]))
 	})
 	m.o.Text = "its pods cost less elsewhere"
 	for _, id := range nodes[:min(len(nodes), cheaperMax)] {
 		n := &s.Nodes[id]
-		most := m.cover.Saving(n.Market).Times(1 - c.threshold())
+		most := m.saved(n).Times(1 - c.threshold())
 		m.sell(s.Markets[n.Market].Capacity, most)
 		pods, _, ok := m.movable(n)
 		if !ok || len(m.markets) == 0 {
@@ -376,7 +376,7 @@ func (c *consolidator) replaceOne(m *rebalancer, nodes []policy.NodeID) bool {
 			m.sp.Bind(&pods[i], n.ID)
 		}
 		for _, markets := range bought {
-			cost += m.cover.Marginal(markets[0])
+			cost += m.added(markets[0])
 		}
 		if len(bought) > 0 && cost <= most {
 			m.launch(n, bought)

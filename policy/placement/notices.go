@@ -29,7 +29,7 @@ func Notices(s *policy.Snapshot) []policy.Drain {
 			Reason: policy.ReasonNotice, Text: "the provider takes the node back",
 		}}
 		if n.Market != policy.None && s.Markets[n.Market].Offered {
-			d.Why.Before = s.Markets[n.Market].Charge()
+			d.Why.Before = s.Markets[n.Market].Charge() + s.Fees(n.Pool)
 		}
 		drains = append(drains, d)
 	}

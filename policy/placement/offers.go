@@ -51,8 +51,8 @@ func withLabels(labels, more []policy.Label) []policy.Label {
 
 // Offers returns what can be bought for pool with the given capacity type now,
 // in the order of the pool's markets. A market that refused us within the last
-// half hour is left out. The price is what one more node costs beyond what was
-// paid for in advance.
+// half hour is left out. The price is what one more node costs with its fees, beyond
+// what was paid for in advance.
 func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	return offersUnder(s, billing.CoverageOf(s), pool, capacity)
 }
@@ -171,7 +171,7 @@ func offerOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m 
 func saleOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
 	t := &s.Types[s.Markets[m].Type]
 	return Offer{
-		Pool: pool, Market: m, Price: offered(cover, s, m),
+		Pool: pool, Market: m, Price: offered(cover, s, pool, m),
 		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
 	}
 }

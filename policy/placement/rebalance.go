@@ -163,6 +163,10 @@ func (m *rebalancer) prepare() {
 	}
 }
 
+// added returns what one more node in a market costs, and saved what is saved when n goes.
+func (m *rebalancer) added(at policy.MarketID) policy.Money { return Added(m.cover, m.s, m.o.Pool, at) }
+func (m *rebalancer) saved(n *policy.Node) policy.Money     { return Saved(m.cover, m.s, n) }
+
 // paidFor is 1 for a node that commitments pay for, so that its drain saves nothing,
 // else 0.
 func (m *rebalancer) paidFor(n policy.NodeID) int {
@@ -289,7 +293,7 @@ func (m *rebalancer) launch(n *policy.Node, bought [][]policy.MarketID) {
 		m.launches = append(m.launches, policy.Launch{
 			Token: tokens[i], Pool: m.o.Pool, Markets: markets, Replaces: n.ID, Bid: BidIn(&m.s.Markets[markets[0]]), Why: why,
 		})
-		cost += m.cover.Marginal(markets[0])
+		cost += m.added(markets[0])
 	}
 	m.drain(n, tokens, bought[0][0])
 	m.drains[len(m.drains)-1].Why.After = cost
@@ -310,9 +314,9 @@ func (m *rebalancer) drain(n *policy.Node, after []string, market policy.MarketI
 
 // why explains the move of n, with market in its place if any.
 func (m *rebalancer) why(n *policy.Node, market policy.MarketID, runnerUp string) policy.Why {
-	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.cover.Saving(n.Market), RunnerUp: runnerUp}
+	w := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.saved(n), RunnerUp: runnerUp}
 	if market != policy.None {
-		w.After = m.cover.Marginal(market)
+		w.After = m.added(market)
 	}
 	return w
 }

@@ -109,7 +109,7 @@ func (m *rebalancer) replacements(pods []policy.Pod, launches bool) [][]policy.M
 	bins, unplaced, total := Pack(m.sp, pods, offers)
 	several := len(bins) > 0 && len(bins) <= splitMax && len(unplaced) == 0
 	switch {
-	case several && (len(single) == 0 || total < offered(m.cover, m.s, single[0])):
+	case several && (len(single) == 0 || total < offered(m.cover, m.s, m.o.Pool, single[0])):
 	case len(single) == 0:
 		return nil
 	default:

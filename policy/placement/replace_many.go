@@ -110,7 +110,7 @@ func (c *consolidator) replaceMany(m *rebalancer, nodes []policy.NodeID, left in
 func (m *rebalancer) sell(capacity policy.CapacityType, most policy.Money) {
 	m.from, m.to, m.markets, m.offers = capacity, capacity, m.markets[:0], nil
 	for _, id := range m.pool.Markets {
-		if x := &m.s.Markets[id]; x.Capacity == capacity && open(m.s, id) && m.cover.Marginal(id) <= most {
+		if x := &m.s.Markets[id]; x.Capacity == capacity && open(m.s, id) && m.added(id) <= most {
 			m.markets = append(m.markets, id)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *consolidator) wastefulFirst(m *rebalancer, nodes []policy.NodeID) {
 	for i := range m.markets {
 		offers[i] = m.offer(i)
 	}
-	WastefulFirst(c.s, m.sp, nodes, FloorOf(offers), func(n *policy.Node) policy.Money { return m.cover.Saving(n.Market) })
+	WastefulFirst(c.s, m.sp, nodes, FloorOf(offers), m.saved)
 }
 
 // WastefulFirst sorts nodes by their price above the least cost of their requests, the
@@ -150,7 +150,7 @@ func (c *consolidator) tryReplacing(m *rebalancer, nodes []policy.NodeID) (manyR
 		if !ok {
 			return x, false
 		}
-		x.before += m.cover.Saving(c.s.Nodes[id].Market)
+		x.before += m.saved(&c.s.Nodes[id])
 		pods = append(pods, mine...)
 	}
 	if !c.endsInTime(pods) {
@@ -172,7 +172,7 @@ func (c *consolidator) tryReplacing(m *rebalancer, nodes []policy.NodeID) (manyR
 		return x, false // nodes that need no replacement are drained one by one
 	}
 	for _, markets := range x.bought {
-		x.cost += m.cover.Marginal(markets[0])
+		x.cost += m.added(markets[0])
 	}
 	return x, c.pays(m, &x) && c.keepsShare(m, &x) && m.enoughFreeAfter(&x)
 }
@@ -182,8 +182,8 @@ func (c *consolidator) tryReplacing(m *rebalancer, nodes []policy.NodeID) (manyR
 func (c *consolidator) pays(m *rebalancer, x *manyReplacement) bool {
 	onDemand := policy.Money(0)
 	for _, id := range x.nodes {
-		at := c.s.Nodes[id].Market
-		onDemand += max(c.s.Markets[at].OnDemand, m.cover.Saving(at))
+		n := &c.s.Nodes[id]
+		onDemand += max(c.s.Markets[n.Market].OnDemand, m.saved(n))
 	}
 	return x.before-x.cost >= onDemand.Times(c.threshold())
 }

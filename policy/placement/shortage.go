@@ -177,7 +177,7 @@ func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.P
 		var again []policy.Pod
 		for i := range bins {
 			first := &offers[bins[i].Offers[0]]
-			if round < repricesMax && offered(b.cover, b.s, first.Market) > first.Price {
+			if round < repricesMax && offered(b.cover, b.s, pool, first.Market) > first.Price {
 				again = append(again, pick(pods, bins[i].Pods)...)
 				continue
 			}
@@ -220,7 +220,7 @@ func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]
 	l.Bid = BidIn(cheapest)
-	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: b.cover.Marginal(l.Markets[0])}
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: Added(b.cover, b.s, pool, l.Markets[0])}
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}

@@ -66,6 +66,14 @@ type CapacityPoolSpec struct {
 	// +optional
 	Capacity Capacity `json:"capacity,omitempty"`
 
+	// NodeFee is what each node costs on top of its price, such as a licence or a
+	// monitoring agent: dollars per hour as 0.02/h, or per month as $15/month. It
+	// makes fewer and larger nodes pay.
+	// +kubebuilder:validation:Pattern=`^\$?[0-9]+(\.[0-9]+)?(/(h|hr|hour|mo|month))?$`
+	// +kubebuilder:validation:MaxLength=32
+	// +optional
+	NodeFee string `json:"nodeFee,omitempty"`
+
 	// Template is what every node of the pool carries.
 	// +optional
 	Template NodeTemplate `json:"template,omitempty"`

@@ -55,6 +55,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		Labels:           labels(s.Template.Labels),
 		Taints:           taints(s.Template.Taints),
 	}
+	pool.Fees.Fee, _ = policy.ParseFee(s.NodeFee) // it is valid, or empty for none
 	pool.Provisioner, pool.Levers = s.Backend.provisioner()
 	return pool
 }

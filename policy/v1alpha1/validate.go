@@ -42,6 +42,11 @@ func (p *CapacityPool) Validate() field.ErrorList {
 			errs = append(errs, field.Invalid(field.NewPath("metadata", "annotations").Key(AnnotationOwnShare), text, "must be above 0 and below 1"))
 		}
 	}
+	if text := p.Spec.NodeFee; text != "" {
+		if _, err := policy.ParseFee(text); err != nil {
+			errs = append(errs, field.Invalid(spec.Child("nodeFee"), text, err.Error()))
+		}
+	}
 	if x := p.Spec.Policy; x != nil {
 		errs = append(errs, x.validate(spec.Child("policy"))...)
 	}

@@ -31,6 +31,7 @@ func (*Policy) Name() string { return "as-is" }
 
 // Decide lets each pool that nobody steered buy what it buys by itself.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	s = s.WithoutFees() // provisioners compare the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	share := func(id policy.PoolID) float64 {
 		p := &s.Pools[id]

@@ -38,6 +38,7 @@ const text = "the provisioner chooses between spot and on demand"
 
 // Decide lets each pool buy both capacity types unless it already does.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	s = s.WithoutFees() // provisioners compare the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	for i := range s.Pools {
 		p := &s.Pools[i]

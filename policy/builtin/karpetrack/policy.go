@@ -54,7 +54,7 @@ func (e *Policy) Name() string { return e.name }
 // Decide buys for pending pods, replaces what has become dear, and gives back
 // what is not needed.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
-	s = e.view(s)
+	s = e.view(s.WithoutFees()) // what it imitates knows the prices of instances only
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan := policy.Plan{
 		Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep),

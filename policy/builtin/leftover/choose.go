@@ -193,7 +193,7 @@ func (b *board) base(ids []policy.MarketID, row func(int) []float64) {
 			if known {
 				break
 			}
-			if each := m.Charge().Float() / float64(b.units(id)); m.Capacity == capacity && (b.perUnit == 0 || each < b.perUnit) {
+			if each := b.price(m) / float64(b.units(id)); m.Capacity == capacity && (b.perUnit == 0 || each < b.perUnit) {
 				b.perUnit = each
 			}
 		}
@@ -205,7 +205,7 @@ func (b *board) base(ids []policy.MarketID, row func(int) []float64) {
 			for i, id := range ids {
 				m := &b.r.s.Markets[id]
 				if n := row(i)[k]; m.Capacity == capacity && n > 0 {
-					if each := m.Charge().Float() / n; c.base == 0 || each < c.base {
+					if each := b.price(m) / n; c.base == 0 || each < c.base {
 						c.base = each
 					}
 				}
@@ -226,7 +226,7 @@ func (b *board) candidate(id policy.MarketID, perNode []float64) (candidate, boo
 		least -= b.r.cfg.ScoreMargin
 	}
 	c.good = m.Capacity != policy.Spot || c.score < 0 || int(c.score) >= least
-	price := m.Charge().Float()
+	price := b.price(m)
 	parts, base, wanted := 0.0, 0.0, false
 	for k := range b.classes {
 		x := &b.classes[k]
@@ -248,6 +248,9 @@ func (b *board) candidate(id policy.MarketID, perNode []float64) (candidate, boo
 	}
 	return c, true
 }
+
+// price returns what a node of m costs per hour in the pool, fees included.
+func (b *board) price(m *policy.Market) float64 { return (m.Charge() + b.pool.Fees.Total()).Float() }
 
 // units is what a node of market id counts in the share of the pool, at least 1.
 func (b *board) units(id policy.MarketID) int64 { return max(1, share.Units(b.r.s, b.pool.ID, id)) }

@@ -285,7 +285,7 @@ func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offe
 		}
 	}
 	why := policy.Why{
-		Reason: policy.ReasonRisk, Before: own.Charge(), After: good[0].Price, RunnerUp: "stay",
+		Reason: policy.ReasonRisk, Before: own.Charge() + p.Fees.Total(), After: good[0].Price, RunnerUp: "stay",
 		Text: fmt.Sprintf("more pods than their services can spare could be lost with this node of %s and others like it", own.Name),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)

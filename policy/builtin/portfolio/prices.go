@@ -33,7 +33,7 @@ type ranked struct {
 	unit     float64 // dollars an hour for each core of the demand, and what comes with it
 }
 
-// read computes what a node of each market of the pool costs an hour, with what
+// read computes what a node of each market of the pool costs an hour, with its fees and what
 // its loss would cost counted in.
 func (p *prices) read() {
 	p.readAt(p.demand.lossPerCore(), 0)
@@ -49,7 +49,7 @@ func (p *prices) readAt(loss, hazard float64) {
 	}
 	for _, id := range p.pool.Markets {
 		m := &s.Markets[id]
-		cost := m.Charge().Float()
+		cost := (m.Charge() + p.pool.Fees.Total()).Float()
 		if m.Capacity == policy.Spot {
 			cost += float64(max(m.Forecast.Hazard, hazard)*loss) * float64(s.Types[m.Type].VCPU)
 		}
@@ -57,24 +57,24 @@ func (p *prices) readAt(loss, hazard float64) {
 	}
 }
 
-// keeping returns what node n costs an hour: nothing where what was paid for in
+// keeping returns what node n costs an hour: nothing but its fees where what was paid for in
 // advance covers it and no other node instead.
 func (p *prices) keeping(n *policy.Node) float64 { return p.keepingIn(n.Market) }
 
 // keepingIn returns the same of a node of market id.
 func (p *prices) keepingIn(id policy.MarketID) float64 {
 	if p.s.Markets[id].Capacity != policy.Spot && p.e.cover.Covers(id) {
-		return p.e.cover.Saving(id).Float()
+		return (p.e.cover.Saving(id) + p.pool.Fees.Total()).Float()
 	}
 	return p.e.costs[id]
 }
 
 // buying returns what one more node of market id costs an hour. One that was paid
-// for in advance is taken to cost a thousandth, so that the smaller of two such is
+// for in advance is taken to cost a thousandth and its fees, so that the smaller of two such is
 // bought.
 func (p *prices) buying(id policy.MarketID) float64 {
 	if m := &p.s.Markets[id]; m.Capacity != policy.Spot && p.e.cover.Covers(id) {
-		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000)
+		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000) + p.pool.Fees.Total().Float()
 	}
 	return p.e.costs[id]
 }

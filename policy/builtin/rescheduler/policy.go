@@ -44,6 +44,7 @@ func (e *Policy) Name() string { return e.name }
 // Decide steers each pool to as much spot as it may have, and empties what is on
 // demand onto it.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	s = s.WithoutFees() // what it imitates knows the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)

@@ -140,10 +140,10 @@ func (h *holdings) look(s *policy.Snapshot, cover *billing.Coverage, pool *polic
 			if m.Auction() && m.Charge() > m.OnDemand {
 				continue // no such node is bid for
 			}
-			h.spot.add(id, m.Charge().Float()/part)
+			h.spot.add(id, (m.Charge()+pool.Fees.Total()).Float()/part)
 		case policy.OnDemand:
-			h.fixed.add(id, m.Price.Float()/part)
-			h.beyond.add(id, cover.Marginal(id).Float()/part)
+			h.fixed.add(id, (m.Price+pool.Fees.Total()).Float()/part)
+			h.beyond.add(id, placement.Added(cover, s, pool.ID, id).Float()/part)
 		}
 	}
 }
@@ -163,11 +163,11 @@ func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.N
 	}
 	if m.Capacity != policy.Spot {
 		h.fixedCarried += part
-		h.fixedCost += price
+		h.fixedCost += price + s.Fees(n.Pool)
 		if cover.Covers(n.Market) {
 			price = min(price, cover.Saving(n.Market))
 		}
-		h.fixedSaved += price
+		h.fixedSaved += price + s.Fees(n.Pool)
 		return
 	}
 	h.spotUnits += units

@@ -46,7 +46,7 @@ func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	defer p.scratch.Put(sc)
 	m.Decisions++
 	if p.cfg.Compat {
-		return p.decideCompat(s, m, sc)
+		return p.decideCompat(s.WithoutFees(), m, sc) // what it imitates knows list prices only
 	}
 	return p.decideMended(s, m, sc)
 }

@@ -179,7 +179,7 @@ func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed
 	}
 	h := l.history()
 	h.Reclaims, h.Evictions = history.Count{N: r.Reclaims, Source: asIs}, history.Count{N: r.VoluntaryEvictions, Source: asIs}
-	h.Dollars, h.HasDollars = r.Bill.Float(), true
+	h.Dollars, h.HasDollars = (r.Bill - r.Fees.Total()).Float(), true // bills and metrics are read for machines alone
 	return h, nil
 }
 

@@ -33,6 +33,9 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result,
 	}
 
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
+	if r.Fees.Total() > 0 {
+		s.line("fees", "%s of the bill (node fees %s, volumes %s)", usd(r.Fees.Total()), usd(r.Fees.Fee), usd(r.Fees.Volumes))
+	}
 	if onDemand != nil && onDemand != r {
 		s.line("saved", "%s", saved(r, onDemand))
 	}

@@ -155,7 +155,7 @@ func (f *call) command(x *sweep.Race, file string) string {
 	}
 	f.Flags.Visit(func(g *pflag.Flag) { // ascending
 		switch g.Name {
-		case "trace", "from", "windows", "every", "truth", "intensity":
+		case "trace", "from", "windows", "every", "truth", "intensity", "node-fee":
 			words = append(words, "--"+g.Name, g.Value.String())
 		}
 	})

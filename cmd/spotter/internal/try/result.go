@@ -230,7 +230,7 @@ func (s *staged) assumed() (out []string) {
 	if s.why != "" {
 		out = append(out, "Spot prices are synthetic, drawn as Spot prices are: "+s.why)
 	}
-	out = append(out, "only nodes are counted, at list prices: no reserved instances, savings plans, disks or traffic")
+	out = append(out, "only nodes are counted, with the volumes of their EC2NodeClasses, at list prices: no reserved instances, savings plans, claimed volumes or traffic between zones")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
 		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: \"as it is\" buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}

@@ -30,7 +30,7 @@ const (
 
 // follow returns what shows the record of a controller and goes on with it.
 func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any)), error) {
-	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "run"}, f.Flags.Changed)
+	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee", "run"}, f.Flags.Changed)
 	switch {
 	case len(args) > 0 || given:
 		return "", nil, cli.Invalid(errors.New("--live: a record has its own cluster, prices and policy"), "leave SCENARIO and the other flags out, or leave --live out")

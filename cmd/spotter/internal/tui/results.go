@@ -25,7 +25,7 @@ type replayer struct {
 
 // results returns what lists the runs of a results file and plays the one chosen.
 func (f *tuiFlags) results(path string, r *format.Results) (string, func(context.Context, func(any)), error) {
-	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "run"}, f.Flags.Changed) {
+	if slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "truth", "node-fee", "run"}, f.Flags.Changed) {
 		return "", nil, cli.Invalid(fmt.Errorf("%s: its runs have their own prices, policies and seeds", path), "leave the flags out")
 	}
 	rows := make([]screen.Listing, len(r.Runs))

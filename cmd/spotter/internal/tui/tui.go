@@ -143,7 +143,7 @@ func onTerminal(p *cli.Program, t *screen.Terminal) error {
 // it is.
 func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func(any)), error) {
 	const next = "run `spotter tui --help`"
-	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity"}, f.Flags.Changed)
+	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee"}, f.Flags.Changed)
 	switch {
 	case len(args) > 0 || given:
 		return "", nil, cli.Invalid(errors.New("--run: a recording has its own scenario, prices, policy and seed"), "leave SCENARIO and the other flags out, or leave --run out")

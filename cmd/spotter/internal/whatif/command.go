@@ -235,7 +235,7 @@ func (c *call) warn(p *cli.Program, variants []eval.Variant) {
 	}
 }
 
-// onDemandHourly returns what the scenario as it is pays on demand, in dollars an hour, in its
+// onDemandHourly returns what the scenario as it is pays on demand without fees, in dollars an hour, in its
 // first window under the first seed.
 func (c *call) onDemandHourly() (float64, error) {
 	if c.first == nil {
@@ -245,7 +245,7 @@ func (c *call) onDemandHourly() (float64, error) {
 		}
 		c.first = r
 	}
-	return c.first.OnDemandBill.Float() / c.cases[0].Bound.Duration.Hours(), nil
+	return (c.first.OnDemandBill - c.first.OnDemandFees).Float() / c.cases[0].Bound.Duration.Hours(), nil
 }
 
 func (c *call) firstJob() eval.Job {
