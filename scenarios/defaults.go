@@ -75,7 +75,7 @@ func defaultName(path string) string {
 const defaultScenario = `---
 apiVersion: spotter.dev/v1alpha1
 kind: Scenario
-metadata: {name: %s}
+metadata: {name: %q}
 spec: {duration: %s}
 `
 
