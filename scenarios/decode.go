@@ -97,7 +97,7 @@ func split(file string, data []byte) ([]document, error) {
 			return docs, nil
 		}
 		if err != nil {
-			return nil, from.syntaxError(file, err)
+			return nil, from.syntaxError(file, data, err)
 		}
 		if len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
 			continue

@@ -21,6 +21,9 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // nothing; a text that cannot be read it returns as it is.
 func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 	docs, err := split(nameOrPath, text)
+	if err == nil {
+		docs, _, err = convertOld(docs)
+	}
 	if err != nil {
 		return text, ""
 	}

@@ -78,13 +78,23 @@ func rebase(n *yaml.Node, before int) {
 	}
 }
 
-// syntaxError puts the file before the line that the YAML reader names.
-func (o origins) syntaxError(file string, err error) error {
+// syntaxError returns the fault of the first file of a text that is not YAML; err is that of the
+// whole text, whose line may be one of another file.
+func (o origins) syntaxError(file string, data []byte, err error) error {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for i, x := range o {
+		end := len(lines)
+		if i+1 < len(o) {
+			end = o[i+1].line - 2 // before the line that divides documents
+		}
+		if _, own := split(x.file, bytes.Join(lines[x.line:end], nil)); own != nil {
+			return own
+		}
+	}
 	m := yamlLine().FindStringSubmatch(err.Error())
 	if m == nil {
 		return &FieldError{File: file, Line: 1, Problem: err.Error()}
 	}
 	line, _ := strconv.Atoi(m[1])
-	in, own := o.at(file, line)
-	return &FieldError{File: in, Line: own, Problem: m[2]}
+	return &FieldError{File: file, Line: line, Problem: m[2]}
 }

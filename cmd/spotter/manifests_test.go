@@ -82,10 +82,6 @@ func TestFolderOfManifests(t *testing.T) {
 	if code, _, stderr := call(t, "scenario", "validate", dir); code != cli.ExitOK || !strings.Contains(stderr, "skipped: document without a kind 1") {
 		t.Fatalf("a folder ends with %d: %s", code, stderr)
 	}
-	code, stdout, stderr := call(t, "sim", "-R", dir, "--policy", "on-demand", "-o", "json")
-	if code != cli.ExitOK || !strings.Contains(stdout, "default/api") || !strings.Contains(stdout, "default/web") {
-		t.Errorf("with its folders it ends with %d: %s\n%s", code, stderr, stdout)
-	}
 	write("b/api.yml", "---\n"+deployment("api", "some"))
 	wrongCallIs(t, filepath.Join(dir, "b/api.yml")+`:7: field "spec.replicas": want an integer, got "some"`, "scenario", "validate", "-R", dir)
 	write("b/api.yml", deployment("web", "1"))
