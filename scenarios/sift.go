@@ -222,6 +222,11 @@ func (d *document) mistyped() error {
 	if _, warned := unsimulatedKinds[d.kind()]; warned || kinds[d.kind()].make != nil {
 		return nil
 	}
+	for form := range oldForms {
+		if form[1] == d.kind() && groupOf(form[0]) == group { // of a version that is not converted
+			return d.problem([]string{"kind"}, "%q is not read here%s", d.kind(), newVersion(d.version()))
+		}
+	}
 	best, near := nearest.Of(d.kind(), slices.Sorted(maps.Keys(kinds)))
 	if near && groupOf(kinds[best].apiVersion) == group || group == groupOf(kinds["Scenario"].apiVersion) {
 		return d.problem([]string{"kind"}, "%q is not read here%s", d.kind(), suggestion(d.kind(), kinds))
