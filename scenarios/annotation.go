@@ -12,8 +12,12 @@ import (
 // themselves.
 const (
 	// AnnotationReplicas of a service says how many replicas are wanted when; see
-	// replicaSchedule.
+	// schedule.
 	AnnotationReplicas = kube.OwnPrefix + "replica-schedule"
+
+	// AnnotationLoad of a workload with an autoscaler, or of the autoscaler, says what load there
+	// is when: cores of CPU for all pods together, or the value of another metric.
+	AnnotationLoad = kube.OwnPrefix + "load-schedule"
 
 	// AnnotationReleases of a job says when instances of it are created; see
 	// parseReleases.
@@ -26,7 +30,7 @@ const (
 
 var ownAnnotations = map[string]bool{
 	kube.AnnotationDuration: true, kube.AnnotationCheckpoint: true, kube.AnnotationDeadline: true, AnnotationReplicas: true,
-	AnnotationReleases: true, AnnotationRollouts: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
+	AnnotationLoad: true, AnnotationReleases: true, AnnotationRollouts: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
 }
 
 // Annotations are those of a workload, of what stands between, and of its
@@ -62,7 +66,7 @@ func (a *annotations) fail(key, format string, args ...any) {
 }
 
 // schedule reads the replica schedule; nil when absent or wrong.
-func (a *annotations) schedule() *replicaSchedule {
+func (a *annotations) schedule() *schedule {
 	return parsed(a, AnnotationReplicas, parseReplicaSchedule)
 }
 

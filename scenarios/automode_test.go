@@ -114,15 +114,15 @@ func TestAutoMode(t *testing.T) {
 func TestAutoModePods(t *testing.T) {
 	const affinity = "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}}"
 	for selected, want := range map[string]string{
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                                                         "auto",
-		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                                                         "own",
-		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                                                          "auto",
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}":                                 "",
-		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                                                       "",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"):                                     "auto",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                               "auto own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                 "own",
-		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                              "own",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                                                        "auto",
+		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                                                        "own",
+		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                                                         "auto",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}":                                "",
+		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                                                      "",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"):                                    "auto",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                              "auto own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                "own",
+		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                             "own",
 		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"): "auto own",
 	} {
 		sc, err := Parse("s.yaml", []byte(autoText("default", "", "", selected)))

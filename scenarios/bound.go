@@ -307,6 +307,10 @@ type Workload struct {
 	// OutageCostPerHour replaces the penalty when above zero.
 	OutageCostPerHour policy.Money
 
+	// Expendable reports that other pods are expected to preempt its pods, as those of a
+	// placeholder that keeps capacity free: it has no outages.
+	Expendable bool
+
 	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt, which protects them
 	// for ProtectedFor from their start, 0 without end.
 	DoNotDisrupt bool

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -75,13 +76,20 @@ type document struct {
 
 	// is is the key of describedKinds under which it stands, empty for a manifest.
 	is string
+
+	// listed and listedVersion are the kind and version that the list around it implies, where it
+	// states none itself.
+	listed, listedVersion string
+
+	// pods is how many pods of a controller that is not in the file a Pod stands for; 0 for one.
+	pods int32
 }
 
-// split cuts a file into its documents, leaving out empty ones. One of kind List, as
-// kubectl prints it, stands for its items.
+// split cuts a file into its documents, leaving out empty ones. A list, as kubectl prints it,
+// stands for its items.
 func split(file string, data []byte) ([]document, error) {
 	var docs []document
-	dec := yaml.NewDecoder(bytes.NewReader(data))
+	dec, from := yaml.NewDecoder(bytes.NewReader(data)), originsOf(data)
 	for {
 		var n yaml.Node
 		err := dec.Decode(&n)
@@ -89,41 +97,49 @@ func split(file string, data []byte) ([]document, error) {
 			return docs, nil
 		}
 		if err != nil {
-			return nil, syntaxError(file, err)
+			return nil, from.syntaxError(file, data, err)
 		}
 		if len(n.Content) == 0 || n.Content[0].Tag == "!!null" {
 			continue
 		}
 		d := document{file: file, node: n.Content[0]}
+		if line := d.node.Line; from != nil {
+			own := 0
+			d.file, own = from.at(file, line)
+			rebase(d.node, line-own)
+		}
 		described, err := d.described()
 		if err != nil {
 			return nil, err
 		}
-		if described != nil {
-			docs = append(docs, described...)
-			continue
+		if described == nil {
+			described = d.items()
 		}
-		items := d.at([]string{"items"})
-		if d.scalar("kind") != "List" || items == nil {
-			docs = append(docs, d)
-			continue
-		}
-		for _, item := range items.Content {
-			docs = append(docs, document{file: file, node: resolve(item)})
-		}
+		docs = append(docs, described...)
 	}
+}
+
+// items returns the objects of a list, and of the lists in it; the document itself if it is none.
+func (d *document) items() (docs []document) {
+	kind, isList := strings.CutSuffix(d.scalar("kind"), "List")
+	items := d.at([]string{"items"})
+	if !isList || items == nil && kind != "" {
+		return []document{*d}
+	}
+	if items == nil {
+		return nil
+	}
+	for _, x := range items.Content {
+		item := document{file: d.file, node: resolve(x)}
+		if kind != "" {
+			item.listed, item.listedVersion = kind, d.scalar("apiVersion")
+		}
+		docs = append(docs, item.items()...)
+	}
+	return docs
 }
 
 var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: line (\d+): (.*)`) })
-
-// syntaxError puts the file before the line that the YAML reader names.
-func syntaxError(file string, err error) error {
-	if m := yamlLine().FindStringSubmatch(err.Error()); m != nil {
-		line, _ := strconv.Atoi(m[1])
-		return &FieldError{File: file, Line: line, Problem: m[2]}
-	}
-	return fmt.Errorf("%s: %w", file, err)
-}
 
 // DecodeFile reads the one object of a file, which is no scenario, into v, a pointer to a struct
 // with JSON tags, as strictly as a scenario is read. It returns what makes an error about a field
@@ -215,7 +231,13 @@ type decoder struct {
 	doc    *document
 	fields map[reflect.Type]map[string][]int
 	errs   []error
+
+	// skipStatus leaves out the status of the object, which is of another cluster.
+	skipStatus bool
 }
+
+// openEnded is a type of an object of another project, of which only some keys are read.
+type openEnded interface{ openEnded() }
 
 // decode reads the document into v, a pointer to a struct with JSON tags.
 func (d *document) decode(v any, fields map[reflect.Type]map[string][]int) error {
@@ -312,6 +334,14 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path []string) {
 		}
 		seen[key.Value] = key.Line
 		index, ok := known[key.Value]
+		if d.skipStatus && len(path) == 0 && key.Value == "status" {
+			continue
+		}
+		if _, open := v.Addr().Interface().(openEnded); open && !ok {
+			if _, mistyped := nearest.Of(key.Value, slices.Sorted(maps.Keys(known))); !mistyped {
+				continue
+			}
+		}
 		if !ok {
 			d.fail(key, at, "unknown key%s", suggestion(key.Value, known))
 			continue

@@ -17,7 +17,10 @@ var describedKinds = map[string]kind{
 }
 
 // kind returns the kind of the object.
-func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind")) }
+func (d *document) kind() string { return cmp.Or(d.is, d.scalar("kind"), d.listed) }
+
+// version returns the apiVersion of the object.
+func (d *document) version() string { return cmp.Or(d.scalar("apiVersion"), d.listedVersion) }
 
 // described returns the objects in an answer of AWS, which states no kind; nil for another
 // document. Beside it stand only answerKeys.
@@ -30,10 +33,10 @@ func (d *document) described() (docs []document, err error) {
 		case n == nil:
 		case n.Kind == yaml.SequenceNode:
 			for _, item := range n.Content {
-				docs = append(docs, document{d.file, resolve(item), key})
+				docs = append(docs, document{file: d.file, node: resolve(item), is: key})
 			}
 		default:
-			docs = append(docs, document{d.file, n, key})
+			docs = append(docs, document{file: d.file, node: n, is: key})
 		}
 	}
 	if docs == nil {

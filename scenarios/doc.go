@@ -1,10 +1,9 @@
 // Package scenarios reads scenarios, files of Kubernetes manifests, and binds them
 // to the trace whose prices they are run on. It knows nothing of how a run goes on.
 //
-// A file holds one Scenario and the very objects that kubectl
-// applies: CapacityPool, GPUBudget, Deployment, StatefulSet, DaemonSet, Job,
-// CronJob, PodDisruptionBudget and PriorityClass. What they have no field for
-// is an annotation of the workload or of its pods:
+// A file holds one Scenario and the objects that kubectl applies: pools, workloads, autoscalers,
+// budgets and what changes pods as they are created. Objects of other kinds are skipped. What they
+// have no field for is an annotation of the workload or of its pods:
 //
 //	spotter.dev/duration              running time that one completion of a job needs
 //	spotter.dev/checkpoint-interval   how often a job's work is made safe
@@ -12,6 +11,7 @@
 //	spotter.dev/replica-schedule      replicas over the week, in UTC:
 //	                                  "00:00=4 08:00=12 20:00=6; sat,sun 00:00=3",
 //	                                  or since the start: "+0s=4 +26h30m=12"
+//	spotter.dev/load-schedule         load of an autoscaled workload, written alike
 //	spotter.dev/releases              when, since the start, instances of a Job are
 //	                                  created: "0s 90s 26h*3"; none means once, then
 //	spotter.dev/startup-time          from binding to ready

@@ -74,16 +74,16 @@ func (g *gangLoad) queue(queued bool, a *annotations) {
 	}
 }
 
-// readGroupPod reads a plain pod, which must be one of a group of Kueue's: as a job
-// of one pod that belongs to a gang.
-func (sc *Scenario) readGroupPod(doc *document, o *corev1.Pod) []error {
+// readPodObject reads a plain pod. One of a group of Kueue's is a job of one pod that belongs to a
+// gang.
+func (sc *Scenario) readPodObject(doc *document, o *corev1.Pod) []error {
 	group := o.Labels[kube.LabelPodGroup]
 	if group == "" {
-		return []error{doc.problem([]string{"metadata", "labels"}, "a Pod is read only with the label %s; a pod on its own is a Job", kube.LabelPodGroup)}
+		return sc.readBarePod(doc, o)
 	}
 	s := source{policy.KindJob, &o.ObjectMeta, &corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}, nil, nil, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, l.readJob(doc, []string{"spec"}, &batchv1.JobSpec{}, a)...)
+	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &batchv1.JobSpec{}, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	l.listed = a.releases()
 	at := []string{"metadata", "annotations", kube.AnnotationPodGroupTotal}

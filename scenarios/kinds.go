@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,5 +36,19 @@ var kinds = map[string]kind{
 	"Pod":                 {"v1", false, func() (any, *metav1.ObjectMeta) { o := &corev1.Pod{}; return o, &o.ObjectMeta }},
 	"CronJob":             {"batch/v1", false, func() (any, *metav1.ObjectMeta) { o := &batchv1.CronJob{}; return o, &o.ObjectMeta }},
 	"PodDisruptionBudget": {"policy/v1", false, func() (any, *metav1.ObjectMeta) { o := &policyv1.PodDisruptionBudget{}; return o, &o.ObjectMeta }},
-	"PriorityClass":       {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
+	"ReplicaSet":          {"apps/v1", false, func() (any, *metav1.ObjectMeta) { o := &appsv1.ReplicaSet{}; return o, &o.ObjectMeta }},
+	"Rollout":             {"argoproj.io/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &rollout{}; return o, &o.ObjectMeta }},
+	"ScaledObject":        {"keda.sh/v1alpha1", false, func() (any, *metav1.ObjectMeta) { o := &scaledObject{}; return o, &o.ObjectMeta }},
+	"LimitRange":          {"v1", false, func() (any, *metav1.ObjectMeta) { o := &corev1.LimitRange{}; return o, &o.ObjectMeta }},
+	"RuntimeClass":        {"node.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &nodev1.RuntimeClass{}; return o, &o.ObjectMeta }},
+
+	"HorizontalPodAutoscaler": {"autoscaling/v2", false, func() (any, *metav1.ObjectMeta) { o := &horizontalPodAutoscaler{}; return o, &o.ObjectMeta }},
+
+	"PriorityClass": {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
 }
+
+// olderVersions are those of a kind that are read besides its newest.
+var olderVersions = map[string][]string{"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"}}
+
+// workloadKinds are the kinds of objects that want nodes.
+var workloadKinds = []string{"CronJob", "DaemonSet", "Deployment", "Job", "JobSet", "Pod", "ReplicaSet", "Rollout", "StatefulSet"}

@@ -175,7 +175,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, value))
 	}
 	s := &m.Spec
-	sc.Name = m.Name
+	sc.Name, sc.statedIn = m.Name, doc.file
 	if text, stated := m.Annotations[AnnotationCaptured]; stated {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
 			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured}, "%q is no time as 2026-01-03T14:00:00Z", text))

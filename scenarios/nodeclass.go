@@ -352,9 +352,9 @@ func (sc *Scenario) resolveClasses() []error {
 			at, sc.classes = len(sc.classes), append(sc.classes, sc.defaultAutoClass(sc.pools[i].doc, own.ref.Name))
 		}
 		if at < 0 {
-			errs = append(errs, sc.pools[i].doc.problem(refPath("name"),
-				"no EC2NodeClass is called %q here; its kubelet settings say what a node has for pods: add what `kubectl get ec2nodeclass %s -o yaml` prints", own.ref.Name, own.ref.Name))
-			continue
+			sc.warn("EC2NodeClass %s is not given: its nodes have the settings that EKS has for AL2023; add what `kubectl get ec2nodeclass %[1]s -o yaml` prints", own.ref.Name)
+			at = len(sc.classes)
+			sc.classes = append(sc.classes, &nodeClass{doc: sc.pools[i].doc, name: own.ref.Name, zones: map[string]string{}})
 		}
 		own.class = sc.classes[at]
 		own.class.used = true

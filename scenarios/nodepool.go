@@ -347,15 +347,6 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 	return types
 }
 
-// refused says of kinds that users of Karpenter have why a scenario takes none.
-var refused = map[string]string{
-	"CapacityBuffer": "capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)",
-	"NodeClaim":      "nodes are stated under spec.nodes of the Scenario",
-	"Machine":        "nodes are stated under spec.nodes of the Scenario",
-	"AKSNodeClass":   "NodePools of AKS are not simulated",
-	"GCENodeClass":   "NodePools of Google Cloud are not simulated",
-}
-
 // checkPoolNames refuses two pools of one name.
 func (sc *Scenario) checkPoolNames() []error {
 	var errs []error

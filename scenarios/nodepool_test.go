@@ -304,7 +304,6 @@ func TestNodePoolErrors(t *testing.T) {
 		{`nodes: "5"`, `pods: "5"`, `"spec.limits.pods": limits on pods are not simulated`},
 		{`nodes: "5"`, `nodes: "-5"`, `"spec.limits.nodes": -5 is negative`},
 		{`nodes: "5"`, `amd.com/gpu: "5"`, `a limit on amd.com/gpu stands beside it`},
-		{"kind: EC2NodeClass, name: c}", "kind: EC2NodeClass, name: d}", `no EC2NodeClass is called "d" here`},
 		{"kind: EC2NodeClass, name: c}", "kind: AKSNodeClass, name: c}", `"spec.template.spec.nodeClassRef.kind": nodes of kind "AKSNodeClass" are not simulated`},
 		{"group: karpenter.k8s.aws,", "group: karpenter.aws,", `"spec.template.spec.nodeClassRef.group": "karpenter.aws" of kind EC2NodeClass`},
 		{"expireAfter: 48h", "expireAfter: soon", `want a duration such as 90s, 15m or 24h, or Never, got "soon"`},
@@ -340,8 +339,6 @@ func TestNodePoolErrors(t *testing.T) {
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID1}", `"RAID1" is not RAID0`},
 		{"kind: EC2NodeClass\nmetadata", "kind: EC2NodeClass\nmeta", `unknown key`},
 		{"apiVersion: karpenter.sh/v1\n", "apiVersion: karpenter.sh/v1beta1\n", `"spec.template.spec.expireAfter": karpenter.sh/v1beta1 has no such field`},
-		{"kind: EC2NodeClass\n", "kind: CapacityBuffer\n", `a CapacityBuffer is not read: capacity that is kept free is not simulated (Karpenter has it since 1.14`},
-		{"kind: EC2NodeClass\n", "kind: CapacityBuffer\n", `a CapacityBuffer is not read`},
 		{"---\napiVersion: apps/v1", "---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is the name of a NodePool too, on line 2`},
 		{"requests: {cpu: 1}", "requests: {cpu: 1, ephemeral-storage: 1Gi}", ``},
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID0}", ``},
@@ -395,6 +392,23 @@ func TestNodePoolWarnings(t *testing.T) {
 	}
 	if len(sc.Warnings) != 9 {
 		t.Errorf("%d warnings, want 9:\n%s", len(sc.Warnings), all)
+	}
+}
+
+// A NodePool whose class is not given has nodes with the provider's defaults.
+func TestNodePoolWithoutClass(t *testing.T) {
+	with := parseOwn(t, twoFamilies, "amiSelectorTerms: [{alias: al2023@latest}]")
+	text := strings.Replace(fmt.Sprintf(ownNodePool, twoFamilies, ""), "kind: EC2NodeClass, name: c}", "kind: EC2NodeClass, name: elsewhere}", 1)
+	without, err := Parse("s.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(without.Warnings, "\n"); !strings.Contains(all, "EC2NodeClass elsewhere is not given") {
+		t.Errorf("warnings %q", all)
+	}
+	a, b := boundOwn(t, with), boundOwn(t, without)
+	if len(a.Types) != len(b.Types) || a.Types[0].Capacity != b.Types[0].Capacity {
+		t.Errorf("nodes without a class have %+v, and with a plain one %+v", b.Types[0].Capacity, a.Types[0].Capacity)
 	}
 }
 

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"pgregory.net/rapid"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // rest is what test cases need to be whole; it follows their input, so that line
@@ -69,6 +72,17 @@ func describe(sc *Scenario) string {
 			fmt.Fprintf(&b, " replicas=%d", l.replicas)
 		}
 		fmt.Fprintf(&b, " penalty=%gh priority=%d budgets=%v\n", l.OutagePenalty, t.Priority, t.PDBs)
+		if l.scaler != nil {
+			var steps []string
+			midnight := policy.TimeOf(time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)) // a Monday
+			for _, s := range l.scaler.steps(midnight, midnight, midnight.Add(24*time.Hour)) {
+				steps = append(steps, fmt.Sprintf("%s=%d", s.at.Std().Format("15:04:05"), s.value))
+			}
+			fmt.Fprintf(&b, "  scaled %s\n", strings.Join(steps, " "))
+		}
+		if l.Expendable {
+			b.WriteString("  expendable\n")
+		}
 		for _, x := range t.Tolerations {
 			fmt.Fprintf(&b, "  toleration %+v\n", x)
 		}
@@ -90,6 +104,9 @@ func describe(sc *Scenario) string {
 	}
 	for _, w := range sc.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	if sc.Skipped != "" {
+		fmt.Fprintf(&b, "%s\n", sc.Skipped)
 	}
 	return b.String()
 }

@@ -2,11 +2,13 @@ package scenarios
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/spotter-dev/spotter/internal/nearest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
@@ -18,8 +20,9 @@ func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, po
 	fail := func(at []string, format string, args ...any) {
 		errs = append(errs, doc.problem(append(slices.Clip(path), at...), format, args...))
 	}
-	r := kube.Reader{Fail: fail, Warn: sc.warn, Priority: sc.priority}
-	r.Template(t, pod.Labels, &pod.Spec)
+	priority := func(class string) (kube.Priority, error) { return sc.priority(class, t.Name, pod.Spec.Priority) }
+	r := kube.Reader{Fail: fail, Warn: sc.warn, Priority: priority}
+	r.Template(t, pod.Labels, sc.admit(t.Name, t.Namespace, &pod.Spec))
 	readNodeLabels(t, fail)
 	if len(pod.Spec.SchedulingGates) > 0 {
 		sc.warn("%s: its scheduling gates are taken to be open", t.Name)
@@ -30,16 +33,23 @@ func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, po
 	return errs
 }
 
-// priority returns the priority class of that name, the default for none.
-func (sc *Scenario) priority(class string) (kube.Priority, error) {
-	if class == "" {
-		return sc.defaultPriority, nil
-	}
+// priority returns the priority class of that name, the default for none. For a class that is not in
+// the input, value is what the API server wrote into the pods of a workload; nil without that.
+func (sc *Scenario) priority(class, workload string, value *int32) (kube.Priority, error) {
 	p, ok := sc.priorities[class]
-	if !ok {
+	_, mistyped := nearest.Of(class, slices.Collect(maps.Keys(sc.priorities)))
+	switch {
+	case class == "":
+		return sc.defaultPriority, nil
+	case ok:
+		return p, nil
+	case value != nil:
+		return kube.Priority{Name: class, Value: *value}, nil
+	case mistyped:
 		return p, fmt.Errorf("no PriorityClass is called %q%s", class, suggestion(class, sc.priorities))
 	}
-	return p, nil
+	sc.note(fmt.Sprintf("PriorityClass %s is not given, and pods of it have the priority 0", class), workload)
+	return kube.Priority{Name: class}, nil
 }
 
 func needsGPU(t policy.Template) bool { return t.Requests.GPU > 0 }

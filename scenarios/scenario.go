@@ -3,7 +3,9 @@ package scenarios
 import (
 	"cmp"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -13,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -73,8 +76,13 @@ type Scenario struct {
 	// Warnings say what of the file has no effect.
 	Warnings []string
 
-	reserveStated   bool // or else it is the default
+	// Skipped names in one line the objects that are not simulated; empty for none.
+	Skipped string
+
+	unknown         []error // one for each object of a kind that is not simulated
+	reserveStated   bool    // or else it is the default
 	file            string
+	statedIn        string // the file of the Scenario object
 	pools           []pool
 	classes         []*nodeClass
 	overlays        []overlay
@@ -85,6 +93,9 @@ type Scenario struct {
 	templates       []policy.Template
 	loads           []load // one for each template
 	pdbs            []policy.PDB
+	limitRanges     map[string][]*corev1.LimitRange // by namespace
+	runtimeClasses  map[string]*nodev1.RuntimeClass
+	notes           map[string][]string // names of workloads by what holds for them
 	priorities      map[string]kube.Priority
 	defaultPriority kube.Priority
 }
@@ -122,7 +133,7 @@ func ParseAt(nameOrPath string, data []byte) (*Scenario, error) {
 		return nil, err
 	}
 	if !filepath.IsAbs(sc.Trace) && !trace.IsEmbedded(sc.Trace) {
-		sc.Trace = filepath.Join(filepath.Dir(nameOrPath), sc.Trace)
+		sc.Trace = filepath.Join(filepath.Dir(sc.statedIn), sc.Trace)
 	}
 	return sc, nil
 }
@@ -147,13 +158,17 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		file:       file,
 		priorities: kube.SystemPriorities(),
 	}
-	objects, errs := decodeAll(docs)
-	if len(errs) > 0 {
+	docs, left, errs := sift(docs)
+	sc.Skipped, sc.unknown = left.line(), left.unknown
+	objects, more := decodeAll(docs)
+	if errs = append(errs, more...); len(errs) > 0 {
 		return nil, InOrder(errs)
 	}
+	left.warn(sc, ownersOf(docs))
 	if errs := sc.read(objects); len(errs) > 0 {
 		return nil, InOrder(errs)
 	}
+	sc.warnOfNotes()
 	sc.order()
 	sc.sizeGangs()
 	sc.limits()
@@ -171,6 +186,9 @@ func (sc *Scenario) Validate() error {
 	}
 	return nil
 }
+
+// Strict returns an error that names every object of a kind that is not simulated.
+func (sc *Scenario) Strict() error { return InOrder(sc.unknown) }
 
 // Commitments returns what was paid for in advance, ascending by name.
 func (sc *Scenario) Commitments() []policy.Commitment { return slices.Clone(sc.commitments) }
@@ -190,6 +208,20 @@ func (sc *Scenario) warn(format string, args ...any) {
 	sc.Warnings = append(sc.Warnings, fmt.Sprintf(format, args...))
 }
 
+// note adds the name of a workload to a warning about all for which something holds.
+func (sc *Scenario) note(what, name string) {
+	if sc.notes == nil {
+		sc.notes = map[string][]string{}
+	}
+	sc.notes[what] = append(sc.notes[what], name)
+}
+
+func (sc *Scenario) warnOfNotes() {
+	for _, what := range slices.Sorted(maps.Keys(sc.notes)) {
+		sc.warn("%s: %s", what, some(sc.notes[what]))
+	}
+}
+
 // An object is one decoded document.
 type object struct {
 	doc   *document
@@ -202,13 +234,16 @@ func decodeAll(docs []document) ([]object, []error) {
 	var objects []object
 	var errs []error
 	fields := map[reflect.Type]map[string][]int{}
-	first := map[string]int{}
+	firsts := map[string]*document{}
 	for i := range docs {
 		d := &docs[i]
 		o, err := d.object(fields)
 		if err != nil {
 			errs = append(errs, err)
 			continue
+		}
+		if o.meta.Name == "" {
+			o.meta.Name = d.name()
 		}
 		if o.meta.Name == "" {
 			errs = append(errs, d.problem([]string{"metadata", "name"}, "must be set"))
@@ -218,37 +253,48 @@ func decodeAll(docs []document) ([]object, []error) {
 		if !kinds[d.kind()].cluster {
 			name = d.kind() + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
 		}
-		if line, twice := first[name]; twice {
-			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s stands twice, first on line %d", name, line))
+		if first := firsts[name]; first != nil {
+			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s stands twice, first %s", name, first.place(d)))
 			continue
 		}
-		first[name] = d.node.Line
+		firsts[name] = d
 		objects = append(objects, o)
 	}
 	return objects, errs
 }
 
+// place says where a document is, for an error about other.
+func (d *document) place(other *document) string {
+	if d.file != other.file {
+		return fmt.Sprintf("in %s:%d", d.file, d.node.Line)
+	}
+	return fmt.Sprintf("on line %d", d.node.Line)
+}
+
+// ownersOf returns the keys of the objects that own one of docs.
+func ownersOf(docs []document) map[string]bool {
+	owners := map[string]bool{}
+	for i := range docs {
+		if kind, name, owned := docs[i].owner(); owned {
+			owners[kind+" "+docs[i].qualified(name)] = true
+		}
+	}
+	return owners
+}
+
 func (d *document) object(fields map[reflect.Type]map[string][]int) (object, error) {
 	name := d.kind()
-	if name == "" {
-		return object{}, d.problem([]string{"kind"}, "must be set")
+	k, ok := d.known()
+	if !ok {
+		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds), newVersion(d.version()))
 	}
-	k, ok := kinds[name]
-	if d.is != "" {
-		k, ok = describedKinds[d.is], true
-	}
-	switch why, known := refused[name]; {
-	case ok:
-	case known:
-		return object{}, d.problem([]string{"kind"}, "a %s is not read: %s", name, why)
-	default:
-		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds), newVersion(d.scalar("apiVersion")))
-	}
-	if v := d.scalar("apiVersion"); v != k.apiVersion {
+	if v := d.version(); v != k.apiVersion && !slices.Contains(olderVersions[name], v) {
 		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", v, name, k.apiVersion, newVersion(v))
 	}
 	value, meta := k.make()
-	err := d.decode(value, fields)
+	dec := &decoder{doc: d, fields: fields, skipStatus: d.is == ""}
+	dec.value(d.node, reflect.ValueOf(value).Elem(), nil)
+	err := errors.Join(dec.errs...)
 	switch v := value.(type) {
 	case *awsGroup:
 		meta.Name = v.Name
@@ -272,6 +318,10 @@ func (sc *Scenario) read(objects []object) []error {
 			errs = append(errs, sc.readNodegroup(doc, v, groups)...)
 		case *schedulingv1.PriorityClass:
 			sc.readPriority(v)
+		case *corev1.LimitRange:
+			sc.readLimitRange(v)
+		case *nodev1.RuntimeClass:
+			sc.readRuntimeClass(v)
 		case *v1alpha1.CapacityPool:
 			errs = append(errs, sc.readCapacityPool(doc, v)...)
 		case *nodePool:
@@ -290,7 +340,7 @@ func (sc *Scenario) read(objects []object) []error {
 		errs = append(errs, sc.readLoad(&objects[i])...)
 	}
 	sc.readAuto()
-	errs = append(errs, sc.checkNames(objects)...)
+	errs = append(errs, sc.readScalers(objects)...)
 	errs = append(errs, sc.checkPoolNames()...)
 	errs = append(errs, sc.resolveClasses()...)
 	errs = append(errs, sc.checkGangs()...)
@@ -329,6 +379,8 @@ func (sc *Scenario) readLoad(o *object) []error {
 		return sc.readStatefulSet(o.doc, v)
 	case *appsv1.DaemonSet:
 		return sc.readDaemonSet(o.doc, v)
+	case *appsv1.ReplicaSet:
+		return sc.readReplicaSet(o.doc, v)
 	case *batchv1.Job:
 		return sc.readJob(o.doc, v)
 	case *batchv1.CronJob:
@@ -336,33 +388,30 @@ func (sc *Scenario) readLoad(o *object) []error {
 	case *jobSet:
 		return sc.readJobSet(o.doc, v)
 	case *corev1.Pod:
-		return sc.readGroupPod(o.doc, v)
+		return sc.readPodObject(o.doc, v)
 	}
 	return nil
 }
 
-// checkNames refuses two workloads of one name: pods are named for theirs.
-func (sc *Scenario) checkNames(objects []object) []error {
-	var errs []error
-	first := map[string]*document{}
+// readScalers reads what sets the replicas of other workloads, and Rollouts, whose pods may be
+// those of a Deployment.
+func (sc *Scenario) readScalers(objects []object) (errs []error) {
 	for i := range objects {
-		o := &objects[i]
-		names := []string{o.meta.Name}
-		switch v := o.value.(type) {
-		case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *batchv1.Job, *batchv1.CronJob, *corev1.Pod:
-		case *jobSet:
-			names = v.names()
-		default:
-			continue
+		if v, is := objects[i].value.(*rollout); is {
+			errs = append(errs, sc.readRollout(objects[i].doc, v, objects)...)
 		}
-		for _, name := range names {
-			name = cmp.Or(o.meta.Namespace, "default") + "/" + name
-			if d := first[name]; d != nil {
-				errs = append(errs, o.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d",
-					name, d.kind(), d.node.Line))
-				continue
-			}
-			first[name] = o.doc
+	}
+	for i := range objects {
+		switch v := objects[i].value.(type) {
+		case *horizontalPodAutoscaler:
+			errs = append(errs, sc.readHPA(objects[i].doc, v)...)
+		case *scaledObject:
+			errs = append(errs, sc.readScaledObject(objects[i].doc, v)...)
+		}
+	}
+	for i := range sc.loads {
+		if err := sc.loads[i].loadUnused; err != nil {
+			errs = append(errs, err)
 		}
 	}
 	return errs

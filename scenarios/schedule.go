@@ -7,43 +7,58 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A replicaSchedule says how many replicas are wanted at each time of the
-// week, in UTC, or at each time since the start of the run. How it is written
-// stands in the documentation of the package.
-type replicaSchedule struct {
-	days [7][]replicaChange // by time.Weekday
+// A schedule gives a number for each time of the week, in UTC, or for each time since the start of
+// the run. Its grammar is in the documentation of the package.
+type schedule struct {
+	days [7][]weeklyChange // by time.Weekday
 
 	// since holds changes counted from the start, ascending; nil for a schedule
 	// of the week.
-	since []replicaOffset
+	since []offsetChange
 }
 
-// A replicaOffset is a change so long after the start of the run.
-type replicaOffset struct {
-	after    time.Duration
-	replicas int32
+// An offsetChange is a change a given time after the start of the run.
+type offsetChange struct {
+	after time.Duration
+	value int64
 }
 
-// A replicaChange happens so many minutes after midnight.
-type replicaChange struct {
-	minute   int
-	replicas int32
+// A weeklyChange is a change a number of minutes after midnight.
+type weeklyChange struct {
+	minute int
+	value  int64
 }
+
+// A scheduleStep is a change at an instant of a run.
+type scheduleStep struct {
+	at    policy.Time
+	value int64
+}
+
+// A parseNumber reads the number of the change w.
+type parseNumber func(w, number string) (int64, error)
 
 var weekdays = [...]string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// parseReplicaSchedule reads the text of the annotation.
-func parseReplicaSchedule(text string) (*replicaSchedule, error) {
+// parseReplicaSchedule reads a schedule of replicas.
+func parseReplicaSchedule(text string) (*schedule, error) { return parseSchedule(text, parseReplicas) }
+
+// parseLoadSchedule reads a schedule of loads, in thousandths.
+func parseLoadSchedule(text string) (*schedule, error) { return parseSchedule(text, parseLoad) }
+
+func parseSchedule(text string, number parseNumber) (*schedule, error) {
 	if strings.HasPrefix(strings.TrimSpace(text), "+") {
-		since, err := parseOffsets(strings.Fields(text))
-		return &replicaSchedule{since: since}, err
+		since, err := parseOffsets(strings.Fields(text), number)
+		return &schedule{since: since}, err
 	}
-	s := &replicaSchedule{}
+	s := &schedule{}
 	var named [7]bool
-	var rest []replicaChange
+	var rest []weeklyChange
 	var restSet bool
 	for _, part := range strings.Split(text, ";") {
 		words := strings.Fields(part)
@@ -58,7 +73,7 @@ func parseReplicaSchedule(text string) (*replicaSchedule, error) {
 			}
 			words = words[1:]
 		}
-		changes, err := parseChanges(words)
+		changes, err := parseChanges(words, number)
 		if err != nil {
 			return nil, err
 		}
@@ -107,22 +122,22 @@ func parseDays(text string) ([]time.Weekday, error) {
 }
 
 // parseChanges reads "00:00=4", "08:00=12", ….
-func parseChanges(words []string) ([]replicaChange, error) {
+func parseChanges(words []string, parse parseNumber) ([]weeklyChange, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("a part has no changes; write for example \"00:00=4 08:00=12\"")
 	}
-	var changes []replicaChange
+	var changes []weeklyChange
 	for _, w := range words {
 		clock, number, ok := strings.Cut(w, "=")
 		at, err := time.Parse("15:04", clock)
 		if !ok || err != nil || len(clock) != len("15:04") {
 			return nil, fmt.Errorf("%q is not of the form 08:00=12", w)
 		}
-		n, err := parseReplicas(w, number)
+		n, err := parse(w, number)
 		if err != nil {
 			return nil, err
 		}
-		c := replicaChange{at.Hour()*60 + at.Minute(), n}
+		c := weeklyChange{at.Hour()*60 + at.Minute(), n}
 		if k := len(changes); k > 0 && changes[k-1].minute >= c.minute {
 			return nil, fmt.Errorf("%q is not later than the change before it", w)
 		}
@@ -132,7 +147,7 @@ func parseChanges(words []string) ([]replicaChange, error) {
 }
 
 // parseReplicas reads the number of the change w.
-func parseReplicas(w, number string) (int32, error) {
+func parseReplicas(w, number string) (int64, error) {
 	n, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || n < 0 {
 		return 0, fmt.Errorf("%q: %q is not a number of replicas", w, number)
@@ -140,26 +155,41 @@ func parseReplicas(w, number string) (int32, error) {
 	if n > podsMax {
 		return 0, fmt.Errorf("%q: %s", w, outside(int32(n), 0, podsMax))
 	}
-	return int32(n), nil
+	return n, nil
+}
+
+// loadMax bounds a load, so that its thousandths stay far inside an integer.
+const loadMax = 1_000_000_000_000
+
+// parseLoad reads the load of the change w: a quantity, in thousandths.
+func parseLoad(w, number string) (int64, error) {
+	q, err := resource.ParseQuantity(number)
+	if err != nil || q.Sign() < 0 {
+		return 0, fmt.Errorf("%q: %q is not a load such as 12, 12.5 or 500m", w, number)
+	}
+	if q.CmpInt64(loadMax) > 0 {
+		return 0, fmt.Errorf("%q: %s is more than %d", w, number, int64(loadMax))
+	}
+	return q.MilliValue(), nil
 }
 
 // parseOffsets reads "+0s=4", "+26h30m=12", ….
-func parseOffsets(words []string) ([]replicaOffset, error) {
-	var changes []replicaOffset
+func parseOffsets(words []string, parse parseNumber) ([]offsetChange, error) {
+	var changes []offsetChange
 	for _, w := range words {
 		offset, number, ok := strings.Cut(w, "=")
 		after, err := parseOffset(strings.TrimPrefix(offset, "+"))
 		if !ok || err != nil || !strings.HasPrefix(w, "+") {
 			return nil, fmt.Errorf("%q is not of the form +26h30m=12", w)
 		}
-		n, err := parseReplicas(w, number)
+		n, err := parse(w, number)
 		if err != nil {
 			return nil, err
 		}
 		if k := len(changes); k > 0 && changes[k-1].after >= after {
 			return nil, fmt.Errorf("%q is not later than the change before it", w)
 		}
-		changes = append(changes, replicaOffset{after, n})
+		changes = append(changes, offsetChange{after, n})
 	}
 	return changes, nil
 }
@@ -230,40 +260,49 @@ func instants(releases []release, begin, start, end policy.Time) []policy.Time {
 // steps returns the changes from the instant from up to to, the first of them
 // at from with the number then in force. Offsets count from start, and before
 // the first of them its number holds.
-func (s *replicaSchedule) steps(from, start, to policy.Time) []ReplicaStep {
+func (s *schedule) steps(from, start, to policy.Time) []scheduleStep {
 	if s.since != nil {
 		return s.stepsSince(from, start, to)
 	}
-	steps := []ReplicaStep{{At: from}}
+	steps := []scheduleStep{{at: from}}
 	// A week before suffices to find the number in force, since days repeat.
 	for midnight := from - from%day - 7*day; midnight < to; midnight += day {
 		for _, c := range s.days[midnight.Std().Weekday()] {
-			steps = change(steps, midnight.Add(time.Duration(c.minute)*time.Minute), to, c.replicas)
+			steps = change(steps, midnight.Add(time.Duration(c.minute)*time.Minute), to, c.value)
 		}
 	}
 	return steps
 }
 
-func (s *replicaSchedule) stepsSince(from, start, to policy.Time) []ReplicaStep {
-	steps := []ReplicaStep{{At: from, Replicas: s.since[0].replicas}}
+func (s *schedule) stepsSince(from, start, to policy.Time) []scheduleStep {
+	steps := []scheduleStep{{from, s.since[0].value}}
 	for _, c := range s.since {
-		steps = change(steps, start.Add(c.after), to, c.replicas)
+		steps = change(steps, start.Add(c.after), to, c.value)
 	}
 	return steps
 }
 
 // change adds a change to steps, which are ascending: it sets the first number if
 // it lies before the first step, and has no effect from to on.
-func change(steps []ReplicaStep, at, to policy.Time, replicas int32) []ReplicaStep {
+func change(steps []scheduleStep, at, to policy.Time, value int64) []scheduleStep {
 	last := &steps[len(steps)-1]
 	switch {
 	case at >= to:
-	case at <= steps[0].At:
-		last.Replicas = replicas
-	case replicas != last.Replicas:
-		steps = append(steps, ReplicaStep{at, replicas})
+	case at <= steps[0].at:
+		last.value = value
+	case value != last.value:
+		steps = append(steps, scheduleStep{at, value})
 	}
 	return steps
+}
+
+// replicaSteps returns steps of replicas as a run takes them.
+func replicaSteps(steps []scheduleStep) []ReplicaStep {
+	all := make([]ReplicaStep, len(steps))
+	for i, s := range steps {
+		all[i] = ReplicaStep{s.at, int32(s.value)}
+	}
+	return all
 }
 
 // day is one of UTC.

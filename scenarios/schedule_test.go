@@ -29,7 +29,7 @@ func TestReplicaSchedule(t *testing.T) {
 	}
 	var got []string
 	for _, step := range s.steps(at(t, "2026-01-02 09:15"), at(t, "2026-01-03 09:15"), at(t, "2026-01-05 08:00")) {
-		got = append(got, step.At.Std().Format("Mon15:04=")+string('0'+step.Replicas%10))
+		got = append(got, step.at.Std().Format("Mon15:04=")+string(rune('0'+step.value%10)))
 	}
 	want := "Fri09:15=2 Fri20:00=6 Sat06:30=3 Mon00:00=4"
 	if strings.Join(got, " ") != want {
@@ -43,7 +43,7 @@ func TestReplicaScheduleWeekly(t *testing.T) {
 		t.Fatal(err)
 	}
 	steps := s.steps(at(t, "2026-01-06 00:00"), at(t, "2026-01-06 00:00"), at(t, "2026-01-20 00:00"))
-	if len(steps) != 1 || steps[0].Replicas != 9 {
+	if len(steps) != 1 || steps[0].value != 9 {
 		t.Errorf("a number set once a week holds from the week before; got %v", steps)
 	}
 }
@@ -104,7 +104,7 @@ func TestReplicaStepsProperties(t *testing.T) {
 		later := from + (to-from)/2
 		whole, half := s.steps(from, from, to), s.steps(later, from, to)
 		for i, step := range whole {
-			if i == 0 && step.At != from || step.At >= to || i > 0 && (step.At <= whole[i-1].At || step.Replicas == whole[i-1].Replicas) {
+			if i == 0 && step.at != from || step.at >= to || i > 0 && (step.at <= whole[i-1].at || step.value == whole[i-1].value) {
 				t.Fatalf("steps %v from %v to %v", whole, from, to)
 			}
 		}
@@ -116,11 +116,11 @@ func TestReplicaStepsProperties(t *testing.T) {
 	})
 }
 
-func replicasAt(steps []ReplicaStep, at policy.Time) int32 {
-	n := steps[0].Replicas
+func replicasAt(steps []scheduleStep, at policy.Time) int64 {
+	n := steps[0].value
 	for _, s := range steps {
-		if s.At <= at {
-			n = s.Replicas
+		if s.at <= at {
+			n = s.value
 		}
 	}
 	return n
@@ -137,7 +137,7 @@ func TestReplicaScheduleSinceStart(t *testing.T) {
 		begin := at(t, start)
 		var got []string
 		for _, step := range s.steps(begin.Add(-24*time.Hour), begin, begin.Add(48*time.Hour)) {
-			got = append(got, step.At.Sub(begin).String()+"="+string('0'+step.Replicas%10))
+			got = append(got, step.at.Sub(begin).String()+"="+string(rune('0'+step.value%10)))
 		}
 		if want := "-24h0m0s=3 26h30m0s=2"; strings.Join(got, " ") != want {
 			t.Errorf("from %s: got %s, want %s", start, strings.Join(got, " "), want)

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,8 +23,27 @@ type load struct {
 
 	// schedule is what a service wants over time; nil means replicas always.
 	replicas int32
-	schedule *replicaSchedule
+	schedule *schedule
 	rollouts []release
+
+	// scaler sets the replicas where no schedule does; nil without an autoscaler whose load is
+	// known. scaled are the bounds of the autoscaler, nil without one.
+	scaler interface {
+		steps(from, start, to policy.Time) []scheduleStep
+	}
+	scaled *autoscaler
+
+	// loadSchedule is the load that the workload itself states; loadUnused is what is wrong with
+	// it until an autoscaler takes it.
+	loadSchedule *schedule
+	loadUnused   error
+
+	// object is the kind, namespace and name in the input.
+	object string
+
+	// cpu is what a pod requests, and containerCPU what its containers do, in thousandths of a core.
+	cpu          int64
+	containerCPU map[string]int64
 
 	// releases say when a CronJob's job is created, and listed when one that
 	// lists its releases is; nil of both means once, at the start.
@@ -93,10 +113,20 @@ func (sc *Scenario) readService(doc *document, s *source, replicas *int32, claim
 func (sc *Scenario) readJob(doc *document, o *batchv1.Job) []error {
 	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, nil, nil, nil}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, l.readJob(doc, []string{"spec"}, &o.Spec, a)...)
+	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &o.Spec, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	l.listed = a.releases()
 	sc.gangOfJob(doc, l, &o.Spec, o.Labels, a)
+	sc.keep(t, l)
+	return append(errs, a.errs...)
+}
+
+// readPodsOfJob reads a number of equal pods that end and whose Job is not in the input.
+func (sc *Scenario) readPodsOfJob(doc *document, s *source, pods int32) []error {
+	t, l, a, errs := sc.readWorkload(doc, s)
+	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec"}, &batchv1.JobSpec{Parallelism: &pods}, a)...)
+	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
+	l.listed = a.releases()
 	sc.keep(t, l)
 	return append(errs, a.errs...)
 }
@@ -106,7 +136,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	s := source{policy.KindJob, &o.ObjectMeta, &o.Spec.JobTemplate.Spec.Template, append(job, "spec", "template"), nil,
 		o.Spec.JobTemplate.Annotations, job}
 	t, l, a, errs := sc.readWorkload(doc, &s)
-	errs = append(errs, l.readJob(doc, []string{"spec", "jobTemplate", "spec"}, &o.Spec.JobTemplate.Spec, a)...)
+	errs = append(errs, sc.readJobSpec(doc, l, []string{"spec", "jobTemplate", "spec"}, &o.Spec.JobTemplate.Spec, a)...)
 	t.Duration, t.Checkpoint = l.Job.Work, l.Job.Checkpoint
 	text := o.Spec.Schedule
 	if o.Spec.TimeZone != nil {
@@ -126,8 +156,11 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	return append(errs, a.errs...)
 }
 
-// readJob fills in the work of one instance.
-func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *annotations) []error {
+// assumedWork is the running time of a job that states none.
+const assumedWork = 10 * time.Minute
+
+// readJobSpec fills in the work of one instance of l.
+func (sc *Scenario) readJobSpec(doc *document, l *load, path []string, s *batchv1.JobSpec, a *annotations) []error {
 	a.refuse("Job", AnnotationReplicas, AnnotationRollouts)
 	l.Job = &Job{Pods: 1, Completions: 1}
 	var errs []error
@@ -146,7 +179,8 @@ func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *anno
 	l.Job.Pods = min(l.Job.Pods, l.Job.Completions)
 	l.Job.Work = a.Duration(time.Second, kube.AnnotationDuration)
 	if !a.Has(kube.AnnotationDuration) {
-		errs = append(errs, doc.problem([]string{"metadata", "annotations"}, "a job needs the annotation %s", kube.AnnotationDuration))
+		l.Job.Work = assumedWork
+		sc.note(fmt.Sprintf("jobs without %s are taken to run %v", kube.AnnotationDuration, assumedWork), l.Name)
 	}
 	l.Job.Checkpoint = a.Duration(time.Second, kube.AnnotationCheckpoint)
 	l.Job.Deadline = a.Duration(time.Second, kube.AnnotationDeadline)
@@ -161,7 +195,7 @@ func (l *load) readJob(doc *document, path []string, s *batchv1.JobSpec, a *anno
 // readWorkload reads what all kinds have in common.
 func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *load, *annotations, []error) {
 	namespace := cmp.Or(s.meta.Namespace, "default")
-	name := namespace + "/" + s.meta.Name
+	name := sc.uniqueName(namespace+"/"+s.meta.Name, doc.kind())
 	t := &policy.Template{Name: name, Namespace: namespace}
 	errs := sc.readPod(doc, s.podPath, t, s.pod)
 	if s.selector != nil {
@@ -178,16 +212,25 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	a.add(s.betweenPath, s.between)
 	a.add(s.podPath, s.pod.Annotations)
 	a.Fill(t)
-	l := &load{Workload: Workload{
+	expendable := kube.Expendable(t, s.kind)
+	if expendable {
+		t.OutagePenalty = 0
+	}
+	l := &load{object: doc.kind() + " " + namespace + "/" + s.meta.Name, loadSchedule: parsed(a, AnnotationLoad, parseLoadSchedule), Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
 		OutagePenalty:     PenaltyHours(t),
 		OutageCostPerHour: t.OutageCost,
+		Expendable:        expendable,
 		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
 	}}
 	var err error
 	if l.DoNotDisrupt, l.ProtectedFor, err = kube.DoNotDisrupt(a.Values[kube.AnnotationDoNotDisrupt]); err != nil {
 		sc.warn("%s: %s: %v", name, kube.AnnotationDoNotDisrupt, err)
 	}
+	if l.loadSchedule != nil {
+		l.loadUnused = doc.problem(a.path[AnnotationLoad], "means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
+	}
+	l.cpu, l.containerCPU = cpuRequests(t, &s.pod.Spec)
 	return t, l, a, errs
 }
 
@@ -215,6 +258,24 @@ func PenaltyHours(t *policy.Template) float64 {
 	return 4
 }
 
+// uniqueName returns a name for a workload. Objects of several kinds may have one name: those after
+// the first are called by their kind too.
+func (sc *Scenario) uniqueName(name, kind string) string {
+	if !slices.ContainsFunc(sc.loads, func(l load) bool { return l.Name == name }) {
+		return name
+	}
+	return name + "." + strings.ToLower(kind)
+}
+
+// loadOf returns the workload that an object is; nil without one.
+func (sc *Scenario) loadOf(kind, qualified string) *load {
+	i := slices.IndexFunc(sc.loads, func(l load) bool { return l.object == kind+" "+qualified })
+	if i < 0 {
+		return nil
+	}
+	return &sc.loads[i]
+}
+
 // keep adds a workload and its template, which stand at equal places.
 func (sc *Scenario) keep(t *policy.Template, l *load) {
 	sc.templates = append(sc.templates, *t)
@@ -231,8 +292,12 @@ func (l *load) times(begin, start, end policy.Time) Workload {
 		job.Releases = l.releaseTimes(begin, start, end)
 		w.Job = &job
 	case w.Kind == policy.KindDaemonSet:
-	case l.schedule != nil:
-		w.Schedule = l.schedule.steps(begin, start, end)
+	case l.schedule != nil, l.scaler != nil:
+		steps := l.schedule.steps
+		if l.schedule == nil {
+			steps = l.scaler.steps
+		}
+		w.Schedule = replicaSteps(steps(begin, start, end))
 		w.Replicas = w.Schedule[0].Replicas
 		w.Rollouts = instants(l.rollouts, begin, start, end)
 	default:

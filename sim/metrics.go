@@ -161,7 +161,7 @@ func (r *run) fillFigures() {
 		g, w := &r.serving.of[i], &r.scenario.Workloads[i]
 		g.advance(r.window.To, r.window)
 		g.close()
-		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet {
+		if !r.serving.serves(policy.WorkloadID(i)) {
 			continue
 		}
 		services++

@@ -218,8 +218,8 @@ type serving struct {
 
 // serves reports whether w must have pods ready at all times.
 func (sv *serving) serves(w policy.WorkloadID) bool {
-	kind := sv.scenario.Workloads[w].Kind
-	return kind != policy.KindJob && kind != policy.KindDaemonSet
+	x := &sv.scenario.Workloads[w]
+	return x.Kind != policy.KindJob && x.Kind != policy.KindDaemonSet && !x.Expendable
 }
 
 // setRequired derives the required part of what is desired: the strictest
@@ -228,7 +228,10 @@ func (sv *serving) serves(w policy.WorkloadID) bool {
 func (sv *serving) setRequired(w policy.WorkloadID) {
 	g := &sv.of[w]
 	g.advance(sv.q.Now, sv.window)
-	required := sv.admitted(w, sv.requiredOf(w, g.desired))
+	required := int32(0)
+	if !sv.scenario.Workloads[w].Expendable {
+		required = sv.admitted(w, sv.requiredOf(w, g.desired))
+	}
 	if _, fewer := sv.workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it
 		required = min(required, max(0, g.wanted-fewer))
 	}

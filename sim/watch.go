@@ -240,7 +240,7 @@ func (wt *watch) sample(at policy.Time) Sample {
 	}
 	for i := range wt.serving.of {
 		w := &wt.scenario.Workloads[i]
-		if w.Kind == policy.KindJob || w.Kind == policy.KindDaemonSet {
+		if !wt.serving.serves(policy.WorkloadID(i)) {
 			continue
 		}
 		g := wt.serving.of[i] // a copy: what is in hand goes on

@@ -249,7 +249,7 @@ func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, na
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("--policies: %w", err), input.PolicyAdvice)
 	}
-	sc, err := input.LoadScenario(ctx, name)
+	sc, err := f.LoadScenario(ctx, p.Program, name)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,8 @@ func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 // WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name
 // the object, since nobody has seen the lines.
 func (f *CaseFlags) WindowsOfText(text []byte, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
-	sc, err := scenarios.ParseAt(name, text)
+	text = scenarios.WithoutOrigins(text)
+	sc, err := scenarios.ParseAt(fileName(name), text)
 	if err != nil {
 		return nil, inWords(text, err)
 	}

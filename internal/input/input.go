@@ -4,7 +4,6 @@
 package input
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +25,7 @@ import (
 // MarketFlags are the flags that say on which prices, and under which weather, a scenario
 // is run.
 type MarketFlags struct {
+	SourceFlags
 	Trace     string
 	from      string
 	intensity float64
@@ -55,6 +55,7 @@ func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
 // market.
 func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
+	m.RegisterSources(flags)
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE|NAME`, where a name is that of an embedded one, "+strings.Join(trace.EmbeddedNames(), ", ")+" (default: the scenario's, else "+trace.Recorded+", which was recorded)")
 	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
 	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
@@ -159,52 +160,20 @@ func ParseSeeds(s string) ([]uint64, error) {
 	return seeds, nil
 }
 
-// LoadScenario reads a scenario by its embedded name or from a file. A pipe may be one,
-// and whoever is to write to it may never come: the end of ctx ends the wait.
-func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
-	_, sc, err := ReadScenario(ctx, name)
-	return sc, err
-}
-
-// ReadScenario is [LoadScenario] that returns the text as well.
-func ReadScenario(ctx context.Context, name string) ([]byte, *scenarios.Scenario, error) {
-	var text []byte
-	loaded := make(chan error, 1)
-	go func() {
-		var err error
-		text, err = scenarios.Source(name)
-		loaded <- err
-	}()
-	var err error
-	select {
-	case err = <-loaded:
-	case <-ctx.Done():
-		return nil, nil, fmt.Errorf("reading %s: %w", name, ctx.Err())
-	}
-	if errors.Is(err, scenarios.ErrNotFound) {
-		return nil, nil, cli.Invalid(err, ScenarioAdvice)
-	}
-	if err != nil {
-		return nil, nil, cli.Invalid(err, scenarioMend(name))
-	}
-	sc, err := ParseScenario(name, text)
-	return text, sc, err
-}
-
 // ParseScenario reads a scenario that has a name and a text.
 func ParseScenario(name string, text []byte) (*scenarios.Scenario, error) {
-	sc, err := scenarios.ParseAt(name, text)
+	sc, err := scenarios.ParseAt(fileName(name), text)
 	if err == nil {
 		err = sc.Validate()
 	}
 	if err != nil {
-		return nil, cli.Invalid(err, scenarioMend(name))
+		return nil, cli.Invalid(err, scenarioAdvice(name))
 	}
 	return sc, nil
 }
 
-func scenarioMend(name string) string {
-	return "mend the file and check it with `spotter scenario validate " + name + "`"
+func scenarioAdvice(name string) string {
+	return "fix the file and check it with `spotter scenario validate " + name + "`"
 }
 
 // Bind returns sc bound to its window of a number, back to back.

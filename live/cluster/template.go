@@ -174,6 +174,9 @@ func (tt *templateTable) declare(w *workload) {
 // finishTemplate fills in what annotations say.
 func finishTemplate(t *policy.Template, a *kube.Annotations, w *workload) {
 	a.Fill(t)
+	if w != nil && kube.Expendable(t, w.key.kind) {
+		t.OutagePenalty = 0
+	}
 	if w != nil && w.key.kind == policy.KindJob {
 		t.Duration = a.Duration(time.Second, kube.AnnotationDuration)
 		t.Checkpoint = a.Duration(time.Second, kube.AnnotationCheckpoint)

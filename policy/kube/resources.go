@@ -23,6 +23,15 @@ func requestMax(k corev1.ResourceName) resource.Quantity {
 	return resource.MustParse("1M")
 }
 
+// offered reports whether a node type can offer the resource.
+func offered(k corev1.ResourceName) bool {
+	switch k {
+	case corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage:
+		return true
+	}
+	return slices.Contains(accelerators, string(k))
+}
+
 // NodeResources returns what a node offers and the accelerator that it has; of
 // several the first by name.
 func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
@@ -121,6 +130,12 @@ func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resou
 			r.Fail.tell([]string{"spec", "containers"}, "%s of %s is negative", k, q.String())
 			continue
 		}
+		if !offered(k) {
+			if q.Sign() > 0 {
+				r.warn("%s: its request for %s is left out: no node type of the catalog offers it", name, k)
+			}
+			continue
+		}
 		if most := requestMax(k); q.Cmp(most) > 0 {
 			r.Fail.tell([]string{"spec", "containers"}, "%s of %s is more than %s", k, q.String(), most.String())
 			q = most
@@ -133,14 +148,12 @@ func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resou
 			out.Memory = q.Value()
 		case k == corev1.ResourceEphemeralStorage:
 			out.Storage = q.Value()
-		case slices.Contains(accelerators, string(k)):
+		default: // an accelerator
 			if gpu != "" {
 				r.Fail.tell([]string{"spec", "containers"}, "asks for both %s and %s", gpu, k)
 				continue
 			}
 			out.GPU, gpu = q.Value(), string(k)
-		default:
-			r.warn("%s: its request for %s is left out: no node type of the catalog offers it", name, k)
 		}
 	}
 	return out, gpu

@@ -44,11 +44,24 @@ func Read(name string, data []byte) (*File, error) {
 			return nil, fmt.Errorf("%s:%d: a document is no object", name, doc.Line)
 		}
 		if items := child(doc, "items"); strings.HasSuffix(text(doc, "kind"), "List") && items != nil {
-			f.docs = append(f.docs, items.Content...)
+			for _, item := range items.Content {
+				f.docs = append(f.docs, listed(item, doc))
+			}
 			continue
 		}
 		f.docs = append(f.docs, doc)
 	}
+}
+
+// listed returns an item of a list with the kind that the list implies, where it states none.
+func listed(item, list *yaml.Node) *yaml.Node {
+	kind := strings.TrimSuffix(text(list, "kind"), "List")
+	if kind == "" || item.Kind != yaml.MappingNode || text(item, "kind") != "" {
+		return item
+	}
+	word := func(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+	item.Content = append([]*yaml.Node{word("apiVersion"), word(text(list, "apiVersion")), word("kind"), word(kind)}, item.Content...)
+	return item
 }
 
 // Text returns the documents as they are now.

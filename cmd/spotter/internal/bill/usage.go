@@ -97,7 +97,7 @@ func runName(x *format.ResultRun) string { return x.Policy + "@" + strconv.Forma
 
 // simulated does one run, which must have the hash if one is given.
 func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.MarketFlags, scenario, spec string, seed uint64, hash string) (*bill.Usage, error) {
-	sc, err := input.LoadScenario(ctx, scenario)
+	sc, err := of.LoadScenario(ctx, p, scenario)
 	if err != nil {
 		return nil, err
 	}

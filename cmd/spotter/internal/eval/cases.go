@@ -27,7 +27,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("loading %s: %w", name, err)
 		}
-		sc, err := f.scenario(ctx, name)
+		sc, err := f.scenario(ctx, p, name)
 		if err != nil {
 			return nil, err
 		}
@@ -48,11 +48,11 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 }
 
 // scenario reads a scenario, and keeps the text of one that is a file.
-func (f *evalFlags) scenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
+func (f *evalFlags) scenario(ctx context.Context, p *cli.Program, name string) (*scenarios.Scenario, error) {
 	if text, ok := f.texts[name]; ok {
 		return input.ParseScenario(name, []byte(text))
 	}
-	text, sc, err := input.ReadScenario(ctx, name)
+	text, sc, err := f.ReadScenario(ctx, p, name)
 	if err == nil && !slices.Contains(scenarios.Names(), name) {
 		if f.texts == nil {
 			f.texts = map[string]string{}

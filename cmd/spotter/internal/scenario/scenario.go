@@ -106,7 +106,7 @@ func validateScenarios(ctx context.Context, p *cli.Program, m *input.MarketFlags
 	opened := input.Traces{}
 	warned := map[string]bool{}
 	for _, name := range names {
-		sc, err := input.LoadScenario(ctx, name)
+		sc, err := m.LoadScenario(ctx, p, name)
 		if err != nil {
 			errs = append(errs, err)
 			continue

@@ -63,7 +63,7 @@ func Command(p *cli.Program) *cobra.Command {
 }
 
 func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
-	sc, err := input.LoadScenario(ctx, name)
+	sc, err := f.LoadScenario(ctx, p, name)
 	if err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (f *call) config(ctx context.Context, p *cli.Program, file string) (*sweep.
 			c.Scenario = beside
 		}
 	}
-	if c.Text, _, err = input.ReadScenario(ctx, c.Scenario); err != nil {
+	if c.Text, _, err = f.ReadScenario(ctx, p, c.Scenario); err != nil {
 		return nil, fmt.Errorf("%s: spec.scenario: %w", file, err)
 	}
 	c.Bind = func(text []byte) ([]eval.Case, error) {

@@ -129,7 +129,7 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	}
 	shown := progress.Show(ctx, p, "loading the scenario and its prices")
 	defer func() { shown.Close(p) }()
-	if err := c.load(ctx, name); err != nil {
+	if err := c.load(ctx, p, name); err != nil {
 		return nil, err
 	}
 	variants, err := c.variants(ctx, groups)
@@ -174,7 +174,7 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 }
 
 // load reads the scenario and binds it as it is.
-func (c *call) load(ctx context.Context, name string) (err error) {
+func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
 	c.scenario, c.opened, c.runner, c.ctx = name, input.Traces{}, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
 		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29 % off")
@@ -185,7 +185,7 @@ func (c *call) load(ctx context.Context, name string) (err error) {
 	if c.windows, err = c.ParsedWindows(); err != nil {
 		return err
 	}
-	text, sc, err := input.ReadScenario(ctx, name)
+	text, sc, err := c.ReadScenario(ctx, p, name)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,100 @@
+package scenarios
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// originMark begins the comment before the text of a file in a text of several: errors name that
+// file and its lines.
+const originMark = "# spotter: file "
+
+// A SourceFile is one file of a scenario that is made of several.
+type SourceFile struct {
+	Name string
+	Text []byte
+}
+
+// Join returns one text of several files, in which errors still name the file and its line.
+func Join(files []SourceFile) []byte {
+	var b bytes.Buffer
+	for _, f := range files {
+		b.WriteString("---\n" + originMark + f.Name + "\n")
+		b.Write(f.Text)
+		if !bytes.HasSuffix(f.Text, []byte("\n")) {
+			b.WriteByte('\n')
+		}
+	}
+	return b.Bytes()
+}
+
+// WithoutOrigins returns a text of [Join] in which lines are counted from its first, for a text
+// that is changed and written again.
+func WithoutOrigins(text []byte) []byte {
+	return bytes.ReplaceAll(text, []byte("\n"+originMark), []byte("\n# "))
+}
+
+// An origin is the file from which the lines after one come.
+type origin struct {
+	file string
+	line int
+}
+
+// origins are ascending by line; none in a text of one file.
+type origins []origin
+
+func originsOf(data []byte) (all origins) {
+	if !bytes.Contains(data, []byte(originMark)) {
+		return nil
+	}
+	for i, line := range strings.Split(string(data), "\n") {
+		if name, marked := strings.CutPrefix(line, originMark); marked {
+			all = append(all, origin{strings.TrimSuffix(name, "\r"), i + 1})
+		}
+	}
+	return all
+}
+
+// at returns the file of a line of the joined text, and its number there; other is the name of the
+// text of one file.
+func (o origins) at(other string, line int) (file string, own int) {
+	file, own = other, line
+	for _, x := range o {
+		if x.line < line {
+			file, own = x.file, line-x.line
+		}
+	}
+	return file, own
+}
+
+// rebase lets the lines of a document count from the one before the first of its file.
+func rebase(n *yaml.Node, before int) {
+	n.Line -= before
+	for _, c := range n.Content {
+		rebase(c, before)
+	}
+}
+
+// syntaxError returns the fault of the first file of a text that is not YAML; err is that of the
+// whole text, whose line may be one of another file.
+func (o origins) syntaxError(file string, data []byte, err error) error {
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	for i, x := range o {
+		end := len(lines)
+		if i+1 < len(o) {
+			end = o[i+1].line - 2 // before the line that divides documents
+		}
+		if _, own := split(x.file, bytes.Join(lines[x.line:end], nil)); own != nil {
+			return own
+		}
+	}
+	m := yamlLine().FindStringSubmatch(err.Error())
+	if m == nil {
+		return &FieldError{File: file, Line: 1, Problem: err.Error()}
+	}
+	line, _ := strconv.Atoi(m[1])
+	return &FieldError{File: file, Line: line, Problem: m[2]}
+}

@@ -1,0 +1,104 @@
+package scenarios
+
+import (
+	"cmp"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
+)
+
+// A rollout is a Rollout of Argo, as far as it is read: it is simulated as a Deployment. How it
+// brings out a new version changes nothing, since none is brought out.
+type rollout struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              rolloutSpec `json:"spec"`
+}
+
+type rolloutSpec struct {
+	Replicas    *int32                 `json:"replicas"`
+	Selector    *metav1.LabelSelector  `json:"selector"`
+	Template    corev1.PodTemplateSpec `json:"template"`
+	WorkloadRef *workloadRef           `json:"workloadRef"`
+
+	Paused                  anything `json:"paused"`
+	Strategy                anything `json:"strategy"`
+	MinReadySeconds         anything `json:"minReadySeconds"`
+	RevisionHistoryLimit    anything `json:"revisionHistoryLimit"`
+	ProgressDeadlineSeconds anything `json:"progressDeadlineSeconds"`
+	ProgressDeadlineAbort   anything `json:"progressDeadlineAbort"`
+	RestartAt               anything `json:"restartAt"`
+	RollbackWindow          anything `json:"rollbackWindow"`
+	Analysis                anything `json:"analysis"`
+}
+
+// A workloadRef names the Deployment that has the pods of a Rollout.
+type workloadRef struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Name       string `json:"name"`
+	ScaleDown  string `json:"scaleDown"`
+}
+
+func (*rolloutSpec) openEnded() {}
+func (*workloadRef) openEnded() {}
+
+// readRollout reads a Rollout with pods of its own, or with those of a Deployment, which it scales
+// down unless it says never.
+func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []error {
+	path := []string{"spec", "template"}
+	ref := o.Spec.WorkloadRef
+	if ref == nil {
+		s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, path, o.Spec.Selector, nil, nil}
+		return sc.readService(doc, &s, o.Spec.Replicas, nil)
+	}
+	if kind := cmp.Or(ref.Kind, "Deployment"); kind != "Deployment" {
+		return []error{doc.problem([]string{"spec", "workloadRef", "kind"}, "%q is not read; a Deployment is", kind)}
+	}
+	for i := range objects {
+		d, is := objects[i].value.(*appsv1.Deployment)
+		if !is || objects[i].doc.key() != "Deployment "+doc.qualified(ref.Name) {
+			continue
+		}
+		if l := sc.loadOf("Deployment", doc.qualified(ref.Name)); l != nil && ref.ScaleDown != "" && ref.ScaleDown != "never" {
+			l.replicas, l.schedule = 0, nil
+		}
+		s := source{policy.KindDeployment, &o.ObjectMeta, &d.Spec.Template, path, d.Spec.Selector, nil, nil}
+		return sc.readService(doc, &s, o.Spec.Replicas, nil)
+	}
+	return []error{doc.problem([]string{"spec", "workloadRef", "name"}, "no Deployment is called %q here", ref.Name)}
+}
+
+func (sc *Scenario) readReplicaSet(doc *document, o *appsv1.ReplicaSet) []error {
+	s := source{policy.KindDeployment, &o.ObjectMeta, &o.Spec.Template, []string{"spec", "template"}, o.Spec.Selector, nil, nil}
+	return sc.readService(doc, &s, o.Spec.Replicas, nil)
+}
+
+// readBarePod reads a Pod on its own: as a job where it is to end, and else as one replica, which is
+// made again when it is lost.
+func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
+	meta := o.ObjectMeta
+	pods := max(doc.pods, 1)
+	owner, name, owned := doc.owner()
+	if owned {
+		meta.Name = name
+	}
+	pod := corev1.PodTemplateSpec{ObjectMeta: o.ObjectMeta, Spec: o.Spec}
+	kind := policy.KindDeployment
+	_, works := o.Annotations[kube.AnnotationDuration]
+	if p := o.Spec.RestartPolicy; works || p == corev1.RestartPolicyNever || p == corev1.RestartPolicyOnFailure || owner == "Job" {
+		kind = policy.KindJob
+	}
+	s := source{kind, &meta, &pod, nil, nil, nil, nil}
+	if kind == policy.KindJob {
+		return sc.readPodsOfJob(doc, &s, pods)
+	}
+	if !owned {
+		sc.note("pods without a controller are simulated as one replica each, which is made again when it is lost", doc.qualified(meta.Name))
+	}
+	return sc.readService(doc, &s, &pods, nil)
+}
