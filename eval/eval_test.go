@@ -114,7 +114,7 @@ func TestPanicIsOneMissingRun(t *testing.T) {
 	}
 	missing := slices.IndexFunc(r.Runs, func(x RunRow) bool { return x.Err != nil })
 	if x := &r.Runs[missing]; r.Missing() != 1 || !strings.HasPrefix(x.Err.Error(), "panic: event before now") ||
-		r.Command(missing) != "spotter sim web-week --policy static --seed 4 --from 2026-01-06T00:00:00Z" {
+		r.Command(missing) != "spotter sim web-week --policy static --seed 4 --from 2026-01-06T00:00:00Z --trace synthetic" {
 		t.Errorf("%d runs are missing, %v: %s", r.Missing(), x.Err, r.Command(missing))
 	}
 	if p := policyReport(r, "static"); p.Runs != 10 || p.Missing != 1 || p.Summary("bill_usd").N != 9 {

@@ -127,7 +127,7 @@ func TestLibrarySeparatesPolicies(t *testing.T) {
 	winner := map[string]string{
 		"black-friday": OnDemand, "long-jobs": OnDemand, "stateful-zonal": OnDemand,
 		"squeeze": "static",
-		"no-pdb": "spot", "zone-outage": "spot", "restart": "spot", "tiny": "spot",
+		"no-pdb":  "spot", "zone-outage": "spot", "restart": "spot", "tiny": "spot",
 	}
 	// A lead of less than this many points of the on-demand bill is luck.
 	const solid = 5.0
