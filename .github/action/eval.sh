@@ -8,10 +8,11 @@ set -euo pipefail
 if [ -n "${WHATIF:-}" ]; then exec "$(dirname "$0")/whatif.sh"; fi
 
 out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-report.XXXXXX")
-args=(--yes --seeds "$SEEDS") # the time limit of the job is the one that holds
+args=(--yes) # the time limit of the job is the one that holds
 option() { # flag, value: nothing for an empty value
   if [ -n "$2" ]; then args+=("$1" "$2"); fi
 }
+option --seeds "${SEEDS:-}"
 option --policies "${POLICIES:-}"
 option --baseline "${BASELINE:-}"
 option --windows "${WINDOWS:-}"

@@ -5,10 +5,11 @@
 set -euo pipefail
 
 out=$(mktemp -d "${RUNNER_TEMP:-/tmp}/spotter-whatif.XXXXXX")
-args=(--seeds "$SEEDS" --nodepools "$WHATIF")
+args=(--nodepools "$WHATIF")
 option() { # flag, value: nothing for an empty value
   if [ -n "$2" ]; then args+=("$1" "$2"); fi
 }
+option --seeds "${SEEDS:-}"
 option --windows "${WINDOWS:-}"
 option --trace "${TRACE:-}"
 if [ -n "${BASE_FILES:-}" ] && [ -e "$BASE_FILES/$WHATIF" ]; then args+=(--as-is-nodepools "$BASE_FILES/$WHATIF"); fi
