@@ -132,3 +132,34 @@ func TestOnDemandStart(t *testing.T) {
 		}
 	}
 }
+
+// TestStartVolumes: the volumes of a StatefulSet exist before the warm-up of an empty cluster, one
+// zone after the other and the same for every policy, so that its pods stay spread.
+func TestStartVolumes(t *testing.T) {
+	var want []string
+	for _, spec := range []string{"on-demand", "spot"} {
+		b := one(1)
+		x := b.workload("db", policy.KindStatefulSet, 4, policy.Resources{CPU: 500, Memory: gib})
+		x.Volumes = []policy.Volume{{Zonal: true}}
+		_, log := runFromWarmUp(t, b, spec)
+		zones := map[string]string{} // by node
+		var got []string
+		for _, line := range log {
+			words := strings.Fields(line)
+			switch {
+			case words[1] == "launch":
+				zones[words[2]] = strings.Split(words[3], "/")[2]
+			case words[1] == "bound" && strings.Contains(words[2], "db-"):
+				got = append(got, words[2]+" "+zones[words[3]])
+			}
+		}
+		slices.Sort(got)
+		got = slices.Compact(got)
+		if want == nil {
+			want = got
+		}
+		if len(got) != 4 || count(got, " z0") != 2 || count(got, " z1") != 2 || !slices.Equal(got, want) {
+			t.Errorf("%s has the volumes in %v, want two in each of two zones as %v", spec, got, want)
+		}
+	}
+}

@@ -37,6 +37,10 @@ type Prepared struct {
 	kinds    []policy.WorkloadKind
 	podValue []policy.Money
 
+	// volumeZones are, per StatefulSet with zonal volumes, the zones in which one of its pods
+	// alone fits on demand, ascending.
+	volumeZones [][]policy.ZoneID
+
 	unschedulable []Unschedulable
 
 	// inGPUs says that sizes are counted in GPUs, since every pool has them.
@@ -58,6 +62,7 @@ func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 		p.kinds = append(p.kinds, w.Workloads[i].Kind)
 	}
 	p.listOffers()
+	p.listVolumeZones()
 	return p, p.valuePods()
 }
 
@@ -173,6 +178,29 @@ func (p *Prepared) onDemand(t policy.Time) []placement.Offer {
 		}
 	}
 	return out
+}
+
+// listVolumeZones finds where volumes of StatefulSets may be.
+func (p *Prepared) listVolumeZones() {
+	w, offers := p.scenario, p.onDemand(p.scenario.Start)
+	p.volumeZones = make([][]policy.ZoneID, len(w.Workloads))
+	for i := range w.Workloads {
+		if w.Workloads[i].Kind != policy.KindStatefulSet || !slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal }) {
+			continue
+		}
+		alone := slices.Clone(w.Templates)
+		alone[i].PodAffinity, alone[i].PodAntiAffinity, alone[i].Spread = nil, nil, nil
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		bins, _ := placement.Provision(placement.New(alone, w.Zones), []policy.Pod{pod}, offers)
+		if len(bins) == 0 {
+			continue
+		}
+		for _, o := range bins[0].Offers {
+			p.volumeZones[i] = append(p.volumeZones[i], w.Markets[offers[o].Market].Zone)
+		}
+		slices.Sort(p.volumeZones[i])
+		p.volumeZones[i] = slices.Compact(p.volumeZones[i])
+	}
 }
 
 // valuePods finds for each workload the least price at Start of the part of an on-demand node that

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim/engine"
 )
@@ -89,6 +91,21 @@ func (wl *workloads) init() {
 	}
 }
 
+// placeVolumes gives the first replicas of a StatefulSet volumes that exist before the warm-up of
+// an empty cluster: in the zones where its pods fit in turn, from one that its name chooses, and
+// the same for every policy. Volumes that were made for the first pods would all go where the
+// first nodes join, which differs by policy, and pods that must spread could not leave that zone.
+func (wl *workloads) placeVolumes(id policy.WorkloadID, replicas int32) {
+	zones := wl.prepared.volumeZones[id]
+	if wl.scenario.StartCluster != scenarios.StartEmpty || len(zones) == 0 {
+		return
+	}
+	from := portable.HashString(wl.scenario.Workloads[id].Name) % uint64(len(zones))
+	for k := range replicas {
+		wl.state[id].keepZone(k, zones[(from+uint64(k))%uint64(len(zones))])
+	}
+}
+
 // start creates the pods wanted when warm-up begins and plans what the
 // schedules say.
 func (wl *workloads) start() {
@@ -119,6 +136,7 @@ func (wl *workloads) start() {
 		g := &wl.serving.of[i]
 		g.wanted, g.desired = first, first
 		wl.serving.setRequired(id)
+		wl.placeVolumes(id, first)
 		for range first {
 			wl.pods.add(id)
 		}
