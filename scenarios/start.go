@@ -27,6 +27,11 @@ const (
 // String returns the name that flags and scenarios use.
 func (s StartCluster) String() string { return [...]string{"empty", "on-demand", "nodes"}[s] }
 
+// Nodes returns what the first nodes are, in a few words.
+func (s StartCluster) Nodes() string {
+	return [...]string{"no nodes", "on-demand nodes", "the nodes of spec.nodes"}[s]
+}
+
 // Describe returns what the output says of a start.
 func (s StartCluster) Describe() string {
 	return [...]string{

@@ -18,7 +18,7 @@ import (
 // that.
 func TestCaptureSince(t *testing.T) {
 	rec, dir := filepath.Join(t.TempDir(), "steps"), t.TempDir()
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	from, to := policy.TimeOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)), policy.TimeOf(time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC))

@@ -48,7 +48,7 @@ func script(t *testing.T, text string) string {
 
 // small are the arguments of a comparison that takes a second.
 func small(more ...string) []string {
-	return append([]string{"eval", "tiny", "--policies", "on-demand", "--baseline", "on-demand", "--seeds", "2"}, more...)
+	return append([]string{"eval", "tiny", "--policies", "on-demand", "--baseline", "on-demand", "--trace", "synthetic", "--seeds", "2"}, more...)
 }
 
 // TestCompareWithItself: a build does not differ from itself, and the seeds come

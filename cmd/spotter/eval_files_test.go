@@ -106,7 +106,7 @@ func comparedWith(t *testing.T, base string) (compared, int, string) {
 	t.Helper()
 	otherSpotter(t, "v1") // the test program is what runs the other side
 	out := filepath.Join(t.TempDir(), "r.json")
-	code, _, stderr := call(t, "eval", "shop.yaml", "--compare-scenarios", base, "--seeds", "1-8", "--baseline", "on-demand", "--out", out)
+	code, _, stderr := call(t, "eval", "shop.yaml", "--compare-scenarios", base, "--trace", "synthetic", "--start", "on-demand", "--seeds", "1-8", "--baseline", "on-demand", "--out", out)
 	var report struct{ Comparison compared }
 	data, err := os.ReadFile(out)
 	if err == nil {

@@ -101,7 +101,7 @@ func TestGate(t *testing.T) {
 	for _, c := range cases[:nightly.Count(2, len(cases))] { // weeks take minutes
 		t.Run(c.name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "r.json")
-			run := exec.CommandContext(t.Context(), broken, "eval", c.scenario, "--policies", "spotvortex", "--seeds", "10",
+			run := exec.CommandContext(t.Context(), broken, "eval", c.scenario, "--trace", "synthetic", "--start", "on-demand", "--policies", "spotvortex", "--seeds", "10",
 				"--seeds-from", "gate", "--compare", base, "--out", out)
 			run.Env = append(os.Environ(), breaks+"="+c.breaks)
 			said, err := run.CombinedOutput()

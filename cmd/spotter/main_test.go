@@ -302,17 +302,17 @@ func TestImport(t *testing.T) {
 
 func TestListings(t *testing.T) {
 	for want, args := range map[string][]string{
-		"spotter unknown (go":       {"version"},
-		"web-week":                  {"scenario", "list"},
-		"kind: CapacityPool":        {"scenario", "show", "web-week"},
-		"good, runs 24 h after 24":  {"scenario", "validate", file(t, "tiny.yaml", tiny)},
-		"synthetic":                 {"trace", "info"},
-		"0.192":                     {"catalog", "--region", "us-east-1", "--families", "m5"},
-		`"instance_type": "m5.la`:   {"catalog", "--format", "json", "--families", "m5"},
-		"m5.large,amd64,2,8,1.93,":  {"catalog", "--format", "csv", "--families", "m5"},
-		"bash completion V2":        {"completion", "bash"},
-		"Compare policies by net":   {"--help"},
-		"[POLICY:]METRIC.STAT OP V": {"eval", "--help"},
+		"spotter unknown (go":         {"version"},
+		"web-week":                    {"scenario", "list"},
+		"kind: CapacityPool":          {"scenario", "show", "web-week"},
+		"good, runs 24 h after 24":    {"scenario", "validate", file(t, "tiny.yaml", tiny)},
+		"catalog fetcher of SkyPilot": {"trace", "info"},
+		"0.192":                       {"catalog", "--region", "us-east-1", "--families", "m5"},
+		`"instance_type": "m5.la`:     {"catalog", "--format", "json", "--families", "m5"},
+		"m5.large,amd64,2,8,1.93,":    {"catalog", "--format", "csv", "--families", "m5"},
+		"bash completion V2":          {"completion", "bash"},
+		"Compare policies by net":     {"--help"},
+		"[POLICY:]METRIC.STAT OP V":   {"eval", "--help"},
 	} {
 		if code, stdout, stderr := call(t, args...); code != cli.ExitOK || !strings.Contains(stdout, want) {
 			t.Errorf("spotter %s: exit code %d, %q is missing in\n%s%s", cli.Shell(args), code, want, stdout, stderr)

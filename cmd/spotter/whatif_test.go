@@ -83,7 +83,7 @@ metadata: {name: left-out}
 			t.Fatal(err)
 		}
 	}
-	r := whatIfOf(t, aDay(t), "--seeds", "9", "--savings-plan", "50,25", "--nodepools", folder, "--prune", "--policy", "on-demand",
+	r := whatIfOf(t, aDay(t), "--trace", "synthetic", "--start", "on-demand", "--seeds", "9", "--savings-plan", "50,25", "--nodepools", folder, "--prune", "--policy", "on-demand",
 		"--set", "deployment/shop.spec.replicas=30", "--with", "--set", "deployment/shop.metadata.annotations[spotter.dev/startup-time]=null",
 		"--karpenter-version", "1.12", "--set", "capacitypool/general.spec.disruption.budget=10%")
 	for i, want := range []struct{ name, policy string }{
@@ -131,7 +131,7 @@ func TestWhatIfNodePools(t *testing.T) {
 		t.Fatal(err)
 	}
 	const general = "nodepool/general.spec.disruption."
-	r := whatIfOf(t, "nodepools", "--seeds", "2", "--set", general+"consolidateAfter=Never", "--set", general+"consolidationPolicy=Balanced",
+	r := whatIfOf(t, "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--set", general+"consolidateAfter=Never", "--set", general+"consolidationPolicy=Balanced",
 		"--set", general+`budgets[0].nodes="0"`, "--nodepools", folder, "--allow-spot")
 	for i, x := range []struct {
 		name  string
@@ -153,7 +153,7 @@ func TestWhatIfNodePools(t *testing.T) {
 // is run for what it measures.
 func TestWhatIfGate(t *testing.T) {
 	day, md := aDay(t), filepath.Join(t.TempDir(), "a.md")
-	args := []string{"whatif", "nodepools", "--seeds", "2", "--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
+	args := []string{"whatif", "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
 	code, stdout, stderr := call(t, args...)
 	if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 2 failed\n✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") || !strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)

@@ -103,7 +103,7 @@ func newCases(r *eval.Report) []jsonCase {
 		e, bound := eval.EvidenceOf(w), &r.Oracles[i]
 		out = append(out, jsonCase{
 			Scenario: k.Scenario, Window: k.Window, From: w.Start.String(), To: k.End().String(),
-			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Karpenter: karpenterOf(w), NodeFee: feeOf(w), Truth: w.Truth.String(),
+			WarmUpS: w.WarmUp.Seconds(), ReadyGraceS: w.ReadyGrace.Seconds(), Intensity: w.Intensity, Slots: w.Slots, Karpenter: karpenterOf(w), NodeFee: feeOf(w), Start: w.StartCluster.String(), Truth: w.Truth.String(),
 			ScenarioDigest: e.File, Conditions: e.Conditions, Demand: e.Demand, Trace: w.Trace.Name, TraceDigest: hex.EncodeToString(w.TraceDigest[:]),
 			OracleUSD: usd(bound, bound.Cost), OracleODUSD: usd(bound, bound.OnDemand),
 			OracleSlotsUSD: usd(bound, bound.Slots), OracleCutShort: bound.Short > 0,

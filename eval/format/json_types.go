@@ -117,6 +117,8 @@ type jsonCase struct {
 	Slots int `json:"slots"`
 	// Version of Karpenter whose rules were followed, where one was named.
 	Karpenter string `json:"karpenter_version,omitempty"`
+	// The cluster in which the warm-up starts: empty, on-demand, or nodes for those of spec.nodes.
+	Start string `json:"start"`
 	// What every node costs per hour on top of its price, in dollars, where that is stated.
 	NodeFee string `json:"node_fee,omitempty"`
 	// What the weather was drawn under, as --truth names it.

@@ -108,6 +108,7 @@ func originColumns() []tabular.Column[*runOf] {
 		tabular.Of("slots", "", func(r *runOf) int64 { return int64(r.run().Bound.Slots) }),
 		tabular.Of("truth", "dict", func(r *runOf) string { return r.run().Bound.Truth.String() }),
 		tabular.Text("karpenter_version", func(r *runOf) string { return karpenterOf(r.run().Bound) }),
+		tabular.Text("start", func(r *runOf) string { return r.run().Bound.StartCluster.String() }),
 		tabular.Text("node_fee", func(r *runOf) string { return feeOf(r.run().Bound) }),
 		tabular.Of("scenario_digest", "dict", func(r *runOf) string { return r.evidence.File }),
 		tabular.Of("conditions_digest", "dict", func(r *runOf) string { return r.evidence.Conditions }),

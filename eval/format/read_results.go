@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // A ResultRun is one run of a report, with what it takes to do it again.
@@ -19,6 +20,7 @@ type ResultRun struct {
 	From, Trace, Truth string
 	Intensity          float64
 	Karpenter          string // the version that was asked for, empty for none
+	Start              string // empty or on-demand as --start takes it, or nothing for nodes that the scenario lists
 	NodeFee            string // what every node costs per hour on top of its price, empty for nothing
 
 	// Hash is that of all that happened, in hexadecimal; Err why the run failed.
@@ -49,6 +51,7 @@ type resultCase struct {
 	Intensity float64 `json:"intensity"`
 	Karpenter string  `json:"karpenter_version"`
 	NodeFee   string  `json:"node_fee"`
+	Start     string  `json:"start"`
 }
 
 // ReadResults reads a report that was written as JSON or Parquet, by this build or another one.
@@ -93,7 +96,10 @@ func ReadResults(r io.Reader) (*Results, error) {
 		if c == nil {
 			return nil, fmt.Errorf("reading a report: runs[%d]: cases has no window %d of %s", i, x.Window, x.Scenario)
 		}
-		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Karpenter: c.Karpenter, NodeFee: c.NodeFee, Hash: x.Hash, Err: x.Error,
+		if c.Start == scenarios.StartNodes.String() {
+			c.Start = "" // which the scenario states
+		}
+		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Karpenter: c.Karpenter, NodeFee: c.NodeFee, Start: c.Start, Hash: x.Hash, Err: x.Error,
 			Savings: policy.Dollars(x.Metrics.Savings), Share: x.Metrics.Percent / 100, OutageMinutes: int64(x.Metrics.Minutes), Incidents: int64(x.Metrics.Incidents),
 			Longest: time.Duration(x.Metrics.Longest * float64(time.Second))}
 		out.Runs = append(out.Runs, run)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // titledMax is how many scenarios a title names; more are counted.
@@ -48,7 +49,11 @@ func origins(r *eval.Report) string {
 		if strings.Contains(w.Reclaims(), " ") {
 			reclaims = "reclaims " + w.Reclaims()
 		}
-		if text := w.Trace.Prices() + " prices, " + reclaims; !slices.Contains(all, text) {
+		text := w.Trace.Prices() + " prices, " + reclaims
+		if w.StartCluster != scenarios.StartEmpty {
+			text += ", started on " + w.StartCluster.Nodes()
+		}
+		if !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -73,6 +78,7 @@ func Settings(r *eval.Report) []string {
 		if w.Karpenter != 0 {
 			line += fmt.Sprintf(", Karpenter %v", w.Karpenter)
 		}
+		line += ", start " + w.StartCluster.Describe()
 		if w.NodeFee != 0 {
 			line += fmt.Sprintf(", node fee %s an hour", w.NodeFee.Short())
 		}

@@ -42,7 +42,7 @@ func ReadResults(path string) (*format.Results, error) {
 func (m *MarketFlags) OfRun(x *format.ResultRun) error {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	m.Register(flags)
-	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}, {"node-fee", x.NodeFee}} {
+	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}, {"node-fee", x.NodeFee}, {"start", x.Start}} {
 		if err := flags.Set(one[0], one[1]); err != nil {
 			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
 		}

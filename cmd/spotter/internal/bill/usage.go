@@ -22,7 +22,7 @@ import (
 )
 
 // ofRuns are the flags that say which run of a scenario is done.
-var ofRuns = []string{"policy", "seed", "trace", "from", "intensity", "truth", "karpenter-version", "node-fee"}
+var ofRuns = []string{"policy", "seed", "trace", "from", "intensity", "truth", "karpenter-version", "node-fee", "start"}
 
 // usages returns what the arguments name: a recording, runs of a results file, or one
 // run of a scenario.

@@ -17,7 +17,7 @@ import (
 // it goes and how it is made.
 var planFlags = []string{
 	"baseline", "compare", "compare-scenarios", "discount-1y", "discount-3y", "every", "from", "gate", "intensity",
-	"karpenter-version", "node-fee", "policies", "recursive", "seeds", "seeds-from", "stress", "trace", "truth", "windows",
+	"karpenter-version", "node-fee", "policies", "recursive", "seeds", "seeds-from", "start", "stress", "trace", "truth", "windows",
 }
 
 // words returns the words after `spotter eval` that decide what the result is, the same
