@@ -213,7 +213,7 @@ const differs = 5
 func (r *result) assumptions(s *staged) []string {
 	said := s.assumed()
 	if own := r.row(asIs); r.Now.Of == paidToday && (own.Change > differs || own.Change < -differs) {
-		text := fmt.Sprintf("your own pools change what is paid by %s when they have consolidated: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
+		text := fmt.Sprintf("consolidation by the pools themselves changes the bill by %s: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
 		said = slices.Insert(said, min(2, len(said)), text)
 	}
 	if plain, ours := r.row(karpenter), r.row(portfolio); plain.Share > 0 && plain.Change-ours.Change >= gain {
@@ -232,7 +232,7 @@ func (s *staged) assumed() (out []string) {
 	}
 	out = append(out, "only nodes are counted, with the volumes of their EC2NodeClasses, at list prices: no reserved instances, savings plans, claimed volumes or traffic between zones")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
-		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: \"as it is\" buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
+		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as-is buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
 		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))

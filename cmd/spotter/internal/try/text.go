@@ -16,7 +16,10 @@ import (
 func (x *sight) title(policy string) string {
 	switch policy {
 	case asIs:
-		if len(x.options.NodePools) > 0 {
+		switch {
+		case x.withoutCluster:
+			return "its pools, consolidated (as-is)"
+		case len(x.options.NodePools) > 0:
 			return "your own NodePools, consolidated (as-is)"
 		}
 		return "your own pools, consolidated (as-is)"
