@@ -73,9 +73,11 @@ func TestManifests(t *testing.T) {
 // what a run needs and it lacks is added, said, and written with it.
 func TestPlainManifests(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "chart")
+	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {a: b}}\n" +
+		"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 600m, memory: 1Gi}}}]}\n"
 	files := map[string]string{
-		"templates/web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {a: b}}\n" +
-			"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 600m, memory: 1Gi}}}]}\n",
+		"templates/web.yaml":     web,
+		"templates/stuck.yml":    strings.NewReplacer("web", "stuck", "a: b", "a: c", "    spec: {", "    spec: {nodeSelector: {disk: fast}, ").Replace(web),
 		"templates/service.json": "{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"web\"}, \"spec\": {\"ports\": [{\"port\": 80}]}}",
 		"values.txt":             "not read",
 	}
@@ -101,6 +103,12 @@ func TestPlainManifests(t *testing.T) {
 	}
 	if !strings.Contains(said, "skipped: Service 1\n") {
 		t.Errorf("what is skipped is not said:\n%s", said)
+	}
+	results, err := os.ReadFile(filepath.Join(written, resultsFile))
+	for _, said := range []string{text, string(results)} {
+		if strings.Count(said, "4 pods of default/stuck stay pending and are left out of outages") == 0 || strings.Contains(said, "longest 168h") {
+			t.Errorf("%v: pods that fit nowhere:\n%s", err, said)
+		}
 	}
 	if _, err := input.LoadScenario(t.Context(), filepath.Join(written, scenarioFile)); err != nil {
 		t.Errorf("the scenario that was written: %v", err)

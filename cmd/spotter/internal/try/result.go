@@ -164,8 +164,18 @@ func newResult(seen *sight, s *staged, now cost, r *eval.Report, p *poolPlan) *r
 		out.Policies = append(out.Policies, x)
 	}
 	out.Assumed, out.LeftOut = out.assumptions(s), append(append([]string{}, seen.Missing...), s.taken.Left...)
-	out.LeftOut = append(out.LeftOut, p.notes...)
+	out.LeftOut = append(append(out.LeftOut, unschedulable(r)...), p.notes...)
 	return out
+}
+
+// unschedulable says which pods fit no node that can be bought: of every run the same.
+func unschedulable(r *eval.Report) []string {
+	for i := range r.Runs {
+		if x := &r.Runs[i]; x.Err == nil {
+			return x.Result.Unschedulable
+		}
+	}
+	return nil
 }
 
 func rowOf(r *eval.Report, g *eval.Group, i int, perMonth float64) row {

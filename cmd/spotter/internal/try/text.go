@@ -106,10 +106,11 @@ func notes(w io.Writer, title string, all []string, file string, wide bool) {
 			fmt.Fprintf(w, "%s: %d more, at the head of %s\n", title, len(all)-i, file)
 			return
 		}
+		text = strings.TrimSuffix(text, ".") + "."
 		if short := []rune(text); len(short) > noteWidth && !wide {
 			text = strings.TrimSpace(string(short[:noteWidth])) + "…"
 		}
-		fmt.Fprintf(w, "%s: %s.\n", title, strings.TrimSuffix(text, "."))
+		fmt.Fprintf(w, "%s: %s\n", title, text)
 	}
 }
 
