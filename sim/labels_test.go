@@ -188,6 +188,8 @@ func TestUnschedulable(t *testing.T) {
 	daemon = strings.Replace(daemon, "image: x,", "image: x, ports: [{containerPort: 7001, hostPort: 7001}],", 1)
 	for _, c := range []struct{ pool, spec, change, want string }{
 		{pool, "nodeSelector: {example.com/unit: q}, ", "", "its node selector wants example.com/unit=q, and nodes have u, v (nearest: c5.2xlarge of pool own)"},
+		{strings.Replace(pool, "operator: In, values: [u, v]", "operator: NotIn, values: [q]", 1), "nodeSelector: {example.com/unit: q}, ", "",
+			"its node selector wants example.com/unit=q, which no NodePool allows (nearest: c5.2xlarge of pool own)"},
 		{pool, "nodeSelector: {example.com/other: q}, ", "", "its node selector wants example.com/other=q, a label that no node has"},
 		{pool, affinity("{key: karpenter.k8s.aws/instance-memory, operator: Gt, values: ['90000']}"), "",
 			"its node affinity wants karpenter.k8s.aws/instance-memory above 90000, and nodes have 65536, 32768, 16384, 8192, 4096 (nearest: m5.4xlarge of pool own)"},
@@ -218,7 +220,7 @@ func TestUnschedulable(t *testing.T) {
 		if len(res.Workloads) != 1 || res.Workloads[0].Name != "default/fine" || res.Availability != 1 || res.Incidents != 0 || res.OutageCost != 0 {
 			t.Errorf("%s: availability %v, outages %v, %d workloads", c.want, res.Availability, &res.Outages, len(res.Workloads))
 		}
-		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "2 pods of default/odd stay pending and are left out") != 1 || len(res.Unschedulable) != 1 {
+		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "the pods of default/odd (2) stay pending and are left out") != 1 || len(res.Unschedulable) != 1 {
 			t.Errorf("%s: warnings %q", c.want, res.Warnings)
 		}
 		if _, err := Prepare(boundLabels(t, c.pool, odd, daemon)); err == nil || !strings.Contains(err.Error(), c.want) {

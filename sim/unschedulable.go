@@ -43,11 +43,10 @@ func (p *Prepared) describe(u Unschedulable) string {
 	for _, step := range p.scenario.Workloads[u.Workload].Schedule {
 		most = max(most, step.Replicas)
 	}
-	pods := "the pods of " + name
 	if most > 0 {
-		pods = counted(int64(most), "pod") + " of " + name
+		name += fmt.Sprintf(" (%d)", most)
 	}
-	return fmt.Sprintf("%s stay pending and are left out of outages and availability, as they fit no node that can be bought: %s", pods, u.Reason)
+	return fmt.Sprintf("the pods of %s stay pending and are left out of outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
 }
 
 // pending reports whether no pod of a workload that fits no node that can be bought runs at the start.
@@ -156,6 +155,9 @@ func (s *search) unmet(r *policy.Requirement) string {
 			values = append(values, v)
 		}
 	}
+	if s.open(r.Key) {
+		return text + ", which no NodePool allows" + s.nearest(&s.left[0], "")
+	}
 	if len(values) == 0 {
 		return text + ", a label that no node has" + s.nearest(&s.left[0], "")
 	}
@@ -177,6 +179,15 @@ func (s *search) unmet(r *policy.Requirement) string {
 		values, more = values[:5], ", …"
 	}
 	return text + ", and nodes have " + strings.Join(values, ", ") + more + s.nearest(&s.left[at], "")
+}
+
+// open reports whether nodes may have any value of a label that their NodePool allows, and not one of
+// a list.
+func (s *search) open(key string) bool {
+	return slices.ContainsFunc(s.left, func(o placement.Offer) bool {
+		own := s.p.own(o.Pool)
+		return own != nil && slices.ContainsFunc(own.Choices, func(c scenarios.LabelChoice) bool { return c.Open && c.Key == key })
+	})
 }
 
 // nearest names the type of an offer, and its pool.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -132,7 +133,7 @@ func (c *cost) sentence(prices string) string {
 	if c.Of != paidToday {
 		return fmt.Sprintf("%s costs about %s a month", c.Of, dollars(c.Month))
 	}
-	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), counted(c.Nodes, "node"))
+	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), cli.Count(c.Nodes, "node"))
 	switch c.Spot {
 	case 0:
 		text += ", all on demand"
@@ -264,7 +265,7 @@ func (s *staged) assumed() (out []string) {
 // hours writes a length of time in hours or days.
 func hours(d time.Duration) string {
 	if d < 2*day {
-		return counted(int(d.Hours()), "hour")
+		return cli.Count(int(d.Hours()), "hour")
 	}
-	return counted(int(d/day), "day")
+	return cli.Count(int(d/day), "day")
 }
