@@ -385,7 +385,7 @@ func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own 
 		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
 	}
 	if taken.Spot > 0 {
-		fmt.Fprintf(w, "every run starts with %s of Spot, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", cli.Count(taken.Spot, "node"))
+		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", cli.Count(taken.Spot, "Spot node"))
 	}
 	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
 		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))
