@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // What EKS Auto Mode adds to Karpenter.
@@ -70,8 +71,8 @@ type eksNodeClassSpec struct {
 
 type eksStorage struct {
 	Size       *resource.Quantity `json:"size"`
-	IOPS       anything           `json:"iops"`
-	Throughput anything           `json:"throughput"`
+	IOPS       *int64             `json:"iops"`
+	Throughput *int64             `json:"throughput"`
 	KMSKeyID   anything           `json:"kmsKeyID"`
 }
 
@@ -79,19 +80,29 @@ type eksStorage struct {
 func (sc *Scenario) readEKSNodeClass(doc *document, o *eksNodeClass) []error {
 	c, errs := sc.newNodeClass(doc, classAuto, o.Name)
 	c.nodes.Bottlerocket, c.nodes.RootVolume = true, autoDisk
-	if q := o.Spec.EphemeralStorage.Size; q != nil {
+	disk := &o.Spec.EphemeralStorage
+	if q := disk.Size; q != nil {
 		if c.nodes.RootVolume = q.Value(); q.Sign() <= 0 {
 			errs = append(errs, doc.problem([]string{"spec", "ephemeralStorage", "size"}, "%s is not above 0", q))
 		}
 	}
+	c.volumes = autoVolumes()
+	fail := func(path []string, format string, args ...any) {
+		errs = append(errs, doc.problem(append([]string{"spec"}, path...), format, args...))
+	}
+	stated := &ebsSpec{VolumeSize: disk.Size, IOPS: disk.IOPS, Throughput: disk.Throughput}
+	c.readVolume(&c.volumes[0], stated, []string{"ephemeralStorage"}, fail)
 	return errs
 }
+
+// autoVolumes are what is billed with a node of EKS Auto Mode whose NodeClass states nothing of it.
+func autoVolumes() []catalog.Volume { return []catalog.Volume{{Type: "gp3", GiB: autoDisk >> 30}} }
 
 // defaultAutoClass returns the NodeClass of a NodePool of EKS Auto Mode that the file does not
 // hold. Every cluster has one that is called default.
 func (sc *Scenario) defaultAutoClass(doc *document, name string) *nodeClass {
 	c := &nodeClass{doc: doc, kind: classAuto, name: name, used: true}
-	c.nodes.Bottlerocket, c.nodes.RootVolume = true, autoDisk
+	c.nodes.Bottlerocket, c.nodes.RootVolume, c.volumes = true, autoDisk, autoVolumes()
 	if name != "default" {
 		sc.warn("NodeClass %s is not in the file: its nodes have a disk of 80Gi and may be in all zones", name)
 	}
@@ -143,41 +154,75 @@ func (sc *Scenario) readAuto() {
 		var kinds []policy.Requirement
 		for _, l := range selected {
 			key, _ := catalogLabel(l.Key)
-			kinds = append(kinds, computeOf(&policy.Requirement{Key: l.Key, Op: policy.OpIn})...)
+			if prefix := typeLabelOf(l.Key); prefix != "" {
+				kinds = append(kinds, computeIs(prefix))
+			}
 			t.NodeSelector = append(t.NodeSelector, policy.Label{Key: key, Value: l.Value})
 		}
 		if len(kinds) > 0 && len(t.Affinity) == 0 {
 			t.Affinity = []policy.NodeTerm{{}}
 		}
-		for k := range t.Affinity {
-			renameAuto(&t.Affinity[k])
-			t.Affinity[k].Labels = append(t.Affinity[k].Labels, kinds...)
+		var required []policy.NodeTerm
+		for _, term := range t.Affinity {
+			term.Labels = append(term.Labels, kinds...)
+			required = append(required, byKindOfNode(term)...)
 		}
-		for k := range t.Preferred {
-			renameAuto(&t.Preferred[k].Term)
+		t.Affinity = required
+		var preferred []policy.PreferredNodeTerm
+		for _, p := range t.Preferred {
+			for _, p.Term = range byKindOfNode(p.Term) {
+				preferred = append(preferred, p)
+			}
 		}
+		t.Preferred = preferred
 	}
 }
 
-// renameAuto gives labels of EKS Auto Mode in a term the names of the catalog.
-func renameAuto(term *policy.NodeTerm) {
-	for i := range term.Labels {
-		term.Labels = append(term.Labels, computeOf(&term.Labels[i])...)
-		term.Labels[i].Key, _ = catalogLabel(term.Labels[i].Key)
+// byKindOfNode returns a term as nodes of EKS Auto Mode meet it, and as other nodes do: they have
+// the labels of instance types under different names, and the catalog has them under one. A term
+// that names none is returned as it is.
+func byKindOfNode(term policy.NodeTerm) (terms []policy.NodeTerm) {
+	if !slices.ContainsFunc(term.Labels, func(r policy.Requirement) bool { return typeLabelOf(r.Key) != "" }) {
+		return []policy.NodeTerm{term}
 	}
+	for _, prefix := range []string{prefixAuto, prefixAWS} {
+		one := policy.NodeTerm{Fields: term.Fields}
+		met := true
+		for _, r := range term.Labels {
+			switch of := typeLabelOf(r.Key); {
+			case of == "" || of == prefix:
+				r.Key, _ = catalogLabel(r.Key)
+				one.Labels = append(one.Labels, r)
+			case r.Op != policy.OpNotIn && r.Op != policy.OpDoesNotExist:
+				met = false // a label that these nodes lack
+			}
+		}
+		if one.Labels = append(one.Labels, computeIs(prefix)); met {
+			terms = append(terms, one)
+		}
+	}
+	if len(terms) == 0 { // no node meets it
+		terms = []policy.NodeTerm{{Labels: []policy.Requirement{computeIs(prefixAuto), computeIs(prefixAWS)}}}
+	}
+	return terms
 }
 
-// computeOf returns what a requirement on a label of instance types says of the kind of node
-// that has it. One that nodes without the label meet says nothing.
-func computeOf(r *policy.Requirement) []policy.Requirement {
-	_, auto := catalogLabel(r.Key)
-	switch {
-	case r.Op == policy.OpNotIn, r.Op == policy.OpDoesNotExist:
-		return nil
-	case auto:
-		return []policy.Requirement{{Key: labelCompute, Op: policy.OpIn, Values: []string{computeAuto}}}
-	case strings.HasPrefix(r.Key, prefixAWS+instancePrefix):
-		return []policy.Requirement{{Key: labelCompute, Op: policy.OpNotIn, Values: []string{computeAuto}}}
+// typeLabelOf returns the prefix of a label of instance types: that of EKS Auto Mode or that of
+// Karpenter; empty for another label.
+func typeLabelOf(key string) string {
+	for _, prefix := range []string{prefixAuto, prefixAWS} {
+		if strings.HasPrefix(key, prefix+instancePrefix) {
+			return prefix
+		}
 	}
-	return nil
+	return ""
+}
+
+// computeIs requires the kind of node whose labels of instance types have a prefix.
+func computeIs(prefix string) policy.Requirement {
+	r := policy.Requirement{Key: labelCompute, Op: policy.OpIn, Values: []string{computeAuto}}
+	if prefix != prefixAuto {
+		r.Op = policy.OpNotIn
+	}
+	return r
 }

@@ -101,6 +101,9 @@ func TestAutoMode(t *testing.T) {
 		if v, _ := policy.FindLabel(sc.pools[0].base.Labels, "eks.amazonaws.com/nodeclass"); v != c.class {
 			t.Errorf("labels %v", sc.pools[0].base.Labels)
 		}
+		if got, want := w.Pools[0].Fees.Volumes, policy.Dollars(float64(c.disk)*0.08/730); got != want {
+			t.Errorf("%s: the volume of a node costs %v, want %v", c.class, got, want)
+		}
 		fee := slices.ContainsFunc(sc.Warnings, func(x string) bool { return strings.Contains(x, "the bill is without its fee") })
 		lacks := slices.ContainsFunc(sc.Warnings, func(x string) bool { return strings.Contains(x, "NodeClass else is not in the file") })
 		if !fee || lacks != (c.class == "else") {
@@ -114,16 +117,21 @@ func TestAutoMode(t *testing.T) {
 func TestAutoModePods(t *testing.T) {
 	const affinity = "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [%s]}]}}}"
 	for selected, want := range map[string]string{
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                                                        "auto",
-		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                                                        "own",
-		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                                                         "auto",
-		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}":                                "",
-		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                                                      "",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"):                                    "auto",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                              "auto own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                "own",
-		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                             "own",
-		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"): "auto own",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5}":                                                                                                            "auto",
+		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}":                                                                                                            "own",
+		"nodeSelector: {eks.amazonaws.com/compute-type: auto}":                                                                                                             "auto",
+		"nodeSelector: {eks.amazonaws.com/instance-family: m5, karpenter.k8s.aws/instance-size: large}":                                                                    "",
+		"nodeSelector: {eks.amazonaws.com/instance-family: none}":                                                                                                          "",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Gt, values: ['3']}"):                                                                        "auto",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-category, operator: NotIn, values: [c]}"):                                                                  "auto own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/compute-type, operator: NotIn, values: [auto]}"):                                                                    "own",
+		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-generation, operator: In, values: ['5']}"):                                                                 "own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-gpu-count, operator: DoesNotExist}, {key: a, operator: DoesNotExist}"):                                     "auto own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-hypervisor, operator: DoesNotExist}"):                                                                      "own",
+		fmt.Sprintf(affinity, "{key: karpenter.k8s.aws/instance-hypervisor, operator: DoesNotExist}"):                                                                      "auto",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu-manufacturer, operator: NotIn, values: [aws, amd, intel]}"):                                            "own",
+		fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-cpu, operator: Exists}, {key: karpenter.k8s.aws/instance-cpu, operator: Exists}"):                          "",
+		"nodeSelector: {karpenter.k8s.aws/instance-family: m5}\n      " + fmt.Sprintf(affinity, "{key: eks.amazonaws.com/instance-family, operator: NotIn, values: [m5]}"): "own",
 	} {
 		sc, err := Parse("s.yaml", []byte(autoText("default", "", "", selected)))
 		if err != nil {
@@ -171,6 +179,7 @@ func TestAutoModeErrors(t *testing.T) {
 		autoText("c", "{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}", "", ""):                        `"karpenter.k8s.aws/instance-family": nodes of EKS Auto Mode have eks.amazonaws.com/instance-family`,
 		autoText("c", "{key: eks.amazonaws.com/instance-colour, operator: In, values: [red]}", "", ""):                       `"eks.amazonaws.com/instance-colour": the catalog does not know this`,
 		strings.ReplaceAll(autoText("c", "", "", ""), "size: 120Gi", "size: 0Gi"):                                            `"spec.ephemeralStorage.size": 0 is not above 0`,
+		strings.ReplaceAll(autoText("c", "", "", ""), "iops: 3000", "iops: -1"):                                              `"spec.ephemeralStorage.iops": -1 is not from 1 to 1000000`,
 		strings.ReplaceAll(autoText("c", "", "", ""), "networkPolicy:", "networkPolice:"):                                    `"spec.networkPolice": unknown key; did you mean "networkPolicy"?`,
 		strings.ReplaceAll(autoText("c", "", "", ""), "group: eks.amazonaws.com", "group: karpenter.k8s.aws"):                `"karpenter.k8s.aws" of kind NodeClass, want "eks.amazonaws.com"`,
 		strings.ReplaceAll(autoText("c", "", "", ""), "spec: {role: r", "spec: {placementGroupSelector: {name: x}, role: r"): `placement groups are not simulated`,

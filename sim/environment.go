@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
@@ -54,7 +55,8 @@ func newEnvironment(cfg Config) (*environment, *weather.Weather, error) {
 		}
 	}
 	e.result = &Result{Scenario: e.scenario.Name, Policy: cfg.Policy.Name(), Seed: cfg.Seed, Window: p.window, Weather: drawn.Digest()}
-	e.result.Warnings = p.Warnings()
+	e.result.Unschedulable = p.Warnings()
+	e.result.Warnings = slices.Clone(e.result.Unschedulable)
 	e.log = engine.NewLog(e.header(), cfg.Log)
 	if cfg.Observer != nil {
 		e.log.Watch = cfg.Observer.Happened

@@ -174,7 +174,8 @@ func TestCapacitySpread(t *testing.T) {
 	}
 }
 
-// TestUnschedulable says why pods fit nowhere, goes on without them, and counts them as missing.
+// TestUnschedulable says why pods fit nowhere, and leaves them out of outages and availability: they
+// would hide all that policies do.
 func TestUnschedulable(t *testing.T) {
 	affinity := func(expressions ...string) string {
 		return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [" +
@@ -187,6 +188,8 @@ func TestUnschedulable(t *testing.T) {
 	daemon = strings.Replace(daemon, "image: x,", "image: x, ports: [{containerPort: 7001, hostPort: 7001}],", 1)
 	for _, c := range []struct{ pool, spec, change, want string }{
 		{pool, "nodeSelector: {example.com/unit: q}, ", "", "its node selector wants example.com/unit=q, and nodes have u, v (nearest: c5.2xlarge of pool own)"},
+		{strings.Replace(pool, "operator: In, values: [u, v]", "operator: NotIn, values: [q]", 1), "nodeSelector: {example.com/unit: q}, ", "",
+			"its node selector wants example.com/unit=q, which no NodePool allows (nearest: c5.2xlarge of pool own)"},
 		{pool, "nodeSelector: {example.com/other: q}, ", "", "its node selector wants example.com/other=q, a label that no node has"},
 		{pool, affinity("{key: karpenter.k8s.aws/instance-memory, operator: Gt, values: ['90000']}"), "",
 			"its node affinity wants karpenter.k8s.aws/instance-memory above 90000, and nodes have 65536, 32768, 16384, 8192, 4096 (nearest: m5.4xlarge of pool own)"},
@@ -214,17 +217,33 @@ func TestUnschedulable(t *testing.T) {
 			continue
 		}
 		res := mustRun(t, Config{Prepared: p, Policy: mustPolicy(t, "as-is"), Seed: 1, Check: true})
-		for i := range res.Workloads {
-			x := &res.Workloads[i]
-			if want := map[string]float64{"default/odd": 0, "default/fine": 1}; x.Kind != policy.KindDaemonSet && x.Availability != want[x.Name] {
-				t.Errorf("%s: availability of %s is %v", c.want, x.Name, x.Availability)
-			}
+		if len(res.Workloads) != 1 || res.Workloads[0].Name != "default/fine" || res.Availability != 1 || res.Incidents != 0 || res.OutageCost != 0 {
+			t.Errorf("%s: availability %v, outages %v, %d workloads", c.want, res.Availability, &res.Outages, len(res.Workloads))
 		}
-		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "default/odd stay pending") != 1 {
+		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "the pods of default/odd (2) stay pending and are left out") != 1 || len(res.Unschedulable) != 1 {
 			t.Errorf("%s: warnings %q", c.want, res.Warnings)
 		}
 		if _, err := Prepare(boundLabels(t, c.pool, odd, daemon)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("no pod fits anywhere: %v", err)
+		}
+	}
+}
+
+// TestRunningUntilReplaced counts the outages of pods that run on nodes of the first cluster and fit
+// no node that can be bought.
+func TestRunningUntilReplaced(t *testing.T) {
+	lonely := deployment("lonely", 1, "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: gone}}}]}},")
+	w := boundLabels(t, ownLabelPool("own", "[on-demand]", "{key: example.com/unit, operator: In, values: [u]}"), lonely, deployment("fine", 1, ""))
+	for _, onNode := range []bool{false, true} {
+		if onNode {
+			id := policy.WorkloadID(slices.IndexFunc(w.Workloads, func(x scenarios.Workload) bool { return x.Name == "default/lonely" }))
+			w.StartCluster = scenarios.StartNodes
+			w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: w.BoughtBy(0)[0], Count: 1, Pods: []scenarios.PodsOnNode{{Workload: id, Count: 1}}}}
+		}
+		p := mustPrepare(t, w)
+		res := mustRun(t, Config{Prepared: p, Policy: mustPolicy(t, "as-is"), Seed: 1, Check: true})
+		if u := p.Unschedulable(); len(u) != 1 || u[0].Pending == onNode || (len(res.Workloads) == 2) != onNode {
+			t.Errorf("on a node from the start: %t; %+v, %d workloads have outages\n%q", onNode, u, len(res.Workloads), res.Warnings)
 		}
 	}
 }

@@ -218,8 +218,14 @@ type serving struct {
 
 // serves reports whether w must have pods ready at all times.
 func (sv *serving) serves(w policy.WorkloadID) bool {
-	x := &sv.scenario.Workloads[w]
-	return x.Kind != policy.KindJob && x.Kind != policy.KindDaemonSet && !x.Expendable
+	kind := sv.scenario.Workloads[w].Kind
+	return kind != policy.KindJob && kind != policy.KindDaemonSet && sv.needed(w)
+}
+
+// needed reports whether pods of w are missed where they do not run: the others are to be preempted,
+// or run nowhere.
+func (sv *serving) needed(w policy.WorkloadID) bool {
+	return !sv.scenario.Workloads[w].Expendable && !sv.prepared.neverRuns(w)
 }
 
 // setRequired derives the required part of what is desired: the strictest
@@ -229,7 +235,7 @@ func (sv *serving) setRequired(w policy.WorkloadID) {
 	g := &sv.of[w]
 	g.advance(sv.q.Now, sv.window)
 	required := int32(0)
-	if !sv.scenario.Workloads[w].Expendable {
+	if sv.needed(w) {
 		required = sv.admitted(w, sv.requiredOf(w, g.desired))
 	}
 	if _, fewer := sv.workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it

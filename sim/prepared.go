@@ -225,7 +225,8 @@ func (p *Prepared) valuePods() error {
 		} else {
 			s := search{p: p, space: space, t: t, left: p.atOnDemandPrice()}
 			if why := s.obstacle(); why != "" {
-				p.unschedulable = append(p.unschedulable, Unschedulable{policy.WorkloadID(i), why})
+				id := policy.WorkloadID(i)
+				p.unschedulable = append(p.unschedulable, Unschedulable{id, why, p.pending(id, s.tooExpensive)})
 				continue
 			}
 			fit = s.left

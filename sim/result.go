@@ -92,6 +92,10 @@ type Result struct {
 	Held    []Held
 	Taken   []Taken
 
+	// Unschedulable says which pods fit no node that can be bought, and why, one line for each
+	// workload. Warnings have these lines too.
+	Unschedulable []string
+
 	// Warnings are faults that did not stop the run, each kind once.
 	Warnings []string
 

@@ -9,19 +9,24 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// An Unschedulable is a workload of which no pod fits any node that can be bought: they stay
-// pending. Reason is the first constraint that no node meets.
+// An Unschedulable is a workload of which no pod fits any node that can be bought. Reason is the
+// first constraint that no node meets.
 type Unschedulable struct {
 	Workload policy.WorkloadID
 	Reason   string
+
+	// Pending reports that its pods stay pending for the whole run: no node of the first cluster
+	// may hold them either. It is the same under every policy, so that no outage figure has it.
+	Pending bool
 }
 
-// Unschedulable returns the workloads whose pods stay pending, ascending.
+// Unschedulable returns the workloads whose pods fit no node that can be bought, ascending.
 func (p *Prepared) Unschedulable() []Unschedulable { return p.unschedulable }
 
-// Warnings say which pods stay pending, and why, one line for each workload.
+// Warnings say which pods fit no node that can be bought, and why, one line for each workload.
 func (p *Prepared) Warnings() (lines []string) {
 	for _, u := range p.unschedulable {
 		lines = append(lines, p.describe(u))
@@ -30,8 +35,34 @@ func (p *Prepared) Warnings() (lines []string) {
 }
 
 func (p *Prepared) describe(u Unschedulable) string {
-	t := &p.scenario.Templates[u.Workload]
-	return fmt.Sprintf("the pods of %s stay pending, as they fit no node that can be bought: %s", t.Name, u.Reason)
+	name := p.scenario.Templates[u.Workload].Name
+	if !u.Pending {
+		return fmt.Sprintf("the pods of %s stay pending once their first nodes are gone, as they fit no node that can be bought: %s", name, u.Reason)
+	}
+	most := int32(0)
+	for _, step := range p.scenario.Workloads[u.Workload].Schedule {
+		most = max(most, step.Replicas)
+	}
+	if most > 0 {
+		name += fmt.Sprintf(" (%d)", most)
+	}
+	return fmt.Sprintf("the pods of %s stay pending and are left out of outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
+}
+
+// pending reports whether no pod of a workload that fits no node that can be bought runs at the start.
+// Nodes that the first cluster has may cost more than their pool may pay.
+func (p *Prepared) pending(id policy.WorkloadID, tooExpensive bool) bool {
+	if tooExpensive && p.scenario.StartCluster != scenarios.StartEmpty {
+		return false
+	}
+	return !slices.ContainsFunc(p.scenario.Seeds, func(n scenarios.NodeSeed) bool {
+		return slices.ContainsFunc(n.Pods, func(x scenarios.PodsOnNode) bool { return x.Workload == id })
+	})
+}
+
+// neverRuns reports whether the pods of a workload stay pending for the whole run.
+func (p *Prepared) neverRuns(id policy.WorkloadID) bool {
+	return slices.ContainsFunc(p.unschedulable, func(u Unschedulable) bool { return u.Workload == id && u.Pending })
 }
 
 // A search narrows offers down by what pods of a template need, one constraint after the other.
@@ -40,6 +71,9 @@ type search struct {
 	space *placement.Space
 	t     *policy.Template
 	left  []placement.Offer
+
+	// tooExpensive reports that offers meet all constraints but the price that their pools may pay.
+	tooExpensive bool
 }
 
 // keep leaves the offers that meet a constraint. It reports false, and leaves all, where none does.
@@ -121,6 +155,9 @@ func (s *search) unmet(r *policy.Requirement) string {
 			values = append(values, v)
 		}
 	}
+	if s.open(r.Key) {
+		return text + ", which no NodePool allows" + s.nearest(&s.left[0], "")
+	}
 	if len(values) == 0 {
 		return text + ", a label that no node has" + s.nearest(&s.left[0], "")
 	}
@@ -142,6 +179,15 @@ func (s *search) unmet(r *policy.Requirement) string {
 		values, more = values[:5], ", …"
 	}
 	return text + ", and nodes have " + strings.Join(values, ", ") + more + s.nearest(&s.left[at], "")
+}
+
+// open reports whether nodes may have any value of a label that their NodePool allows, and not one of
+// a list.
+func (s *search) open(key string) bool {
+	return slices.ContainsFunc(s.left, func(o placement.Offer) bool {
+		own := s.p.own(o.Pool)
+		return own != nil && slices.ContainsFunc(own.Choices, func(c scenarios.LabelChoice) bool { return c.Open && c.Key == key })
+	})
 }
 
 // nearest names the type of an offer, and its pool.
@@ -270,6 +316,7 @@ func (s *search) prices() string {
 	}) {
 		return ""
 	}
+	s.tooExpensive = true
 	best := slices.MinFunc(s.left, func(a, b placement.Offer) int { return cmp.Compare(least(&a), least(&b)) })
 	return fmt.Sprintf("a node costs at least %s an hour, more than maxPrice of the pool, %s%s",
 		least(&best).Short(), pools[best.Pool].PriceMax.Short(), s.nearest(&best, ""))

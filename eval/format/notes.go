@@ -50,7 +50,22 @@ func Notes(r *eval.Report) []string {
 	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}
-	return append(notes, scenarioNotes(&r.Config)...)
+	return append(append(notes, scenarioNotes(&r.Config)...), unschedulableNotes(r)...)
+}
+
+// unschedulableNotes say which pods fit no node that can be bought, each once.
+func unschedulableNotes(r *eval.Report) (notes []string) {
+	for i := range r.Runs {
+		if r.Runs[i].Err != nil || r.Runs[i].Result == nil {
+			continue
+		}
+		for _, line := range r.Runs[i].Result.Unschedulable {
+			if note := r.Runs[i].Job.Scenario + ": " + line; !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
 }
 
 // savedNote says what savings are.

@@ -27,6 +27,14 @@ func Shell(words []string) string {
 // Minute formats t to the minute, in UTC.
 func Minute(t policy.Time) string { return t.Std().Format("2006-01-02 15:04") }
 
+// Count writes a number of things that have a regular plural.
+func Count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
 // Hours formats d in hours.
 func Hours(d time.Duration) string { return fmt.Sprintf("%.4g h", d.Hours()) }
 

@@ -38,23 +38,31 @@ func (f *SourceFlags) RegisterSources(flags *pflag.FlagSet) {
 // returns its text as well, with the defaults of what it lacks. It prints what was skipped and what
 // was added.
 func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name string) ([]byte, *scenarios.Scenario, error) {
-	text, added, err := readWhole(ctx, name, f.Recursive)
+	text, err := ReadManifests(ctx, name, f.Recursive)
 	if err != nil {
 		return nil, nil, err
 	}
+	text, sc, _, err := f.Complete(p, name, text)
+	return text, sc, err
+}
+
+// Complete reads the text of the manifests that name stands for, with the defaults of what it
+// lacks, which it returns in words. It prints what was skipped and what was added.
+func (f *SourceFlags) Complete(p *cli.Program, name string, text []byte) ([]byte, *scenarios.Scenario, string, error) {
+	text, added := scenarios.Complete(fileName(name), text)
 	sc, err := ParseScenario(name, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, "", err
 	}
 	if err := sc.Strict(); f.Strict && err != nil {
-		return nil, nil, cli.Invalid(err, "take them out, or leave --strict out to skip them")
+		return nil, nil, "", cli.Invalid(err, "take them out, or leave --strict out to skip them")
 	}
 	for _, line := range []string{sc.Skipped, added} {
 		if line != "" {
 			fmt.Fprintf(p.Stderr, "%s\n", line)
 		}
 	}
-	return text, sc, nil
+	return text, sc, added, nil
 }
 
 // LoadScenario is [SourceFlags.ReadScenario] without the text.
@@ -65,20 +73,12 @@ func (f *SourceFlags) LoadScenario(ctx context.Context, p *cli.Program, name str
 
 // LoadScenario reads a scenario as [SourceFlags.ReadScenario] does, and prints nothing.
 func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
-	text, _, err := readWhole(ctx, name, false)
+	text, err := ReadManifests(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
+	text, _ = scenarios.Complete(fileName(name), text)
 	return ParseScenario(name, text)
-}
-
-// readWhole returns the text of a scenario with the defaults of what it lacks, and these in words.
-func readWhole(ctx context.Context, name string, recursive bool) (text []byte, added string, err error) {
-	if text, err = ReadManifests(ctx, name, recursive); err != nil {
-		return nil, "", err
-	}
-	text, added = scenarios.Complete(fileName(name), text)
-	return text, added, nil
 }
 
 // ReadManifests returns the text of the manifests that name stands for: an embedded scenario, a file,

@@ -370,7 +370,7 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 
 // report says what was written.
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
-	fmt.Fprintf(w, "%d nodes in %d pools, %d workloads with %d pods\n", taken.Nodes, taken.Pools, taken.Workloads, taken.Pods)
+	fmt.Fprintf(w, "%s in %s, %s with %s\n", cli.Count(taken.Nodes, "node"), cli.Count(taken.Pools, "pool"), cli.Count(taken.Workloads, "workload"), cli.Count(taken.Pods, "pod"))
 	for _, l := range taken.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)
 	}
@@ -385,7 +385,7 @@ func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own 
 		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
 	}
 	if taken.Spot > 0 {
-		fmt.Fprintf(w, "every run begins with the %d spot nodes, that of on-demand too; with --nodes on-demand savings are against none\n", taken.Spot)
+		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", cli.Count(taken.Spot, "Spot node"))
 	}
 	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
 		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))

@@ -266,7 +266,7 @@ func (r *reader) finishAgent() {
 		s = a.source
 	default:
 		s = a.source
-		s.warn("", "there is no runtime.json beside it: the thresholds that the agent is shipped with hold")
+		s.warn("", "it comes without a runtime.json: the agent's default thresholds are used")
 	}
 	names := a.pools(s, r.o.Pools)
 	base := s.newPool("", "spotvortex")
@@ -282,9 +282,9 @@ func (r *reader) finishAgent() {
 			s.warnings, s.errs = append(s.warnings, t.warnings...), append(s.errs, t.errs...)
 		}
 	}
-	s.warn("", "the rules are the agent's with their known faults mended: pods keep their own grace, a drain waits for its replacement, a workload "+
+	s.warn("", "the rules are the agent's with their known faults fixed: pods keep their own grace, a drain waits for its replacement, a workload "+
 		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" has them to the letter")
-	s.shadow("the agent, which has --dry-run=true unless told otherwise,")
+	s.shadow("the agent, which has --dry-run=true unless that flag is changed,")
 	for i, name := range names {
 		p := base.DeepCopy()
 		p.Name = name

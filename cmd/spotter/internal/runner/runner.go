@@ -108,7 +108,7 @@ func (r *Runner) ReadRuntime(path string) (spotvortex.Config, error) { return r.
 func (r *Runner) Config(j eval.Job) (sim.Config, error) {
 	prepared, err := r.prepared(j.Bound)
 	if err != nil {
-		return sim.Config{}, cli.Invalid(err, "mend the scenario, or choose another trace or window")
+		return sim.Config{}, cli.Invalid(err, "change the scenario, or choose another trace or window")
 	}
 	p, err := r.Policy(j.Policy, j.Bound)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) error {
 			}
 		}
 		if _, err := r.prepared(k.Bound); err != nil {
-			return cli.Invalid(err, "mend the scenario, or choose another trace or window")
+			return cli.Invalid(err, "change the scenario, or choose another trace or window")
 		}
 	}
 	return nil

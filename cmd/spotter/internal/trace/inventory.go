@@ -250,9 +250,9 @@ func (v *inventory) availability() string {
 	case a == nil:
 		return "none: reclaims are modelled"
 	case v.Synthetic:
-		return fmt.Sprintf("generated for %d markets, a node to be had in %s of the time", v.WithAvailability, percent(a.Share))
+		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability, percent(a.Share))
 	}
-	return fmt.Sprintf("recorded for %d markets, a node to be had in %s of the time", v.WithAvailability, percent(a.Share))
+	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability, percent(a.Share))
 }
 
 func dash(s string) string {

@@ -10,12 +10,14 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/input"
 )
 
 // A call is what the flags say.
 type call struct {
 	cluster access.Cluster
 	form    cli.Form
+	sources input.SourceFlags
 	file    string
 	demo    bool
 	dir     string
@@ -42,6 +44,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"be applied, which only decide and show (mode: shadow).",
 		Example: "  spotter try\n" +
 			"  spotter try --context production,staging --dir /tmp/both\n" +
+			"  helm template shop ./chart | spotter try -f -\n" +
 			"  spotter try --demo\n" +
 			"  spotter try -o json",
 		Args: cli.Arguments(cobra.NoArgs),
@@ -51,7 +54,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	f.cluster.Register(flags)
 	flags.Lookup("context").Usage = "use the contexts `NAME[,NAME…]` of the kubeconfig"
-	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in `PATH` instead of a cluster")
+	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in the file or folder `PATH`, or - for standard input, instead of a cluster")
+	f.sources.RegisterSources(flags)
 	flags.BoolVar(&f.demo, "demo", false, "try a small cluster that does not exist")
 	flags.StringVar(&f.dir, "dir", "spotter-try", "write into the folder `DIR`")
 	flags.BoolVar(&f.force, "force", false, "replace files in the folder that try has not written")

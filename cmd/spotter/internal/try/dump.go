@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -24,11 +27,14 @@ type dump struct {
 	client.Reader
 	objects []unstructured.Unstructured
 	scheme  *runtime.Scheme
+
+	// listed are the kinds that were read.
+	listed map[schema.GroupVersionKind]bool
 }
 
 // dumpOf returns the objects of a text, nil where it has no nodes: then it is no dump.
 func dumpOf(text []byte) (*dump, error) {
-	d := &dump{}
+	d := &dump{listed: map[schema.GroupVersionKind]bool{}}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		var u unstructured.Unstructured
@@ -59,6 +65,21 @@ func dumpOf(text []byte) (*dump, error) {
 	return nil, nil
 }
 
+// skipped counts the objects of kinds that were not read, by kind.
+func (d *dump) skipped() string {
+	counts := map[string]int{}
+	for i := range d.objects {
+		if kind := d.objects[i].GroupVersionKind(); !d.listed[kind] && kind.Kind != "" {
+			counts[kind.Kind]++
+		}
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%s %d", kind, counts[kind]))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // List fills in the objects of the kind of list.
 func (d *dump) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	kind, err := apiutil.GVKForObject(list, d.scheme)
@@ -66,6 +87,7 @@ func (d *dump) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 		return err
 	}
 	one := kind.GroupVersion().WithKind(strings.TrimSuffix(kind.Kind, "List"))
+	d.listed[one] = true
 	raw, untyped := list.(*unstructured.UnstructuredList)
 	var found []runtime.Object
 	for i := range d.objects {

@@ -255,7 +255,7 @@ func TestNotReached(t *testing.T) {
 	isWrongCall(t, answers(&rest.Config{Host: refuses.URL}), "does not know this user")
 }
 
-// TestNoKubeconfig: without a cluster the embedded week is named.
+// TestNoKubeconfig: without a cluster the demonstration is named.
 func TestNoKubeconfig(t *testing.T) {
 	alone(t)
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
@@ -263,7 +263,7 @@ func TestNoKubeconfig(t *testing.T) {
 	t.Chdir(t.TempDir())
 	program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
 	code, out, log := program.Call(t, "try")
-	if code != cli.ExitInvalid || out != "" || !strings.Contains(log, "no kubeconfig was found") || !strings.Contains(log, "spotter eval") {
+	if code != cli.ExitInvalid || out != "" || !strings.Contains(log, "no kubeconfig was found") || !strings.Contains(log, "spotter try --demo") {
 		t.Errorf("exit code %d\n%s%s", code, out, log)
 	}
 }

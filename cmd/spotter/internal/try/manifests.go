@@ -1,15 +1,11 @@
 package try
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // the demonstration
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -27,49 +23,32 @@ var demo []byte
 // ofFiles makes a trial of the manifests in a file or folder. With nodes among them they are a
 // cluster, read from files.
 func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
-	text, err := textOf(path)
+	text, err := input.ReadManifests(ctx, path, t.f.sources.Recursive)
 	if err != nil {
-		return nil, cli.Invalid(err, "give a file or folder with manifests")
+		return nil, err
+	}
+	name := path
+	if path == input.Stdin {
+		name = "standard input"
 	}
 	d, err := dumpOf(text)
 	if err != nil || d == nil {
-		return t.ofManifests("the manifests in "+path, path, text) // which says what is wrong with them
+		return t.ofManifests("the manifests in "+name, path, text) // which says what is wrong with them
 	}
-	x := &sight{server: path, manifests: "the objects in " + path}
-	t.say("reading the cluster in %s", path)
+	x := &sight{server: name, manifests: "the objects in " + name}
+	t.say("reading the cluster in %s", name)
 	read := func(o *capture.Options, log io.Writer) (*capture.Cluster, error) {
 		return capture.ReadBy(ctx, d, o, log)
 	}
 	if err := x.take(ctx, read); err != nil {
 		return nil, err
 	}
+	if skipped := d.skipped(); skipped != "" && t.f.sources.Strict {
+		return nil, cli.Invalid(fmt.Errorf("%s: not simulated: %s", name, skipped), "take these objects out, or leave --strict out to skip them")
+	} else if skipped != "" {
+		t.say("skipped: %s", skipped)
+	}
 	return t.scenario(ctx, x)
-}
-
-// textOf returns the text of a file, of an embedded scenario, or of all manifests in a folder.
-func textOf(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return scenarios.Source(path)
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var all [][]byte
-	for _, e := range entries {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) || e.IsDir() {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(path, e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no file that ends with .yaml, .yml or .json", path)
-	}
-	return bytes.Join(all, []byte("\n---\n")), nil
 }
 
 // demonstration is what is tried in place of a cluster.
@@ -77,14 +56,18 @@ const demonstration = "a demonstration: this cluster does not exist"
 
 // ofManifests makes a trial of the text of manifests, which errors call name.
 func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
-	x := &sight{Cluster: &capture.Cluster{Snapshot: &policy.Snapshot{Now: policy.TimeOf(t.began.UTC().Truncate(time.Second))}}, taken: &capture.Captured{}, withoutCluster: true}
-	x.manifests = what
-	s := &staged{file: t.folder.scenario(), text: text, seen: x, taken: x.taken, times: 1}
-	sc, err := input.ParseScenario(name, text)
+	now := policy.TimeOf(t.began.UTC().Truncate(time.Second))
+	x := &sight{
+		Cluster: &capture.Cluster{Snapshot: &policy.Snapshot{Now: now}}, taken: &capture.Captured{},
+		manifests: what, withoutCluster: true,
+	}
+	s := &staged{file: t.folder.scenario(), seen: x, taken: x.taken, times: 1}
+	t.say("trying %s", what)
+	text, sc, added, err := t.f.sources.Complete(t.p, name, text)
 	if err != nil {
 		return nil, err
 	}
-	t.say("trying %s", what)
+	s.text = scenarios.WithoutOrigins(text)
 	var market input.MarketFlags
 	market.Register(pflag.NewFlagSet("try", pflag.ContinueOnError)) // all of them by default
 	if s.bound, err = market.Bind(sc, input.Traces{}, 0); err != nil {
@@ -93,6 +76,10 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	if len(s.bound.Workloads) == 0 {
 		return nil, cli.Invalid(fmt.Errorf("%s: there is no workload in it", name), "give a folder with manifests of Deployments, StatefulSets or Jobs")
 	}
+	if added != "" {
+		x.taken.Assumed = append(x.taken.Assumed, added)
+	}
+	x.taken.Assumed = append(x.taken.Assumed, s.bound.Warnings...)
 	s.length = s.bound.Duration
 	return s, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
+	"github.com/spotter-dev/spotter/internal/input"
 )
 
 // trialOf returns a trial of a file, or of the demonstration, with what it prints.
@@ -68,6 +69,56 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// TestPlainManifests tries a Deployment and nothing else, in a folder of the folder that is named:
+// what a run needs and it lacks is added, said, and written with it.
+func TestPlainManifests(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "chart")
+	web := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 4\n  selector: {matchLabels: {a: b}}\n" +
+		"  template:\n    metadata: {labels: {a: b}}\n    spec: {containers: [{name: main, image: x, resources: {requests: {cpu: 600m, memory: 1Gi}}}]}\n"
+	files := map[string]string{
+		"templates/web.yaml":     web,
+		"templates/stuck.yml":    strings.NewReplacer("web", "stuck", "a: b", "a: c", "    spec: {", "    spec: {nodeSelector: {disk: fast}, ").Replace(web),
+		"templates/service.json": "{\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"web\"}, \"spec\": {\"ports\": [{\"port\": 80}]}}",
+		"values.txt":             "not read",
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, out, log := trialOf(t, dir)
+	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), "no file that ends with .yaml") {
+		t.Errorf("without -R: %v", err)
+	}
+	x.f.sources.Recursive = true
+	text, said, written, err := printed(t, x, out, log, func() (*staged, error) { return x.source(t.Context()) })
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	for _, want := range []string{"\nThe on-demand packing costs about $", "\nthe on-demand packing ", "\nits pools, consolidated (as-is) ", "on recorded Spot prices", "Assumed: no Scenario: ", "no pool: a NodePool"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+	if !strings.Contains(said, "skipped: Service 1\n") {
+		t.Errorf("what is skipped is not said:\n%s", said)
+	}
+	results, err := os.ReadFile(filepath.Join(written, resultsFile))
+	for _, said := range []string{text, string(results)} {
+		if strings.Count(said, "the pods of default/stuck (4) stay pending and are left out of outages") == 0 || strings.Contains(said, "longest 168h") {
+			t.Errorf("%v: pods that fit nowhere:\n%s", err, said)
+		}
+	}
+	if _, err := input.LoadScenario(t.Context(), filepath.Join(written, scenarioFile)); err != nil {
+		t.Errorf("the scenario that was written: %v", err)
+	}
+	x.f.sources.Strict = true
+	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), "service.json:1: field \"kind\": \"Service\" is not simulated") {
+		t.Errorf("--strict: %v", err)
+	}
+}
+
 // TestDump reads the cluster of other tests out of a file, as kubectl prints it.
 func TestDump(t *testing.T) {
 	scheme, err := capture.Scheme()
@@ -87,7 +138,7 @@ func TestDump(t *testing.T) {
 		}
 		items = append(items, text)
 	}
-	items = append(items, []byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"wrong"},"spec":{"limits":{"cpu":"many"}}}`))
+	items = append(items, []byte(`{"apiVersion":"v1","kind":"Service","metadata":{"name":"front"}}`), []byte(`{"apiVersion":"karpenter.sh/v1","kind":"NodePool","metadata":{"name":"wrong"},"spec":{"limits":{"cpu":"many"}}}`))
 	text, err := json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +155,13 @@ func TestDump(t *testing.T) {
 	}
 	if now := costNow(s.bound); now.Nodes != 12 || now.Spot != 3 || s.seen.withoutCluster {
 		t.Errorf("%+v", now)
+	}
+	if !strings.Contains(log.String(), "skipped: Service 1\n") {
+		t.Errorf("what is skipped is not said:\n%s", log)
+	}
+	x.f.sources.Strict = true
+	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), "not simulated: Service 1") {
+		t.Errorf("--strict: %v", err)
 	}
 	if left := strings.Join(s.taken.Left, "\n"); !strings.Contains(left, "NodePool wrong with its 0 nodes and the pods on them, 0.0% of the cost of all nodes: it cannot be read") {
 		t.Errorf("left out: %s", left)

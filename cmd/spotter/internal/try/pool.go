@@ -14,6 +14,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -89,7 +90,7 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all", namesOf(karpenters)))
 	}
 	if others > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", counted(others, "node")))
+		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", cli.Count(others, "node")))
 	}
 	slices.SortFunc(p.pools, func(a, b *v1alpha1.CapacityPool) int { return cmp.Compare(a.Name, b.Name) })
 	return p

@@ -53,8 +53,8 @@ const (
 )
 
 const (
-	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; without a cluster `spotter eval` shows the same on an embedded week"
-	notReached     = "see that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter eval` shows the same on an embedded week"
+	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; without a cluster `spotter try --demo` shows what it prints"
+	notReached     = "see that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter try --demo` shows what it prints"
 )
 
 func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
@@ -110,7 +110,7 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 		}
 	}
 	if len(x.Snapshot.Nodes) == 0 {
-		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "come back when it has some; `spotter eval` shows an embedded week")
+		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "try it again when it has nodes, or `spotter try --demo` without a cluster")
 	}
 	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
 		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -132,7 +133,7 @@ func (c *cost) sentence(prices string) string {
 	if c.Of != paidToday {
 		return fmt.Sprintf("%s costs about %s a month", c.Of, dollars(c.Month))
 	}
-	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), counted(c.Nodes, "node"))
+	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), cli.Count(c.Nodes, "node"))
 	switch c.Spot {
 	case 0:
 		text += ", all on demand"
@@ -164,8 +165,18 @@ func newResult(seen *sight, s *staged, now cost, r *eval.Report, p *poolPlan) *r
 		out.Policies = append(out.Policies, x)
 	}
 	out.Assumed, out.LeftOut = out.assumptions(s), append(append([]string{}, seen.Missing...), s.taken.Left...)
-	out.LeftOut = append(out.LeftOut, p.notes...)
+	out.LeftOut = append(append(out.LeftOut, unschedulable(r)...), p.notes...)
 	return out
+}
+
+// unschedulable says which pods fit no node that can be bought: of every run the same.
+func unschedulable(r *eval.Report) []string {
+	for i := range r.Runs {
+		if x := &r.Runs[i]; x.Err == nil {
+			return x.Result.Unschedulable
+		}
+	}
+	return nil
 }
 
 func rowOf(r *eval.Report, g *eval.Group, i int, perMonth float64) row {
@@ -213,7 +224,7 @@ const differs = 5
 func (r *result) assumptions(s *staged) []string {
 	said := s.assumed()
 	if own := r.row(asIs); r.Now.Of == paidToday && (own.Change > differs || own.Change < -differs) {
-		text := fmt.Sprintf("your own pools change what is paid by %s when they have consolidated: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
+		text := fmt.Sprintf("consolidation by the pools themselves changes the bill by %s: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
 		said = slices.Insert(said, min(2, len(said)), text)
 	}
 	if plain, ours := r.row(karpenter), r.row(portfolio); plain.Share > 0 && plain.Change-ours.Change >= gain {
@@ -232,7 +243,7 @@ func (s *staged) assumed() (out []string) {
 	}
 	out = append(out, "only nodes are counted, with the volumes of their EC2NodeClasses, at list prices: no reserved instances, savings plans, claimed volumes or traffic between zones")
 	if forbid := s.seen.forbidSpot(); len(forbid) > 0 {
-		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: \"as it is\" buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
+		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as-is buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
 		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))
@@ -254,7 +265,7 @@ func (s *staged) assumed() (out []string) {
 // hours writes a length of time in hours or days.
 func hours(d time.Duration) string {
 	if d < 2*day {
-		return counted(int(d.Hours()), "hour")
+		return cli.Count(int(d.Hours()), "hour")
 	}
-	return counted(int(d/day), "day")
+	return cli.Count(int(d/day), "day")
 }

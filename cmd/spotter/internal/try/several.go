@@ -129,7 +129,7 @@ func (x *fleet) text(w io.Writer) error {
 		return err
 	}
 	for _, r := range x.Clusters {
-		fmt.Fprintf(w, "\n%s: %s prices, %s; next: %s\n", r.Context, r.Prices, counted(r.Seeds, "draw"), r.Next.Do)
+		fmt.Fprintf(w, "\n%s: %s prices, %s; next: %s\n", r.Context, r.Prices, cli.Count(r.Seeds, "draw"), r.Next.Do)
 		for _, c := range r.Next.Commands {
 			fmt.Fprintf(w, "  %s\n", c)
 		}

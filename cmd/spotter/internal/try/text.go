@@ -16,7 +16,10 @@ import (
 func (x *sight) title(policy string) string {
 	switch policy {
 	case asIs:
-		if len(x.options.NodePools) > 0 {
+		switch {
+		case x.withoutCluster:
+			return "its pools, consolidated (as-is)"
+		case len(x.options.NodePools) > 0:
 			return "your own NodePools, consolidated (as-is)"
 		}
 		return "your own pools, consolidated (as-is)"
@@ -41,7 +44,7 @@ func (r *result) text(w io.Writer, wide bool) error {
 	}
 	now := r.Now.sentence(r.Prices)
 	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
-	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], counted(r.Seeds, "draw"))
+	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], cli.Count(r.Seeds, "draw"))
 	rows := [][]string{{r.Now.title(), dollars(r.Now.Month), "–", fmt.Sprintf("%.0f%%", 100*r.Now.Share), "not measured"}}
 	for i := range r.Policies {
 		p := &r.Policies[i]
@@ -79,7 +82,7 @@ func (p *row) month() string {
 
 // causes are what outages come of, in words.
 var causes = [sim.OutageCauses]string{
-	sim.CauseReclaim: "Spot nodes taken", sim.CauseRefused: "no Spot to be had", sim.CauseMove: "nodes moved", sim.CauseProvisioner: "nodes consolidated",
+	sim.CauseReclaim: "Spot nodes taken", sim.CauseRefused: "no Spot capacity", sim.CauseMove: "nodes moved", sim.CauseProvisioner: "nodes consolidated",
 	sim.CauseFault: "a zone lost", sim.CauseBudget: "a GPU budget", sim.CausePreemption: "preempted", sim.CauseGrowth: "slow to start",
 }
 
@@ -103,10 +106,11 @@ func notes(w io.Writer, title string, all []string, file string, wide bool) {
 			fmt.Fprintf(w, "%s: %d more, at the head of %s\n", title, len(all)-i, file)
 			return
 		}
+		text = strings.TrimSuffix(text, ".") + "."
 		if short := []rune(text); len(short) > noteWidth && !wide {
 			text = strings.TrimSpace(string(short[:noteWidth])) + "…"
 		}
-		fmt.Fprintf(w, "%s: %s.\n", title, strings.TrimSuffix(text, "."))
+		fmt.Fprintf(w, "%s: %s\n", title, text)
 	}
 }
 
@@ -116,14 +120,6 @@ func percent(x float64) string {
 		return s
 	}
 	return "0%"
-}
-
-// counted writes a number of things.
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // dollars writes an amount without cents, and with them where it is small.
