@@ -78,7 +78,7 @@ func Settings(r *eval.Report) []string {
 		if w.Karpenter != 0 {
 			line += fmt.Sprintf(", Karpenter %v", w.Karpenter)
 		}
-		line += ", start " + w.StartCluster.Describe()
+		line += ", start " + w.StartCluster.String()
 		if w.NodeFee != 0 {
 			line += fmt.Sprintf(", node fee %s an hour", w.NodeFee.Short())
 		}
