@@ -86,6 +86,9 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	if !whole && len(lines) > 1 && len(lines) < sampleLines {
 		lines = lines[:len(lines)-1] // it may go on
 	}
+	if len(lines) == 0 {
+		return nil, notUnderstood("it begins with comments alone")
+	}
 	tried := grids
 	if isBox(lines[0]) {
 		tried = []grid{box}
