@@ -17,13 +17,13 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Stdin is the name that stands for standard input.
+// Stdin is the name of standard input.
 const Stdin = "-"
 
 // stdinName is what errors call it.
 const stdinName = "standard input"
 
-// SourceFlags are the flags that say how the manifests of a scenario are read.
+// SourceFlags are the flags that set how the manifests of a scenario are read.
 type SourceFlags struct {
 	Recursive, Strict bool
 }
@@ -38,21 +38,19 @@ func (f *SourceFlags) RegisterSources(flags *pflag.FlagSet) {
 // returns its text as well, with the defaults of what it lacks. It prints what was skipped and what
 // was added.
 func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name string) ([]byte, *scenarios.Scenario, error) {
-	text, added, err := readWhole(ctx, name, f.Recursive)
+	text, err := ReadManifests(ctx, name, f.Recursive)
 	if err != nil {
 		return nil, nil, err
 	}
-	sc, err := ParseScenario(name, text)
+	text, sc, notes, err := ScenarioOf(name, text)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := sc.Strict(); f.Strict && err != nil {
 		return nil, nil, cli.Invalid(err, "take them out, or leave --strict out to skip them")
 	}
-	for _, line := range []string{sc.Skipped, added} {
-		if line != "" {
-			fmt.Fprintf(p.Stderr, "%s\n", line)
-		}
+	for _, line := range notes {
+		fmt.Fprintf(p.Stderr, "%s\n", line)
 	}
 	return text, sc, nil
 }
@@ -65,25 +63,32 @@ func (f *SourceFlags) LoadScenario(ctx context.Context, p *cli.Program, name str
 
 // LoadScenario reads a scenario as [SourceFlags.ReadScenario] does, and prints nothing.
 func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error) {
-	text, _, err := readWhole(ctx, name, false)
+	text, err := ReadManifests(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
-	return ParseScenario(name, text)
+	_, sc, _, err := ScenarioOf(name, text)
+	return sc, err
 }
 
-// readWhole returns the text of a scenario with the defaults of what it lacks, and these in words.
-func readWhole(ctx context.Context, name string, recursive bool) (text []byte, added string, err error) {
-	if text, err = ReadManifests(ctx, name, recursive); err != nil {
-		return nil, "", err
+// ScenarioOf reads the scenario in the text of [ReadManifests]. It returns the text with the defaults
+// of what it lacks as well, and a line each on what was skipped and on what was added.
+func ScenarioOf(name string, text []byte) (whole []byte, sc *scenarios.Scenario, notes []string, err error) {
+	whole, added := scenarios.Complete(FileName(name), text)
+	if sc, err = ParseScenario(name, whole); err != nil {
+		return nil, nil, nil, err
 	}
-	text, added = scenarios.Complete(fileName(name), text)
-	return text, added, nil
+	for _, line := range []string{sc.Skipped, added} {
+		if line != "" {
+			notes = append(notes, line)
+		}
+	}
+	return whole, sc, notes, nil
 }
 
-// ReadManifests returns the text of the manifests that name stands for: an embedded scenario, a file,
-// all files of a folder, with recursive those of the folders in it too, or standard input. A pipe
-// may be one of them, and nobody may write to it: the end of ctx ends the wait.
+// ReadManifests returns the text of the manifests that name refers to: an embedded scenario, a file,
+// all files of a folder, with recursive those of the folders in it too, or standard input. One of
+// them may be a pipe to which no process writes: the end of ctx ends the wait.
 func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, error) {
 	var text []byte
 	loaded := make(chan error, 1)
@@ -96,7 +101,7 @@ func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, er
 	select {
 	case err = <-loaded:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading %s: %w", fileName(name), ctx.Err())
+		return nil, fmt.Errorf("reading %s: %w", FileName(name), ctx.Err())
 	}
 	switch {
 	case errors.Is(err, scenarios.ErrNotFound):
@@ -138,8 +143,8 @@ func source(name string, recursive bool) ([]byte, error) {
 	return scenarios.Join(files), err
 }
 
-// fileName is how errors call what is read.
-func fileName(name string) string {
+// FileName returns how errors name a source.
+func FileName(name string) string {
 	if name == Stdin {
 		return stdinName
 	}

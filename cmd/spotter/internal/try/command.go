@@ -34,7 +34,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"what is paid today: nodes times their price now. With several contexts it has a row\n" +
 			"for each cluster, and their sum.\n\n" +
 			"Without a cluster it tries manifests (-f), for which the cheapest nodes on demand\n" +
-			"stand for what is paid unless nodes are stated, or a demonstration (--demo).\n\n" +
+			"represent what is paid unless nodes are stated, or a demonstration (--demo).\n\n" +
 			"Spot prices are those of the last week where AWS credentials are found that may\n" +
 			"read them (ec2:DescribeSpotPriceHistory); else they are drawn, and called synthetic\n" +
 			"wherever a figure stands. It runs as many seeds of the weather as the minute allows.\n\n" +
@@ -51,7 +51,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	f.cluster.Register(flags)
 	flags.Lookup("context").Usage = "use the contexts `NAME[,NAME…]` of the kubeconfig"
-	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in `PATH` instead of a cluster")
+	flags.StringVarP(&f.file, "filename", "f", "", "try the manifests in `PATH`, or - for standard input, instead of a cluster")
 	flags.BoolVar(&f.demo, "demo", false, "try a small cluster that does not exist")
 	flags.StringVar(&f.dir, "dir", "spotter-try", "write into the folder `DIR`")
 	flags.BoolVar(&f.force, "force", false, "replace files in the folder that try has not written")

@@ -1,15 +1,11 @@
 package try
 
 import (
-	"bytes"
 	"context"
 	_ "embed" // the demonstration
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -27,16 +23,17 @@ var demo []byte
 // ofFiles makes a trial of the manifests in a file or folder. With nodes among them they are a
 // cluster, read from files.
 func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
-	text, err := textOf(path)
+	text, err := input.ReadManifests(ctx, path, false)
 	if err != nil {
-		return nil, cli.Invalid(err, "give a file or folder with manifests")
+		return nil, err
 	}
+	name := input.FileName(path)
 	d, err := dumpOf(text)
 	if err != nil || d == nil {
-		return t.ofManifests("the manifests in "+path, path, text) // which says what is wrong with them
+		return t.ofManifests("the manifests in "+name, path, text) // which reports what is wrong with them
 	}
-	x := &sight{server: path, manifests: "the objects in " + path}
-	t.say("reading the cluster in %s", path)
+	x := &sight{server: name, manifests: "the objects in " + name}
+	t.say("reading the cluster in %s", name)
 	read := func(o *capture.Options, log io.Writer) (*capture.Cluster, error) {
 		return capture.ReadBy(ctx, d, o, log)
 	}
@@ -46,32 +43,6 @@ func (t *trial) ofFiles(ctx context.Context, path string) (*staged, error) {
 	return t.scenario(ctx, x)
 }
 
-// textOf returns the text of a file, of an embedded scenario, or of all manifests in a folder.
-func textOf(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.IsDir() {
-		return scenarios.Source(path)
-	}
-	entries, err := os.ReadDir(path)
-	if err != nil {
-		return nil, err
-	}
-	var all [][]byte
-	for _, e := range entries {
-		if !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(e.Name())) || e.IsDir() {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(path, e.Name()))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, text)
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: there is no file that ends with .yaml, .yml or .json", path)
-	}
-	return bytes.Join(all, []byte("\n---\n")), nil
-}
-
 // demonstration is what is tried in place of a cluster.
 const demonstration = "a demonstration: this cluster does not exist"
 
@@ -79,16 +50,22 @@ const demonstration = "a demonstration: this cluster does not exist"
 func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	x := &sight{Cluster: &capture.Cluster{Snapshot: &policy.Snapshot{Now: policy.TimeOf(t.began.UTC().Truncate(time.Second))}}, taken: &capture.Captured{}, withoutCluster: true}
 	x.manifests = what
-	s := &staged{file: t.folder.scenario(), text: text, seen: x, taken: x.taken, times: 1}
-	sc, err := input.ParseScenario(name, text)
+	text, sc, notes, err := input.ScenarioOf(name, text)
 	if err != nil {
 		return nil, err
 	}
 	t.say("trying %s", what)
+	for _, line := range notes {
+		t.say("%s", line)
+	}
+	s := &staged{file: t.folder.scenario(), text: scenarios.WithoutOrigins(text), seen: x, taken: x.taken, times: 1}
 	var market input.MarketFlags
 	market.Register(pflag.NewFlagSet("try", pflag.ContinueOnError)) // all of them by default
 	if s.bound, err = market.Bind(sc, input.Traces{}, 0); err != nil {
 		return nil, err
+	}
+	for _, warning := range s.bound.Warnings {
+		t.say("warning: %s", warning)
 	}
 	if len(s.bound.Workloads) == 0 {
 		return nil, cli.Invalid(fmt.Errorf("%s: there is no workload in it", name), "give a folder with manifests of Deployments, StatefulSets or Jobs")
@@ -100,5 +77,5 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 // demoName is that of the demonstration in errors.
 const demoName = "demo.yaml"
 
-// errTwoSources says that one thing is to be tried.
+// errTwoSources is returned where several things to try are named.
 var errTwoSources = errors.New("-f, --demo and --context: each names something else to try")

@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // trialOf returns a trial of a file, or of the demonstration, with what it prints.
@@ -65,6 +66,41 @@ func TestManifests(t *testing.T) {
 	_, row, _ := strings.Cut(text, "\non demand only")
 	if row, _, _ = strings.Cut(row, "\n"); !strings.Contains(row, " 0% ") {
 		t.Errorf("on demand only is %q\n%s", row, text)
+	}
+}
+
+// TestManifestsFolder tries a folder of workloads alone, which is completed as for other commands; what is
+// written has no comment that errors read the names of files from.
+func TestManifestsFolder(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"a.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: api}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: api}}\n" +
+			"  template: {metadata: {labels: {app: api}}, spec: {containers: [{name: main, image: i, resources: {requests: {cpu: 1}}}]}}\n",
+		"b.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, _, log := trialOf(t, dir)
+	s, err := x.source(t.Context())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, log)
+	}
+	for _, want := range []string{"no Scenario: one of 168h is taken; no pool: a NodePool", "skipped: Secret 1"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%q is not in %s", want, log)
+		}
+	}
+	if !bytes.Equal(s.text, scenarios.WithoutOrigins(s.text)) {
+		t.Errorf("what is written has names of files:\n%s", s.text)
+	}
+	broken := filepath.Join(dir, "c.yaml")
+	if err := os.WriteFile(broken, []byte("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: z}\nspec: {replicas: -1}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.source(t.Context()); err == nil || !strings.Contains(err.Error(), broken+":4") || !strings.Contains(err.Error(), "-1") {
+		t.Errorf("a broken file: %v", err)
 	}
 }
 
