@@ -27,7 +27,7 @@ type scaleTarget struct {
 	perReplica float64
 }
 
-// scalingRules say how fast a number of replicas may change in one direction.
+// scalingRules limit how fast a number of replicas may change in one direction.
 type scalingRules struct {
 	window    time.Duration // of stabilisation
 	policies  []autoscalingv2.HPAScalingPolicy

@@ -74,19 +74,19 @@ type document struct {
 	file string
 	node *yaml.Node
 
-	// is is the key of describedKinds under which it stands, empty for a manifest.
+	// is is the key of describedKinds under which it is, empty for a manifest.
 	is string
 
 	// listed and listedVersion are the kind and version that the list around it implies, where it
 	// states none itself.
 	listed, listedVersion string
 
-	// pods is how many pods of a controller that is not in the file a Pod stands for; 0 for one.
+	// pods is how many pods of a controller that is not in the file a Pod represents; 0 for one.
 	pods int32
 }
 
-// split cuts a file into its documents, leaving out empty ones. A list, as kubectl prints it,
-// stands for its items.
+// split cuts a file into its documents, without empty ones. A list, as kubectl prints it, is
+// replaced by its items.
 func split(file string, data []byte) ([]document, error) {
 	var docs []document
 	dec, from := yaml.NewDecoder(bytes.NewReader(data)), originsOf(data)

@@ -21,7 +21,7 @@ type Unschedulable struct {
 // Unschedulable returns the workloads whose pods stay pending, ascending.
 func (p *Prepared) Unschedulable() []Unschedulable { return p.unschedulable }
 
-// Warnings say which pods stay pending, and why, one line for each workload.
+// Warnings returns a line for each workload whose pods stay pending, with the reason.
 func (p *Prepared) Warnings() (lines []string) {
 	for _, u := range p.unschedulable {
 		lines = append(lines, p.describe(u))

@@ -111,7 +111,7 @@ func (x *nodeIndex) cell(pool policy.PoolID, market policy.MarketID) int {
 	return int(pool)*x.markets + int(market)
 }
 
-// unasked is the least that no node is asked for.
+// unasked is the smallest number for which no node is requested.
 var unasked = policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64, GPU: math.MaxInt64, Pods: math.MaxInt64}
 
 // lower counts a node that is asked for need.
