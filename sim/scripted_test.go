@@ -109,7 +109,7 @@ func TestRequired(t *testing.T) {
 		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, Percent: true, N: 25}}, 6},
 		{3, &policy.PDB{MinAvailable: policy.Quantity{Set: true, N: 5}}, 3},
 	} {
-		w := &scenarios.BoundScenario{Templates: make([]policy.Template, 1)}
+		w := &scenarios.BoundScenario{Templates: make([]policy.Template, 1), Workloads: make([]scenarios.Workload, 1)}
 		if c.budget != nil {
 			w.PDBs = []policy.PDB{*c.budget}
 			w.Templates[0].PDBs = []policy.PDBID{0}

@@ -93,7 +93,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	if isBox(lines[0]) {
 		tried = []grid{box}
 	}
-	var best *columnsError
+	best := &columnsError{} // that of which most is known
 	for _, g := range tried {
 		for i, row := range lines {
 			if i > 0 && !g.boxed || g.drawn(row) {
@@ -103,7 +103,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 			if fault == nil {
 				return &textTable{g, l, numbers[i], row}, nil
 			}
-			if best == nil || fault.known > best.known {
+			if fault.known > best.known {
 				best = fault
 			}
 		}
