@@ -108,6 +108,9 @@ func split(file string, data []byte) ([]document, error) {
 			d.file, own = from.at(file, line)
 			rebase(d.node, line-own)
 		}
+		if alias := selfContaining(d.node, map[*yaml.Node]bool{}); alias != nil {
+			return nil, &FieldError{File: d.file, Line: alias.Line, Problem: fmt.Sprintf("the value of anchor %q contains itself", alias.Value)}
+		}
 		described, err := d.described()
 		if err != nil {
 			return nil, err
@@ -117,6 +120,27 @@ func split(file string, data []byte) ([]document, error) {
 		}
 		docs = append(docs, described...)
 	}
+}
+
+// selfContaining returns an alias inside the value that it refers to, nil where there is none. open
+// are the anchored values around n.
+func selfContaining(n *yaml.Node, open map[*yaml.Node]bool) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		if open[n.Alias] {
+			return n
+		}
+		return nil // its value was searched where it is
+	}
+	if n.Anchor != "" {
+		open[n] = true
+		defer delete(open, n)
+	}
+	for _, c := range n.Content {
+		if alias := selfContaining(c, open); alias != nil {
+			return alias
+		}
+	}
+	return nil
 }
 
 // items returns the objects of a list, and of the lists in it; the document itself if it is none.
