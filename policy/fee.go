@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// NodeFees are what nodes cost on top of their prices: Fee is for what is paid by the node,
+// NodeFees are costs of a node on top of its price: Fee is for what is charged per node,
 // such as a licence or a monitoring agent, and Volumes for its root and data volumes.
 type NodeFees struct {
 	Fee     Money `json:",omitempty"`
@@ -61,11 +61,11 @@ func ParseFee(text string) (Money, error) {
 	if err != nil || math.IsNaN(x) {
 		return 0, fmt.Errorf("%q is not dollars per hour or month, such as 0.02/h or $15/month", text)
 	}
-	if x < 0 || x/hours > feeMost.Float() {
-		return 0, fmt.Errorf("%q is not from 0 to %v dollars per hour", text, feeMost.Float())
+	if x < 0 || x/hours > statedFeeMax.Float() {
+		return 0, fmt.Errorf("%q is not from 0 to %v dollars per hour", text, statedFeeMax.Float())
 	}
 	return Dollars(x / hours), nil
 }
 
-// feeMost is the greatest fee that is stated: beyond it lies a slip of the pen.
-const feeMost = 100 * Dollar
+// statedFeeMax is the greatest fee that a user may state: a greater one is a typing error.
+const statedFeeMax = 100 * Dollar

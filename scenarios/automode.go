@@ -139,8 +139,8 @@ func autoBuys(t *policy.InstanceType) bool {
 }
 
 // readAuto gives the labels of EKS Auto Mode that pods select the names of the catalog. A
-// node that is to have such a label must be of EKS Auto Mode, and one that is to have a label
-// of karpenter.k8s.aws must not be.
+// node that must have such a label must be of EKS Auto Mode, and one that must have a label of
+// karpenter.k8s.aws must not be.
 func (sc *Scenario) readAuto() {
 	if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.own != nil && p.own.auto() }) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An autoscaler says how many replicas a workload has while its load changes. It follows the
+// An autoscaler determines how many replicas a workload has while its load changes. It follows the
 // controller of HorizontalPodAutoscalers, with pods that are ready at once and share the load
 // evenly, so that every policy meets the same demand.
 type autoscaler struct {
@@ -27,7 +27,7 @@ type scaleTarget struct {
 	perReplica float64
 }
 
-// scalingRules say how fast a number of replicas may change in one direction.
+// scalingRules limit how fast a number of replicas may change in one direction.
 type scalingRules struct {
 	window    time.Duration // of stabilisation
 	policies  []autoscalingv2.HPAScalingPolicy
@@ -106,8 +106,8 @@ func (a *autoscaler) steps(from, start, to policy.Time) []scheduleStep {
 		if now = now.Add(scalePeriod); !settled {
 			continue
 		}
-		next := slices.IndexFunc(changes, func(at policy.Time) bool { return at >= now })
-		if next < 0 {
+		next, _ := slices.BinarySearch(changes, now)
+		if next == len(changes) {
 			break
 		}
 		now = s.skip(now, changes[next])
@@ -219,7 +219,7 @@ func (s *scaling) limited(now policy.Time, n int32) int32 {
 }
 
 // limit returns how far one scaling policy lets the replicas go, up or down by the sign: from
-// what they were when its period began.
+// what they were when its period started.
 func (s *scaling) limit(now policy.Time, p autoscalingv2.HPAScalingPolicy, sign int32) int32 {
 	began := int64(s.replicas)
 	for _, e := range s.events {

@@ -193,7 +193,7 @@ func (w *BoundScenario) sell(sc *Scenario, tr *trace.Trace, begin policy.Time) e
 	return nil
 }
 
-// own notes what a NodePool or an Auto Scaling group asks for besides its pool, p.
+// own notes what a NodePool or an Auto Scaling group requires in addition to its pool, p.
 func (w *BoundScenario) own(i int, sc *Scenario, p *policy.Pool) {
 	if g := sc.pools[i].group; g != nil {
 		if w.ScalingGroups == nil {

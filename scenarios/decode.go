@@ -74,19 +74,19 @@ type document struct {
 	file string
 	node *yaml.Node
 
-	// is is the key of describedKinds under which it stands, empty for a manifest.
+	// is is the key of describedKinds under which it is, empty for a manifest.
 	is string
 
 	// listed and listedVersion are the kind and version that the list around it implies, where it
 	// states none itself.
 	listed, listedVersion string
 
-	// pods is how many pods of a controller that is not in the file a Pod stands for; 0 for one.
+	// pods is how many pods of a controller that is not in the file a Pod represents; 0 for one.
 	pods int32
 }
 
-// split cuts a file into its documents, leaving out empty ones. A list, as kubectl prints it,
-// stands for its items.
+// split cuts a file into its documents, without empty ones. A list, as kubectl prints it, is
+// replaced by its items.
 func split(file string, data []byte) ([]document, error) {
 	var docs []document
 	dec, from := yaml.NewDecoder(bytes.NewReader(data)), originsOf(data)
@@ -108,6 +108,9 @@ func split(file string, data []byte) ([]document, error) {
 			d.file, own = from.at(file, line)
 			rebase(d.node, line-own)
 		}
+		if alias := selfContaining(d.node, map[*yaml.Node]bool{}); alias != nil {
+			return nil, &FieldError{File: d.file, Line: alias.Line, Problem: fmt.Sprintf("the value of anchor %q contains itself", alias.Value)}
+		}
 		described, err := d.described()
 		if err != nil {
 			return nil, err
@@ -117,6 +120,27 @@ func split(file string, data []byte) ([]document, error) {
 		}
 		docs = append(docs, described...)
 	}
+}
+
+// selfContaining returns an alias inside the value that it refers to, nil where there is none. open
+// are the anchored values around n.
+func selfContaining(n *yaml.Node, open map[*yaml.Node]bool) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		if open[n.Alias] {
+			return n
+		}
+		return nil // its value was searched where it is
+	}
+	if n.Anchor != "" {
+		open[n] = true
+		defer delete(open, n)
+	}
+	for _, c := range n.Content {
+		if alias := selfContaining(c, open); alias != nil {
+			return alias
+		}
+	}
+	return nil
 }
 
 // items returns the objects of a list, and of the lists in it; the document itself if it is none.

@@ -124,8 +124,8 @@ type metricTarget struct {
 	perReplica float64
 }
 
-// metricOf returns the metric that a load schedule is of: CPU where the list has it, else the
-// first that is no memory.
+// metricOf returns the metric that a load schedule describes: CPU where the list has it, else the
+// first other than memory.
 func (sc *Scenario) metricOf(doc *document, l *load, metrics []autoscalingv2.MetricSpec) (metricTarget, error) {
 	best := -1
 	for i := range metrics {

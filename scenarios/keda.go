@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A scaledObject is a ScaledObject of KEDA, as far as it is read.
+// A scaledObject holds the fields of a KEDA ScaledObject that are read.
 type scaledObject struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -47,7 +47,7 @@ var kinds = map[string]kind{
 	"PriorityClass": {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
 }
 
-// olderVersions are those of a kind that are read besides its newest.
+// olderVersions are those of a kind that are read in addition to its newest.
 var olderVersions = map[string][]string{"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"}}
 
 // workloadKinds are the kinds of objects that want nodes.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +91,8 @@ type LabelChoice struct {
 	Key    string
 	Values []string
 
-	// Open says that nodes may have any value that Requirements allow, and not listed ones:
-	// the first of Values stands for all that no pod names.
+	// Open reports that nodes may have any value that Requirements allow, and not listed ones:
+	// the first of Values represents all that no pod names.
 	Open         bool
 	Requirements []policy.Requirement
 }
@@ -100,53 +101,59 @@ type LabelChoice struct {
 const valuesMax = 256
 
 // listed intersects the values of requirements with operator In; ok is false without any.
-func listed(asks []policy.Requirement) (values []string, ok bool) {
-	for i := range asks {
-		if asks[i].Op == policy.OpIn {
-			values, ok = asks[i].Values, true
+func listed(requirements []policy.Requirement) (values []string, ok bool) {
+	for i := range requirements {
+		if requirements[i].Op == policy.OpIn {
+			values, ok = requirements[i].Values, true
 		}
 	}
-	return meeting(asks, values), ok
+	return meeting(requirements, values), ok
 }
 
 // meeting keeps the values that meet all requirements, each once.
-func meeting(asks []policy.Requirement, values []string) (kept []string) {
+func meeting(requirements []policy.Requirement, values []string) (kept []string) {
 	for _, v := range values {
-		if !slices.Contains(kept, v) && !slices.ContainsFunc(asks, func(r policy.Requirement) bool { return !meets(&r, v, true) }) {
+		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements, func(r policy.Requirement) bool { return !meets(&r, v, true) }) {
 			kept = append(kept, v)
 		}
 	}
 	return kept
 }
 
-// chooseLabels makes labels or choices of what the NodePool asks of labels of the user's own, by key
-// in the order in which it names them.
-func (r *poolReader) chooseLabels(labels map[string]string, keys []string, asks map[string][]policy.Requirement) {
+// chooseLabels makes labels or choices of what the NodePool requires of labels of the user's own, by
+// key in the order in which it names them.
+func (r *poolReader) chooseLabels(labels map[string]string, keys []string, required map[string][]policy.Requirement) {
 	path := []string{"template", "spec", "requirements"}
 	combinations := 1
 	for _, key := range keys {
-		values, bounded := listed(asks[key])
+		values, bounded := listed(required[key])
 		value, fixed := labels[key]
-		absent := slices.ContainsFunc(asks[key], func(q policy.Requirement) bool { return q.Op == policy.OpDoesNotExist })
+		absent := slices.ContainsFunc(required[key], func(q policy.Requirement) bool { return q.Op == policy.OpDoesNotExist })
 		switch {
 		case fixed:
-			if len(meeting(asks[key], []string{value})) == 0 {
+			if len(meeting(required[key], []string{value})) == 0 {
 				r.fail(path, "%q: the label of the template, %q, does not meet what is required of it", key, value)
 			}
 		case absent && !bounded:
 			// No node has it: pods that select it run elsewhere.
-		case bounded && len(values) == 0 || absent:
+		case bounded && len(values) == 0, absent, !bounded && !satisfiable(required[key]):
 			r.fail(path, "%q: no value meets all that is required of it", key)
 		case len(values) == 1:
 			labels[key] = values[0]
 		default:
 			combinations *= max(1, len(values))
-			r.own.choices = append(r.own.choices, LabelChoice{key, values, !bounded, asks[key]})
+			r.own.choices = append(r.own.choices, LabelChoice{key, values, !bounded, required[key]})
 		}
 	}
 	if combinations > valuesMax {
 		r.fail(path, "labels of your own have %d combinations of values, and %d at most are simulated", combinations, valuesMax)
 	}
+}
+
+// satisfiable reports whether some value meets requirements without the operator In.
+func satisfiable(requirements []policy.Requirement) bool {
+	_, ok := unnamed(requirements, nil)
+	return ok
 }
 
 // choose bounds the choices of a NodePool by what pods name: a label that none names has its first
@@ -161,8 +168,10 @@ func (o *ownPool) choose(templates []policy.Template) (choices []LabelChoice, la
 			labels = append(labels, policy.Label{Key: c.Key, Value: c.Values[0]})
 			continue
 		case c.Open:
-			values = meeting(c.Requirements, values)
-			c.Values = append([]string{unnamed(c.Requirements, values)}, values...)
+			c.Values = meeting(c.Requirements, values)
+			if value, ok := unnamed(c.Requirements, values); ok {
+				c.Values = slices.Insert(c.Values, 0, value)
+			}
 		}
 		choices = append(choices, c)
 	}
@@ -196,24 +205,30 @@ func namedValues(templates []policy.Template, key string) (named bool, values []
 	return named, slices.Compact(values)
 }
 
-// unnamed returns a value that meets requirements and that no pod names. Karpenter draws a number
-// (Any in pkg/scheduling/requirement.go).
-func unnamed(asks []policy.Requirement, values []string) string {
-	least := 0
-	for i := range asks {
-		n, err := strconv.Atoi(strings.Join(asks[i].Values, ""))
-		if err != nil {
-			continue
-		}
-		switch asks[i].Op {
-		case policy.OpGt:
-			least = max(least, n+1)
-		case policy.OpLt:
-			least = min(least, n-1)
+// unnamed returns a whole number that meets requirements and that no pod names, the one nearest to
+// 0; ok is false where there is none. Karpenter draws one (Any in pkg/scheduling/requirement.go).
+func unnamed(requirements []policy.Requirement, named []string) (value string, ok bool) {
+	low, high, excluded := math.MinInt32, math.MaxInt32, len(named)
+	for i := range requirements {
+		r := &requirements[i]
+		excluded += len(r.Values)
+		n, err := strconv.Atoi(strings.Join(r.Values, ""))
+		switch {
+		case err != nil:
+		case r.Op == policy.OpGt:
+			low = max(low, n+1)
+		case r.Op == policy.OpLt:
+			high = min(high, n-1)
 		}
 	}
-	for slices.Contains(values, strconv.Itoa(least)) || len(meeting(asks, []string{strconv.Itoa(least)})) == 0 && least < 1<<30 {
-		least++
+	start := min(max(0, low), high)
+	for distance := range excluded + 1 {
+		for _, n := range [...]int{start + distance, start - distance} {
+			value = strconv.Itoa(n)
+			if n >= low && n <= high && !slices.Contains(named, value) && len(meeting(requirements, []string{value})) > 0 {
+				return value, true
+			}
+		}
 	}
-	return strconv.Itoa(least)
+	return "", false
 }

@@ -108,6 +108,8 @@ func TestLabelChoices(t *testing.T) {
 		{"{key: example.com/part, operator: Exists}", affinityTo("{key: example.com/part, operator: NotIn, values: [z, '0']}", false), "", "[1 0 z]"},
 		{"{key: example.com/part, operator: NotIn, values: [b]}", affinityTo("{key: example.com/part, operator: In, values: [b, d]}", true), "", "[0 d]"},
 		{"{key: example.com/part, operator: Gt, values: ['4']}", "nodeSelector: {example.com/part: '7'}", "", "[5 7]"},
+		{"{key: example.com/part, operator: Gt, values: ['4']}, {key: example.com/part, operator: Lt, values: ['6']}", "nodeSelector: {example.com/part: '5'}", "", "[5]"},
+		{"{key: example.com/part, operator: Lt, values: ['1']}, {key: example.com/part, operator: NotIn, values: ['0']}", "nodeSelector: {example.com/part: '-2'}", "", "[-1 -2]"},
 		{"{key: example.com/part, operator: Exists}", "nodeSelector: {example.com/other: b}", "", ""},
 		{"{key: example.com/part, operator: Exists}", "topologySpreadConstraints: [{maxSkew: 1, topologyKey: example.com/part, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: q}}}]", "", "[0]"},
 		{"{key: example.com/part, operator: DoesNotExist}", "nodeSelector: {example.com/part: b}", "", ""},
@@ -127,6 +129,14 @@ func TestLabelChoices(t *testing.T) {
 		}
 		if label != c.labels || values != c.values {
 			t.Errorf("%s with %s: label %q and values %q, want %q and %q", c.requirements, c.pods, label, values, c.labels, c.values)
+		}
+	}
+	for _, none := range []string{
+		"{key: example.com/part, operator: Gt, values: ['5']}, {key: example.com/part, operator: Lt, values: ['3']}",
+		"{key: example.com/part, operator: Gt, values: ['5']}, {key: example.com/part, operator: Lt, values: ['7']}, {key: example.com/part, operator: NotIn, values: ['6']}",
+	} {
+		if _, err := withLabelsOf(twoFamilies+", "+none, "nodeSelector: {example.com/part: '6'}"); err == nil || !strings.Contains(err.Error(), `"example.com/part": no value meets all`) {
+			t.Errorf("%s: %v", none, err)
 		}
 	}
 	many := ""

@@ -52,7 +52,7 @@ type conversion struct {
 }
 
 // convertOld converts the objects of old versions of Karpenter's API. It returns all objects,
-// and what a user should know of the conversion.
+// and notes for the user on the conversion.
 func convertOld(docs []document) (out []document, notes []string, err error) {
 	var errs []error
 	var converted []string
@@ -225,7 +225,7 @@ var (
 	templateSelectors = []string{"subnetSelector", "securityGroupSelector", "amiSelector"}
 )
 
-// convertTemplate rewrites the spec of an AWSNodeTemplate in n; path is where it is in the file.
+// convertTemplate rewrites the spec of an AWSNodeTemplate in n; path is its path in the file.
 func (c *conversion) convertTemplate(n *yaml.Node, path string) {
 	spec := child(n, "spec")
 	if spec == nil || spec.Kind != yaml.MappingNode {
@@ -367,7 +367,7 @@ func (c *conversion) provider(old *yaml.Node) *yaml.Node {
 	return out
 }
 
-// lifetimes converts when nodes of a Provisioner end: never, where it does not say.
+// lifetimes converts when nodes of a Provisioner end, by default never.
 func (c *conversion) lifetimes(old *yaml.Node, set func(v *yaml.Node, path ...string)) {
 	seconds := func(field string) *yaml.Node {
 		v := take(old, field)

@@ -61,14 +61,14 @@ func meets(r *policy.Requirement, value string, there bool) bool {
 	return err == nil && (r.Op == policy.OpGt && have > want || r.Op == policy.OpLt && have < want)
 }
 
-// readRequirements reads what is asked of labels. Labels of the user's own become labels of the
+// readRequirements reads what is required of labels. Labels of the user's own become labels of the
 // NodePool's nodes.
 func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 	if template.Labels == nil {
 		template.Labels = map[string]string{}
 	}
 	var keys []string // of the user's own
-	asks := map[string][]policy.Requirement{}
+	required := map[string][]policy.Requirement{}
 	for i := range r.spec.Template.Spec.Requirements {
 		q := &r.spec.Template.Spec.Requirements[i]
 		path := []string{"template", "spec", "requirements", Index(i)}
@@ -87,14 +87,14 @@ func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
 		case unknownLabel(x.Key), slices.Contains(otherLabels, x.Key):
 			r.fail(append(path, "key"), "%q: the catalog does not know this of instance types", q.Key)
 		default:
-			if asks[x.Key] == nil {
+			if required[x.Key] == nil {
 				keys = append(keys, x.Key)
 			}
-			asks[x.Key] = append(asks[x.Key], *x)
+			required[x.Key] = append(required[x.Key], *x)
 		}
 		r.readMinValues(q, x, path)
 	}
-	r.chooseLabels(template.Labels, keys, asks)
+	r.chooseLabels(template.Labels, keys, required)
 	switch ref := &r.own.ref; {
 	case ref.Kind == "EC2NodeClass":
 		template.Labels[prefixAWS+"ec2nodeclass"] = ref.Name

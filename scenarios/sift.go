@@ -25,7 +25,7 @@ const (
 	leftReasons
 )
 
-// leftWords say why, in the line about what was skipped.
+// leftWords name the reason in the line about what was skipped.
 var leftWords = [leftReasons]string{
 	leftOwned: "made by other objects: ", leftEnded: "finished: ", leftHook: "run only by an installation: ",
 	leftNode: "of the kubelet or of DaemonSets that are not given: ",
@@ -34,7 +34,7 @@ var leftWords = [leftReasons]string{
 // An unsimulated kind would matter to a cluster, and a run is without it.
 type unsimulated struct{ group, why string }
 
-// unsimulatedKinds are warned of. A kind that seems to run pods is warned of too, whatever it is.
+// unsimulatedKinds cause a warning, as does any unknown kind that seems to run pods.
 var unsimulatedKinds = map[string]unsimulated{
 	"CapacityBuffer":        {"autoscaling.x-k8s.io", "capacity that is kept free is not simulated (Karpenter has it since 1.14, behind a feature gate)"},
 	"AKSNodeClass":          {"karpenter.azure.com", "NodePools of AKS are not simulated"},
@@ -94,8 +94,8 @@ func (l *leftOut) line() string {
 	return "skipped: " + strings.Join(parts, "; ")
 }
 
-// warn says which of the objects that are left out would matter to a cluster. owned are the keys
-// of objects that own something which is simulated.
+// warn names the objects left out that would matter to a cluster. owners are the keys of objects
+// that own something which is simulated.
 func (l *leftOut) warn(sc *Scenario, owners map[string]bool) {
 	for _, why := range slices.Sorted(maps.Keys(l.warnings)) {
 		sc.warn("%s: %s", some(l.warnings[why]), why)
@@ -160,7 +160,7 @@ func sift(docs []document) (simulated []document, left *leftOut, errs []error) {
 	return simulated, left, errs
 }
 
-// leave says why an object is not simulated. here are the keys of those that may be, and objects
+// leave returns why an object is not simulated. here are the keys of those that may be, and objects
 // reports whether the input has any. An object of a kind that looks like a mistyped one is an error.
 func (d *document) leave(here map[string]bool, objects bool) (leftReason, error) {
 	if d.kind() == "" {
@@ -199,7 +199,7 @@ func groupOf(version string) string {
 	return group
 }
 
-// known returns the kind of an object if it is simulated: kinds of one name are told apart by
+// known returns the kind of an object if it is simulated: kinds of one name are distinguished by
 // their group. A group that is mistyped, or one that Kubernetes has retired, is that of the kind,
 // so that its apiVersion is refused and the object not passed over.
 func (d *document) known() (kind, bool) {
@@ -260,7 +260,7 @@ func (d *document) title() string {
 	return d.kind() + " " + d.name()
 }
 
-// name returns that of the object, or what begins the one that the API server makes for it.
+// name returns the name of the object, or the prefix of the name that the API server generates.
 func (d *document) name() string {
 	return cmp.Or(d.scalar("metadata", "name"), strings.TrimSuffix(d.scalar("metadata", "generateName"), "-"))
 }
@@ -270,7 +270,7 @@ func (d *document) qualified(name string) string {
 	return cmp.Or(d.scalar("metadata", "namespace"), "default") + "/" + name
 }
 
-// finished reports whether the status of a Pod or Job says that it is done.
+// finished reports whether a Pod or Job has ended, by its status.
 func (d *document) finished() bool {
 	if d.kind() == "Pod" {
 		phase := d.scalar("status", "phase")

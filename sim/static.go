@@ -40,7 +40,7 @@ func (kp *karpenterProvisioner) fillReplicas(pool policy.PoolID) {
 	}
 }
 
-// missingReplicas returns how many nodes a static pool has fewer than it keeps.
+// missingReplicas returns how many nodes a static pool lacks.
 func (kp *karpenterProvisioner) missingReplicas(pool policy.PoolID) int {
 	missing := kp.prepared.static(pool).Replicas
 	for i := range kp.nodes.all {
@@ -52,7 +52,7 @@ func (kp *karpenterProvisioner) missingReplicas(pool policy.PoolID) int {
 	return max(0, missing)
 }
 
-// replicaMarkets returns the markets that are asked for a node of a static pool.
+// replicaMarkets returns the markets that may sell a node of a static pool.
 func (kp *karpenterProvisioner) replicaMarkets(pool policy.PoolID) []policy.MarketID {
 	types := kp.scenario.Pools[pool].CapacityTypes
 	offers := kp.addOffers(nil, pool, pool, slices.Contains(types, policy.Spot), slices.Contains(types, policy.OnDemand))

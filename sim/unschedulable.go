@@ -26,7 +26,7 @@ type Unschedulable struct {
 // Unschedulable returns the workloads whose pods fit no node that can be bought, ascending.
 func (p *Prepared) Unschedulable() []Unschedulable { return p.unschedulable }
 
-// Warnings say which pods fit no node that can be bought, and why, one line for each workload.
+// Warnings returns a line for each workload whose pods fit no node that can be bought, with the reason.
 func (p *Prepared) Warnings() (lines []string) {
 	for _, u := range p.unschedulable {
 		lines = append(lines, p.describe(u))

@@ -147,7 +147,7 @@ func (f *focus) period(p billing.Span, charges []Charge) {
 	}
 }
 
-// node adds the lines of one node in a period: what is to be paid, what of it a commitment
+// node adds the lines of one node in a period: what must be paid, what of it a commitment
 // pays for, and its fees.
 func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 	u, node, all := f.u, &f.u.Nodes[c.Node], hours(c.Time)

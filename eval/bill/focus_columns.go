@@ -46,7 +46,7 @@ var vendors = map[string]vendor{
 	policy.Rackspace: {"Rackspace", "Rackspace Spot"},
 }
 
-// nodeFee stands where a fee of nodes is sold by whom nobody says.
+// nodeFee is the publisher of a fee of nodes, whose seller is not known.
 const nodeFee = "Node Fee"
 
 // vendor returns who sells what l is about.

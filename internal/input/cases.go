@@ -133,7 +133,7 @@ func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 // the object, since nobody has seen the lines.
 func (f *CaseFlags) WindowsOfText(text []byte, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
 	text = scenarios.WithoutOrigins(text)
-	sc, err := scenarios.ParseAt(fileName(name), text)
+	sc, err := scenarios.ParseAt(FileName(name), text)
 	if err != nil {
 		return nil, inWords(text, err)
 	}

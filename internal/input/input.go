@@ -162,7 +162,7 @@ func ParseSeeds(s string) ([]uint64, error) {
 
 // ParseScenario reads a scenario that has a name and a text.
 func ParseScenario(name string, text []byte) (*scenarios.Scenario, error) {
-	sc, err := scenarios.ParseAt(fileName(name), text)
+	sc, err := scenarios.ParseAt(FileName(name), text)
 	if err == nil {
 		err = sc.Validate()
 	}

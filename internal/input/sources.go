@@ -49,7 +49,7 @@ func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name str
 // Complete reads the text of the manifests that name stands for, with the defaults of what it
 // lacks, which it returns in words. It prints what was skipped and what was added.
 func (f *SourceFlags) Complete(p *cli.Program, name string, text []byte) ([]byte, *scenarios.Scenario, string, error) {
-	text, added := scenarios.Complete(fileName(name), text)
+	text, added := scenarios.Complete(FileName(name), text)
 	sc, err := ParseScenario(name, text)
 	if err != nil {
 		return nil, nil, "", err
@@ -77,7 +77,7 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 	if err != nil {
 		return nil, err
 	}
-	text, _ = scenarios.Complete(fileName(name), text)
+	text, _ = scenarios.Complete(FileName(name), text)
 	return ParseScenario(name, text)
 }
 
@@ -96,7 +96,7 @@ func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, er
 	select {
 	case err = <-loaded:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading %s: %w", fileName(name), ctx.Err())
+		return nil, fmt.Errorf("reading %s: %w", FileName(name), ctx.Err())
 	}
 	switch {
 	case errors.Is(err, scenarios.ErrNotFound):
@@ -138,8 +138,8 @@ func source(name string, recursive bool) ([]byte, error) {
 	return scenarios.Join(files), err
 }
 
-// fileName is how errors call what is read.
-func fileName(name string) string {
+// FileName is how errors call what is read.
+func FileName(name string) string {
 	if name == Stdin {
 		return stdinName
 	}

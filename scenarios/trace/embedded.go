@@ -45,7 +45,7 @@ func EmbeddedName(name string) string {
 	return strings.TrimPrefix(name, "embedded:")
 }
 
-// EmbeddedNamed returns the embedded trace that a name stands for, and whether it has the form of
+// EmbeddedNamed returns the embedded trace that a name refers to, and whether it has the form of
 // one. Where no embedded trace has that name the error lists those that exist.
 func EmbeddedNamed(name string) (t *Trace, ok bool, err error) {
 	if !IsEmbedded(name) {

@@ -95,7 +95,7 @@ func checkChunk(f *parquet.File, group *format.RowGroup, c int) error {
 		begin = m.DictionaryPageOffset
 	}
 	if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
-		return fmt.Errorf("%w: column %d is said to lie at byte %d and to have %d, the file has %d",
+		return fmt.Errorf("%w: column %d is recorded at byte %d with a length of %d, the file has %d",
 			ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
 	}
 	return nil

@@ -307,7 +307,7 @@ func isDate(t parquet.Type) bool {
 	return converted != nil && *converted == deprecated.Date
 }
 
-// decimalScale returns how many digits of a decimal number stand behind the point.
+// decimalScale returns how many digits of a decimal number follow the point.
 func decimalScale(t parquet.Type) (scale int, ok bool) {
 	if logical := t.LogicalType(); logical != nil {
 		if d, ok := logical.Value.(*format.DecimalType); ok && d.Scale >= 0 && d.Scale <= 76 {

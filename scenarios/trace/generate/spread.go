@@ -106,7 +106,7 @@ func (d *deck) draw(m *Market) float64 {
 	return chance.NormalCDF(mix(d.shared, common, chance.NormalQuantile(own)))
 }
 
-// number returns the number of a name among those that were asked for, in their order.
+// number returns the number of a name among those that were requested, in their order.
 func number(of map[string]int, name string) int {
 	k, ok := of[name]
 	if !ok {

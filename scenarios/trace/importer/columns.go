@@ -106,8 +106,8 @@ var meanings = sync.OnceValue(func() map[string]meaning {
 	return all
 })
 
-// meaningOf returns the meaning of a column. What stands before a dot is the name of
-// the structure that the column is in.
+// meaningOf returns the meaning of a column. The part before a dot is the name of the
+// structure that the column is in.
 func meaningOf(name string) (meaning, bool) {
 	m, ok := meanings()[normal(name)]
 	if !ok {

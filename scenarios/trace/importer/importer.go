@@ -60,7 +60,7 @@ type Options struct {
 	// Strict makes the first bad row an error.
 	Strict bool
 
-	// Store returns where a source lies; nil means the disk, as does a nil store.
+	// Store returns where a source is stored; nil means the disk, as does a nil store.
 	Store func(path string) trace.Store
 }
 
@@ -353,7 +353,7 @@ func (im *importer) content(r *bufio.Reader) error {
 	return im.lines(r, head, err != nil)
 }
 
-// yamlStart is the begin of YAML: a member, perhaps of an element.
+// yamlStart is the start of YAML: a member, perhaps of an element.
 var yamlStart = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:---\s*\n\s*)?(?:-\s+)*["']?\w+["']?:(?: [^\t\n,;|]*)?\r?(?:\n|$)`)
 })

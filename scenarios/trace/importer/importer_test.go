@@ -215,6 +215,8 @@ func TestImportRefuses(t *testing.T) {
 		"column twice":   {"t,az,az,instance_type,price\n", trace.ErrFormat, `columns "az" and "az" may both be the zone`},
 		"column missing": {"t,az,price\n", trace.ErrFormat, "missing are the instance type"},
 		"prose":          {"Dear all,\n", trace.ErrFormat, "Dear all"},
+		"lines drawn":    {"+---+\n|   |\n", trace.ErrFormat, "it begins"},
+		"comments":       {"# exported\n\n# nothing\n", trace.ErrFormat, "comments alone"},
 		"Parquet":        {string(data), trace.ErrStored, "a trace already"},
 		"other JSON":     {`{"cpu":[1,0]}`, trace.ErrFormat, "describe-spot-price-history"},
 		"JSON list":      {`[1,2]`, trace.ErrFormat, "describe-spot-price-history"},

@@ -15,9 +15,9 @@ import (
 type grid struct {
 	name string
 
-	// delimiter parts fields; blanks and doubleBlanks stand for any number of blanks, from
-	// one and from two on. In boxed text there is one at the start and at the end of a row
-	// too, and lines are drawn between rows.
+	// delimiter separates fields; blanks and doubleBlanks are one or more and two or more
+	// blanks. In boxed text there is one at the start and at the end of a row too, and lines
+	// are drawn between rows.
 	delimiter byte
 	boxed     bool
 }
@@ -46,7 +46,7 @@ type textTable struct {
 	header []byte
 }
 
-// lines reads a table that is text, of which head is the begin.
+// lines reads a table that is text, of which head is the start.
 func (im *importer) lines(r io.Reader, head []byte, whole bool) error {
 	table, err := im.findTable(head, whole)
 	if err != nil {
@@ -72,8 +72,8 @@ func (im *importer) lines(r io.Reader, head []byte, whole bool) error {
 // sampleLines is how many lines are looked at to find out what a text is.
 const sampleLines = 40
 
-// findTable finds out how a text that begins with head, and is no longer if that is whole,
-// divides into what.
+// findTable returns the columns and the delimiter of a text that starts with head, which is
+// all of it if whole.
 func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	var lines [][]byte
 	var numbers []int
@@ -84,13 +84,16 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 		return nil
 	})
 	if !whole && len(lines) > 1 && len(lines) < sampleLines {
-		lines = lines[:len(lines)-1] // it may go on
+		lines = lines[:len(lines)-1] // it may be cut off
+	}
+	if len(lines) == 0 {
+		return nil, notUnderstood("it begins with comments alone")
 	}
 	tried := grids
 	if isBox(lines[0]) {
 		tried = []grid{box}
 	}
-	var best *columnsError
+	best := &columnsError{} // that of which most is known
 	for _, g := range tried {
 		for i, row := range lines {
 			if i > 0 && !g.boxed || g.drawn(row) {
@@ -100,7 +103,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 			if fault == nil {
 				return &textTable{g, l, numbers[i], row}, nil
 			}
-			if best == nil || fault.known > best.known {
+			if fault.known > best.known {
 				best = fault
 			}
 		}
@@ -148,8 +151,8 @@ func (g grid) drawn(row []byte) bool {
 	return g.delimiter == '|' && strings.Trim(string(row), "-+=|:─│┬┼┴├┤┌┐└┘╭╮╰╯━═║╔╗╚╝╠╣╦╩╬ \t") == ""
 }
 
-// caption reports whether fields are no row of a table but its title, or where the AWS CLI
-// goes on.
+// caption reports whether fields are no row of a table but its title, or the token of the AWS
+// CLI for the next page.
 func (g grid) caption(fields [][]byte) bool {
 	return g.boxed && len(fields) == 1 || len(fields) == 2 && bytes.EqualFold(fields[0], []byte("NextToken"))
 }

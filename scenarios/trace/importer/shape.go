@@ -13,7 +13,7 @@ import (
 // typeShape is the name of an instance type of AWS.
 var typeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9-]*\.[0-9]*[a-z][a-z0-9-]*$`) })
 
-// timeShape is the begin of a time that is no number, clear or not.
+// timeShape is the start of a time that is no number, unambiguous or not.
 var timeShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:\d{4}[-/]\d|\d{1,2}[-/.]\d{1,2}[-/.]\d)`) })
 
 // shapes are the roles that can be known by their values.

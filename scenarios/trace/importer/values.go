@@ -120,7 +120,7 @@ func sinceEpoch(v int64) policy.Time {
 	return policy.Time(v / 1_000_000)
 }
 
-// dayOrMonth is a date of which the year stands last.
+// dayOrMonth is a date that ends with the year.
 var dayOrMonth = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}\b`) })
 
 // written reads a time in one of the ways in which databases, spreadsheets and languages
@@ -166,7 +166,7 @@ var products = map[string]string{
 	"rhel": "Red Hat Enterprise Linux", "red hat enterprise linux": "Red Hat Enterprise Linux",
 }
 
-// product returns the description of AWS that text stands for, or text itself.
+// product returns the description of AWS that text abbreviates, or text itself.
 func product(text []byte) []byte {
 	if string(text) == trace.ProductLinux || len(text) == 0 {
 		return text

@@ -217,7 +217,7 @@ func (c *poolSet) checkSelectors() {
 		}
 	}
 	for _, key := range keysOf(truths(missing)) {
-		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods ask for and which not all nodes of any pool have: these pods stay pending")
+		c.out.Left = append(c.out.Left, "the label "+c.names.key(key)+" of nodes, which pods select and which not all nodes of any pool have: these pods stay pending")
 	}
 }
 

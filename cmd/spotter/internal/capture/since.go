@@ -234,7 +234,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 		return nil, "", cli.Invalid(fmt.Errorf("--prometheus: %w", err), "give --selector "+cli.Shell([]string{one}))
 	}
 	if err != nil {
-		return nil, "", cli.Invalid(err, "see that the address is that below which api/v1/query_range lies, that kube-state-metrics is scraped there, and that --selector selects it")
+		return nil, "", cli.Invalid(err, "check that api/v1/query_range is below the address, that kube-state-metrics is scraped there, and that --selector selects it")
 	}
 	return h, "the metrics at " + metrics.URL.Redacted(), nil
 }
@@ -343,7 +343,7 @@ func unended(h *history.History, s *policy.Snapshot) {
 		}
 	}
 	if gone > 0 {
-		h.Uncertain = append(h.Uncertain, fmt.Sprintf("%d nodes are not there now and no log has when they went: they are taken to have stayed", gone))
+		h.Uncertain = append(h.Uncertain, fmt.Sprintf("%d nodes no longer exist and no log has their deletion: they are assumed to have stayed", gone))
 	}
 }
 

@@ -99,7 +99,7 @@ func (r *reading) survey(ctx context.Context) error {
 	return err
 }
 
-// ask folds the answer to a query at some instants of the whole time.
+// ask folds the result of a query at some instants of the whole time.
 func (r *reading) ask(ctx context.Context, metric, query string, f fold) error {
 	unit := policy.Time(r.step / time.Millisecond)
 	end := r.to - unit

@@ -164,7 +164,7 @@ func (r *entryReader) stream(b *bufio.Reader) error {
 	}
 	for n := 1; ; n++ {
 		line, err := b.ReadBytes('\n')
-		if n == 1 && line[0] == '{' && !json.Valid(line) { // it goes on for more lines
+		if n == 1 && line[0] == '{' && !json.Valid(line) { // it continues on more lines
 			return r.values(io.MultiReader(bytes.NewReader(line), b), false)
 		}
 		if err := r.line(line, nil); err != nil {

@@ -389,10 +389,10 @@ func (r *logReading) claimed(lives []*claimLife) {
 	}
 	slices.SortFunc(r.out.Disruptions, Disruption.Compare)
 	first, last := r.claims.events[0].at, r.claims.events[len(r.claims.events)-1].at
-	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; other nodes are taken to have been as they are now",
+	r.note(fmt.Sprintf("Karpenter's logs are from %v to %v and have %d nodes; other nodes are assumed to have been as they are now",
 		first.Std().Format(time.RFC3339), last.Std().Format(time.RFC3339), len(lives)))
 	if unended > 0 {
-		r.note(fmt.Sprintf("%d nodes were disrupted and no line says that they went: they are taken to have stayed", unended))
+		r.note(fmt.Sprintf("%d nodes were disrupted and no line reports their deletion: they are assumed to have stayed", unended))
 	}
 }
 
@@ -413,7 +413,7 @@ func (r *logReading) lost(l *claimLife) string {
 	return ""
 }
 
-// addLife adds a node, or describes the one of audit logs, of which so many are done.
+// addLife adds a node, or describes the same node of audit logs, which are the first nodes of done.
 func (r *logReading) addLife(l *claimLife, audited int) {
 	describe := func(n *Node) {
 		n.Instance = cmp.Or(n.Instance, l.instance)

@@ -88,7 +88,7 @@ func (u *labelUse) of(metric string, matchers ...string) string {
 	return u.renamed(metric, u.selector(metric, matchers...))
 }
 
-// counter selects a counter of which each count is to be in one series.
+// counter selects a counter each count of which must be in one series.
 func (u *labelUse) counter(metric string, matchers ...string) string {
 	if len(u.copies) == 0 {
 		return u.of(metric, matchers...)

@@ -51,7 +51,7 @@ type result struct {
 
 // A cost is what the nodes of the cluster cost a month: their number times their price now.
 type cost struct {
-	// Of says what it is the cost of: "paid today", or what stands for it where there are no
+	// Of names what it is the cost of: "paid today", or what represents it where there are no
 	// nodes.
 	Of string `json:"of"`
 

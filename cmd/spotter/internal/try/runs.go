@@ -141,7 +141,7 @@ func newMemo(s *staged) *memo {
 	return &memo{k: eval.Case{Scenario: s.file, Bound: s.bound}, runner: runner.New(), done: map[string]*sim.Result{}}
 }
 
-// packing returns the cost of running on demand only, which stands for what is paid where it
+// packing returns the cost of running on demand only, which represents what is paid where it
 // is not known which nodes there are.
 func (m *memo) packing() cost {
 	w := m.k.Bound
