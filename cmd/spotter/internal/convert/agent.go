@@ -190,7 +190,7 @@ func (t *agentRuntime) parameters(p *v1alpha1.CapacityPool) {
 func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 	if strings.ContainsAny(t.file, ":,") || t.file == "-" {
 		t.fail("deterministic_policy", "its thresholds are not the shipped ones, so the policy is to read the file, and %q cannot be the value "+
-			"of a parameter; give it a name without colon and comma", t.file)
+			"of a parameter; save it as a file whose name has no colon and no comma", t.file)
 		return
 	}
 	if t.noBuckets != nil {

@@ -104,7 +104,8 @@ func costNow(w *scenarios.BoundScenario) cost {
 	var vcpus, spot int64
 	for _, s := range w.Seeds {
 		m := &w.Markets[s.Market]
-		month := lastPrice(&w.Prices[s.Market]) * float64(s.Count) * eval.MonthHours
+		fees := w.Pools[s.Pool].Fees.Total().Float() // which bills have too
+		month := (lastPrice(&w.Prices[s.Market]) + fees) * float64(s.Count) * eval.MonthHours
 		size := int64(s.Count) * w.Types[m.Type].VCPU
 		out.Nodes, vcpus = out.Nodes+s.Count, vcpus+size
 		if m.Capacity == policy.Spot {
