@@ -71,7 +71,7 @@ func TestCaptureSince(t *testing.T) {
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
 		"i-0a,2026-01-01,2026-01-02,2.00,Usage,USE1-SpotUsage:m5.xlarge,24\ni-0b,2026-01-01 00:00:00,2026-01-01 09:00:00,0.50,Usage,USE1-SpotUsage:m5.xlarge,9\n")
 	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: 2.50 by the AWS Cost and Usage Report, which is of 100.0 % of the node-hours; karpenter_nodepools_cost_total adds up to 4.80.") ||
-		!strings.Contains(text, "      2.35       2.50  -5.9 %") || !strings.Contains(text, "dollars on synthetic prices -5.9 %") {
+		!strings.Contains(text, "      3.09       2.50  +23.5 %") || !strings.Contains(text, "dollars on synthetic prices +23.5 %") {
 		t.Errorf("by the bill it is\n%s", text)
 	}
 	wrongCallIs(t, "its columns are a", append([]string{"capture", "-o", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
@@ -125,7 +125,7 @@ func TestCaptureAudit(t *testing.T) {
 // are those of the recording.
 func TestCaptureKarpenter(t *testing.T) {
 	rec := filepath.Join(t.TempDir(), "steps")
-	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
+	if code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--policy", "static:share=0.5", "--record", rec); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	node := func(claim, node string) string {

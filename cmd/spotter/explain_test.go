@@ -13,7 +13,7 @@ import (
 func recordedRun(t *testing.T, policy string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "steps")
-	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
+	code, _, stderr := call(t, "sim", file(t, "tiny.yaml", tiny), "--trace", "synthetic", "--start", "on-demand", "--policy", policy, "--seed", "5", "--intensity", "20", "--record", dir)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -77,7 +77,7 @@ func TestExplainCommand(t *testing.T) {
 	if _, list, _ := call(t, "explain", "--run", dir, "--to", at); list != "nothing was done\n" {
 		t.Errorf("what was done before the first step reads\n%s", list)
 	}
-	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "50", "--node", "z")
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--node", "z")
 	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--pool", "z")
 	wrongCallIs(t, "no such step", "explain", "--run", dir, "--step", "100000")
 	wrongCallIs(t, "begins at", "explain", "--run", dir, "--at", "2020-01-01")

@@ -29,7 +29,7 @@ func TestForms(t *testing.T) {
 		{"parameters", []string{"policies"}},
 		{"interval", []string{"metrics"}},
 		{"digest", []string{"trace", "info"}},
-		{"usd_per_hour_before", []string{"explain", "--run", recording, "--step", "2"}},
+		{"usd_per_hour_before", []string{"explain", "--run", recording, "--step", "1"}},
 		{"types", []string{"catalog", "--families", "m5"}},
 		{"platform", []string{"version"}},
 		{"steps_differing", []string{"replay", recording}},

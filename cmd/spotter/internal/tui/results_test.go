@@ -129,7 +129,7 @@ func TestStoryOfDefault(t *testing.T) {
 		t.Skip("three runs of a week")
 	}
 	c := Command(&cli.Program{})
-	f := tuiFlags{seed: 1, atStory: true}
+	f := tuiFlags{seed: storySeed, atStory: true}
 	f.Register(pflag.NewFlagSet("", pflag.ContinueOnError))
 	sc, err := input.LoadScenario(t.Context(), input.DefaultScenario)
 	if err != nil {

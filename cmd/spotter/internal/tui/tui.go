@@ -33,6 +33,10 @@ import (
 // memory.
 const shownMax = 6
 
+// storySeed is the weather of [input.DefaultScenario] that is played without a SCENARIO: the
+// first in which karpenter has an outage of more than a minute and portfolio none.
+const storySeed = 2
+
 // tuiFlags are the flags of tui.
 type tuiFlags struct {
 	input.MarketFlags
@@ -79,7 +83,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	f.Register(flags)
 	flags.StringVar(&f.policies, "policies", "portfolio,karpenter", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
+	flags.Uint64Var(&f.seed, "seed", 1, fmt.Sprintf("seed `N` of the weather; without a SCENARIO it is %d unless given", storySeed))
 	flags.StringArrayVar(&f.runs, "run", nil, "play the recording in the folder `DIR` that sim --record wrote; may be given twice")
 	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")
 	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
@@ -204,7 +208,9 @@ func (f *tuiFlags) fresh(ctx context.Context, args []string) (string, func(conte
 	if len(args) > 0 {
 		name = args[0]
 	}
-	f.atStory = len(args) == 0
+	if f.atStory = len(args) == 0; f.atStory && !f.Flags.Changed("seed") {
+		f.seed = storySeed
+	}
 	sc, err := input.LoadScenario(ctx, name)
 	if err != nil {
 		return "", nil, err
