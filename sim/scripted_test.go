@@ -114,7 +114,7 @@ func TestRequired(t *testing.T) {
 			w.PDBs = []policy.PDB{*c.budget}
 			w.Templates[0].PDBs = []policy.PDBID{0}
 		}
-		e := &environment{scenario: w}
+		e := &environment{scenario: w, prepared: &Prepared{scenario: w}}
 		sv := serving{environment: e, workloads: &workloads{state: make([]workState, 1)}, watch: &watch{environment: e}, of: []readiness{{desired: c.desired}}}
 		sv.setRequired(0)
 		if got := sv.of[0].required; got != c.want {
