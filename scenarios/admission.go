@@ -16,7 +16,7 @@ func (sc *Scenario) readLimitRange(o *corev1.LimitRange) {
 		sc.limitRanges = map[string][]*corev1.LimitRange{}
 	}
 	namespace := cmp.Or(o.Namespace, "default")
-	all := append(sc.limitRanges[namespace], o)
+	all := slices.Concat(sc.limitRanges[namespace], []*corev1.LimitRange{o})
 	slices.SortFunc(all, func(a, b *corev1.LimitRange) int { return cmp.Compare(a.Name, b.Name) })
 	sc.limitRanges[namespace] = all
 }

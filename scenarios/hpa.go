@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -229,7 +228,9 @@ func checkBehavior(doc *document, b *autoscalingv2.HorizontalPodAutoscalerBehavi
 		if s := x.rules.StabilizationWindowSeconds; s != nil && (*s < 0 || *s > 3600) {
 			errs = append(errs, doc.problem(at("stabilizationWindowSeconds"), "%d is not from 0 to 3600", *s))
 		}
-		if s := cmp.Or(valueOf(x.rules.SelectPolicy), autoscalingv2.MaxChangePolicySelect); !strings.Contains(" Max Min Disabled ", " "+string(s)+" ") {
+		switch s := cmp.Or(valueOf(x.rules.SelectPolicy), autoscalingv2.MaxChangePolicySelect); s {
+		case autoscalingv2.MaxChangePolicySelect, autoscalingv2.MinChangePolicySelect, autoscalingv2.DisabledPolicySelect:
+		default:
 			errs = append(errs, doc.problem(at("selectPolicy"), "%q is not Max, Min or Disabled", s))
 		}
 		for i, p := range x.rules.Policies {

@@ -81,15 +81,6 @@ type jobSetCoordinator struct {
 	PodIndex      int32  `json:"podIndex"`
 }
 
-// names returns those of the workloads that o becomes.
-func (o *jobSet) names() []string {
-	var names []string
-	for i := range o.Spec.ReplicatedJobs {
-		names = append(names, o.Name+"-"+o.Spec.ReplicatedJobs[i].Name)
-	}
-	return names
-}
-
 // readJobSet reads a JobSet as a gang of all of its pods, with one workload for
 // each of its replicated jobs.
 func (sc *Scenario) readJobSet(doc *document, o *jobSet) []error {

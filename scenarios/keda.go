@@ -195,7 +195,7 @@ func (t *scalingTrigger) perReplica(doc *document, path []string, l *load) (floa
 			continue
 		}
 		q, err := resource.ParseQuantity(text)
-		at := append(path[:len(path):len(path)], "metadata", key)
+		at := slices.Concat(path, []string{"metadata", key})
 		switch {
 		case err != nil || q.Sign() <= 0:
 			return 0, doc.problem(at, "%q is not a number above 0", text)

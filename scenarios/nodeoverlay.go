@@ -157,20 +157,20 @@ func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bo
 	for i := range x.asks {
 		r := &x.asks[i]
 		value, there := "", true
-		switch {
-		case r.Key == karpv1.CapacityTypeLabelKey:
+		switch r.Key {
+		case karpv1.CapacityTypeLabelKey:
 			value = m.Capacity.String()
-		case r.Key == karpv1.NodePoolLabelKey:
+		case karpv1.NodePoolLabelKey:
 			value = p.Name
-		case r.Key == corev1.LabelTopologyZone:
+		case corev1.LabelTopologyZone:
 			value = w.Zones[m.Zone]
-		case r.Key == corev1.LabelTopologyRegion:
+		case corev1.LabelTopologyRegion:
 			value = m.Region
-		case r.Key == corev1.LabelOSStable:
+		case corev1.LabelOSStable:
 			value = "linux"
-		case r.Key == corev1.LabelArchStable:
+		case corev1.LabelArchStable:
 			value = t.Arch
-		case r.Key == corev1.LabelInstanceTypeStable:
+		case corev1.LabelInstanceTypeStable:
 			value = t.Name
 		default:
 			if value, there = policy.FindLabel(p.Labels, r.Key); !there {

@@ -174,7 +174,7 @@ func (c *cells) row() error {
 	c.texts = c.texts[:0]
 	for {
 		if len(c.left) == 0 {
-			if err := c.fill(); err == io.EOF && len(c.texts) > 0 {
+			if err := c.fill(); errors.Is(err, io.EOF) && len(c.texts) > 0 {
 				return nil
 			} else if err != nil {
 				return err

@@ -287,7 +287,7 @@ type packed struct{ io.Reader }
 // Read implements [io.Reader].
 func (p packed) Read(b []byte) (int, error) {
 	n, err := p.Reader.Read(b)
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		err = fmt.Errorf("%w: %w", trace.ErrCorrupt, err)
 	}
 	return n, err

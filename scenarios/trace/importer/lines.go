@@ -117,7 +117,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 		if fault == nil {
 			return &textTable{g, l, 0, nil}, nil
 		}
-		if why == nil && fault != errShapeless {
+		if why == nil && !errors.Is(fault, errShapeless) {
 			why = fault
 		}
 	}

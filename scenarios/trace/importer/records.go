@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -160,7 +161,7 @@ func (im *importer) yaml(src io.Reader) error {
 	for {
 		var n yaml.Node
 		err := d.Decode(&n)
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return r.close()
 		}
 		if err != nil {

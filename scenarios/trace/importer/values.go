@@ -128,7 +128,7 @@ var dayOrMonth = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 func written(text string) (at time.Time, zone, ok bool) {
 	for _, utc := range [...]string{" UTC", "UTC", " GMT", " Z"} {
 		if rest, found := strings.CutSuffix(text, utc); found {
-			text, zone = rest+"Z", true
+			text = rest + "Z"
 			break
 		}
 	}
