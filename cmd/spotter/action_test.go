@@ -119,7 +119,7 @@ func TestActionWhatIf(t *testing.T) {
 		{"a flag is no scenario", "pools", base, "--help", "2", "error", ""},
 	} {
 		summary := filepath.Join(t.TempDir(), "summary")
-		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE_FILES="+c.files, "SCENARIOS="+c.scenarios, "WHATIF="+c.whatif, "SEEDS=6", "GITHUB_STEP_SUMMARY="+summary)
+		said, out, code := step(t, "eval", "SPOTTER="+spotter, "BASE_FILES="+c.files, "SCENARIOS="+c.scenarios, "WHATIF="+c.whatif, "TRACE=synthetic", "SEEDS=9", "GITHUB_STEP_SUMMARY="+summary)
 		if code != 0 || out["code"] != c.code || out["verdict"] != c.outcome {
 			t.Errorf("%s: exit %d, outputs %v\n%s", c.name, code, out, said)
 			continue

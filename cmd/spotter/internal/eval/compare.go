@@ -244,7 +244,7 @@ func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []strin
 	}
 	o.dir = f.files
 	o.say = func(format string, args ...any) { fmt.Fprintf(p.Stderr, format+"\n", args...) }
-	for _, name := range []string{"trace", "from", "intensity", "truth", "node-fee", "windows", "every"} {
+	for _, name := range []string{"trace", "from", "intensity", "truth", "node-fee", "start", "windows", "every"} {
 		fl := f.Flags.Lookup(name)
 		if !fl.Changed {
 			continue

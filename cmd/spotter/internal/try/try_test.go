@@ -79,7 +79,7 @@ func TestTry(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	const month = 30 * 0.384 * eval.MonthHours // the list price of m5.2xlarge
+	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // the list price of m5.2xlarge, and its volumes of gp3
 	for _, want := range []string{
 		"You pay about " + dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
 		" of when Spot nodes are taken:", "no AWS credentials were found", "\nNext: ",
