@@ -1,7 +1,6 @@
 package cluster
 
 import (
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
