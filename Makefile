@@ -117,7 +117,8 @@ test nightly: export SPOTTER_TESTENV := required
 test: build test-tools $(RIGHTS)/begun ## build what tests need, then go vet and all tests
 	@rm -rf $(TIMES)
 	$(COMPILE) vet ./...
-	$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
+	@echo 'compiling all packages with the race detector'
+	@$(COMPILE) build -race $(shell $(GO) list -f '{{if ne .Name "main"}}{{.ImportPath}}{{end}}' ./...)
 	cd $(LAB) && $(COMPILE) vet ./...
 	@if [ -e bin/libonnxruntime.so.1 ]; then export SPOTTER_MODELS=required; fi; failed=0; \
 	$(MAKE) -k -j2 --no-print-directory test-raced test-computing || failed=1; \

@@ -103,14 +103,14 @@ func columnsOf(r *eval.Report) []column {
 func todayRow(t *eval.Today, columns []column) []cell {
 	row := []cell{{Text: t.Name, Sub: plural(t.Nodes, "node") + ", not simulated"}}
 	for _, c := range columns {
-		switch {
-		case c.Text == "A month":
+		switch c.Text {
+		case "A month":
 			row = append(row, number(t.Month, dollars(t.Month)))
-		case c.Text == "Saved":
+		case "Saved":
 			row = append(row, cell{Text: "reference", Sort: "0"})
-		case c.Text == "Spot share":
+		case "Spot share":
 			row = append(row, number(t.SpotShare, share(t.SpotShare)))
-		case c.Text == "Outage minutes":
+		case "Outage minutes":
 			row = append(row, cell{Text: "not measured", Sort: "-1e300"})
 		default:
 			row = append(row, unknown())

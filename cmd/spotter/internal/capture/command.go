@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -90,7 +91,14 @@ func Command(p *cli.Program) *cobra.Command {
 			return run(c.Context(), p, &f)
 		},
 	}
-	flags := c.Flags()
+	f.register(c.Flags())
+	cli.Complete(c, "provider", catalog.Providers())
+	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
+	return c
+}
+
+// register adds the flags.
+func (f *captureFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE`")
 	flags.BoolVar(&f.force, "force", false, "replace what is there")
 	f.cluster.Register(flags)
@@ -107,9 +115,6 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.DurationVar(&f.JobDuration, "job-duration", time.Hour, "take `TIME` for a completion of a job that does not say how long it takes")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of prices that are drawn")
 	f.then.register(flags)
-	cli.Complete(c, "provider", catalog.Providers())
-	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
-	return c
 }
 
 // What --nodes takes.

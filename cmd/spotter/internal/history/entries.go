@@ -146,11 +146,11 @@ func (r *entryReader) table(f objects.File) error {
 
 // stream reads JSON, or lines that end with some.
 func (r *entryReader) stream(b *bufio.Reader) error {
-	head, err := b.Peek(3)
-	if bytes.Equal(head, []byte("\ufeff")) {
+	if head, _ := b.Peek(3); bytes.Equal(head, []byte("\ufeff")) {
 		_, _ = b.Discard(len(head))
 	}
-	for head, err = b.Peek(1); err == nil && len(bytes.TrimSpace(head)) == 0; head, err = b.Peek(1) {
+	head, err := b.Peek(1)
+	for ; err == nil && len(bytes.TrimSpace(head)) == 0; head, err = b.Peek(1) {
 		_, _ = b.Discard(1)
 	}
 	if errors.Is(err, io.EOF) {
