@@ -97,7 +97,7 @@ func TestUpdatedIsRebuilt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.WarmUp, w.Intensity = min(w.WarmUp, time.Hour), 5
+			w.WarmUp, w.Intensity, w.StartCluster = min(w.WarmUp, time.Hour), 5, scenarios.StartOnDemand
 			stage, err := sim.Prepare(w)
 			if err != nil {
 				t.Fatal(err)

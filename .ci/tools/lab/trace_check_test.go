@@ -35,7 +35,7 @@ func TestTraceCheck(t *testing.T) {
 		out  []string
 		err  string
 	}{
-		{[]string{"embedded"}, cli.ExitOK, []string{"change-rate-p50", "embedded (synthetic)", "implausible"}, ""},
+		{[]string{"synthetic"}, cli.ExitOK, []string{"change-rate-p50", "synthetic (synthetic)", "implausible"}, ""},
 		{[]string{a}, cli.ExitOK, []string{"a.csv (recorded): 21 markets"}, ""},
 		{[]string{a, "--against", a}, cli.ExitOK, []string{"passed: all", "Tolerances"}, ""},
 		{[]string{dear, "--against", a}, cli.ExitFailed, []string{"MISSED", "ratio-p50"}, "a check failed: missed: 3 of"},

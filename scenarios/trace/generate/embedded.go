@@ -28,10 +28,8 @@ func embedded(preset string, days policy.Time, markets []Market) (Config, error)
 	if err != nil {
 		return Config{}, err
 	}
-	law := p.Law
-	law.Classes = nil // figures that were published rest on a trace without them
 	return Config{
-		Seed: 1, From: embeddedBegin, To: embeddedBegin + days*day, Markets: markets, Law: law,
+		Seed: 1, From: embeddedBegin, To: embeddedBegin + days*day, Markets: markets, Law: p.Law,
 	}, nil
 }
 
