@@ -102,7 +102,7 @@ func TestGenerateWrongCalls(t *testing.T) {
 		t.Error("something was written")
 	}
 	code, list, _ := call(t, "trace", "generate", "--preset", "help")
-	if code != 0 || strings.Count(list, "\n") != 8 {
+	if code != 0 || strings.Count(list, "\n") != 9 {
 		t.Errorf("exit code %d: %s", code, list)
 	}
 }
