@@ -96,7 +96,7 @@ func TestShardsOnKubernetes(t *testing.T) {
 		}
 		return append(flags, "--report", who+".html")
 	}
-	plan := []string{"eval", "shop.yaml", "--policies", "static,spot", "--baseline", "static", "--seeds", "20", "--gate", "spot:net_savings_pct.median >= 99"}
+	plan := []string{"eval", "shop.yaml", "--policies", "static,spot", "--baseline", "static", "--windows", "1", "--seeds", "20", "--gate", "spot:net_savings_pct.median >= 99"}
 	local := spotter(append(plan, outputs("local")...)...)
 	<-local.End
 	if code := local.Cmd.ProcessState.ExitCode(); code != 1 {
