@@ -308,7 +308,7 @@ type Workload struct {
 	OutageCostPerHour policy.Money
 
 	// Expendable reports that other pods are expected to preempt its pods, as those of a
-	// placeholder that keeps capacity free: it has no outages.
+	// pause pod that keeps capacity free: it has no outages.
 	Expendable bool
 
 	// DoNotDisrupt says that its pods carry karpenter.sh/do-not-disrupt, which protects them
