@@ -32,7 +32,7 @@ func affinityTo(expression string, preferred bool) string {
 	return "affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [" + expression + "]}]}}}"
 }
 
-// TestUnknownLabelsOfPods refuses labels of Karpenter that nobody knows, wherever a pod names them.
+// TestUnknownLabelsOfPods refuses unknown labels of Karpenter, wherever a pod names them.
 func TestUnknownLabelsOfPods(t *testing.T) {
 	const warp = "karpenter.k8s.aws/instance-warp"
 	for _, spec := range []string{

@@ -125,7 +125,7 @@ func TestEmbeddedTraces(t *testing.T) {
 // advised are the commands that an error of trace info or trace import names.
 var advised = regexp.MustCompile("`spotter (trace (?:info|import) [^`]*)`")
 
-// What an error advises helps, or its own error advises something new: nobody is sent from one
+// What an error advises helps, or its own error advises something new: no user is sent from one
 // command to the other and back.
 func TestTraceAdviceIsNoCircle(t *testing.T) {
 	const prices = "Timestamp,AvailabilityZone,InstanceType,SpotPrice\n2026-02-01T00:00:00Z,eu-west-1a,r6g.large,0.031\n2026-01-01T00:00:00Z,eu-west-1a,r6g.large,0.03\n"

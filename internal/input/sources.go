@@ -83,7 +83,7 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 
 // ReadManifests returns the text of the manifests that name stands for: an embedded scenario, a file,
 // all files of a folder, with recursive those of the folders in it too, or standard input. A pipe
-// may be one of them, and nobody may write to it: the end of ctx ends the wait.
+// to which no process writes may be one of them: the end of ctx ends the wait.
 func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, error) {
 	var text []byte
 	loaded := make(chan error, 1)

@@ -143,7 +143,7 @@ func TestImportPacked(t *testing.T) {
 	}
 }
 
-// Zone IDs stay what they are, and products are told apart.
+// Zone IDs stay what they are, and products are kept apart.
 func TestImportArchive(t *testing.T) {
 	src := put(t, "2026-01.tsv", "euc1-az2\ti4i.large\tLinux/UNIX\t0.0771\t2026-01-01T00:00:00+00:00\n"+
 		"euc1-az3\ti4i.large\tRed Hat Enterprise Linux\t0.1058\t2026-01-01T01:00:00+00:00\neuc1-az3\ti4i.large\tSUSE Linux\t0.1271\t2026-01-01T01:00:00+00:00\n")

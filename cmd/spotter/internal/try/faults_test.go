@@ -206,7 +206,7 @@ func TestOwnNodePools(t *testing.T) {
 	}
 	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // with the volumes of Bottlerocket
 	if n := strings.Count(out, dollars(month)); n != 6 || strings.Contains(out, "consolidation by the pools themselves changes") {
-		t.Errorf("%d of 6 amounts are what 30 nodes cost that nobody may end:\n%s", n, out)
+		t.Errorf("%d of 6 amounts are what 30 nodes cost that no policy may end:\n%s", n, out)
 	}
 	if text := read(t, dir, scenarioFile); !strings.Contains(text, "kind: NodePool\n") || !strings.Contains(text, `cpu: "242"`) {
 		t.Errorf("the scenario has not the NodePool as it is:\n%.3000s", text)
