@@ -79,7 +79,7 @@ func TestSeveralClusters(t *testing.T) {
 		"shards of another name": {all: []seriesOf{of(0, 48, "part=1", "a", "old"), of(0, 48, "part=2", "b", "older")}},
 		"another label in time":  {all: []seriesOf{of(0, 20, "job=old", "old", "older"), of(20, 48, "job=new", "a", "b")}},
 		"it got its label":       {all: []seriesOf{of(0, 20, "job=k", "old", "older"), of(20, 48, "job=k cluster=a", "a", "b")}},
-		"undecided":         {all: []seriesOf{of(0, 48, "env=p", "x", "y"), of(0, 48, "env=q", "z")}, unsure: "values of the label env have different nodes"},
+		"undecided":              {all: []seriesOf{of(0, 48, "env=p", "x", "y"), of(0, 48, "env=q", "z")}, unsure: "values of the label env have different nodes"},
 	} {
 		known := []string{"a", "b", "c", "d"}
 		if name == "undecided" || name == "none of them is known" {
