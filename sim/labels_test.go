@@ -9,7 +9,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
 // ownLabelPool is a NodePool of small types with requirements of its own.
@@ -54,22 +53,10 @@ metadata: {name: own-labels}
 spec: {duration: 24h}
 `
 
-// boundLabels binds the manifests to the embedded trace.
+// boundLabels binds the manifests to the synthetic trace.
 func boundLabels(t *testing.T, manifests ...string) *scenarios.BoundScenario {
 	t.Helper()
-	sc, err := scenarios.Parse("own-labels.yaml", []byte(strings.Join(manifests, "")+ownLabelRest))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := trace.Synthetic()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	return boundText(t, strings.Join(manifests, "")+ownLabelRest)
 }
 
 // lastNodes runs a policy under all checkers. It returns by node of the last snapshot the value of a

@@ -28,7 +28,13 @@ func nodePools(t *testing.T, changes ...string) *Prepared {
 		}
 		text = strings.Replace(text, changes[i], changes[i+1], 1)
 	}
-	sc, err := scenarios.Parse("nodepools.yaml", []byte(text))
+	return mustPrepare(t, boundText(t, text))
+}
+
+// boundText binds the manifests in a text to the synthetic trace.
+func boundText(t *testing.T, text string) *scenarios.BoundScenario {
+	t.Helper()
+	sc, err := scenarios.Parse("manifests.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +46,7 @@ func nodePools(t *testing.T, changes ...string) *Prepared {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mustPrepare(t, w)
+	return w
 }
 
 // A nodeEvent is what happened to a node.

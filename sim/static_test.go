@@ -55,27 +55,10 @@ metadata: {name: s}
 spec: {duration: 72h}
 `
 
-func staticRun(t *testing.T, text string) *Prepared {
-	t.Helper()
-	sc, err := scenarios.Parse("s.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr, err := trace.Synthetic()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return mustPrepare(t, w)
-}
-
 // TestStaticPool keeps the number of nodes of a static NodePool whatever pods need and whichever
 // policy runs: what expires or is reclaimed is replaced at once, and nothing is consolidated.
 func TestStaticPool(t *testing.T) {
-	p := staticRun(t, staticPool)
+	p := mustPrepare(t, boundText(t, staticPool))
 	for _, spec := range []string{"as-is", "on-demand", "portfolio", "rescheduler"} {
 		events, _ := ownEvents(t, p, spec)
 		nodes, launches := map[string]bool{}, 0
@@ -108,7 +91,7 @@ func TestStaticPool(t *testing.T) {
 
 // TestStaticPoolLimit never holds more nodes than limits.nodes, also while one is replaced.
 func TestStaticPoolLimit(t *testing.T) {
-	p := staticRun(t, strings.Replace(staticPool, "replicas: 5", "replicas: 5\n  limits: {nodes: 4}", 1))
+	p := mustPrepare(t, boundText(t, strings.Replace(staticPool, "replicas: 5", "replicas: 5\n  limits: {nodes: 4}", 1)))
 	events, _ := ownEvents(t, p, "as-is")
 	nodes, most := 0, 0
 	for _, e := range events {
@@ -131,7 +114,7 @@ func TestStaticPoolSeeds(t *testing.T) {
 	seeded := func(n string) string {
 		return strings.Replace(staticPool, "spec: {duration: 72h}", "spec: {duration: 72h, nodes: [{pool: fixed, count: "+n+"}]}", 1)
 	}
-	p := staticRun(t, seeded("3"))
+	p := mustPrepare(t, boundText(t, seeded("3")))
 	events, _ := ownEvents(t, p, "as-is")
 	begun := 0
 	for _, e := range events {
