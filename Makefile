@@ -107,7 +107,7 @@ LONGEST = $(addprefix $(shell $(GO) list -m)/,live/karpenter live/rackspace live
 RACED   = $(LONGEST) $(filter-out $(LONGEST) $(shell $(GO) list $(PURE) $(MIXED) $(COMMANDS) $(APART)),$(shell $(GO) list ./...))
 
 # Tests with a real API server write down which rights were used. At the end these are
-# held against those that are granted.
+# held against those that are granted. A suite that fails keeps none from running.
 RIGHTS := $(CURDIR)/bin/rights
 
 test nightly: export SPOTTER_SEED ?= $(shell date +%s)
@@ -150,7 +150,6 @@ check: ## go vet and the quick tests, within three minutes
 $(RIGHTS)/begun:
 	@mkdir -p $(RIGHTS) && touch $@
 
-# Nothing is hidden by what fails before it.
 test-computing:
 	@$(MAKE) -k --no-print-directory test-plain test-lab
 
@@ -163,23 +162,23 @@ test-raced: export GORACE ?= atexit_sleep_ms=100
 test-raced: export RAPID_CHECKS ?= 30
 test-raced:
 	@mkdir -p $(TIMES)
-	$(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m
-	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m
-	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m
+	@failed=0; $(call gotestsum,raced) --packages '$(RACED)' -- -vet=off -race -skip '$(PLAIN_TESTS)' -timeout 40m || failed=1; \
+	$(call gotestsum,raced-commands) --packages '$(COMMANDS)' -- -vet=off -race -run '$(RACED_COMMANDS)' -timeout 20m || failed=1; \
+	$(call gotestsum,raced-mixed) --packages '$(MIXED)' -- -vet=off -race -run '$(RACED_TESTS)' -timeout 20m || failed=1; exit $$failed
 
 test-plain:
 	@mkdir -p $(TIMES)
-	nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary' -- -vet=off -timeout 30m
-	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m
-	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m
-	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m
+	@failed=0; nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary' -- -vet=off -timeout 30m || failed=1; \
+	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m || failed=1; \
+	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; \
+	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m || failed=1; exit $$failed
 
 # test-lab tests the module of spotter-lab, plain, and once more with the race detector
 # what draws or trains at once.
 test-lab:
 	@mkdir -p $(TIMES)
-	cd $(LAB) && nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab) --packages ./... -- -p 1 -timeout 30m
-	cd $(LAB) && nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab-raced) --packages './fit ./forecaster ./qnet' -- -race -p 1 -run '$(RACED_TESTS)' -timeout 20m
+	@failed=0; cd $(LAB); nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab) --packages ./... -- -p 1 -timeout 30m || failed=1; \
+	nice $(call gotestsum,$(CURDIR)/$(TIMES)/lab-raced) --packages './fit ./forecaster ./qnet' -- -race -p 1 -run '$(RACED_TESTS)' -timeout 20m || failed=1; exit $$failed
 
 test-times: ## the slowest tests of the last run
 	@cat $(TIMES)/*.json | $(GO) run gotest.tools/gotestsum@v1.13.0 tool slowest --threshold 2s

@@ -107,8 +107,9 @@ func TestGroupKeeps(t *testing.T) {
 		if before.pods != after.pods || fmt.Sprint(before.at) != fmt.Sprint(after.at) {
 			t.Fatalf("%s: before %+v, after %+v", coarse, before, after)
 		}
-		// Requests are rounded up to a whole unit, which is most of the least.
-		if !near(before.hours, after.hours, 1e-6) || !near(before.cores, after.cores, 0.01) || !near(before.gigs, after.gigs, 0.001) {
+		// Running times are rounded to a millisecond, which is most of the shortest, a second;
+		// requests are rounded up to a whole unit, which is most of the least.
+		if !near(before.hours, after.hours, 0.0005) || !near(before.cores, after.cores, 0.01) || !near(before.gigs, after.gigs, 0.0015) {
 			t.Fatalf("%s: before %+v, after %+v", coarse, before, after)
 		}
 	})
