@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
@@ -31,22 +30,26 @@ func (b *Bars) compose() (*plot.Plot, []key, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
 	p.Add(lattice{colours, true})
-	ends := make([]float64, len(b.Classes))
 	var keys []key
+	rows := make([]bar, len(b.Classes))
+	for k := range rows {
+		rows[k] = bar{row: float64(len(b.Classes) - 1 - k), ends: []float64{0}}
+	}
 	for i := range b.Series {
 		s := &b.Series[i]
 		if len(s.Y) != len(b.Classes) {
 			return nil, nil, fmt.Errorf("%w: %q has %d bars for %d classes", ErrValue, s.Name, len(s.Y), len(b.Classes))
 		}
-		from := slices.Clone(ends)
 		for k, v := range s.Y {
 			if !(v >= 0) {
 				return nil, nil, fmt.Errorf("%w: bar %q of %q is %v", ErrValue, s.Name, b.Classes[k], v)
 			}
-			ends[k] += v
+			rows[k].ends, rows[k].hues = append(rows[k].ends, rows[k].ends[i]+v), append(rows[k].hues, colours.hue(i))
 		}
-		p.Add(bars{from: from, to: slices.Clone(ends), hue: colours.hue(i)})
 		keys = append(keys, key{name: s.Name, colour: colours.hue(i), filled: true})
+	}
+	for _, row := range rows {
+		p.Add(member{&b.Frame, []plot.Plotter{row}})
 	}
 	down(p, b.Classes)
 	return p, keys, nil
@@ -63,28 +66,25 @@ func down(p *plot.Plot, rows []string) {
 // more than looks well where rows are few.
 func halfRow(y func(float64) vg.Length) vg.Length { return min((y(0.64)-y(0))/2, 9) }
 
-// bars draws one series from where the one before it ends.
-type bars struct {
-	from, to []float64
-	hue      colour
+// A bar is that of one class: where each series ends, after the start of the first, and its colour.
+type bar struct {
+	row  float64
+	ends []float64
+	hues []colour
 }
 
 // DataRange is plot.DataRanger.
-func (b bars) DataRange() (xmin, xmax, ymin, ymax float64) {
-	if len(b.to) == 0 {
-		return 0, 0, 0, 0
-	}
-	return 0, slices.Max(b.to), -0.5, float64(len(b.to)) - 0.5
+func (b bar) DataRange() (xmin, xmax, ymin, ymax float64) {
+	return 0, b.ends[len(b.ends)-1], b.row - 0.5, b.row + 0.5
 }
 
 // Plot is plot.Plotter.
-func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
+func (b bar) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	for i := range b.to {
-		middle := float64(len(b.to) - 1 - i)
-		half := halfRow(y)
-		if from, to := x(b.from[i]), x(b.to[i]); to > from {
-			box(c, b.hue, from, y(middle)-half, to, y(middle)+half)
+	middle, half := y(b.row), halfRow(y)
+	for i, hue := range b.hues {
+		if from, to := x(b.ends[i]), x(b.ends[i+1]); to > from {
+			box(c, hue, from, middle-half, to, middle+half)
 		}
 	}
 }

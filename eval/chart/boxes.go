@@ -43,7 +43,8 @@ func (b *Boxes) compose() (*plot.Plot, []key, error) {
 		if !(r.Least <= r.Q1 && r.Q1 <= r.Median && r.Median <= r.Q3 && r.Q3 <= r.Greatest) {
 			return nil, nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3, r.Greatest, r.Name)
 		}
-		p.Add(distribution{r, float64(len(b.Rows) - 1 - i), colours.hue(place(i, r.Colour)), colours.ink})
+		row := distribution{r, float64(len(b.Rows) - 1 - i), colours.hue(place(i, r.Colour)), colours.ink}
+		p.Add(member{&b.Frame, []plot.Plotter{row}})
 	}
 	down(p, names)
 	widen(&p.X, &b.X)

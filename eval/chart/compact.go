@@ -13,7 +13,7 @@ import (
 // elements matches the elements of a drawing: a path with its style, or a text with its
 // place, style and words.
 var elements = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)<path d="([^"]*)" style="([^"]*)" />|<text x="([^"]*)" y="([^"]*)" transform="scale\(1, -1\)"\s+style="([^"]*)">(.*?)</text>`)
+	return regexp.MustCompile(`(?s)` + regexp.QuoteMeta(groupMark) + `|</g>|<path d="([^"]*)" style="([^"]*)" />|<text x="([^"]*)" y="([^"]*)" transform="scale\(1, -1\)"\s+style="([^"]*)">(.*?)</text>`)
 })
 
 // compact returns a drawing, whose y points up from the lower edge, in the coordinates of
@@ -22,7 +22,22 @@ var elements = sync.OnceValue(func() *regexp.Regexp {
 // follows each other in one style is one path.
 func compact(drawing []byte, height float64) []byte {
 	p := packer{height: height}
+	open := false
 	for _, m := range elements().FindAllSubmatch(drawing, -1) {
+		switch whole := string(m[0]); {
+		case whole == groupMark:
+			open = true
+			p.flush()
+			p.out.WriteString(`<g class="series">`)
+			continue
+		case whole == "</g>": // and that of the whole drawing
+			p.flush()
+			if open {
+				p.out.WriteString("</g>")
+			}
+			open = false
+			continue
+		}
 		if m[1] != nil {
 			p.path(string(m[1]), string(m[2]))
 			continue

@@ -80,6 +80,9 @@ type key struct {
 	dashes []vg.Length
 	filled bool
 	glyph  draw.GlyphDrawer
+
+	// mark is a glyph on the line.
+	mark draw.GlyphDrawer
 }
 
 // style returns the style of words of a size.
@@ -206,8 +209,15 @@ func (f *Frame) legend(c draw.Canvas, keys []key) vg.Length {
 			at = vg.Point{X: c.Min.X, Y: at.Y - line}
 			height += line
 		}
-		k.paint(c, vg.Point{X: at.X, Y: at.Y - 7}, swatch)
-		c.FillText(words, vg.Point{X: at.X + swatch + 6, Y: at.Y}, k.name)
+		entry := func() {
+			k.paint(c, vg.Point{X: at.X, Y: at.Y - 7}, swatch)
+			c.FillText(words, vg.Point{X: at.X + swatch + 6, Y: at.Y}, k.name)
+		}
+		if k.filled { // of parts that every series has
+			entry()
+		} else {
+			f.group(c, entry)
+		}
 		at.X += width + gap
 	}
 	return height + 4
@@ -224,6 +234,9 @@ func (k *key) paint(c draw.Canvas, left vg.Point, width vg.Length) {
 		})
 	default:
 		c.StrokeLine2(stroke(k.colour, 2.5, k.dashes), left.X, left.Y, left.X+width, left.Y)
+		if k.mark != nil {
+			c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.colour, Radius: 3, Shape: k.mark}, vg.Point{X: left.X + width/2, Y: left.Y})
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package chart
 import (
 	"fmt"
 	"math"
+	"sort"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -15,7 +16,9 @@ type Lines struct {
 	Frame
 	Series []Line
 
-	// Distinct gives each line dashes of its own, for those who see no colours.
+	// Distinct gives each line dashes and marks of its own, for those who see no colours. The
+	// marks of one line stand between those of others, so that lines in one place are seen to
+	// be several.
 	Distinct bool
 }
 
@@ -66,10 +69,13 @@ func (l *Lines) compose() (*plot.Plot, []key, error) {
 		if len(s.X) != len(s.Y) || len(s.Low) != len(s.High) || s.Low != nil && len(s.Low) != len(s.X) {
 			return nil, nil, fmt.Errorf("%w: line %q has %d x, %d y and %d, %d bounds", ErrValue, s.Name, len(s.X), len(s.Y), len(s.Low), len(s.High))
 		}
+		var parts []plot.Plotter
 		if s.Low != nil {
-			if err := band(p, s, hue); err != nil {
+			area, err := band(s, hue)
+			if err != nil {
 				return nil, nil, err
 			}
+			parts = append(parts, area)
 		}
 		for _, part := range pieces(s) {
 			line, err := plotter.NewLine(part)
@@ -79,9 +85,15 @@ func (l *Lines) compose() (*plot.Plot, []key, error) {
 			if line.LineStyle = stroke(hue, 1.8, pattern); s.Step {
 				line.StepStyle = plotter.PostStep
 			}
-			p.Add(line)
+			parts = append(parts, line)
 		}
-		keys = append(keys, key{name: s.Name, colour: hue, dashes: pattern})
+		k := key{name: s.Name, colour: hue, dashes: pattern}
+		if l.Distinct && len(s.X) > 0 {
+			k.mark = shape(at)
+			parts = append(parts, marks{s, hue, k.mark, (float64(i) + 0.5) / float64(len(l.Series))})
+		}
+		p.Add(member{&l.Frame, parts})
+		keys = append(keys, k)
 	}
 	return p, keys, nil
 }
@@ -108,8 +120,31 @@ func pieces(s *Line) []plotter.XYs {
 	return all
 }
 
-// band fills the interval around a line.
-func band(p *plot.Plot, s *Line, hue colour) error {
+// marksOf is how many marks a line has.
+const marksOf = 4
+
+// marks are a few glyphs on a line, the first a part of the distance between two from its start.
+type marks struct {
+	*Line
+	hue   colour
+	shape draw.GlyphDrawer
+	phase float64
+}
+
+// Plot is plot.Plotter.
+func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	first, length := m.X[0], m.X[len(m.X)-1]-m.X[0]
+	for i := range marksOf {
+		at := sort.SearchFloat64s(m.X, first+float64(length*(float64(i)+m.phase)/marksOf))
+		if at < len(m.X) && !math.IsNaN(m.Y[at]) {
+			c.DrawGlyph(draw.GlyphStyle{Color: m.hue, Radius: 3, Shape: m.shape}, vg.Point{X: x(m.X[at]), Y: y(m.Y[at])})
+		}
+	}
+}
+
+// band returns the area of the interval around a line.
+func band(s *Line, hue colour) (plot.Plotter, error) {
 	var outline plotter.XYs
 	for i, x := range s.X {
 		outline = append(outline, plotter.XY{X: x, Y: s.High[i]})
@@ -119,12 +154,11 @@ func band(p *plot.Plot, s *Line, hue colour) error {
 	}
 	area, err := plotter.NewPolygon(outline)
 	if err != nil {
-		return fmt.Errorf("%w: bounds of line %q: %w", ErrValue, s.Name, err)
+		return nil, fmt.Errorf("%w: bounds of line %q: %w", ErrValue, s.Name, err)
 	}
 	area.Color = veil(hue, 0x38)
 	area.LineStyle.Width = 0
-	p.Add(area)
-	return nil
+	return area, nil
 }
 
 // A lattice is the faint lines at the named ticks.

@@ -82,7 +82,7 @@ func (p *Points) compose() (*plot.Plot, []key, error) {
 			return nil, nil, fmt.Errorf("%w: %q has %d x and %d y of dots", ErrValue, s.Name, len(s.SmallX), len(s.SmallY))
 		}
 		at := place(i, s.Colour)
-		drawn.Add(cloud{s, colours.hue(at), shape(at)})
+		drawn.Add(member{&p.Frame, []plot.Plotter{cloud{s, colours.hue(at), shape(at)}}})
 		keys = append(keys, key{name: s.Name, colour: colours.hue(at), glyph: shape(at)})
 	}
 	widen(&drawn.X, &p.X)

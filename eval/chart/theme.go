@@ -85,6 +85,11 @@ func (p *palette) roles() []role {
 	return all
 }
 
+// Property is the custom property with the colour of a series at a place, from 1.
+func (t Theme) Property(place int) string {
+	return fmt.Sprintf("--chart-series-%d", (place-1)%len(t.palette().series))
+}
+
 // Properties returns the colours of t as declarations of the custom properties
 // that pictures of the theme Page use.
 func (t Theme) Properties() string {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
@@ -74,10 +73,11 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 		return nil, nil
 	}
 	x := &all[p]
-	first := fmt.Sprintf("%d of %d", x.First, x.Of)
-	lead := fmt.Sprintf("The policy %s saves the most of all %sin %s scenarios, %s", x.Policy, keepingWords(all), first, monthWords(r, p))
+	month := monthly(r, p)
+	lead := fmt.Sprintf("The policy %s saves the most of all %sin %d of %d scenarios, %s",
+		x.Policy, keepingWords(all), x.First, x.Of, month.words())
 	run := &r.Runs[x.WorstOutage]
-	out := monthCards(r, p)
+	out := month.cards()
 	if most := run.Value("outage_minutes").V; run.Result.Incidents == 0 {
 		lead += "; it has no outage in any run."
 		out = append(out, card{"Worst outage", "0", "minutes"})
@@ -104,57 +104,72 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 // scenariosNamed is how many scenarios a summary has figures of, one by one.
 const scenariosNamed = 3
 
-// monthly returns the scenarios in which policy p has a result, and what it saves in
-// each in dollars a month.
-func monthly(r *eval.Report, p int) (names []string, month []float64) {
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		if x := &g.Policies[p]; x.Summary("net_savings_usd").N > 0 {
-			names, month = append(names, g.Scenario), append(month, perMonth(r, g, x))
-		}
-	}
-	return names, month
+// A monthlySavings is what a policy saves in each scenario in which it has a result, in dollars a
+// month: more than the baseline, or against on-demand where it is the baseline.
+type monthlySavings struct {
+	over   string
+	names  []string
+	amount []float64
+	write  func(float64) string
 }
 
-// monthWords says what policy p saves a month: in each scenario where these are few,
-// else from the least to the most. It is never a sum.
-func monthWords(r *eval.Report, p int) string {
-	names, month := monthly(r, p)
-	if len(names) > scenariosNamed {
+func monthly(r *eval.Report, p int) monthlySavings {
+	m := monthlySavings{over: r.Config.Baseline, write: signedDollars}
+	against := r.Config.Policies[p] != r.Config.Baseline
+	if !against {
+		m.over, m.write = eval.OnDemand, dollars
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		d := overBaseline(r, g, p)
+		switch x := &g.Policies[p]; {
+		case against && d.N > 0:
+			m.names, m.amount = append(m.names, g.Scenario), append(m.amount, d.Median)
+		case !against && x.Summary("net_savings_usd").N > 0:
+			m.names, m.amount = append(m.names, g.Scenario), append(m.amount, perMonth(r, g, x))
+		}
+	}
+	return m
+}
+
+// words says what a policy saves a month: in each scenario where these are few, else from the
+// least to the most. It is never a sum.
+func (m *monthlySavings) words() string {
+	if len(m.names) == 0 {
+		return "of which none can be compared with " + m.over
+	}
+	if len(m.names) > scenariosNamed {
 		least, most := 0, 0
-		for i := range month {
-			if month[i] < month[least] {
+		for i, x := range m.amount {
+			if x < m.amount[least] {
 				least = i
 			}
-			if month[i] > month[most] {
+			if x > m.amount[most] {
 				most = i
 			}
 		}
-		return fmt.Sprintf("between %s a month (%s) and %s (%s)", dollars(month[least]), names[least], dollars(month[most]), names[most])
+		return fmt.Sprintf("from %s a month over %s (%s) to %s (%s)",
+			m.write(m.amount[least]), m.over, m.names[least], m.write(m.amount[most]), m.names[most])
 	}
-	var b strings.Builder
-	for i := range names {
-		switch {
-		case i == 0:
-			fmt.Fprintf(&b, "%s a month in %s", dollars(month[i]), names[i])
-		case i == len(names)-1:
-			fmt.Fprintf(&b, " and %s in %s", dollars(month[i]), names[i])
-		default:
-			fmt.Fprintf(&b, ", %s in %s", dollars(month[i]), names[i])
+	text := fmt.Sprintf("%s a month over %s in %s", m.write(m.amount[0]), m.over, m.names[0])
+	for i := 1; i < len(m.names); i++ {
+		separator := ", "
+		if i == len(m.names)-1 {
+			separator = " and "
 		}
+		text += separator + m.write(m.amount[i]) + " in " + m.names[i]
 	}
-	return b.String()
+	return text
 }
 
-// monthCards has what policy p saves a month in each scenario, where these are few.
-func monthCards(r *eval.Report, p int) []card {
-	names, month := monthly(r, p)
-	if len(names) > scenariosNamed {
+// cards has what a policy saves a month in each scenario, where these are few.
+func (m *monthlySavings) cards() []card {
+	if len(m.names) > scenariosNamed {
 		return nil
 	}
 	var out []card
-	for i := range names {
-		out = append(out, card{names[i], dollars(month[i]), "saved a month by " + r.Config.Policies[p]})
+	for i := range m.names {
+		out = append(out, card{m.names[i], m.write(m.amount[i]), "a month over " + m.over})
 	}
 	return out
 }

@@ -140,7 +140,7 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 		pic.Height = max(200, 110+len(pic.Rows)*rowHeight)
 		h := &hover{Kind: "rows"}
 		h.rows(detail)
-		a.add(pic, &pic.Frame, h, "A dot is a run, the box holds the middle half of them, and the bar in it is the median.", detail)
+		a.add(pic, &pic.Frame, h, nil, "A dot is a run, the box holds the middle half of them, and the bar in it is the median.", detail)
 	}
 	return scenario{ID: id, Name: name, Span: "before and after", Compared: t, Figures: a.figures}, a.err
 }

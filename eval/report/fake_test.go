@@ -97,7 +97,7 @@ func compared(t *testing.T, c eval.Config, f fake) *eval.Report {
 func written(t *testing.T, r *eval.Report) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, r); err != nil {
+	if err := Write(&b, r, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/chart"
 )
 
 // A hover is what the script of the page says of a picture under the pointer. It finds
@@ -50,6 +53,21 @@ func (m hoverMark) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]any{short(m.x), short(m.y), m.text})
 }
 
+// A legendEntry is a policy in the legend of all pictures, with the name of its colour.
+type legendEntry struct {
+	Name   string `json:"name"`
+	Colour string `json:"colour"`
+}
+
+// legend lists the policies of r in the colours that pictures have them in.
+func legend(r *eval.Report) []legendEntry {
+	var out []legendEntry
+	for p, place := range colours(r) {
+		out = append(out, legendEntry{r.Config.Policies[p], chart.Page.Property(place)})
+	}
+	return out
+}
+
 // rows makes a mark of each row, which texts describe from the top.
 func (h *hover) rows(texts []string) {
 	for i, text := range texts {
@@ -69,8 +87,9 @@ func (p *page) data(m *markup) {
 	var b bytes.Buffer
 	err := json.NewEncoder(&b).Encode(struct { // a map's keys are written in order
 		Pictures map[string]*hover `json:"pictures"`
+		Policies []legendEntry     `json:"policies,omitempty"`
 		*weekList
-	}{pictures, p.Weeks})
+	}{pictures, p.Legend, p.Weeks})
 	if err != nil {
 		panic("report: " + err.Error()) // numbers are finite: charts refuse others
 	}

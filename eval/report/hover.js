@@ -117,7 +117,8 @@ window.report.loaded = (async () => {
       return (px, py) => {
         if (!scale.inside(px, py) || curves.length !== hover.series.length) return null;
         const first = curves[0].points, x = Math.max(first[0][0], Math.min(px, first.at(-1)[0]));
-        const rows = curves.map((c, i) => [getComputedStyle(c.path).stroke, hover.series[i], scale.y(heightAt(c.points, x))]);
+        const rows = curves.map((c, i) => [getComputedStyle(c.path).stroke, hover.series[i], scale.y(heightAt(c.points, x))])
+          .filter((_, i) => !curves[i].path.closest('.off'));
         rows.sort((a, b) => b[2] - a[2]);
         return {
           title: `${hover.time} ${scale.x(x).toFixed(1)}`, rule: [x, scale.low, scale.high],

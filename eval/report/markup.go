@@ -51,7 +51,7 @@ func (m *markup) table(t *table) {
 	m.some(` <span class="note">%s</span>`, t.Note)
 	m.addf("</caption>\n<thead><tr>")
 	for _, h := range t.Head {
-		m.addf("<th")
+		m.addf(`<th scope="col"`)
 		if h.Words {
 			m.addf(` class="words"`)
 		}
@@ -84,14 +84,15 @@ func (t *table) classes() string {
 
 // row adds a row, without the ends of cells and rows, which HTML does not need.
 func (m *markup) row(head []heading, cells []cell) {
+	m.addf("<tr")
+	m.some(` class="%s"`, cells[0].Class)
 	if w := cells[0].Week; w > 0 {
-		m.addf(`<tr data-week="%d">`, w)
-	} else {
-		m.addf("<tr>")
+		m.addf(` data-week="%d"`, w)
 	}
+	m.addf(">")
 	for i, c := range cells {
 		if i == 0 {
-			m.addf("<th>%s", c.Text)
+			m.addf(`<th scope="row">%s`, c.Text)
 			m.some(` <small>%s</small>`, c.Sub)
 			continue
 		}
@@ -117,11 +118,21 @@ func (m *markup) figures(all []figure) {
 	for _, f := range all {
 		m.addf(`<figure>
 <figcaption><strong>%s</strong> <span class="note">%s</span></figcaption>
-<div class="picture" data-picture="%s">%s</div>
+<div class="picture" data-picture="%s"%s>%s</div>
 </figure>
-`, f.Title, f.Note, f.ID, f.SVG)
+`, f.Title, f.Note, f.ID, seriesAttribute(f.Policies), f.SVG)
 	}
 	m.addf("</div>")
+}
+
+// seriesAttribute says of which policies the series of a picture are: the places of those of one
+// series with commas between them.
+func seriesAttribute(policies [][]int) trusted {
+	if policies == nil {
+		return ""
+	}
+	text := strings.NewReplacer("] [", " ", " ", ",", "[[", "", "]]", "").Replace(fmt.Sprint(policies))
+	return trusted(` data-series="` + text + `"`)
 }
 
 // folded adds t under a summary that opens it, and nothing where it is nil.

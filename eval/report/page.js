@@ -103,9 +103,10 @@
   }
 
   const reveal = () => {
-    const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1).split('&')[0]));
     const details = target && target.closest('details');
     if (details) details.open = true;
+    if (target && location.hash.includes('&')) target.scrollIntoView(); // the browser knows no such part
   };
   addEventListener('hashchange', reveal);
   reveal();

@@ -17,6 +17,10 @@ type figure struct {
 	ID, Title, Note string
 	SVG             trusted
 	Hover           *hover
+
+	// Policies are those of each series in the picture, by their places in Config.Policies; nil
+	// where series are of no policy.
+	Policies [][]int
 }
 
 const (
@@ -47,13 +51,16 @@ type artist struct {
 	// which the best stands for the others.
 	shown []int
 
+	// colours are the places of the colours of all policies.
+	colours []int
+
 	figures []figure
 	err     error
 }
 
 // pictures draws g.
 func pictures(r *eval.Report, g *eval.Group, id string, weeks *weekList) ([]figure, error) {
-	a := &artist{r: r, g: g, id: id, weeks: weeks}
+	a := &artist{r: r, g: g, id: id, weeks: weeks, colours: colours(r)}
 	a.metric, a.of = r.Config.Savings()
 	if a.saved = "net savings, % of " + a.of; r.Config.Today != nil {
 		a.saved = "savings, % of " + a.of
@@ -85,8 +92,9 @@ func (a *artist) frame(title, x, y string, rows int) chart.Frame {
 	}
 }
 
-// add draws p with the words below it. Detail is for those who do not see it.
-func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, note string, detail []string) {
+// add draws p, whose series are of policies, with the words below it. Detail is for those who do
+// not see it.
+func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, policies [][]int, note string, detail []string) {
 	if a.err != nil {
 		return
 	}
@@ -96,17 +104,35 @@ func (a *artist) add(p chart.Picture, f *chart.Frame, h *hover, note string, det
 		a.err = fmt.Errorf("drawing: %w", err)
 		return
 	}
-	a.figures = append(a.figures, figure{f.ID, f.Title, note, trusted(b.String()), h}) // chart escapes all words
+	a.figures = append(a.figures, figure{f.ID, f.Title, note, trusted(b.String()), h, policies}) // chart escapes all words
 }
 
-// colour is the place of the colour of policy p. Fixed mixes that are not shown
-// by themselves share one.
-func (a *artist) colour(p int) int {
-	if i := slices.Index(a.shown, p); i >= 0 {
-		return i + 1
+// colours returns the places of the colours of the policies, the same in every scenario. Fixed
+// mixes share one.
+func colours(r *eval.Report) []int {
+	var mixes []int
+	for i := range r.Groups {
+		if found, _, ok := r.Frontier(&r.Groups[i]); ok {
+			mixes = found
+			break
+		}
 	}
-	return len(a.shown) + 1
+	out := make([]int, len(r.Config.Policies))
+	next := 1
+	for p := range out {
+		if !slices.Contains(mixes, p) {
+			out[p] = next
+			next++
+		}
+	}
+	for _, p := range mixes {
+		out[p] = next
+	}
+	return out
 }
+
+// colour is the place of the colour of policy p.
+func (a *artist) colour(p int) int { return a.colours[p] }
 
 // name is that of policy p as pictures have it.
 func (a *artist) name(p int) string { return short(a.r.Config.Policies[p]) }
@@ -118,8 +144,9 @@ func (a *artist) scatter() {
 	var detail []string
 	h := &hover{Kind: "points"}
 	mixes, best, ok := a.r.Frontier(a.g)
+	var series [][]int
 	if ok {
-		pic.Series = append(pic.Series, a.frontier(mixes, h))
+		pic.Series, series = append(pic.Series, a.frontier(mixes, h)), append(series, mixes)
 		detail = append(detail, fmt.Sprintf("The best fixed mix is %s.", a.r.Config.Policies[best]))
 	}
 	for p := range a.g.Policies {
@@ -130,7 +157,7 @@ func (a *artist) scatter() {
 		if !drawn {
 			continue
 		}
-		pic.Series = append(pic.Series, c)
+		pic.Series, series = append(pic.Series, c), append(series, []int{p})
 		detail = append(detail, savesWith(a.r.Config.Policies[p], &c))
 	}
 	if len(pic.Series) < 2 { // nothing to compare
@@ -140,7 +167,7 @@ func (a *artist) scatter() {
 	if ok {
 		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
 	}
-	a.add(pic, &pic.Frame, h, note, detail)
+	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
 // savesWith says where a policy lies.
@@ -150,7 +177,7 @@ func savesWith(policy string, c *chart.Cloud) string {
 
 // frontier is the fixed mixes in the order of their cost of outages.
 func (a *artist) frontier(mixes []int, h *hover) chart.Cloud {
-	c := chart.Cloud{Name: "fixed mixes (frontier)", Joined: true, Colour: len(a.shown) + 1}
+	c := chart.Cloud{Name: "fixed mixes (frontier)", Joined: true, Colour: a.colour(mixes[0])}
 	for _, p := range mixes {
 		if one, ok := a.cloud(p, h); ok {
 			c.X, c.Y = append(c.X, one.X[0]), append(c.Y, one.Y[0])
@@ -198,6 +225,7 @@ func (a *artist) distribution() {
 	pic := &chart.Boxes{Frame: a.frame("Net savings over seeds", a.saved, "", len(a.g.Policies))}
 	thinned := false
 	var detail []string
+	var series [][]int
 	h := &hover{Kind: "rows"}
 	for p := range a.g.Policies {
 		x := &a.g.Policies[p]
@@ -213,7 +241,7 @@ func (a *artist) distribution() {
 		for k := range n {
 			box.Dots = append(box.Dots, all[k*len(all)/n])
 		}
-		pic.Rows = append(pic.Rows, box)
+		pic.Rows, series = append(pic.Rows, box), append(series, []int{p})
 		detail = append(detail, fmt.Sprintf("%s: from %s to %s, median %s, the middle half from %s to %s.", x.Policy, percent(s.Min), percent(s.Max), percent(s.Median), percent(s.P25), percent(s.P75)))
 	}
 	if len(pic.Rows) == 0 {
@@ -224,7 +252,7 @@ func (a *artist) distribution() {
 	if thinned {
 		note += fmt.Sprintf(" Of a policy's runs %d are drawn, evenly over their order.", dotsMax)
 	}
-	a.add(pic, &pic.Frame, h, note, detail)
+	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
 // axis returns the axis over the time of a window and what an hour is on it.
@@ -262,6 +290,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 		h.Unit = "%"
 	}
 	var detail []string
+	var series [][]int
 	for _, p := range a.shown {
 		c := medianCourse(a.r, a.g, p, of)
 		if len(c.x) == 0 {
@@ -271,7 +300,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 			c.x[i] /= scale
 		}
 		pic.Series = append(pic.Series, chart.Line{Name: a.name(p), Colour: a.colour(p), X: c.x, Y: c.y})
-		h.Series = append(h.Series, a.name(p))
+		h.Series, series = append(h.Series, a.name(p)), append(series, []int{p})
 		detail = append(detail, fmt.Sprintf("%s %s %s.", a.r.Config.Policies[p], ends, format(c.y[len(c.y)-1])))
 	}
 	if len(pic.Series) == 0 {
@@ -280,7 +309,7 @@ func (a *artist) course(title, y string, shares bool, of func(sim.Sample) (float
 	if len(a.shown) < len(a.r.Config.Policies) {
 		note += " Of the fixed mixes only the best is shown."
 	}
-	a.add(pic, &pic.Frame, h, note, detail)
+	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
 // parts shows what the cost of each policy consists of.
@@ -288,6 +317,7 @@ func (a *artist) parts() {
 	pic := &chart.Bars{Frame: a.frame("What the money goes to", "$ in a window (mean of runs)", "", len(a.g.Policies))}
 	pic.Series = []chart.Bar{{Name: "on-demand nodes"}, {Name: "spot nodes"}, {Name: "outages"}}
 	var detail []string
+	var series [][]int
 	for p := range a.g.Policies {
 		runs := runsOf(a.r, a.g, p)
 		if len(runs) == 0 {
@@ -300,7 +330,7 @@ func (a *artist) parts() {
 				sums[k] += m / float64(len(runs))
 			}
 		}
-		pic.Classes = append(pic.Classes, a.name(p))
+		pic.Classes, series = append(pic.Classes, a.name(p)), append(series, []int{p})
 		for k := range sums {
 			pic.Series[k].Y = append(pic.Series[k].Y, sums[k])
 		}
@@ -311,7 +341,7 @@ func (a *artist) parts() {
 	}
 	h := &hover{Kind: "rows"}
 	h.rows(detail)
-	a.add(pic, &pic.Frame, h, "The shorter the bar, the less it all costs.", detail)
+	a.add(pic, &pic.Frame, h, series, "The shorter the bar, the less it all costs.", detail)
 }
 
 // reclaims shows where and when the provider took nodes.
@@ -332,6 +362,6 @@ func (a *artist) reclaims() {
 	}
 	hours := (m.edges[1] - m.edges[0]) / 3600
 	h := &hover{Kind: "grid", Names: m.rows, Edges: m.edges, Cells: m.values}
-	a.add(pic, &pic.Frame, h, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
+	a.add(pic, &pic.Frame, h, nil, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
 		hours, plural(m.total, "node"), plural(m.runs, "run")), detail)
 }

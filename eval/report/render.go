@@ -89,6 +89,7 @@ func (p *page) contents(m *markup) {
 <li><a href="#definitions">Definitions</a></li>
 </ul>
 </nav>
+<div id="legend"></div>
 `, p.oneOrSeveral("The scenario", "Scenarios"))
 }
 
@@ -187,6 +188,8 @@ func (w *scenario) render(m *markup) {
 	m.some(`<p class="note">%s</p>`, w.Oracle)
 	m.addf("\n")
 	m.figures(w.Figures)
+	m.addf("\n")
+	m.table(w.Namespaces)
 	m.addf("\n")
 	m.folded("Runs", "click one to see its week", w.Runs)
 	m.table(w.Windows)

@@ -22,11 +22,14 @@ var tablesJS string
 //go:embed hover.js
 var hoverJS string
 
+//go:embed legend.js
+var legendJS string
+
 //go:embed week.js
 var weekJS string
 
 // pageJS is the script of a page.
-var pageJS = tablesJS + hoverJS + weekJS
+var pageJS = tablesJS + hoverJS + legendJS + weekJS
 
 // A page is what is shown, in words.
 type page struct {
@@ -60,8 +63,9 @@ type page struct {
 	Definitions            []definition
 	Version                string
 
-	// Weeks are the runs that can be opened.
-	Weeks *weekList
+	// Weeks are the runs that can be opened, and Legend the policies that pictures can leave out.
+	Weeks  *weekList
+	Legend []legendEntry
 }
 
 // A scenario is the part of the page about one scenario.
@@ -72,14 +76,25 @@ type scenario struct {
 	Windows              *table
 	Figures              []figure
 	Workloads, Runs      *table
+	Namespaces           *table
 	Worst, Outages       *table
+}
+
+// Options are what a page says beyond its report.
+type Options struct {
+	// Costs has what runs cost by namespace; nil leaves that table out.
+	Costs *NamespaceCosts
+
+	// Running says that the comparison is still running, so that the runs that are not done are
+	// to come.
+	Running bool
 }
 
 // Write writes r to w as one HTML file. Nothing is written when it cannot be
 // made. Charts over time need runs with sim.Config.Sample set, best to
 // [SampleEvery]; without it they are left out.
-func Write(w io.Writer, r *eval.Report) error {
-	p, err := newPage(r)
+func Write(w io.Writer, r *eval.Report, o Options) error {
+	p, err := newPage(r, &o)
 	if err != nil {
 		return fmt.Errorf("making the HTML report: %w", err)
 	}
@@ -87,7 +102,7 @@ func Write(w io.Writer, r *eval.Report) error {
 	return err
 }
 
-func newPage(r *eval.Report) (*page, error) {
+func newPage(r *eval.Report, o *Options) (*page, error) {
 	weeks, err := newWeeks(r)
 	if err != nil {
 		return nil, err
@@ -95,8 +110,8 @@ func newPage(r *eval.Report) (*page, error) {
 	p := &page{
 		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
 		Style: style(), Script: trusted(pageJS),
-		Policy: contentPolicy(), Weeks: weeks,
-		Summary: newSummary(r), Warnings: warnings(r), Gates: gates(r), Builds: builds(r),
+		Policy: contentPolicy(), Weeks: weeks, Legend: legend(r),
+		Summary: newSummary(r, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: builds(r),
 		Traces: traces(r), Windows: casesTable(r), Model: model(),
 		Settings: settings(r), Notes: format.Notes(r), Definitions: definitions(), Version: r.Config.Version,
 	}
@@ -108,7 +123,7 @@ func newPage(r *eval.Report) (*page, error) {
 		p.Worst, p.Outages = worst(r, only, weeks), outages(r, only)
 	}
 	for i := range r.Groups {
-		x, err := newScenario(r, &r.Groups[i], i, weeks)
+		x, err := newScenario(r, &r.Groups[i], i, weeks, o.Costs)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Groups[i].Scenario, err)
 		}
@@ -119,13 +134,13 @@ func newPage(r *eval.Report) (*page, error) {
 
 // newScenario makes the part about g. What stands above it where there is but one
 // scenario is not repeated.
-func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenario, error) {
+func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList, costs *NamespaceCosts) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 	x := scenario{
 		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario,
 		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
-		Windows: windows(r, g), Workloads: workloads(g), Runs: runTable(r, g, weeks),
+		Windows: windows(r, g), Namespaces: namespaces(r, g, costs), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
 		metric, of := r.Config.Savings()

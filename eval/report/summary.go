@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -21,9 +22,11 @@ type summary struct {
 // A card is one figure in large type.
 type card struct{ Label, Value, Sub string }
 
-func newSummary(r *eval.Report) summary {
+func newSummary(r *eval.Report, running bool) summary {
 	v := summary{State: "passed", Badge: "Gates passed"}
 	switch {
+	case running:
+		v.State, v.Badge = "none", fmt.Sprintf("Running: %d of %s done", r.Done(), plural(len(r.Runs), "run"))
 	case r.Stopped:
 		v.State, v.Badge = "incomplete", "Stopped before its end"
 	case r.Missing() > 0:
@@ -37,17 +40,23 @@ func newSummary(r *eval.Report) summary {
 	}
 	found, cards := foundIn(r)
 	if found == nil {
-		v.Sentences = append(v.Sentences, "No run has a result that could be compared.", gateSentence(r))
+		if v.Sentences = []string{"No run has a result that could be compared."}; !running {
+			v.Sentences = append(v.Sentences, gateSentence(r))
+		}
 		return v
 	}
 	v.Sentences, v.Cards = found, cards
-	if r.Stopped {
+	if running {
+		v.Sentences = append(v.Sentences, "These are the figures so far; load the page again for more.")
+	} else if r.Stopped {
 		v.Sentences = append(v.Sentences, sentence(format.Incomplete(r)))
 	}
 	if r.Missing() > 0 {
 		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
 	}
-	v.Sentences = append(v.Sentences, gateSentence(r))
+	if !running {
+		v.Sentences = append(v.Sentences, gateSentence(r))
+	}
 	if r.Comparison != nil {
 		v.Sentences = append(v.Sentences, buildSentence(r.Comparison))
 	}
@@ -66,12 +75,77 @@ func foundIn(r *eval.Report) ([]string, []card) {
 		return nil, nil
 	}
 	x := &g.Policies[p]
-	found := append([]string{savedSentence(r, g, x)}, changeSentence(r, g, x)...)
+	var found []string
+	lead, versus := versusBaseline(r, g, p)
+	if lead != "" {
+		found = append(found, lead)
+	}
+	saved := savedSentence(r, g, x)
+	if lead == "" {
+		saved += worstWords(x)
+	}
+	found = append(found, saved+".")
+	found = append(found, changeSentence(r, g, x)...)
 	found = append(found, outageSentence(r, x))
 	if x.Marked() {
 		found = append(found, "It does not do what the manifests say: "+format.ViolationWords(x)+".")
 	}
-	return found, cards(r, g, x)
+	return found, append(versus, cards(r, g, x)...)
+}
+
+// overBaseline summarizes what policy p saves in dollars a month more than the
+// baseline, run by run under the same weather.
+func overBaseline(r *eval.Report, g *eval.Group, p int) eval.Summary {
+	base := slices.Index(r.Config.Policies, r.Config.Baseline)
+	windows := make([][]float64, len(g.Cases))
+	for w, k := range g.Cases {
+		months := eval.MonthHours / r.Config.Cases[k].Bound.Duration.Hours()
+		for _, i := range r.RunsOf(&eval.Group{Cases: []int{k}}, p) {
+			saved, other := r.Runs[i].Value("net_savings_usd"), r.Runs[i-p+base].Value("net_savings_usd")
+			if saved.Known && other.Known {
+				windows[w] = append(windows[w], (saved.V-other.V)*months)
+			}
+		}
+	}
+	return eval.Summarize(windows, 1-r.Level)
+}
+
+// signedDollars is dollars with a plus sign before an amount above zero.
+func signedDollars(x float64) string {
+	if s := dollars(x); x > 0 && strings.Trim(s, "$0.") != "" {
+		return "+" + s
+	}
+	return dollars(x)
+}
+
+// versusBaseline returns the headline, which compares policy p with the baseline, and its
+// figures; nothing where p is the baseline, where the two have no run in common, or where all is
+// measured against the cost of a cluster as it is.
+func versusBaseline(r *eval.Report, g *eval.Group, p int) (string, []card) {
+	x, base := &g.Policies[p], r.Config.Baseline
+	d := overBaseline(r, g, p)
+	if x.Policy == base || d.N == 0 || r.Config.Today != nil {
+		return "", nil
+	}
+	mine, theirs := x.Summary("outage_minutes"), g.Policies[slices.Index(r.Config.Policies, base)].Summary("outage_minutes")
+	against := func(of func(*eval.Summary) float64) string {
+		return minutes(of(mine)) + " against " + minutes(of(theirs))
+	}
+	usual := against(func(s *eval.Summary) float64 { return s.Median })
+	worst := against(func(s *eval.Summary) float64 { return s.Max })
+	interval := ""
+	if i := d.MedianInterval; i != nil {
+		interval = between(i, signedDollars)
+	}
+	lead := fmt.Sprintf("%s: %s a month over %s", x.Policy, signedDollars(d.Median), base)
+	if interval != "" {
+		lead += " (" + interval + ")"
+	}
+	lead += fmt.Sprintf(", %s outage minutes in the median run, %s in the worst.", usual, worst)
+	return lead, []card{
+		{"Over " + base, signedDollars(d.Median), strings.TrimSuffix("a month, "+interval, ", ")},
+		{"Outage minutes", usual, worst + " in the worst run"},
+	}
 }
 
 // fails reports whether policy p fails a gate or does not keep the manifests in
@@ -111,7 +185,7 @@ func chosen(r *eval.Report, g *eval.Group) int {
 	return base
 }
 
-// savedSentence says what p saves, and what its worst outage is.
+// savedSentence says what p saves, without a full stop.
 func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	metric, of := r.Config.Savings()
 	s := p.Summary(metric)
@@ -128,21 +202,24 @@ func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if p.Policy == eval.OnDemand && r.Config.Today == nil {
 		text = "Nothing but on-demand was run, the reference that savings are measured against"
 	}
-	out := "; it has no outage in any run."
-	if most := p.Summary("outage_minutes").Max; p.Outages.Count > 0 {
-		out = fmt.Sprintf("; its worst run has %s.", plural(int(most), "outage minute"))
+	return text
+}
+
+// worstWords says what the worst outage of p is, to end a sentence.
+func worstWords(p *eval.PolicyReport) string {
+	if p.Outages.Count == 0 {
+		return "; it has no outage in any run"
 	}
-	return text + out
+	return fmt.Sprintf("; its worst run has %s", plural(int(p.Summary("outage_minutes").Max), "outage minute"))
 }
 
 // perMonth returns what p saves in dollars a month: its net savings in the median run, for
 // as many windows as a month has, or what its bill is below that of today.
 func perMonth(r *eval.Report, g *eval.Group, p *eval.PolicyReport) float64 {
-	window := r.Config.Cases[g.Cases[0]].Bound.Duration
 	if t := r.Config.Today; t != nil {
-		return t.Month - p.Summary("bill_usd").Median*t.PerMonth(window)
+		return t.Month - p.Summary("bill_usd").Median*monthsOf(r, g)
 	}
-	return p.Summary("net_savings_usd").Median * (eval.MonthHours / window.Hours())
+	return p.Summary("net_savings_usd").Median * monthsOf(r, g)
 }
 
 // changeSentence compares p with the baseline, nothing where it is that.
@@ -222,18 +299,22 @@ func gateSentence(r *eval.Report) string {
 	return fmt.Sprintf("%d of %s failed.", failed, plural(len(r.Gates), "gate"))
 }
 
-// cards are the figures of the summary in large type.
+// cards are the figures of p in large type that need no baseline, and its outage minutes
+// where it is the baseline.
 func cards(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []card {
 	metric, of := r.Config.Savings()
-	saved, delta := p.Summary(metric), p.Summary("net_savings_delta_pct")
-	out := []card{{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of " + of, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
-	if r.Config.Today == nil && p.Policy != r.Config.Baseline && delta.N > 0 {
-		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
-			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
+	saved := p.Summary(metric)
+	interval := intervalOf(saved, percent)
+	out := []card{
+		{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"},
+		{"Of " + of, percent(saved.Median), interval},
 	}
-	s := p.Summary("outage_minutes")
-	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + plural(int(p.Outage.Incidents), "incident") + " in all"},
-		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
+	if p.Policy == r.Config.Baseline || r.Config.Today != nil {
+		s := p.Summary("outage_minutes")
+		incidents := plural(int(p.Outage.Incidents), "incident") + " in all"
+		out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + incidents})
+	}
+	out = append(out, card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
 	if a := p.Summary("attainable_share"); a.N > 0 && r.Config.Today == nil {
 		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})
 	}

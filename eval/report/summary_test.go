@@ -71,7 +71,7 @@ func TestSummary(t *testing.T) {
 		cfg := shown("web-week")
 		c.set(&cfg)
 		r := compared(t, cfg, fake{fail: c.fail})
-		v := newSummary(r)
+		v := newSummary(r, false)
 		text := strings.Join(v.Sentences, " ")
 		if v.State != c.state {
 			t.Errorf("%s: the state is %q, want %q", name, v.State, c.state)
@@ -96,7 +96,7 @@ func TestChance(t *testing.T) {
 	cfg.Policies, cfg.Gates = []string{"static:share=0.3", "twin"}, nil
 	cfg.Baseline, cfg.Cases, cfg.Seeds = "static:share=0.3", cfg.Cases[:1], eval.DefaultSeeds(8)
 	spotOf["twin"] = 0.3
-	if text := strings.Join(newSummary(compared(t, cfg, fake{})).Sentences, " "); !strings.Contains(text, "That is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
+	if text := strings.Join(newSummary(compared(t, cfg, fake{}), false).Sentences, " "); !strings.Contains(text, "That is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
 		t.Errorf("two equal policies: %q", text)
 	}
 }
@@ -113,11 +113,11 @@ func TestBuilds(t *testing.T) {
 		Scenario: "web-week", Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Outcome: eval.Worse,
 	}}}
-	if v := newSummary(r); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
+	if v := newSummary(r, false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -133,7 +133,7 @@ func TestWarnings(t *testing.T) {
 	cfg.Cases[3].Bound.Trace.Synthetic = false
 	r := compared(t, cfg, fake{fail: func(j eval.Job) bool { return j.Policy == eval.OnDemand && j.Seed < 3 }})
 	var all []string
-	for _, w := range warnings(r) {
+	for _, w := range warnings(r, false) {
 		all = append(all, w.Text+" "+w.Command)
 	}
 	text := strings.Join(all, "\n")
@@ -176,10 +176,10 @@ func TestSummaryAcross(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := newSummary(r)
+	v := newSummary(r, false)
 	text := strings.Join(v.Sentences, " ")
 	for _, want := range []string{
-		"The policy portfolio saves the most of all that keep the manifests in 1 of 2 scenarios, $78.23 a month in web-week and $78.23 in batch-night; its worst run has 2 outage minutes (batch-night, seed 1).",
+		"The policy portfolio saves the most of all that keep the manifests in 1 of 2 scenarios, +$60.71 a month over spotvortex in web-week and +$60.71 in batch-night; its worst run has 2 outage minutes (batch-night, seed 1).",
 		"At worst it saves 5.9 points of the on-demand bill less than spot in batch-night.", "It saves more than the baseline spotvortex in the median run of 2 of 2 scenarios.",
 	} {
 		if !strings.Contains(text, want) {
@@ -188,7 +188,7 @@ func TestSummaryAcross(t *testing.T) {
 	}
 	page := written(t, r)
 	for _, want := range []string{
-		"<caption>Across 2 scenarios ", "<th>spot !<td data-sort=\"1\">1 of 2<", "<th>spot ! <small>manifests not kept</small><",
+		"<caption>Across 2 scenarios ", "<th scope=\"row\">spot !<td data-sort=\"1\">1 of 2<", "<th scope=\"row\">spot ! <small>manifests not kept</small><",
 		"<li>spot in web-week: manifests not kept in 2 of 10 runs: pool general held", "58.7 !", "★ 52.8", "spotter sim batch-night --policy portfolio --seed 1",
 	} {
 		if !strings.Contains(page, want) {
@@ -202,7 +202,7 @@ func TestSummaryAcross(t *testing.T) {
 	if r, err = eval.Run(t.Context(), cfg, marked); err != nil {
 		t.Fatal(err)
 	}
-	if text := newSummary(r).Sentences[0]; !strings.HasPrefix(text, "The policy portfolio saves") {
+	if text := newSummary(r, false).Sentences[0]; !strings.HasPrefix(text, "portfolio: +$60.71 a month over spotvortex, ") {
 		t.Errorf("the summary of one scenario is about what does not keep the manifests: %s", text)
 	}
 }

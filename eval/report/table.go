@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +38,8 @@ type cell struct {
 	// Sort is what rows are ordered by; empty means Text.
 	Sort string
 
-	// Class is how it looks: "good", "bad", "best" or "words".
+	// Class is how it looks: "good", "bad", "best" or "words", or in the first cell of a row
+	// "winner".
 	Class string
 
 	// Command is one that can be copied, below the text.
@@ -50,20 +53,19 @@ type cell struct {
 // A column is one figure of the comparison of a group.
 type column struct {
 	heading
-	cell func(*eval.Report, *eval.PolicyReport) cell
+	cell func(r *eval.Report, g *eval.Group, p int) cell
 }
 
 // columns answer, from left to right: who saves how much, is it better than the
-// baseline, at what outage, and how.
+// baseline, at what outage, and how. They are as many as a screen of 1,280 pixels shows; the
+// table of outages has more of these.
 var columns = []column{
-	{heading{Text: "Bill", Unit: "median"}, median("bill_usd", dollars)},
-	{heading{Text: "Saved", Unit: "median"}, median("net_savings_usd", dollars)},
-	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", func(x float64) string { return fixed(x, 1) })},
+	{heading{Text: "Bill", Unit: "$ a month, median"}, billAMonth},
+	{heading{Text: "Saved", Unit: "$ a month, median"}, savedAMonth},
+	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", oneDecimal)},
+	{heading{Text: "Over baseline", Unit: "$ a month"}, overBaselineCell},
 	{heading{Text: "Change on baseline", Unit: "points"}, change},
 	{heading{Text: "Outage minutes", Unit: "median / most"}, medianAndMost("outage_minutes")},
-	{heading{Text: "Incidents", Unit: "median / most"}, medianAndMost("outage_incidents")},
-	{heading{Text: "Longest incident"}, longest},
-	{heading{Text: "Outage minutes from Spot", Unit: "median / most"}, medianAndMost("outage_spot_minutes")},
 	{heading{Text: "Against baseline", Unit: "most, minutes"}, against},
 	{heading{Text: "Outage cost", Unit: "mean"}, outageCost},
 	{heading{Text: "Available", Unit: "median"}, median("availability", availability)},
@@ -75,28 +77,74 @@ var columns = []column{
 	{heading{Text: "Runs", Unit: "with a result"}, runs},
 }
 
-// columnsOf returns the columns of r. Where it is known what the cluster costs today, amounts
-// are those of a month and savings are measured against that, and against nothing else.
+func oneDecimal(x float64) string { return fixed(x, 1) }
+
+// columnsOf returns the columns of r. Where it is known what the cluster costs today, savings
+// are measured against that, and against nothing else.
 func columnsOf(r *eval.Report) []column {
 	if r.Config.Today == nil {
 		return columns
 	}
+	const comparing = 5 // columns with the bill and savings against on-demand and the baseline
 	own := []column{
-		{heading{Text: "A month", Unit: "$, median"}, func(r *eval.Report, p *eval.PolicyReport) cell {
-			s := p.Summary("bill_usd")
-			if s.N == 0 {
-				return unknown()
-			}
-			factor := r.Config.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
-			c := number(s.Median*factor, dollars(s.Median*factor))
-			c.Sub = intervalOf(s, func(x float64) string { return dollars(x * factor) })
-			return c
-		}},
-		{heading{Text: "Saved", Unit: "% of " + r.Config.Today.Name}, interval(eval.MetricSavedToday, func(x float64) string { return fixed(x, 1) })},
+		{heading{Text: "A month", Unit: "$, median"}, billAMonth},
+		{heading{Text: "Saved", Unit: "% of " + r.Config.Today.Name}, interval(eval.MetricSavedToday, oneDecimal)},
 	}
-	const comparing = 4 // columns with the bill and savings against on-demand and the baseline
 	own = append(own, columns[comparing:]...)
 	return slices.DeleteFunc(own, func(c column) bool { return c.Text == "Of the attainable" })
+}
+
+// monthsOf returns what a dollar in a window of g is in dollars a month.
+func monthsOf(r *eval.Report, g *eval.Group) float64 {
+	window := r.Config.Cases[g.Cases[0]].Bound.Duration
+	if t := r.Config.Today; t != nil {
+		return t.PerMonth(window)
+	}
+	return eval.MonthHours / window.Hours()
+}
+
+func billAMonth(r *eval.Report, g *eval.Group, p int) cell {
+	s, months := g.Policies[p].Summary("bill_usd"), monthsOf(r, g)
+	if s.N == 0 {
+		return unknown()
+	}
+	c := number(s.Median*months, dollars(s.Median*months))
+	if r.Config.Today != nil {
+		c.Sub = intervalOf(s, func(x float64) string { return dollars(x * months) })
+	}
+	return c
+}
+
+func savedAMonth(r *eval.Report, g *eval.Group, p int) cell {
+	if x := &g.Policies[p]; x.Summary("net_savings_usd").N > 0 {
+		month := perMonth(r, g, x)
+		return number(month, dollars(month))
+	}
+	return unknown()
+}
+
+// overBaselineCell has what a policy saves a month more than the baseline.
+func overBaselineCell(r *eval.Report, g *eval.Group, p int) cell {
+	s := overBaseline(r, g, p)
+	return versus(r, g, p, &s, signedDollars)
+}
+
+// versus makes a cell of a comparison with the baseline, coloured where its interval leaves out 0.
+func versus(r *eval.Report, g *eval.Group, p int, s *eval.Summary, write func(float64) string) cell {
+	switch {
+	case g.Policies[p].Policy == r.Config.Baseline:
+		return cell{Text: "baseline", Sort: "0"}
+	case s.N == 0:
+		return unknown()
+	}
+	c := number(s.Median, write(s.Median))
+	c.Sub = intervalOf(s, write)
+	if i := s.MedianInterval; i != nil && i.Low > 0 {
+		c.Class = "good"
+	} else if i != nil && i.High < 0 {
+		c.Class = "bad"
+	}
+	return c
 }
 
 // todayRow is the row of what the cluster costs today, of which nothing is simulated.
@@ -120,9 +168,9 @@ func todayRow(t *eval.Today, columns []column) []cell {
 }
 
 // median makes a cell of the median of a metric.
-func median(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) cell {
-	return func(_ *eval.Report, p *eval.PolicyReport) cell {
-		s := p.Summary(metric)
+func median(metric string, format func(float64) string) func(*eval.Report, *eval.Group, int) cell {
+	return func(_ *eval.Report, g *eval.Group, p int) cell {
+		s := g.Policies[p].Summary(metric)
 		if s.N == 0 {
 			return unknown()
 		}
@@ -131,9 +179,9 @@ func median(metric string, format func(float64) string) func(*eval.Report, *eval
 }
 
 // interval makes a cell of the median of a metric with its interval below.
-func interval(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) cell {
-	return func(_ *eval.Report, p *eval.PolicyReport) cell {
-		s := p.Summary(metric)
+func interval(metric string, format func(float64) string) func(*eval.Report, *eval.Group, int) cell {
+	return func(_ *eval.Report, g *eval.Group, p int) cell {
+		s := g.Policies[p].Summary(metric)
 		if s.N == 0 {
 			return unknown()
 		}
@@ -146,17 +194,17 @@ func interval(metric string, format func(float64) string) func(*eval.Report, *ev
 // intervalOf writes the interval of a median, or what it needs.
 func intervalOf(s *eval.Summary, write func(float64) string) string {
 	if s.MedianInterval == nil {
-		return strings.ReplaceAll(format.NeedWords(s.Need, s.Over), " ", "\u00a0")
+		return format.NeedWords(s.Need, s.Over)
 	}
 	return between(s.MedianInterval, write)
 }
 
-// between writes an interval on one line, nothing where there is none.
+// between writes an interval, nothing where there is none.
 func between(i *stats.Interval, format func(float64) string) string {
 	if i == nil {
 		return ""
 	}
-	return format(i.Low) + "\u00a0to\u00a0" + format(i.High)
+	return format(i.Low) + " to " + format(i.High)
 }
 
 // unknown is the cell of a figure that no run has.
@@ -165,38 +213,20 @@ func unknown() cell { return cell{Text: none, Sort: "-1e300"} }
 // number is a cell of a value.
 func number(v float64, text string) cell { return cell{Text: text, Sort: sortOf(v, text)} }
 
-func change(r *eval.Report, p *eval.PolicyReport) cell {
-	s := p.Summary("net_savings_delta_pct")
-	switch {
-	case p.Policy == r.Config.Baseline:
-		return cell{Text: "baseline", Sort: "0"}
-	case s.N == 0:
-		return unknown()
-	}
-	points := func(x float64) string { return signed(x, 1) }
-	c := number(s.Median, points(s.Median))
-	c.Sub = intervalOf(s, points)
-	if i := s.MedianInterval; i != nil && i.Low > 0 {
-		c.Class = "good"
-	} else if i != nil && i.High < 0 {
-		c.Class = "bad"
-	}
-	return c
+func change(r *eval.Report, g *eval.Group, p int) cell {
+	return versus(r, g, p, g.Policies[p].Summary("net_savings_delta_pct"), func(x float64) string { return signed(x, 1) })
 }
 
 // medianAndMost makes a cell of the median and the greatest of a metric.
-func medianAndMost(metric string) func(*eval.Report, *eval.PolicyReport) cell {
-	return func(_ *eval.Report, p *eval.PolicyReport) cell {
-		s := p.Summary(metric)
+func medianAndMost(metric string) func(*eval.Report, *eval.Group, int) cell {
+	return func(_ *eval.Report, g *eval.Group, p int) cell {
+		s := g.Policies[p].Summary(metric)
 		if s.N == 0 {
 			return unknown()
 		}
 		return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
 	}
 }
-
-// longest is the longest incident of all runs, with its workload.
-func longest(_ *eval.Report, p *eval.PolicyReport) cell { return longestOf(&p.Outage) }
 
 // sources says what the outages of all runs come of.
 func sources(o *eval.OutageReport) cell {
@@ -216,10 +246,10 @@ func longestOf(o *eval.OutageReport) cell {
 	return c
 }
 
-func against(r *eval.Report, p *eval.PolicyReport) cell {
-	s := p.Summary("outage_delta")
+func against(r *eval.Report, g *eval.Group, p int) cell {
+	s := g.Policies[p].Summary("outage_delta")
 	switch {
-	case p.Policy == r.Config.Baseline:
+	case g.Policies[p].Policy == r.Config.Baseline:
 		return cell{Text: "baseline", Sort: "0"}
 	case s.N == 0:
 		return unknown()
@@ -231,15 +261,16 @@ func against(r *eval.Report, p *eval.PolicyReport) cell {
 	return c
 }
 
-func outageCost(_ *eval.Report, p *eval.PolicyReport) cell {
-	s := p.Summary("outage_cost_usd")
+func outageCost(_ *eval.Report, g *eval.Group, p int) cell {
+	s := g.Policies[p].Summary("outage_cost_usd")
 	if s.N == 0 {
 		return unknown()
 	}
 	return number(s.Mean, dollars(s.Mean))
 }
 
-func runs(_ *eval.Report, p *eval.PolicyReport) cell {
+func runs(_ *eval.Report, g *eval.Group, at int) cell {
+	p := &g.Policies[at]
 	c := number(float64(p.Runs-p.Missing), fixed(float64(p.Runs-p.Missing), 0))
 	if p.Missing > 0 {
 		c.Sub, c.Class = plural(p.Missing, "run")+" missing", "bad"
@@ -260,15 +291,41 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 	if r.Config.Today != nil {
 		t.Rows = append(t.Rows, todayRow(r.Config.Today, shown))
 	}
-	for i := range g.Policies {
-		p := &g.Policies[i]
-		row := []cell{policyCell(r, p)}
+	order, winner := ranked(r, g)
+	for _, p := range order {
+		row := []cell{policyCell(r, &g.Policies[p])}
+		if p == winner {
+			row[0].Text, row[0].Class = "★ "+row[0].Text, "winner"
+		}
 		for _, c := range shown {
-			row = append(row, c.cell(r, p))
+			row = append(row, c.cell(r, g, p))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// ranked returns the policies of g with the one that saves most first and those without a result
+// last. The winner, the first of those that fail no gate and keep the manifests, comes before all;
+// it is -1 where there is none.
+func ranked(r *eval.Report, g *eval.Group) (order []int, winner int) {
+	metric, _ := r.Config.Savings()
+	saved := func(p int) float64 {
+		if s := g.Policies[p].Summary(metric); s.N > 0 {
+			return s.Median
+		}
+		return math.Inf(-1)
+	}
+	for p := range g.Policies {
+		order = append(order, p)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(saved(b), saved(a)) })
+	at := slices.IndexFunc(order, func(p int) bool { return !math.IsInf(saved(p), -1) && !fails(r, p) })
+	if at < 0 {
+		return order, -1
+	}
+	winner = order[at]
+	return slices.Insert(slices.Delete(order, at, at+1), 0, winner), winner
 }
 
 // policyCell is the first cell of the row of p: its part and, where it does not keep

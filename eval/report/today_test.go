@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,11 +24,12 @@ func TestToday(t *testing.T) {
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		month := p.Summary("bill_usd").Median * c.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
-		if x := rows[i+1]; x[1].Text != dollars(month) || x[2].Text != fixed(100*(1-month/300), 1) {
+		x := rows[1+slices.IndexFunc(rows[1:], func(row []cell) bool { return strings.TrimPrefix(row[0].Text, "★ ") == p.Policy })]
+		if x[1].Text != dollars(month) || x[2].Text != fixed(100*(1-month/300), 1) {
 			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, dollars(month), 100*(1-month/300))
 		}
 	}
-	all := strings.Join(append(newSummary(r).Sentences, format.Notes(r)[0]), "\n")
+	all := strings.Join(append(newSummary(r, false).Sentences, format.Notes(r)[0]), "\n")
 	if !strings.Contains(all, "of today's bill of $300") && !strings.Contains(all, "below today's bill of $300") || strings.Contains(all, "on-demand bill") {
 		t.Errorf("the summary is\n%s", all)
 	}

@@ -21,9 +21,9 @@ type warning struct {
 const missingShown = 5
 
 // warnings are what speaks against taking the figures as they are.
-func warnings(r *eval.Report) []warning {
+func warnings(r *eval.Report, running bool) []warning {
 	var out []warning
-	if r.Stopped {
+	if r.Stopped && !running {
 		out = append(out, warning{Text: sentence(format.Incomplete(r)) + " What is not finished is left out of all figures."})
 	}
 	for i := range r.Traces {

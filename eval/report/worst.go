@@ -57,16 +57,18 @@ func outages(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Runs with outages",
 		Note:    "Where there was none, the exact 95 % bound says how often there may be one all the same, if runs are independent. Incidents, pods and what the outage comes of are sums over all runs; pods are the most missing at once in each incident. From Spot is what would not be without it.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}, {Text: "Incidents", Unit: "all runs"},
-			{Text: "Pods", Unit: "all runs"}, {Text: "Longest incident"}, {Text: "It began", Words: true}, {Text: "Outage comes of", Unit: "all runs", Words: true}},
+		Head: []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}, {Text: "From Spot", Unit: "minutes, median / most"},
+			{Text: "Incidents", Unit: "median / most"}, {Text: "Incidents", Unit: "all runs"}, {Text: "Pods", Unit: "all runs"}, {Text: "Longest incident"}, {Text: "It began", Words: true}, {Text: "Outage comes of", Unit: "all runs", Words: true}},
 	}
-	for i := range g.Policies {
+	order, _ := ranked(r, g)
+	for _, i := range order {
 		p := &g.Policies[i]
 		more := cell{Text: none, Sort: "-1"}
 		if r.Config.Trial(p.Policy) {
 			more = occurrence(p.Worse)
 		}
 		t.Rows = append(t.Rows, []cell{{Text: p.Policy, Sub: role(r, p.Policy)}, occurrence(p.Outages), more,
+			medianAndMost("outage_spot_minutes")(r, g, i), medianAndMost("outage_incidents")(r, g, i),
 			number(float64(p.Outage.Incidents), fixed(float64(p.Outage.Incidents), 0)), number(float64(p.Outage.PodsAffected), fixed(float64(p.Outage.PodsAffected), 0)),
 			longestOf(&p.Outage), began(r, &p.Outage), sources(&p.Outage)})
 	}

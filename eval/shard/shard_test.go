@@ -128,7 +128,7 @@ func written(t interface{ Fatal(...any) }, r *eval.Report, page bool) []byte {
 	if !page {
 		return out.Bytes()
 	}
-	if err := report.Write(&out, r); err != nil {
+	if err := report.Write(&out, r, report.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

@@ -18,6 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/eval/report"
 	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
@@ -34,6 +35,9 @@ type evalFlags struct {
 	discount1y, discount3y    float64
 	stress                    bool
 	cluster                   clusterFlags
+
+	// costs are those of namespaces, for the HTML report; nil without it.
+	costs *report.NamespaceCosts
 
 	// texts are those of the scenarios that are files, by their names: what a plan has,
 	// and else what was read.

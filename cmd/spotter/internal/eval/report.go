@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/bill"
 	"github.com/spotter-dev/spotter/eval/report"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/sim"
@@ -39,10 +40,14 @@ func (f *evalFlags) checkReport() error {
 func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 
 // runner returns how runs are done: sampled over time when the HTML report,
-// which draws that, is asked for, and for parts, of which it may be made.
+// which draws that, is asked for, and for parts, of which it may be made. For the
+// report it learns what namespaces cost as well, of which parts know nothing.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 	if f.report == "" && f.shard == "" {
 		return r.Run
+	}
+	if f.report != "" {
+		f.costs = &report.NamespaceCosts{}
 	}
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		cfg, err := r.Config(j)
@@ -50,8 +55,35 @@ func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 			return nil, err
 		}
 		cfg.Sample = report.SampleEvery(j.Bound.Duration)
-		return r.Simulate(ctx, j, cfg)
+		if f.costs == nil {
+			return r.Simulate(ctx, j, cfg)
+		}
+		watch := bill.NewWatch(&cfg, bill.About{})
+		result, err := r.Simulate(ctx, j, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return result, f.addCosts(j, watch.Usage())
 	}
+}
+
+// addCosts divides what a run cost among namespaces, for the report.
+func (f *evalFlags) addCosts(j eval.Job, usage *bill.Usage) error {
+	sets, err := usage.Allocate("namespace", 0)
+	if err != nil {
+		return err
+	}
+	costs := map[string]float64{}
+	for _, set := range sets { // one, of the whole window
+		for name, a := range set {
+			if name == bill.Idle {
+				name = report.Idle
+			}
+			costs[name] = a.TotalCost
+		}
+	}
+	f.costs.Add(j, costs)
+	return nil
 }
 
 // writeReport writes the HTML report where one is asked for.
@@ -59,7 +91,7 @@ func writeReport(p *cli.Program, f *evalFlags, r *eval.Report) error {
 	if f.report == "" {
 		return nil
 	}
-	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r) }); err != nil {
+	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r, report.Options{Costs: f.costs}) }); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	fmt.Fprintf(p.Stderr, "report for a browser written to %s\n", f.report)

@@ -65,7 +65,7 @@ func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]
 		return nil, err
 	}
 	var page, results bytes.Buffer
-	if err := report.Write(&page, r); err != nil {
+	if err := report.Write(&page, r, report.Options{}); err != nil {
 		return nil, err
 	}
 	if err := format.Write(&results, r, format.JSON, 0); err != nil {
