@@ -25,7 +25,35 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	c = d.Config
+	return d.report()
+}
+
+// Interim reports on those runs of c that done has a result of, as [Run] does when it is stopped
+// after them. Done returns false for the others. Of bounds it has those that c knows.
+func Interim(c Config, done func(Job) (*sim.Result, error, bool)) (*Report, error) {
+	c.Mine, c.Progress = nil, nil
+	c = c.complete()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	runs, err := runAll(context.Background(), &c, func(_ context.Context, j Job) (*sim.Result, error) {
+		r, err, ok := done(j)
+		if !ok {
+			return nil, ErrUnfinished
+		}
+		return r, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	return (&Done{Config: c, Runs: runs, Bounds: bounds(ended, &c), Stopped: true}).report()
+}
+
+// report sums up d.
+func (d *Done) report() (*Report, error) {
+	c := d.Config
 	if d.Stopped {
 		keepWhole(&c, d.Runs)
 	}

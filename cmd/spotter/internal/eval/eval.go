@@ -37,7 +37,8 @@ type evalFlags struct {
 	cluster                   clusterFlags
 
 	// costs are those of namespaces, for the HTML report; nil without it.
-	costs *report.NamespaceCosts
+	costs   *report.NamespaceCosts
+	serveAt string // of --serve
 
 	// texts are those of the scenarios that are files, by their names: what a plan has,
 	// and else what was read.
@@ -115,6 +116,8 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
+	flags.StringVar(&f.serveAt, "serve", "", "while the runs are done, serve the HTML report of those so far at `ADDRESS` of this machine, as :8080; without a value at a free port")
+	flags.Lookup("serve").NoOptDefVal = ":0"
 	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
 	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out or -o, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
 	flags.StringArrayVar(&f.reuse, "reuse", nil, "take what is done already from parts, `FILE|DIR` or s3://…, of this plan or another; may be repeated")
@@ -136,6 +139,9 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 		if f, args, err = f.openPlan(ctx, args); err != nil {
 			return err
 		}
+	}
+	if f.given("serve") && (f.cluster.on != "" || f.cluster.attach != "" || f.shard != "") {
+		return cli.Invalid(errors.New("--serve: only a comparison that runs here whole has a report while it runs"), "leave --serve out")
 	}
 	if f.cluster.on != "" || f.cluster.attach != "" {
 		return runOn(ctx, p, f, args)
@@ -222,12 +228,20 @@ func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string
 		return fail(err)
 	}
 	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
+	if f.stress && f.given("serve") {
+		return fail(cli.Invalid(errors.New("--serve: a stress has no HTML report"), "leave --serve or --stress out"))
+	}
 	if f.stress {
 		stress, err := eval.RunStress(ctx, *cfg, runs.run)
 		p.Warn(map[string]bool{}, r.Unanswered())
 		return nil, stress, targets, err
 	}
-	report, err := eval.Run(ctx, *cfg, runs.run)
+	run, stop, err := f.serve(p, cfg, runs.run)
+	if err != nil {
+		return fail(err)
+	}
+	defer stop()
+	report, err := eval.Run(ctx, *cfg, run)
 	if err != nil {
 		return fail(err)
 	}

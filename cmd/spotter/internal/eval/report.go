@@ -43,10 +43,10 @@ func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 // which draws that, is asked for, and for parts, of which it may be made. For the
 // report it learns what namespaces cost as well, of which parts know nothing.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
-	if f.report == "" && f.shard == "" {
+	if f.report == "" && f.shard == "" && !f.given("serve") {
 		return r.Run
 	}
-	if f.report != "" {
+	if f.report != "" || f.given("serve") {
 		f.costs = &report.NamespaceCosts{}
 	}
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
