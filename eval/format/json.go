@@ -193,7 +193,7 @@ func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
 		out.Windows = append(out.Windows, jsonWindow{k.Scenario, k.Window, medians(&w)})
 	}
 	if p.Worst >= 0 {
-		out.WorstRun = &jsonWorst{placeOf(r, p.Worst), figures(&r.Runs[p.Worst])}
+		out.WorstRun = &jsonWorst{placeOf(r, p.Worst), metricsOf(&r.Runs[p.Worst])}
 	}
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -236,7 +236,7 @@ func newRuns(r *eval.Report) []jsonRun {
 func Run(run *eval.RunRow, command string) any { return newRun(run, command) }
 
 func newRun(run *eval.RunRow, command string) jsonRun {
-	j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: command}
+	j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: metricsOf(run), Command: command}
 	if run.Err != nil {
 		j.Error = run.Err.Error()
 		return j
@@ -250,8 +250,8 @@ func newRun(run *eval.RunRow, command string) jsonRun {
 	return j
 }
 
-// figures are the known figures of a run, truth values as such.
-func figures(run *eval.RunRow) ordered {
+// metricsOf are the known figures of a run, truth values as such.
+func metricsOf(run *eval.RunRow) ordered {
 	out := ordered{}
 	for _, m := range eval.Metrics() {
 		switch v := run.Value(m.Name); {
