@@ -296,10 +296,10 @@ func TestPanelScrolls(t *testing.T) {
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{figures.Dollars(12.3), "$12.30"}, {figures.Dollars(-0.005), "−$0.01"}, {figures.Dollars(999.999), "$1,000"}, {figures.Dollars(-1234567), "−$1,234,567"},
-		{figures.DollarChange(2), "+$2.00"}, {figures.DollarChange(0), "$0.00"}, {figures.DollarChange(-0.004), "$0.00"}, {figures.DollarChange(-0.006), "−$0.01"}, {Price(policy.NoPrice), figures.Unknown}, {Price(0), "$0"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.500/h"},
+		{figures.DollarChange(2), "+$2.00"}, {figures.DollarChange(0), "$0.00"}, {figures.DollarChange(-0.004), "$0.00"}, {figures.DollarChange(-0.006), "−$0.01"}, {Price(policy.NoPrice), figures.Unknown}, {Price(0), "$0.00"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.50/h"},
 		{figures.RoughShare(0.834), "83%"}, {figures.RoughShare(0.004), "0.4%"}, {figures.RoughShare(math.NaN()), figures.Unknown}, {figures.RoughShare(1), "100%"},
 		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0), figures.Unknown}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), figures.Unknown},
-		{figures.Duration(42 * time.Second), "42s"}, {figures.Duration(3*time.Hour + 12*time.Minute), "3h12m"}, {figures.Duration(52 * time.Hour), "2d4h"}, {figures.Duration(-time.Minute), "−1m"}, {figures.Integer(-1234567), "-1,234,567"}, {figures.Integer(100), "100"},
+		{figures.Duration(42 * time.Second), "42s"}, {figures.Duration(3*time.Hour + 12*time.Minute), "3h12m"}, {figures.Duration(52 * time.Hour), "2d4h"}, {figures.Duration(-time.Minute), "−1m"}, {figures.Integer(-1234567), "−1,234,567"}, {figures.Integer(100), "100"},
 		{CutMiddle("ip-10-0-3-17.ec2.internal", 12), "ip-10-…ernal"}, {Cut("abcdef", 4), "abc…"}, {Cut("日本語", 4), "日…"},
 	} {
 		if c.got != c.want {
