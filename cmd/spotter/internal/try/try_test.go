@@ -195,7 +195,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	mixed := cost{Of: paidToday, Nodes: 3, Spot: 1, Month: 300, OnSpot: 50, OnDemand: 250}
-	if got := mixed.sentence("synthetic"); got != "you pay about $300 a month for 3 nodes: $250 for 2 on demand, $50 for 1 on Spot (Spot at synthetic prices)" {
+	if got := mixed.sentence("synthetic"); got != "you pay about $300 a month for 3 nodes: $250 for 2 on demand, $50.00 for 1 on Spot (Spot at synthetic prices)" {
 		t.Error(got)
 	}
 }
