@@ -10,7 +10,7 @@ type jsonWhatIf struct {
 	Seeds   []uint64 `json:"seeds"`
 	// All runs, those of the scenario as it is included.
 	Runs int `json:"runs"`
-	// Of each interval: all of them share an error rate of 5 %.
+	// Of each interval: all of them share an error rate of 5%.
 	Confidence float64 `json:"confidence"`
 	// It was stopped: figures are of what was finished.
 	Incomplete bool `json:"incomplete,omitempty"`
