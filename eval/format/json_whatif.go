@@ -1,6 +1,9 @@
 package format
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+)
 
 // A jsonWhatIf is the whole output of `spotter whatif`.
 type jsonWhatIf struct {
@@ -75,7 +78,7 @@ type jsonWhatIfData struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	// That of the median, of changes and where enough was run.
-	Interval *[2]float64 `json:"interval,omitempty"`
+	Interval *stats.Interval `json:"interval,omitempty"`
 	// How many windows or seeds an interval needs, where there are too few.
 	Need int `json:"need,omitempty"`
 }
@@ -120,9 +123,5 @@ func newWhatIfData(s *eval.Summary) *jsonWhatIfData {
 	if s.N == 0 {
 		return nil
 	}
-	out := &jsonWhatIfData{Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, Need: s.Need}
-	if i := s.MedianInterval; i != nil {
-		out.Interval = &[2]float64{i.Low, i.High}
-	}
-	return out
+	return &jsonWhatIfData{Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, Interval: s.MedianInterval, Need: s.Need}
 }
