@@ -64,14 +64,14 @@ func TestCaptureSince(t *testing.T) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
 	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
-	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95 % interval") ||
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
 		!strings.Contains(text, "the other 1 of no node of it that is known; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
 		"i-0a,2026-01-01,2026-01-02,2.00,Usage,USE1-SpotUsage:m5.xlarge,24\ni-0b,2026-01-01 00:00:00,2026-01-01 09:00:00,0.50,Usage,USE1-SpotUsage:m5.xlarge,9\n")
-	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: 2.50 by the AWS Cost and Usage Report, which is of 100.0 % of the node-hours; karpenter_nodepools_cost_total adds up to 4.80.") ||
-		!strings.Contains(text, "      3.09       2.50  +23.5 %") || !strings.Contains(text, "dollars on synthetic prices +23.5 %") {
+	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: $2.50 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; karpenter_nodepools_cost_total adds up to $4.80.") ||
+		!strings.Contains(text, "      3.09       2.50  +23.5%") || !strings.Contains(text, "dollars on synthetic prices +23.5%") {
 		t.Errorf("by the bill it is\n%s", text)
 	}
 	wrongCallIs(t, "its columns are a", append([]string{"capture", "-o", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)

@@ -131,7 +131,7 @@ EOF`, says: "good"},
 	{"docs/plot.md", nil},
 	{"docs/whatif.md", map[string]treatment{
 		"spotter whatif cluster.yaml --set…":        {before: "spotter scenario show tiny | sed 's|{name: general}|{name: general, annotations: {spotter.dev/capacity-types: on-demand}}|' > cluster.yaml", says: "consolidateAfter=30m"},
-		"spotter whatif cluster.yaml --allow-spot…": {says: "savings plan 60 %"},
+		"spotter whatif cluster.yaml --allow-spot…": {says: "savings plan 60%"},
 		"spotter whatif cluster.yaml --nodepools…":  {before: "mkdir pools && sed -n '/^kind: CapacityPool/,/^---/p' cluster.yaml | sed '1i apiVersion: spotter.dev/v1alpha1' > pools/general.yaml", says: "nodepools pools/"},
 		"spotter whatif cluster.yaml --sweep…":      {says: "$ saved a month"},
 	}},

@@ -87,7 +87,7 @@ metadata: {name: left-out}
 		"--set", "deployment/shop.spec.replicas=30", "--with", "--set", "deployment/shop.metadata.annotations[spotter.dev/startup-time]=null",
 		"--karpenter-version", "1.12", "--set", "capacitypool/general.spec.disruption.budget=10%")
 	for i, want := range []struct{ name, policy string }{
-		{"savings plan 50 %", "as-is"}, {"savings plan 25 %", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
+		{"savings plan 50%", "as-is"}, {"savings plan 25%", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
 		{"deployment/shop replicas=30 with deployment/shop spotter.dev/startup-time=null", "as-is"}, {"Karpenter 1.12", "as-is"}, {"capacitypool/general budget=10%", "as-is"},
 	} {
 		if i >= len(r.Variants) || r.Variants[i].Name != want.name || r.Variants[i].Policy != want.policy {
@@ -98,7 +98,7 @@ metadata: {name: left-out}
 		t.Errorf("%d runs, want 72", r.Runs)
 	}
 	half, quarter := &r.Variants[0], &r.Variants[1]
-	if saved := -half.Change.Median / r.AsIs.Cost.Median; saved < 0.140 || saved > 0.146 { // half of it at 29 % off, all of it used
+	if saved := -half.Change.Median / r.AsIs.Cost.Median; saved < 0.140 || saved > 0.146 { // half of it at 29% off, all of it used
 		t.Errorf("half of the bill under a plan saves %v of it", saved)
 	}
 	if ratio := half.Change.Median / quarter.Change.Median; ratio < 1.98 || ratio > 2.02 {

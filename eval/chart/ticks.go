@@ -3,9 +3,9 @@ package chart
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/spotter-dev/spotter/policy/figures"
 	"gonum.org/v1/plot"
 )
 
@@ -24,18 +24,17 @@ func (a *Axis) ticks() plot.Ticker {
 
 // number writes v as short as a step of the axis allows.
 func number(v, step float64, percent bool) string {
-	unit := ""
 	if percent {
-		v, step, unit = v*100, step*100, " %"
+		v, step = v*100, step*100
 	}
 	digits := 0
 	for s := step; digits < 9 && math.Abs(s-math.Round(s)) > 1e-9*s; digits++ {
 		s *= 10
 	}
-	if math.Abs(v) < 1e-9*step {
-		v = 0 // a sum of steps that nearly is 0 would be written -0
+	if percent {
+		return figures.Percent(v, digits)
 	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + unit
+	return figures.Number(v, digits)
 }
 
 // roundTicks stand at multiples of 1, 2 or 5 times a power of ten.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A summary is what a reader who reads nothing else should know.
@@ -45,7 +46,7 @@ func newSummary(r *eval.Report) summary {
 		v.Sentences = append(v.Sentences, sentence(format.Incomplete(r)))
 	}
 	if r.Missing() > 0 {
-		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
+		v.Sentences = append(v.Sentences, fmt.Sprintf("%s of %s broke, so these figures are incomplete.", figures.Integer(r.Missing()), figures.Count(len(r.Runs), "run")))
 	}
 	v.Sentences = append(v.Sentences, gateSentence(r))
 	if r.Comparison != nil {
@@ -116,21 +117,21 @@ func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	metric, of := r.Config.Savings()
 	s := p.Summary(metric)
 	month := perMonth(r, g, p)
-	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of %s", p.Policy, dollars(month), percent(s.Median), of)
+	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of %s", p.Policy, figures.Dollars(month), percent(s.Median), of)
 	switch t := r.Config.Today; {
 	case t != nil && s.Median < 0:
-		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s above %s of %s", p.Policy, dollars(t.Month-month), percent(-s.Median), of, dollars(t.Month))
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s above %s of %s", p.Policy, figures.Dollars(t.Month-month), percent(-s.Median), of, figures.Dollars(t.Month))
 	case t != nil:
-		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s below %s of %s", p.Policy, dollars(t.Month-month), percent(s.Median), of, dollars(t.Month))
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s below %s of %s", p.Policy, figures.Dollars(t.Month-month), percent(s.Median), of, figures.Dollars(t.Month))
 	case s.Median < 0:
-		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, dollars(-month), percent(-s.Median))
+		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, figures.Dollars(-month), percent(-s.Median))
 	}
 	if p.Policy == eval.OnDemand && r.Config.Today == nil {
 		text = "Nothing but on-demand was run, the reference that savings are measured against"
 	}
 	out := "; it has no outage in any run."
 	if most := p.Summary("outage_minutes").Max; p.Outages.Count > 0 {
-		out = fmt.Sprintf("; its worst run has %s.", plural(int(most), "outage minute"))
+		out = fmt.Sprintf("; its worst run has %s.", figures.Count(int(most), "outage minute"))
 	}
 	return text + out
 }
@@ -159,11 +160,11 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if d.N == 0 {
 		return "against the baseline " + r.Config.Baseline + " nothing could be estimated"
 	}
-	text := fmt.Sprintf("that is %s points of the on-demand bill more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
+	text := fmt.Sprintf("that is %s points of the on-demand bill more than the baseline %s", figures.Number(d.Median, 1), r.Config.Baseline)
 	switch {
 	case d.Median < 0:
-		text = fmt.Sprintf("that is %s points of the on-demand bill less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
-	case fixed(d.Median, 1) == "0.0":
+		text = fmt.Sprintf("that is %s points of the on-demand bill less than the baseline %s", figures.Number(-d.Median, 1), r.Config.Baseline)
+	case figures.Number(d.Median, 1) == "0.0":
 		text = "that is as much as the baseline " + r.Config.Baseline
 	}
 	i := d.MedianInterval
@@ -177,7 +178,7 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if len(g.Cases) == 1 {
 		only = ", for this window only"
 	}
-	text += fmt.Sprintf(" (%.4g %% interval %s to %s%s)", r.Level*100, signed(i.Low, 1), signed(i.High, 1), only)
+	text += fmt.Sprintf(" (%s interval %s to %s%s)", figures.Share(r.Level, figures.Few), figures.Signed(i.Low, 1), figures.Signed(i.High, 1), only)
 	if i.Low <= 0 && i.High >= 0 {
 		text += ", which may be chance"
 	}
@@ -189,16 +190,16 @@ func outageSentence(r *eval.Report, p *eval.PolicyReport) string {
 	s, d := p.Summary("outage_minutes"), p.Summary("outage_delta")
 	text := "It has no outage in any run"
 	if p.Outages.Count > 0 {
-		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", minutes(s.Median), minutes(s.Max),
+		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", figures.Whole(s.Median), figures.Whole(s.Max),
 			p.Outage.Longest.Outage.Round(time.Second), p.Outage.Sources())
 	} else if p.Outages.Of > 1 {
-		text = fmt.Sprintf("It has no outage in any of %s (with 95 %% certainty in at most %s %% of such runs)", plural(p.Outages.Of, "run"), fixed(p.Outages.Bound*100, 1))
+		text = fmt.Sprintf("It has no outage in any of %s (with 95%% certainty in at most %s of such runs)", figures.Count(p.Outages.Of, "run"), figures.Share(p.Outages.Bound, 1))
 	}
 	switch {
 	case p.Policy == r.Config.Baseline || d.N == 0:
 		return text + "."
 	case d.Max > 0:
-		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, plural(p.Worse.Of, "run"), plural(int(d.Max), "minute"))
+		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, figures.Count(p.Worse.Of, "run"), figures.Count(int(d.Max), "minute"))
 	}
 	return text + ", never more than the baseline under the same weather."
 }
@@ -219,20 +220,20 @@ func gateSentence(r *eval.Report) string {
 	case failed == 0:
 		return fmt.Sprintf("All %d gates passed.", len(r.Gates))
 	}
-	return fmt.Sprintf("%d of %s failed.", failed, plural(len(r.Gates), "gate"))
+	return fmt.Sprintf("%s of %s failed.", figures.Integer(failed), figures.Count(len(r.Gates), "gate"))
 }
 
 // cards are the figures of the summary in large type.
 func cards(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []card {
 	metric, of := r.Config.Savings()
 	saved, delta := p.Summary(metric), p.Summary("net_savings_delta_pct")
-	out := []card{{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of " + of, percent(saved.Median), intervalOf(saved, func(x float64) string { return fixed(x, 1) })}}
+	out := []card{{"Saved by " + p.Policy, figures.Dollars(perMonth(r, g, p)), "a month, in the median run"}, {"Of " + of, percent(saved.Median), intervalOf(saved, func(x float64) string { return figures.Number(x, 1) })}}
 	if r.Config.Today == nil && p.Policy != r.Config.Baseline && delta.N > 0 {
-		out = append(out, card{"Against " + r.Config.Baseline, signed(delta.Median, 1) + " points",
-			intervalOf(delta, func(x float64) string { return signed(x, 1) })})
+		out = append(out, card{"Against " + r.Config.Baseline, figures.Signed(delta.Median, 1) + " points",
+			intervalOf(delta, func(x float64) string { return figures.Signed(x, 1) })})
 	}
 	s := p.Summary("outage_minutes")
-	out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + plural(int(p.Outage.Incidents), "incident") + " in all"},
+	out = append(out, card{"Outage minutes", figures.Whole(s.Median), figures.Whole(s.Max) + " in the worst run, " + figures.Count(int(p.Outage.Incidents), "incident") + " in all"},
 		card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
 	if a := p.Summary("attainable_share"); a.N > 0 && r.Config.Today == nil {
 		out = append(out, card{"Of the attainable", share(a.Median), "what a bound over all policies leaves"})

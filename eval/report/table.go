@@ -8,6 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A table is one of the page.
@@ -56,9 +57,9 @@ type column struct {
 // columns answer, from left to right: who saves how much, is it better than the
 // baseline, at what outage, and how.
 var columns = []column{
-	{heading{Text: "Bill", Unit: "median"}, median("bill_usd", dollars)},
-	{heading{Text: "Saved", Unit: "median"}, median("net_savings_usd", dollars)},
-	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", func(x float64) string { return fixed(x, 1) })},
+	{heading{Text: "Bill", Unit: "median"}, median("bill_usd", figures.Dollars)},
+	{heading{Text: "Saved", Unit: "median"}, median("net_savings_usd", figures.Dollars)},
+	{heading{Text: "Saved", Unit: "% of on-demand bill"}, interval("net_savings_pct", func(x float64) string { return figures.Number(x, 1) })},
 	{heading{Text: "Change on baseline", Unit: "points"}, change},
 	{heading{Text: "Outage minutes", Unit: "median / most"}, medianAndMost("outage_minutes")},
 	{heading{Text: "Incidents", Unit: "median / most"}, medianAndMost("outage_incidents")},
@@ -88,11 +89,11 @@ func columnsOf(r *eval.Report) []column {
 				return unknown()
 			}
 			factor := r.Config.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
-			c := number(s.Median*factor, dollars(s.Median*factor))
-			c.Sub = intervalOf(s, func(x float64) string { return dollars(x * factor) })
+			c := number(s.Median*factor, figures.Dollars(s.Median*factor))
+			c.Sub = intervalOf(s, func(x float64) string { return figures.Dollars(x * factor) })
 			return c
 		}},
-		{heading{Text: "Saved", Unit: "% of " + r.Config.Today.Name}, interval(eval.MetricSavedToday, func(x float64) string { return fixed(x, 1) })},
+		{heading{Text: "Saved", Unit: "% of " + r.Config.Today.Name}, interval(eval.MetricSavedToday, func(x float64) string { return figures.Number(x, 1) })},
 	}
 	const comparing = 4 // columns with the bill and savings against on-demand and the baseline
 	own = append(own, columns[comparing:]...)
@@ -101,11 +102,11 @@ func columnsOf(r *eval.Report) []column {
 
 // todayRow is the row of what the cluster costs today, of which nothing is simulated.
 func todayRow(t *eval.Today, columns []column) []cell {
-	row := []cell{{Text: t.Name, Sub: plural(t.Nodes, "node") + ", not simulated"}}
+	row := []cell{{Text: t.Name, Sub: figures.Count(t.Nodes, "node") + ", not simulated"}}
 	for _, c := range columns {
 		switch c.Text {
 		case "A month":
-			row = append(row, number(t.Month, dollars(t.Month)))
+			row = append(row, number(t.Month, figures.Dollars(t.Month)))
 		case "Saved":
 			row = append(row, cell{Text: "reference", Sort: "0"})
 		case "Spot share":
@@ -160,7 +161,7 @@ func between(i *stats.Interval, format func(float64) string) string {
 }
 
 // unknown is the cell of a figure that no run has.
-func unknown() cell { return cell{Text: none, Sort: "-1e300"} }
+func unknown() cell { return cell{Text: figures.Unknown, Sort: "-1e300"} }
 
 // number is a cell of a value.
 func number(v float64, text string) cell { return cell{Text: text, Sort: sortOf(v, text)} }
@@ -173,7 +174,7 @@ func change(r *eval.Report, p *eval.PolicyReport) cell {
 	case s.N == 0:
 		return unknown()
 	}
-	points := func(x float64) string { return signed(x, 1) }
+	points := func(x float64) string { return figures.Signed(x, 1) }
 	c := number(s.Median, points(s.Median))
 	c.Sub = intervalOf(s, points)
 	if i := s.MedianInterval; i != nil && i.Low > 0 {
@@ -191,7 +192,7 @@ func medianAndMost(metric string) func(*eval.Report, *eval.PolicyReport) cell {
 		if s.N == 0 {
 			return unknown()
 		}
-		return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
+		return number(s.Max, figures.Whole(s.Median)+" / "+figures.Whole(s.Max))
 	}
 }
 
@@ -201,14 +202,14 @@ func longest(_ *eval.Report, p *eval.PolicyReport) cell { return longestOf(&p.Ou
 // sources says what the outages of all runs come of.
 func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
-		return cell{Text: none, Class: "words"}
+		return cell{Text: figures.Unknown, Class: "words"}
 	}
 	return cell{Text: o.Sources(), Class: "words"}
 }
 
 func longestOf(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
-		return cell{Text: none}
+		return cell{Text: figures.Unknown}
 	}
 	x := &o.Longest
 	c := number(x.Outage.Seconds(), x.Outage.Round(time.Second).String())
@@ -224,7 +225,7 @@ func against(r *eval.Report, p *eval.PolicyReport) cell {
 	case s.N == 0:
 		return unknown()
 	}
-	c := number(s.Max, signed(s.Max, 0))
+	c := number(s.Max, figures.Signed(s.Max, 0))
 	if s.Max > 0 {
 		c.Class = "bad"
 	}
@@ -236,13 +237,13 @@ func outageCost(_ *eval.Report, p *eval.PolicyReport) cell {
 	if s.N == 0 {
 		return unknown()
 	}
-	return number(s.Mean, dollars(s.Mean))
+	return number(s.Mean, figures.Dollars(s.Mean))
 }
 
 func runs(_ *eval.Report, p *eval.PolicyReport) cell {
-	c := number(float64(p.Runs-p.Missing), fixed(float64(p.Runs-p.Missing), 0))
+	c := number(float64(p.Runs-p.Missing), figures.Number(float64(p.Runs-p.Missing), 0))
 	if p.Missing > 0 {
-		c.Sub, c.Class = plural(p.Missing, "run")+" missing", "bad"
+		c.Sub, c.Class = figures.Count(p.Missing, "run")+" missing", "bad"
 	}
 	return c
 }
@@ -337,13 +338,13 @@ func matrixRow(r *eval.Report, g *eval.Group) []cell {
 			row = append(row, unknown())
 			continue
 		}
-		c := number(s.Median, fixed(s.Median, 1))
+		c := number(s.Median, figures.Number(s.Median, 1))
 		var below []string
 		if i := s.MedianInterval; i == nil || i.Low < i.High {
-			below = append(below, intervalOf(s, func(x float64) string { return fixed(x, 1) }))
+			below = append(below, intervalOf(s, func(x float64) string { return figures.Number(x, 1) }))
 		}
 		if most := g.Policies[p].Summary("outage_minutes").Max; most > 0 {
-			below = append(below, minutes(most)+"\u00a0min\u00a0out")
+			below = append(below, figures.Whole(most)+"\u00a0min\u00a0out")
 		}
 		c.Sub = strings.Join(below, " ")
 		switch {
@@ -380,7 +381,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 			}
 			c := unknown()
 			if v := g.Policies[p].Windows[i].Medians[metric]; v.Known {
-				if c = number(v.V, signed(v.V, 1)); v.V < 0 {
+				if c = number(v.V, figures.Signed(v.V, 1)); v.V < 0 {
 					c.Class = "bad"
 				}
 			}
@@ -418,10 +419,10 @@ func workloads(g *eval.Group) *table {
 func workloadRow(w *eval.WorkloadReport, policy string) []cell {
 	row := []cell{
 		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind.String(), Class: "words"},
-		number(w.OutageMinutes, fixed(w.OutageMinutes, 1)), number(float64(w.OutageMax), fixed(float64(w.OutageMax), 0)),
-		number(w.Incidents, fixed(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, dollars(w.OutageCost)),
+		number(w.OutageMinutes, figures.Number(w.OutageMinutes, 1)), number(float64(w.OutageMax), figures.Number(float64(w.OutageMax), 0)),
+		number(w.Incidents, figures.Number(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, figures.Dollars(w.OutageCost)),
 		number(w.Availability, availability(w.Availability)), number(w.SpotShare, share(w.SpotShare)),
-		number(w.PodValue.Float(), fixed(w.PodValue.Float(), 4)),
+		number(w.PodValue.Float(), figures.Number(w.PodValue.Float(), 4)),
 	}
 	if w.OutageMax > 0 {
 		row[4].Class = "bad"

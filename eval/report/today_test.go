@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // TestToday has a report of a cluster for which $300 a month are paid: that is the first row,
@@ -23,8 +24,8 @@ func TestToday(t *testing.T) {
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		month := p.Summary("bill_usd").Median * c.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
-		if x := rows[i+1]; x[1].Text != dollars(month) || x[2].Text != fixed(100*(1-month/300), 1) {
-			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, dollars(month), 100*(1-month/300))
+		if x := rows[i+1]; x[1].Text != figures.Dollars(month) || x[2].Text != figures.Number(100*(1-month/300), 1) {
+			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, figures.Dollars(month), 100*(1-month/300))
 		}
 	}
 	all := strings.Join(append(newSummary(r).Sentences, format.Notes(r)[0]), "\n")

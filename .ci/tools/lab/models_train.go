@@ -85,7 +85,7 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 	}
 	return p.Output("", func(w io.Writer) error {
 		fmt.Fprintf(w, "learned from %d worlds, %d lessons\n", t.Scenarios, t.Lessons)
-		fmt.Fprintf(w, "in %g other worlds it saves %.1f %% of the bill on demand in the mean, all on spot %.1f %%\n",
+		fmt.Fprintf(w, "in %g other worlds it saves %.1f%% of the bill on demand in the mean, all on spot %.1f%%\n",
 			t.Metrics["held_out_worlds"], t.Metrics["held_out_saved_pct_mean"], t.Metrics["held_out_all_spot_pct_mean"])
 		_, err := fmt.Fprintf(w, "written to %s; check it with `spotter models verify %s`\n", f.dir, f.dir)
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/internal/lab"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -106,7 +107,7 @@ func nodesOf(t *trace.Trace) []recorded.Node {
 }
 
 func writeFromTrace(w io.Writer, path, prices string, res *recorded.Result) error {
-	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, cli.Hours(res.Duration), res.From)
+	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, figures.Duration(res.Duration), res.From)
 	fmt.Fprintf(w, "%s\n", res.Holds())
 	for _, l := range res.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)

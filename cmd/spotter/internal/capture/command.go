@@ -20,6 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -72,7 +73,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"head. EC2 Capacity Manager names no instances: its rate is that of all of its\n" +
 			"accounts in the regions of the cluster. --bill compares dollars with what the\n" +
 			"instances of the cluster cost, commitments by their effective cost, where the bill\n" +
-			"has 90 % of the node-hours. Files of either may be compressed, and their content\n" +
+			"has 90% of the node-hours. Files of either may be compressed, and their content\n" +
 			"says what they are.",
 		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
 			"  spotter capture -o cluster.yaml --anonymise\n" +
@@ -375,7 +376,7 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 
 // report says what was written.
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
-	fmt.Fprintf(w, "%s in %s, %s with %s\n", cli.Count(taken.Nodes, "node"), cli.Count(taken.Pools, "pool"), cli.Count(taken.Workloads, "workload"), cli.Count(taken.Pods, "pod"))
+	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"), figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))
 	for _, l := range taken.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)
 	}
@@ -390,7 +391,7 @@ func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own 
 		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
 	}
 	if taken.Spot > 0 {
-		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", cli.Count(taken.Spot, "Spot node"))
+		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", figures.Count(taken.Spot, "Spot node"))
 	}
 	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
 		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))

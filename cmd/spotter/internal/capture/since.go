@@ -22,6 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -222,7 +223,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	}
 	shown := progress.Show(ctx, p, "reading metrics")
 	defer shown.Close(p)
-	metrics.Progress = func(part float64) { shown.Enter(fmt.Sprintf("reading metrics: %.0f %%", 100*part)) }
+	metrics.Progress = func(part float64) { shown.Enter(fmt.Sprintf("reading metrics: %s", figures.Share(part, 0))) }
 	metrics.Nodes = map[string]bool{}
 	for i := range of.snapshot.Nodes {
 		metrics.Nodes[of.snapshot.Nodes[i].Name] = of.snapshot.Nodes[i].Live()

@@ -298,7 +298,7 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 		share float64
 	}{{"--discount-1y", f.discount1y}, {"--discount-3y", f.discount3y}} {
 		if !(d.share >= 0 && d.share < 1) {
-			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
+			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29% off")
 		}
 	}
 	if cfg.Gates, err = input.ParseGates(f.gates); err != nil {

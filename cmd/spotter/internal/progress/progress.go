@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A Progress is what a terminal shows while something takes time: below the text
@@ -266,9 +266,9 @@ func (m *progressView) table() []string {
 // figureOf formats a value, a dash where it is unknown.
 func figureOf(v eval.Value, digits int) string {
 	if !v.Known {
-		return "–"
+		return figures.Unknown
 	}
-	return strconv.FormatFloat(v.V, 'f', digits, 64)
+	return figures.Number(v.V, digits)
 }
 
 // aligned sets the first column of rows to the left and the others to the right.

@@ -32,6 +32,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -205,7 +206,7 @@ func TestOwnNodePools(t *testing.T) {
 		t.Fatalf("%v\n%s", err, log)
 	}
 	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // with the volumes of Bottlerocket
-	if n := strings.Count(out, dollars(month)); n != 6 || strings.Contains(out, "consolidation by the pools themselves changes") {
+	if n := strings.Count(out, figures.Dollars(month)); n != 6 || strings.Contains(out, "consolidation by the pools themselves changes") {
 		t.Errorf("%d of 6 amounts are what 30 nodes cost that no policy may end:\n%s", n, out)
 	}
 	if text := read(t, dir, scenarioFile); !strings.Contains(text, "kind: NodePool\n") || !strings.Contains(text, `cpu: "242"`) {

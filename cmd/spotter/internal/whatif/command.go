@@ -177,7 +177,7 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
 	c.scenario, c.opened, c.runner, c.ctx = name, input.Traces{}, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
-		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29 % off")
+		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29% off")
 	}
 	if c.seeds, err = c.ParsedSeeds(); err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/edit"
 )
@@ -113,13 +114,13 @@ func (c *call) plan(text string) (alternative, error) {
 	covered := hourly * percent / 100
 	spend := covered * (1 - c.discount)
 	if spend < 0.005 {
-		return alternative{}, fmt.Errorf("%s %% would be $%.4f an hour: the scenario as it is buys too little on demand", text, spend)
+		return alternative{}, fmt.Errorf("%s would be %s an hour: the scenario as it is buys too little on demand", figures.Percent(percent, figures.Few), figures.Price(spend))
 	}
 	spend, _ = strconv.ParseFloat(strconv.FormatFloat(spend, 'f', 3, 64), 64)
-	name := strconv.FormatFloat(percent, 'f', -1, 64) + " %"
+	name := figures.Percent(percent, figures.Few)
 	return alternative{
 		short: "savings plan " + name,
-		full:  fmt.Sprintf("a savings plan of $%.3f an hour at %.4g %% off, which covers %s of what %s buys on demand", spend, c.discount*100, name, eval.CaptureBaseline),
+		full:  fmt.Sprintf("a savings plan of %s an hour at %s off, which covers %s of what %s buys on demand", figures.Price(spend), figures.Share(c.discount, figures.Few), name, eval.CaptureBaseline),
 		apply: func(d *draft) error { return d.file.Commit("whatif", spend, c.discount) },
 	}, nil
 }
