@@ -196,7 +196,7 @@ var switches = []profile{
 	{"openshift", []string{"--set", "podSecurity.runAsUser=null", "--set", "podSecurity.runAsGroup=null", "--set", "podSecurity.fsGroup=null"}},
 	{"image", []string{"--set", "image.digest=sha256:" + strings.Repeat("a", 64), "--set", "image.pullSecrets={one}"}},
 	{"names", []string{"--set", "fullnameOverride=engine", "--set", "serviceAccount.name=robot", "--set", "podLabels.team=a", "--set", "podAnnotations.x=y", "--set", "serviceAccount.annotations.x=y"}},
-	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
+	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4318", "--set", "spotLabels={a=b,c}",
 		"--set", "extraVolumes[0].name=runtime,extraVolumes[0].configMap.name=runtime,extraVolumeMounts[0].name=runtime,extraVolumeMounts[0].mountPath=/etc/runtime", "--set", "extraArgs={--log-level=debug}", "--set", "writes.qps=20,leaderElection.leaseDuration=20s"}},
 }
 
