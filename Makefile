@@ -30,9 +30,9 @@ KUBE_LDFLAGS := -s -w \
 # What is built here shares its flags, so that a package is compiled once for all of
 # it. DWARF is left out, a sixth of the work: go build by itself keeps it for debuggers.
 #
-# grpcnotrace leaves a page about requests out of gRPC, which serves none here. It is a
-# template of html/template: a program that can run templates keeps every exported method
-# of everything it links, as those of the AWS SDK, and is twice as large for it.
+# grpcnotrace leaves a page about requests out of gRPC, which tools of the tests link and
+# spotter does not. It is a template of html/template: a program that can run templates keeps
+# every exported method of everything it links, and is twice as large for it.
 export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace $(GOFLAGS)
 
 # The compiler collects its own garbage less often, which saves a fifth of its time, and
