@@ -12,8 +12,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// Words are how a line of text looks: in Liberation Sans of a size in pixels, and by which
-// shares of its width and height it lies left of and below the point at which it is put.
+// Words are the look of a line of text: Liberation Sans of a size in pixels, moved from its
+// point by shares of its width and height.
 type words struct {
 	size           float64
 	bold           bool
@@ -21,17 +21,17 @@ type words struct {
 	alignX, alignY float64
 }
 
-// The alignments of words: by which of their sides they are put.
+// The alignments of words: which of their sides is at the point. The left side is the default.
 const (
-	byLeft, byCentre, byRight = 0.0, -0.5, -1.0
+	byCentre, byRight         = -0.5, -1.0
 	byBottom, byMiddle, byTop = 0.0, -0.5, -1.0
 )
 
 // A typeface measures text in units of its design.
 type typeface struct {
-	font                    *opentype.Font
-	perEm                   fixed.Int26_6
-	ascent, descent, height float64
+	font            *opentype.Font
+	perEm           fixed.Int26_6
+	ascent, descent float64
 }
 
 // typefaces are Liberation Sans, regular and bold.
@@ -50,7 +50,7 @@ func newTypeface(data []byte) *typeface {
 	if err != nil {
 		panic(fmt.Sprintf("chart: the embedded font: %v", err))
 	}
-	return &typeface{f, perEm, float64(m.Ascent), float64(m.Descent), float64(m.Height)}
+	return &typeface{f, perEm, float64(m.Ascent), float64(m.Descent)}
 }
 
 func (w words) face() *typeface {
@@ -65,9 +65,6 @@ func (w words) scale() float64 { return w.size / float64(w.face().perEm) }
 
 // ascent is the height of w above its baseline.
 func (w words) ascent() float64 { return float64(w.face().ascent * w.scale()) }
-
-// drop is what a line reaches below its baseline, with the gap to the next one.
-func (w words) drop() float64 { return float64(w.face().height*w.scale()) - w.ascent() }
 
 // descent is the depth of w below its baseline.
 func (w words) descent() float64 { return float64(w.face().descent * w.scale()) }
