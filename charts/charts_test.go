@@ -189,7 +189,7 @@ var switches = []profile{
 	{"budgets-admin", []string{"--set", "rbac.budgetsFor=admin"}},
 	{"no-rbac", []string{"--set", "rbac.create=false", "--set", "serviceAccount.create=false", "--set", "serviceAccount.name=mine"}},
 	{"no-policies", []string{"--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudget.enabled=false"}},
-	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4317"}},
+	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4318"}},
 	{"cleanup", []string{"--set", "cleanup.enabled=true"}},
 	{"evaluations", []string{"--set", "evaluations.create=true", "--set", "evaluations.subjects[0].kind=Group,evaluations.subjects[0].name=team,evaluations.subjects[0].apiGroup=rbac.authorization.k8s.io"}},
 	{"no-cleanup", []string{"--set", "cleanup.enabled=false"}},
