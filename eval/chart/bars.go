@@ -3,10 +3,6 @@ package chart
 import (
 	"fmt"
 	"slices"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // Bars are the parts of a whole for each class: a bar to the right for each,
@@ -27,10 +23,10 @@ type Bar struct {
 
 func (b *Bars) frame() *Frame { return &b.Frame }
 
-func (b *Bars) compose() (*plot.Plot, []key, error) {
+func (b *Bars) compose() (*plot, []key, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
-	p.Add(lattice{colours, true})
+	p.add(lattice{colours, true})
 	ends := make([]float64, len(b.Classes))
 	var keys []key
 	for i := range b.Series {
@@ -45,7 +41,7 @@ func (b *Bars) compose() (*plot.Plot, []key, error) {
 			}
 			ends[k] += v
 		}
-		p.Add(bars{from: from, to: slices.Clone(ends), hue: colours.hue(i)})
+		p.add(bars{from: from, to: slices.Clone(ends), hue: colours.hue(i)})
 		keys = append(keys, key{name: s.Name, colour: colours.hue(i), filled: true})
 	}
 	down(p, b.Classes)
@@ -53,15 +49,14 @@ func (b *Bars) compose() (*plot.Plot, []key, error) {
 }
 
 // down names rows from the top, on an axis with a place for each.
-func down(p *plot.Plot, rows []string) {
-	p.Y.Tick.Marker = downTicks(rows)
-	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
-	p.Y.Tick.LineStyle.Width = 0
+func down(p *plot, rows []string) {
+	p.y.ticks, p.y.bare = downTicks(rows), true
+	p.y.min, p.y.max = -0.5, float64(len(rows))-0.5
 }
 
 // halfRow is half the height of what stands in a row: a part of the row, and no
 // more than looks well where rows are few.
-func halfRow(y func(float64) vg.Length) vg.Length { return min((y(0.64)-y(0))/2, 9) }
+func halfRow(y func(float64) float64) float64 { return min((y(0.64)-y(0))/2, 9) }
 
 // bars draws one series from where the one before it ends.
 type bars struct {
@@ -69,22 +64,22 @@ type bars struct {
 	hue      colour
 }
 
-// DataRange is plot.DataRanger.
-func (b bars) DataRange() (xmin, xmax, ymin, ymax float64) {
+// extent implements ranger.
+func (b bars) extent() (xMin, xMax, yMin, yMax float64) {
 	if len(b.to) == 0 {
 		return 0, 0, 0, 0
 	}
 	return 0, slices.Max(b.to), -0.5, float64(len(b.to)) - 0.5
 }
 
-// Plot is plot.Plotter.
-func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw implements mark.
+func (b bars) draw(c canvas, p *plot) {
+	x, y := p.places(c)
 	for i := range b.to {
 		middle := float64(len(b.to) - 1 - i)
 		half := halfRow(y)
 		if from, to := x(b.from[i]), x(b.to[i]); to > from {
-			box(c, b.hue, from, y(middle)-half, to, y(middle)+half)
+			c.box(b.hue, from, y(middle)-half, to, y(middle)+half)
 		}
 	}
 }
