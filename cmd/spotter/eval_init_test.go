@@ -48,11 +48,11 @@ func TestProjectFile(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	write("eval:\n  polices: static\n")
-	wrongCallIs(t, ".spotter.yaml: eval.polices: there is no flag --polices; did you mean policies?", "eval", scenario)
+	wrongCallIs(t, "eval.polices: there is no flag --polices; did you mean policies?", "eval", scenario)
 	write("evl:\n  policies: static\n")
-	wrongCallIs(t, `.spotter.yaml: "evl" is none of eval, sim, plot, tui`, "eval", scenario)
+	wrongCallIs(t, `evl: is none of eval, sim, plot, tui`, "eval", scenario)
 	write("sim: {seed: -1}\n")
-	wrongCallIs(t, `.spotter.yaml: sim.seed: --seed: "-1" is not a whole number`, "sim", scenario)
+	wrongCallIs(t, `sim.seed: --seed: "-1" is not a whole number`, "sim", scenario)
 	t.Setenv(cli.ProjectVariable, "off")
 	if code, _, stderr := call(t, "sim", scenario); code != cli.ExitOK {
 		t.Errorf("it is off: exit code %d\n%s", code, stderr)

@@ -146,6 +146,8 @@ func ParseSeeds(s string) ([]uint64, error) {
 	first, firstErr := strconv.ParseUint(from, 10, 64)
 	last, lastErr := strconv.ParseUint(to, 10, 64)
 	switch {
+	case errors.Is(firstErr, strconv.ErrRange), errors.Is(lastErr, strconv.ErrRange):
+		return nil, fmt.Errorf("%s is too large a number", s)
 	case firstErr != nil || lastErr != nil:
 		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
 	case last < first:

@@ -107,7 +107,7 @@ type cleaner struct {
 	client client.Client
 	rest   *rest.Config
 
-	// looked says that objects were read, and done what was found.
+	// looked reports whether any objects were read; done is what was found.
 	looked bool
 	done   cleaned
 }
