@@ -61,6 +61,7 @@ func TestProjectFile(t *testing.T) {
 
 // A shell is offered scenarios, the next of a list of policies, and metrics.
 func TestCompletion(t *testing.T) {
+	kubeconfig := file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncontexts: [{name: other, context: {cluster: a}}]\n")
 	for _, c := range []struct {
 		want string
 		args []string
@@ -73,6 +74,10 @@ func TestCompletion(t *testing.T) {
 		{"karpetrack:percentile=20:periodic=false\n", []string{"sim", "tiny", "--policy", "karpetrack:percentile=20:periodic="}},
 		{"static:share=0.5\n", []string{"eval", "--baseline", "static:share="}},
 		{"by-zone\n", []string{"sim", "tiny", "--truth", ""}},
+		{"other\n", []string{"status", "--kubeconfig", kubeconfig, "--context", ""}},
+		{"deployment/web.spec.replicas=\n", []string{"whatif", file(t, "tiny.yaml", tiny), "--set", "deployment/"}},
+		{"general\n", []string{"explain", "--run", recordedRun(t, "static"), "--pool", ""}},
+		{"scenario\t", []string{"help", "sc"}},
 	} {
 		if _, stdout, _ := call(t, append([]string{"__complete"}, c.args...)...); !strings.Contains(stdout, c.want) {
 			t.Errorf("%q is not offered for %q:\n%s", c.want, c.args, stdout)

@@ -47,7 +47,7 @@ func plainError(err error) error {
 	case errors.As(err, &required):
 		return fmt.Errorf("--%s: the value is missing: %s", required.GetFlag().Name, usageOf(required.GetFlag()))
 	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
-		return fmt.Errorf("unknown flag: -%s", none.GetSpecifiedName())
+		return fmt.Errorf("unknown flag: -%s%s", none.GetSpecifiedName(), map[bool]string{true: "; a file is named by --out"}[none.GetSpecifiedName() == "o"])
 	case !errors.As(err, &value):
 		return err
 	}
@@ -86,8 +86,14 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if c.SuggestionsMinimumDistance <= 0 {
 		c.SuggestionsMinimumDistance = 2
 	}
-	meant := ""
-	if near := c.SuggestionsFor(word); len(near) > 0 {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	meant := Meant(word, names)
+	if near := c.SuggestionsFor(word); len(near) > 0 { // what begins so, or is known by another name
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant), "run `"+c.CommandPath()+" --help`")

@@ -28,6 +28,7 @@ type Cluster struct{ Kubeconfig, Context string }
 func (c *Cluster) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
 	flags.StringVar(&c.Context, "context", c.Context, "use the context `NAME` of the kubeconfig")
+	cli.Section(flags, "Cluster", "kubeconfig", "context")
 }
 
 // Name returns the context of the kubeconfig that is used, empty in a pod.

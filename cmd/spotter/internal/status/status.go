@@ -49,6 +49,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.form.Register(c)
 	access.RegisterNamespace(flags, &f.namespace)
 	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
+	f.cluster.Complete(c)
 	return c
 }
 
