@@ -339,7 +339,7 @@ recorded: ## make the embedded recorded prices again: DATA=
 train: build ## make both model bundles anew: DATA=
 	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }
 	@rm -rf dist/recorded; mkdir -p dist/recorded
-	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json -o dist/recorded/$${day##*/} || exit; done
+	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json --out dist/recorded/$${day##*/} || exit; done
 	$(MAKE) -j 2 train-forecaster train-q RECORDINGS='$(addprefix dist/recorded/,$(notdir $(RECORDED)))'
 
 # train-forecaster makes the forecaster of models/builtin anew, some 10 CPU-minutes:
@@ -353,7 +353,7 @@ train-forecaster: build
 	@$(PYTHON) -c 'import torch, numpy' || { echo 'PyTorch is not here: apt-get install -y python3-torch libopenblas0-pthread python3-numpy' >&2; exit 2; }
 	@test -n '$(RECORDINGS)' || { echo 'RECORDINGS is empty: name traces with recorded availability' >&2; exit 2; }
 	rm -rf $(FORECASTER)
-	$(BIN) models dataset $(RECORDINGS:%=--recorded %) -o $(FORECASTER)/data
+	$(BIN) models dataset $(RECORDINGS:%=--recorded %) --out $(FORECASTER)/data
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) $(LAB)/forecaster/train.py $(FORECASTER)/data $(FORECASTER)/bundle
 	$(BIN) models evaluate $(FORECASTER)/data --bundle $(FORECASTER)/bundle --write
 	cp $(FORECASTER)/bundle/forecaster.onnx $(FORECASTER)/bundle/MODEL_MANIFEST.json models/builtin/
@@ -361,7 +361,7 @@ train-forecaster: build
 # train-q makes the network of the policy model anew, in models/qnet, some 10 CPU-minutes.
 train-q: build
 	rm -rf dist/qnet
-	$(BIN) models train -o dist/qnet
+	$(BIN) models train --out dist/qnet
 	cp dist/qnet/actions.onnx dist/qnet/MODEL_MANIFEST.json models/qnet/
 
 # image makes the container image without a container engine: an OCI layout in dist/,

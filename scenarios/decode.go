@@ -451,6 +451,10 @@ func (d *decoder) leaf(n *yaml.Node, v reflect.Value, path []string) {
 			v.SetInt(x)
 			return
 		}
+		if n.Tag == "!!int" && err == nil || n.Tag != "!!str" && errors.Is(err, strconv.ErrRange) {
+			d.fail(n, path, "%s is too large a number", n.Value)
+			return
+		}
 		d.fail(n, path, "want an integer, got %s", got(n))
 	case reflect.Float32, reflect.Float64:
 		x, err := strconv.ParseFloat(n.Value, 64)

@@ -140,11 +140,11 @@ EOF`, says: "good"},
 	}},
 	{"docs/scenarios.md", nil},
 	{"docs/capture.md", map[string]treatment{
-		"spotter capture -o cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},
-		"spotter capture -o cluster.yaml --anon…":  {cluster: true, says: "cluster.yaml"},
-		"spotter capture -o then.yaml…":            {leave: "its date is that of a recording of your own: TestCapture… run one"},
-		"spotter sim cluster.yaml":                 {cluster: true},
-		"spotter eval cluster.yaml…":               {cluster: true, says: "portfolio"},
+		"spotter capture --out cluster.yaml --trace…": {leave: "it takes a recording of your own: TestCapture… run one"},
+		"spotter capture --out cluster.yaml --anon…":  {cluster: true, says: "cluster.yaml"},
+		"spotter capture --out then.yaml…":            {leave: "its date is that of a recording of your own: TestCapture… run one"},
+		"spotter sim cluster.yaml":                    {cluster: true},
+		"spotter eval cluster.yaml…":                  {cluster: true, says: "portfolio"},
 	}},
 }
 

@@ -206,11 +206,11 @@ func TestWhatIfCalls(t *testing.T) {
 		{`"5m" is no range`, "--sweep capacitypool/general.spec.disruption.consolidateAfter=5m"},
 		{"a picture is drawn of a sweep", "--allow-spot --out a.svg"},
 		{"has no extension that stands for a format", "--allow-spot --out a.pdf"},
-		{"--out: write", "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
+		{"--out: " + folder, "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
 		{"no such file or directory", "--nodepools " + filepath.Join(folder, "nowhere")},
 		{"there is no NodePool", "--nodepools " + folder},
 		{"--as-is-nodepools: " + folder + ": there is no NodePool", "--allow-spot --as-is-nodepools " + folder},
-		{broken + ": yaml", "--nodepools " + broken},
+		{broken + ": line 1", "--nodepools " + broken},
 		{`capacitypool/new: field "spec.backnd": unknown key; did you mean "backend"?`, "--nodepools " + unknown},
 		{`"1.99" is no version of Karpenter`, "--karpenter-version 1.12,1.99"},
 		{`"101" is no percent`, "--savings-plan 101"},
@@ -226,7 +226,7 @@ func TestWhatIfCalls(t *testing.T) {
 	} {
 		wrongCallIs(t, c.want, append([]string{"whatif", day}, strings.Fields(c.args)...)...)
 	}
-	wrongCallIs(t, "arg", "whatif", "--allow-spot")
+	wrongCallIs(t, "SCENARIO is missing", "whatif", "--allow-spot")
 	wrongCallIs(t, "is neither a file nor embedded", "whatif", "nowhere", "--allow-spot")
 }
 
@@ -237,5 +237,18 @@ func TestWhatIfStopped(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := spotter.Run(ctx, []string{"whatif", aDay(t), "--allow-spot"}, &out, &errs); code != cli.ExitError || out.Len() > 0 {
 		t.Errorf("exit %d\n%s%s", code, &out, &errs)
+	}
+}
+
+// TestWhatIfOverridden: replicas that a schedule sets again are called so, and others are not.
+func TestWhatIfOverridden(t *testing.T) {
+	scheduled := strings.Replace(tiny, "{name: web, namespace: default}", `{name: web, namespace: default, annotations: {spotter.dev/replica-schedule: "00:00=2 08:00=5"}}`, 1)
+	for text, overridden := range map[string]bool{tiny: false, scheduled: true} {
+		args := []string{"whatif", file(t, "tiny.yaml", text), "--seeds", "1", "--windows", "1", "--set", "deployment/web.spec.replicas=9"}
+		code, _, stderr := call(t, args...)
+		said := strings.Contains(stderr, "its annotation spotter.dev/replica-schedule sets the replicas of Deployment default/web")
+		if code != cli.ExitOK || said != overridden {
+			t.Errorf("exit code %d, said %v, want %v\n%s", code, said, overridden, stderr)
+		}
 	}
 }

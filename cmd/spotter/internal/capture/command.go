@@ -51,7 +51,7 @@ type captureFlags struct {
 func Command(p *cli.Program) *cobra.Command {
 	var f captureFlags
 	c := &cobra.Command{
-		Use:   "capture -o FILE",
+		Use:   "capture --out FILE",
 		Short: "Write a running cluster, or a step of a recording, as a scenario",
 		Long: "capture reads a cluster, and changes nothing in it, and writes what it finds as a\n" +
 			"scenario that sim and eval take: its nodes, pools, workloads, disruption budgets\n" +
@@ -75,11 +75,11 @@ func Command(p *cli.Program) *cobra.Command {
 			"instances of the cluster cost, commitments by their effective cost, where the bill\n" +
 			"has 90% of the node-hours. Files of either may be compressed, and their content\n" +
 			"says what they are.",
-		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
-			"  spotter capture -o cluster.yaml --anonymise\n" +
-			"  spotter capture -o week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
-			"  spotter capture -o day.yaml --since 1d --audit karpenter.log\n" +
-			"  spotter capture -o then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
+		Example: "  spotter capture --out cluster.yaml --trace prices\n" +
+			"  spotter capture --out cluster.yaml --anonymise\n" +
+			"  spotter capture --out week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
+			"  spotter capture --out day.yaml --since 1d --audit karpenter.log\n" +
+			"  spotter capture --out then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
 			"  spotter eval cluster.yaml",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -94,13 +94,14 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	f.register(c.Flags())
 	cli.Complete(c, "provider", catalog.Providers())
+	f.cluster.Complete(c)
 	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
 	return c
 }
 
 // register adds the flags.
 func (f *captureFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE`")
+	flags.StringVar(&f.output, "out", "", "write the scenario to `FILE`")
 	flags.BoolVar(&f.force, "force", false, "replace what is there")
 	f.cluster.Register(flags)
 	flags.StringVar(&f.run, "run", "", "take the cluster from the recording in the folder `DIR`")
@@ -130,7 +131,7 @@ const captureAdvice = "run `spotter capture --help`"
 func (f *captureFlags) check() error {
 	switch {
 	case f.output == "":
-		return cli.Invalid(errors.New("-o is missing: where the scenario should go"), captureAdvice)
+		return cli.Invalid(errors.New("--out is missing: where the scenario should go"), captureAdvice)
 	case f.run == "" && f.at != "":
 		return cli.Invalid(fmt.Errorf("--at: %q needs --run: a cluster is captured as it is now", f.at), captureAdvice)
 	case f.run != "" && (f.cluster.Kubeconfig != "" || f.cluster.Context != ""):
@@ -160,15 +161,18 @@ func (f *captureFlags) check() error {
 	if f.Name == "" {
 		f.Name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
 	}
+	if err := cli.CheckEnding("--out", f.output, ".yaml", ".yml"); err != nil {
+		return err
+	}
 	for _, path := range []string{f.output, f.prices()} {
 		if _, err := os.Lstat(path); err == nil && !f.force && !cli.IsDevice(path) {
-			return cli.Invalid(fmt.Errorf("-o: %s is there already", path), "give another file, or --force to replace it")
+			return cli.Invalid(fmt.Errorf("--out: %s is there already", path), "give another file, or --force to replace it")
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there")
 		}
 	}
 	if err := cli.CheckWritable(f.output); err != nil {
-		return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
+	cli.Section(flags, "What the cluster did", "since", "from", "to", "prometheus", "prometheus-token-file", "prometheus-ca-file", "prometheus-header", "selector", "cache", "audit", "interruptions", "bill")
 }
 
 // on reports whether the past is asked for.

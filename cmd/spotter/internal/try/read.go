@@ -15,10 +15,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
@@ -63,10 +63,10 @@ func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n"
 func (t *trial) read(ctx context.Context) (*sight, error) {
 	config, err := t.f.cluster.Config(t.p.Version)
 	switch {
-	case isEmpty(err):
-		return nil, cli.Invalid(errors.New("there is no cluster to try: no kubeconfig was found"), withoutCluster)
+	case errors.Is(err, access.ErrNoKubeconfig):
+		return nil, cli.Invalid(fmt.Errorf("there is no cluster to try: %w", access.ErrNoKubeconfig), withoutCluster)
 	case err != nil:
-		return nil, cli.Invalid(errors.New(firstLine(err)), withoutCluster)
+		return nil, err
 	}
 	klog.SetLogger(logr.Discard()) // what clients say of API groups that nothing is read of
 	ctrllog.SetLogger(logr.Discard())
@@ -81,16 +81,6 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 		return capture.Read(ctx, config, o, log)
 	}
 	return x, x.take(ctx, read)
-}
-
-// isEmpty reports whether err says that there is no kubeconfig.
-func isEmpty(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if clientcmd.IsEmptyConfig(err) {
-			return true
-		}
-	}
-	return false
 }
 
 // take reads the cluster by read, and makes a scenario of it that has no prices yet.
@@ -125,27 +115,12 @@ func answers(config *rest.Config) error {
 	hurried.Timeout = answerWait
 	c, err := discovery.NewDiscoveryClientForConfig(hurried)
 	if err != nil {
-		return cli.Invalid(errors.New(firstLine(err)), notReached)
+		return cli.Invalid(err, notReached)
 	}
-	switch _, err := c.ServerVersion(); {
-	case err == nil, apierrors.IsForbidden(err):
-		return nil
-	case apierrors.IsUnauthorized(err):
-		return cli.Invalid(fmt.Errorf("the cluster at %s does not know this user: the credentials of the kubeconfig are refused or have expired", config.Host), "log in again, as for `kubectl get nodes`")
-	default:
-		return cli.Invalid(fmt.Errorf("the cluster at %s does not answer: %s", config.Host, reasonOf(err)), notReached)
+	if _, err := c.ServerVersion(); err != nil && !apierrors.IsForbidden(err) {
+		return cli.Invalid(err, notReached)
 	}
-}
-
-// reasonOf returns what is behind an error of a request, without the request.
-func reasonOf(err error) string {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-		if _, isNet := inner.(interface{ Timeout() bool }); isNet {
-			break
-		}
-	}
-	return firstLine(err)
+	return nil
 }
 
 // forbidSpot returns the NodePools that allow no Spot, ascending.

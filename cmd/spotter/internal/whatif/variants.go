@@ -29,6 +29,9 @@ type alternative struct {
 type draft struct {
 	file              *edit.File
 	policy, karpenter string
+
+	// set are the changes of settings, as they are written.
+	set []string
 }
 
 // alternatives returns the values of a change.
@@ -90,7 +93,10 @@ func splitAlternatives(list string, of func(string) (alternative, error)) ([]alt
 }
 
 func setting(text string) alternative {
-	return alternative{edit.Short(text), text, func(d *draft) error { return d.file.Set(text) }}
+	return alternative{edit.Short(text), text, func(d *draft) error {
+		d.set = append(d.set, text)
+		return d.file.Set(text)
+	}}
 }
 
 func allowSpot(d *draft) error {
@@ -256,7 +262,32 @@ func (c *call) variant(changes []alternative) (eval.Variant, error) {
 	if v.Cases, err = c.bind(&d); err != nil {
 		return v, err
 	}
+	if err := c.noteOverridden(&d); err != nil {
+		return v, err
+	}
 	return v, v.Alike(c.cases)
+}
+
+// noteOverridden notes replicas that were set and that a schedule or an autoscaler sets again.
+func (c *call) noteOverridden(d *draft) error {
+	for _, change := range d.set {
+		kind, namespace, name, path, err := d.file.Setting(change)
+		if err != nil || path != "spec.replicas" {
+			continue // another change took the object away, or it is of something else
+		}
+		text, err := d.file.Text()
+		if err != nil {
+			return err
+		}
+		sc, err := scenarios.ParseAt(input.FileName(c.scenario), scenarios.WithoutOrigins(text))
+		if err != nil {
+			return err
+		}
+		if by := sc.ReplicasBy(kind, namespace, name); by != "" {
+			c.notes = append(c.notes, fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or take it away with =null", change, by, kind, namespace, name))
+		}
+	}
+	return nil
 }
 
 // bind reads a changed text and binds its windows.
