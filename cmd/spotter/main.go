@@ -14,6 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cleanup"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/comment"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/convert"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/crds"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/doctor"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/explain"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/replay"
@@ -22,6 +24,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sweep"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/top"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/try"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/whatif"
@@ -37,9 +40,10 @@ var version = "unknown"
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
 	return []*cobra.Command{
-		bill.Command(p), capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
+		bill.Command(p), capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p),
+		crds.Command(p), doctor.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
 		local.plotCommand(), local.policiesCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), sim.Command(p),
-		status.Command(p), sweep.Command(p), local.traceCommand(), try.Command(p), tui.Command(p), whatif.Command(p),
+		status.Command(p), sweep.Command(p), top.Command(p), local.traceCommand(), try.Command(p), tui.Command(p), whatif.Command(p),
 	}
 }
 
