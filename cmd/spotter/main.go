@@ -16,6 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cleanup"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/comment"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/convert"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/crds"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/doctor"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/explain"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/replay"
@@ -24,6 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sweep"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/top"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/try"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/whatif"
@@ -41,9 +44,9 @@ func commands(p *cli.Program) []*cobra.Command {
 	return slices.Concat(
 		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p), sweep.Command(p), bill.Command(p),
 			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(), catalog.Command(p), local.modelsCommand()),
-		cli.In("look", tui.Command(p), status.Command(p), explain.Command(p), replay.Command(p), local.plotCommand()),
+		cli.In("look", tui.Command(p), top.Command(p), status.Command(p), doctor.Command(p), explain.Command(p), replay.Command(p), local.plotCommand()),
 		cli.In("record", local.traceCommand(), capture.Command(p)),
-		cli.In("run", runcmd.Command(p), convert.Command(p), cleanup.Command(p)),
+		cli.In("run", runcmd.Command(p), crds.Command(p), convert.Command(p), cleanup.Command(p)),
 		cli.In("ci", comment.Command(p)),
 		[]*cobra.Command{local.manCommand()},
 	)

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -307,7 +308,7 @@ func TestRefusals(t *testing.T) {
 		"AWS has none for these types":                             aws.ErrNothing,
 		"one":                                                      errors.New("one\ntwo"),
 	} {
-		if got := refusal(err, 15*time.Second); got != want {
+		if got := access.AWSRefusal(err, 15*time.Second); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}
