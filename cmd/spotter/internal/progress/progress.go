@@ -67,6 +67,9 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	return g
 }
 
+// OnTerminal reports whether g is a screen on a terminal, where a question can be asked.
+func (g *Progress) OnTerminal() bool { return g != nil && g.lines == nil }
+
 // Send lets the screen know of something.
 func (g *Progress) Send(msg any) {
 	switch {
