@@ -116,7 +116,7 @@ func lacks(old, what, group string) fault {
 	f := fault{old: old, words: fmt.Sprintf("the cluster has no %s of the API group %q", what, group)}
 	switch {
 	case strings.HasSuffix(group, "spotter.dev"):
-		f.next = "install the definitions with the chart, or the chart spotter-crds"
+		f.next = "install them with `spotter crds | kubectl apply --server-side -f -`, or with the chart"
 	case strings.HasPrefix(group, "karpenter."):
 		f.next = "install Karpenter, which brings the definitions"
 	default:

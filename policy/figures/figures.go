@@ -19,7 +19,8 @@ const Unknown = "–"
 // Few as a number of decimals means the fewest that keep four significant digits.
 const Few = -1
 
-const minus = "−"
+// Minus is the sign of numbers below zero.
+const Minus = "−"
 
 // Number writes x with a number of decimals, as "−1,234.5".
 func Number(x float64, decimals int) string { return write(x, decimals, "", "", "") }
@@ -132,7 +133,7 @@ func Duration(d time.Duration) string {
 	}
 	sign, s := "", int64(d.Round(time.Second)/time.Second)
 	if s < 0 {
-		sign, s = minus, -s
+		sign, s = Minus, -s
 	}
 	for _, u := range []struct {
 		size, part int64
@@ -165,7 +166,7 @@ func write(x float64, decimals int, plus, before, after string) string {
 	switch {
 	case strings.Trim(digits, "0.") == "":
 	case x < 0:
-		sign = minus
+		sign = Minus
 	case x > 0:
 		sign = plus
 	}

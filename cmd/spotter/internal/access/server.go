@@ -2,11 +2,8 @@ package access
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -48,7 +45,7 @@ func Ask(ctx context.Context, config *rest.Config) (Server, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { clock.next = next; return clock })
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return Server{}, cli.Invalid(fmt.Errorf("the kubeconfig cannot be used: %w", err), clusterNext)
+		return Server{}, cli.Invalid(fmt.Errorf("the kubeconfig cannot be used: %w", err), "see that `kubectl get nodes` works with this kubeconfig and context")
 	}
 	v, err := c.ServerVersion()
 	switch {
@@ -57,27 +54,11 @@ func Ask(ctx context.Context, config *rest.Config) (Server, error) {
 	case ctx.Err() != nil:
 		return Server{}, ctx.Err()
 	case apierrors.IsUnauthorized(err):
-		err = fmt.Errorf("the API server at %s refuses the credentials: they are wrong or have expired", config.Host)
-		return clock.seen, cli.Invalid(err, "log in again, as for `kubectl get nodes`")
+		return clock.seen, err
 	case !apierrors.IsForbidden(err):
-		return clock.seen, cli.Invalid(fmt.Errorf("the API server at %s does not answer: %s", config.Host, reason(err)), clusterNext)
+		return clock.seen, &cli.UnreachableError{Server: "the API server at " + config.Host, Err: err}
 	}
 	return clock.seen, nil
-}
-
-const clusterNext = "see that `kubectl get nodes` works with this kubeconfig and context"
-
-// reason returns what is behind an error of a request, without the request.
-func reason(err error) string {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		return fmt.Sprintf("it took more than %v", answerWait)
-	}
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-	}
-	first, _, _ := strings.Cut(strings.TrimSpace(err.Error()), "\n")
-	return first
 }
 
 // A serverClock reads the date of answers.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
-	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
@@ -110,7 +110,7 @@ func checkPermissions(r *report, spotErr error, errs map[string]error) {
 			allowed++
 		}
 	}
-	text := fmt.Sprintf("%s allowed", cli.Count(allowed, "optional action"))
+	text := fmt.Sprintf("%s allowed", figures.Count(allowed, "optional action"))
 	if len(without) > 0 {
 		text += "; " + strings.Join(without, "; ")
 	}
@@ -137,6 +137,6 @@ func checkPrices(r *report, prices []aws.SpotPrice, spotErr error, region string
 	case len(prices) == 0:
 		r.fail(namePrices, "check --region", "AWS has no Spot price of %s in %s", probeType, region)
 	default:
-		r.ok(namePrices, "Spot prices of %s in %s of %s, the newest %s old", probeType, cli.Count(len(zones), "zone"), region, cli.Clock(time.Since(newest.Std())))
+		r.ok(namePrices, "Spot prices of %s in %s of %s, the newest %s old", probeType, figures.Count(len(zones), "zone"), region, figures.Duration(time.Since(newest.Std())))
 	}
 }

@@ -90,7 +90,7 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	r.ok("kubeconfig", "context %s, %s", cmp.Or(f.cluster.Name(), "of the pod"), cfg.Host)
 	server, err := access.Ask(ctx, cfg)
 	if err != nil {
-		r.fail("API server", "see that `kubectl get nodes` works with this kubeconfig and context", "%s", firstLine(err))
+		r.fail("API server", "see that `kubectl get nodes` works with this kubeconfig and context", "%s", cli.Words(err))
 		r.unreachable = err
 		return f.skipCluster(r, "the API server is not reached")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A need is one verb on one resource that a mode needs.
@@ -122,10 +123,10 @@ func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client
 		case len(required) == 0:
 			r.ok(name, "all that are required; optional ones are missing: %s", cli.FirstOf(optional, namedMax))
 		case mode == active && f.mode == shadow:
-			r.skip(name, "%s missing, which shadow mode does not need", cli.Count(len(required), "right"))
+			r.skip(name, "%s missing, which shadow mode does not need", figures.Count(len(required), "right"))
 		default:
 			next := fmt.Sprintf("grant what docs/rights.md lists for %s mode to this user, or run Spotter as the chart's ServiceAccount", mode)
-			r.fail(name, next, "%s missing: %s", cli.Count(len(required), "right"), cli.FirstOf(required, namedMax))
+			r.fail(name, next, "%s missing: %s", figures.Count(len(required), "right"), cli.FirstOf(required, namedMax))
 		}
 	}
 }

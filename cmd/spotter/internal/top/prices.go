@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
-	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -140,7 +140,7 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 		}
 	}
 	if unpriced > 0 {
-		t.Notes = append(t.Notes, cli.Count(unpriced, "node")+" without a known price")
+		t.Notes = append(t.Notes, figures.Count(unpriced, "node")+" without a known price")
 	}
 	for _, provider := range slices.Sorted(maps.Keys(spotless)) {
 		if provider != "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/live/cluster"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -68,7 +69,7 @@ func Read(ctx context.Context, c client.Reader, p *Prices, now time.Time) (*Tabl
 		t.Nodes = append(t.Nodes, n)
 	}
 	if unstated > 0 {
-		t.Notes = append(t.Notes, cli.Count(unstated, "node")+" without a capacity type, counted as on demand")
+		t.Notes = append(t.Notes, figures.Count(unstated, "node")+" without a capacity type, counted as on demand")
 	}
 	p.fill(ctx, t)
 	t.Totals = totalsOf(t.Nodes)

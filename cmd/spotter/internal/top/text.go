@@ -3,16 +3,15 @@ package top
 import (
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // none stands for what is unknown.
-const none = "–"
+const none = figures.Unknown
 
 // nameMin is how short names of nodes and pools are cut at most.
 const nameMin = 12
@@ -57,7 +56,7 @@ func (t *Table) Lines(width, rows int, wide bool) []string {
 		lines = append(lines, "")
 		lines = append(lines, t.grid(shown, width, wide)...)
 		if left := len(t.Nodes) - len(shown); left > 0 {
-			lines = append(lines, fmt.Sprintf("… %s more", cli.Count(left, "node")))
+			lines = append(lines, fmt.Sprintf("… %s more", figures.Count(left, "node")))
 		}
 	}
 	if len(t.Sources)+len(t.Notes) > 0 {
@@ -75,19 +74,19 @@ func (t *Table) write(w io.Writer, width int, wide bool) error {
 // summary is the line of totals.
 func (t *Table) summary() string {
 	x := &t.Totals
-	line := cli.Count(x.Nodes, "node")
+	line := figures.Count(x.Nodes, "node")
 	if region := t.region(); region != "" {
 		line += " in " + region
 	}
 	line += fmt.Sprintf(", %d on Spot", x.Spot)
 	if x.Nodes > 0 {
-		line += fmt.Sprintf(" (%.0f%%)", 100*float64(x.Spot)/float64(x.Nodes))
+		line += fmt.Sprintf(" (%s)", figures.Share(float64(x.Spot)/float64(x.Nodes), 0))
 	}
 	if x.VCPU > 0 {
-		line += fmt.Sprintf("; Spot has %.0f%% of %.4g vCPU", 100*x.SpotVCPU/x.VCPU, x.VCPU)
+		line += fmt.Sprintf("; Spot has %s of %.4g vCPU", figures.Share(x.SpotVCPU/x.VCPU, 0), x.VCPU)
 	}
 	if x.Priced > 0 {
-		line += fmt.Sprintf("; $%.2f/h, $%s a month", x.PerHour, thousands(x.PerMonth))
+		line += fmt.Sprintf("; %s/h, %s a month", figures.Dollars(x.PerHour), figures.Dollars(x.PerMonth))
 	}
 	return line
 }
@@ -230,7 +229,7 @@ func percent(x *float64) string {
 	if x == nil {
 		return none
 	}
-	return fmt.Sprintf("%.0f%%", 100**x)
+	return figures.Share(*x, 0)
 }
 
 // span writes a duration as kubectl does, by its largest unit.
@@ -245,13 +244,4 @@ func span(d time.Duration) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
-}
-
-// thousands writes whole dollars with commas.
-func thousands(x float64) string {
-	digits := fmt.Sprint(int64(math.Round(x)))
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,7 +21,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
@@ -246,15 +243,6 @@ func TestBetaNodePools(t *testing.T) {
 			t.Errorf("the scenario has no %s:\n%.3000s", want, text)
 		}
 	}
-}
-
-// TestNotReached: a server that does not answer, or does not know the user, is said so, and
-// in a moment.
-func TestNotReached(t *testing.T) {
-	isWrongCall(t, answers(&rest.Config{Host: "http://127.0.0.1:1"}), "connection refused")
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	defer refuses.Close()
-	isWrongCall(t, answers(&rest.Config{Host: refuses.URL}), "asked for the client to provide credentials")
 }
 
 // TestNoKubeconfig: without a cluster the demonstration is named.

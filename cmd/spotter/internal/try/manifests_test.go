@@ -205,7 +205,7 @@ func TestCalls(t *testing.T) {
 		"with `spotter eval PATH --trace DIR`":      {"try", "-f", "elsewhere.yaml"},
 		"each names something else to try":          {"try", "--demo", "--context", "a"},
 		"a context is empty or named twice":         {"try", "--kubeconfig", "config", "--context", "a,a"},
-		"context a: the cluster at http://127.0.0.": {"try", "--kubeconfig", "config", "--context", "a,b"},
+		"the API server at http://127.0.0.1:1 does not answer": {"try", "--kubeconfig", "config", "--context", "a,b"},
 		"\"none\" is neither a file nor embedded":   {"try", "-f", "none"},
 	} {
 		program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })

@@ -11,13 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
@@ -43,10 +36,8 @@ type sight struct {
 }
 
 const (
-	// answerWait is how long the API server may take for its first answer, and readWait
-	// how long for all objects of a large cluster.
-	answerWait = 10 * time.Second
-	readWait   = 2 * time.Minute
+	// readWait is how long the API server may take for all objects of a large cluster.
+	readWait = 2 * time.Minute
 
 	// remarksMax is how many remarks are kept.
 	remarksMax = 20
@@ -68,12 +59,11 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 	case err != nil:
 		return nil, err
 	}
-	klog.SetLogger(logr.Discard()) // what clients say of API groups that nothing is read of
-	ctrllog.SetLogger(logr.Discard())
+	access.QuietClients()
 	x := &sight{context: t.f.cluster.Name(), server: config.Host}
 	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server, strings.Join(capture.Kinds(), ", "))
-	if err := answers(config); err != nil {
-		return nil, err
+	if _, err := access.Ask(ctx, config); err != nil { // a moment, and not the minute of all lists
+		return nil, cli.Invalid(err, notReached)
 	}
 	ctx, stop := context.WithTimeout(ctx, readWait)
 	defer stop()
@@ -104,21 +94,6 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 	}
 	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
 		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")
-	}
-	return nil
-}
-
-// answers asks the API server for its version, which everybody may read: where it is not
-// reached, that takes a moment and not the minute of all lists.
-func answers(config *rest.Config) error {
-	hurried := rest.CopyConfig(config)
-	hurried.Timeout = answerWait
-	c, err := discovery.NewDiscoveryClientForConfig(hurried)
-	if err != nil {
-		return cli.Invalid(err, notReached)
-	}
-	if _, err := c.ServerVersion(); err != nil && !apierrors.IsForbidden(err) {
-		return cli.Invalid(err, notReached)
 	}
 	return nil
 }
