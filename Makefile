@@ -30,9 +30,9 @@ KUBE_LDFLAGS := -s -w \
 # What is built here shares its flags, so that a package is compiled once for all of
 # it. DWARF is left out, a sixth of the work: go build by itself keeps it for debuggers.
 #
-# grpcnotrace leaves a page about requests out of gRPC, which serves none here. It is a
-# template of html/template: a program that can run templates keeps every exported method
-# of everything it links, as those of the AWS SDK, and is twice as large for it.
+# grpcnotrace leaves a page about requests out of gRPC, which tools of the tests link and
+# spotter does not. It is a template of html/template: a program that can run templates keeps
+# every exported method of everything it links, and is twice as large for it.
 export GOFLAGS := -buildvcs=false -trimpath -gcflags=all=-dwarf=false -tags=grpcnotrace $(GOFLAGS)
 
 # The compiler collects its own garbage less often, which saves a fifth of its time, and
@@ -44,18 +44,19 @@ COMPILE := GOGC=400 $(GO)
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .DEFAULT_GOAL := help
-.PHONY: help build run results acceptance test check test-tools test-rights test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
+.PHONY: help build spotter run results acceptance test check test-tools test-rights test-alone test-raced test-computing test-plain test-lab test-times nightly play mutations same pictures site site-check bench bench-compare lint fmt vulncheck generate testenv charttools onnxruntime train train-forecaster train-q image image-test image-lock snapshot install-test install-yaml karpenterdiff karpenterawsdiff schedulerdiff e2e fidelity whatif clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/\1\t\2/p' Makefile | expand -t 20
 
-build: ## bin/spotter and bin/spotter-lab
-	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
+build: spotter ## bin/spotter and bin/spotter-lab
 	cd $(LAB) && $(COMPILE) build -ldflags '$(LDFLAGS)' -o ../../../$(BIN)-lab .
 
-# run compares the default policies over twelve recorded weeks.
-run: build ## compare the default policies over twelve recorded weeks
-	@.ci/tools/onnxruntime/fetch --optional
+spotter: ## bin/spotter alone
+	$(COMPILE) build -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/spotter
+
+# run builds bin/spotter alone: no default policy needs spotter-lab or ONNX Runtime.
+run: spotter ## compare the default policies over twelve recorded weeks
 	$(BIN) eval
 
 # results makes docs/results.md again: every policy in every embedded scenario, over twelve
@@ -338,7 +339,7 @@ recorded: ## make the embedded recorded prices again: DATA=
 train: build ## make both model bundles anew: DATA=
 	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }
 	@rm -rf dist/recorded; mkdir -p dist/recorded
-	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json -o dist/recorded/$${day##*/} || exit; done
+	@for day in $(RECORDED); do $(BIN) trace import $(DATA)/availability/skypilot/$$day/*.json --out dist/recorded/$${day##*/} || exit; done
 	$(MAKE) -j 2 train-forecaster train-q RECORDINGS='$(addprefix dist/recorded/,$(notdir $(RECORDED)))'
 
 # train-forecaster makes the forecaster of models/builtin anew, some 10 CPU-minutes:
@@ -352,7 +353,7 @@ train-forecaster: build
 	@$(PYTHON) -c 'import torch, numpy' || { echo 'PyTorch is not here: apt-get install -y python3-torch libopenblas0-pthread python3-numpy' >&2; exit 2; }
 	@test -n '$(RECORDINGS)' || { echo 'RECORDINGS is empty: name traces with recorded availability' >&2; exit 2; }
 	rm -rf $(FORECASTER)
-	$(BIN) models dataset $(RECORDINGS:%=--recorded %) -o $(FORECASTER)/data
+	$(BIN) models dataset $(RECORDINGS:%=--recorded %) --out $(FORECASTER)/data
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(PYTHON) $(LAB)/forecaster/train.py $(FORECASTER)/data $(FORECASTER)/bundle
 	$(BIN) models evaluate $(FORECASTER)/data --bundle $(FORECASTER)/bundle --write
 	cp $(FORECASTER)/bundle/forecaster.onnx $(FORECASTER)/bundle/MODEL_MANIFEST.json models/builtin/
@@ -360,7 +361,7 @@ train-forecaster: build
 # train-q makes the network of the policy model anew, in models/qnet, some 10 CPU-minutes.
 train-q: build
 	rm -rf dist/qnet
-	$(BIN) models train -o dist/qnet
+	$(BIN) models train --out dist/qnet
 	cp dist/qnet/actions.onnx dist/qnet/MODEL_MANIFEST.json models/qnet/
 
 # image makes the container image without a container engine: an OCI layout in dist/,

@@ -189,14 +189,14 @@ var switches = []profile{
 	{"budgets-admin", []string{"--set", "rbac.budgetsFor=admin"}},
 	{"no-rbac", []string{"--set", "rbac.create=false", "--set", "serviceAccount.create=false", "--set", "serviceAccount.name=mine"}},
 	{"no-policies", []string{"--set", "networkPolicy.enabled=false", "--set", "podDisruptionBudget.enabled=false"}},
-	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4317"}},
+	{"egress", []string{"--set", "networkPolicy.egress.enabled=true", "--set", "networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b", "--set", "networkPolicy.egress.extra[0].ports[0].port=4318"}},
 	{"cleanup", []string{"--set", "cleanup.enabled=true"}},
 	{"evaluations", []string{"--set", "evaluations.create=true", "--set", "evaluations.subjects[0].kind=Group,evaluations.subjects[0].name=team,evaluations.subjects[0].apiGroup=rbac.authorization.k8s.io"}},
 	{"no-cleanup", []string{"--set", "cleanup.enabled=false"}},
 	{"openshift", []string{"--set", "podSecurity.runAsUser=null", "--set", "podSecurity.runAsGroup=null", "--set", "podSecurity.fsGroup=null"}},
 	{"image", []string{"--set", "image.digest=sha256:" + strings.Repeat("a", 64), "--set", "image.pullSecrets={one}"}},
 	{"names", []string{"--set", "fullnameOverride=engine", "--set", "serviceAccount.name=robot", "--set", "podLabels.team=a", "--set", "podAnnotations.x=y", "--set", "serviceAccount.annotations.x=y"}},
-	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4317", "--set", "spotLabels={a=b,c}",
+	{"pods", []string{"--set", "tolerations[0].key=a,tolerations[0].operator=Exists", "--set", "topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone,topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule", "--set", "priorityClassName=", "--set", "extraEnv[0].name=OTEL_EXPORTER_OTLP_ENDPOINT,extraEnv[0].value=http://c:4318", "--set", "spotLabels={a=b,c}",
 		"--set", "extraVolumes[0].name=runtime,extraVolumes[0].configMap.name=runtime,extraVolumeMounts[0].name=runtime,extraVolumeMounts[0].mountPath=/etc/runtime", "--set", "extraArgs={--log-level=debug}", "--set", "writes.qps=20,leaderElection.leaseDuration=20s"}},
 }
 

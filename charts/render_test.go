@@ -488,8 +488,8 @@ func TestRecorder(t *testing.T) {
 		role        string
 	}{
 		"defaults":       {},
-		"recorder":       {"trace record --region=us-east-1,eu-west-1 --families=m5 --output=/var/lib/spotter/trace", release + "-recorder", 3, ""},
-		"recorder-claim": {"trace record --region=us-east-1 --types=p5.48xlarge,m5.large --output=/var/lib/spotter/trace/us --score-quota=20", "prices", 0, "arn:aws:iam::123456789012:role/recorder"},
+		"recorder":       {"trace record --region=us-east-1,eu-west-1 --families=m5 --out=/var/lib/spotter/trace", release + "-recorder", 3, ""},
+		"recorder-claim": {"trace record --region=us-east-1 --types=p5.48xlarge,m5.large --out=/var/lib/spotter/trace/us --score-quota=20", "prices", 0, "arn:aws:iam::123456789012:role/recorder"},
 	} {
 		all := profiles()
 		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)

@@ -170,18 +170,20 @@ type Change struct {
 	Outcome Outcome
 }
 
-// A Difference is that of one figure, in points, over units.
+// A Difference is a difference of one figure over units, in points.
 type Difference struct {
-	// Mean is where rare losses show, Median what the outcome is about.
-	Mean, Median float64
-
-	// Interval is that of the median, nil with fewer than Need units.
-	Interval *stats.Interval
-	Need     int
-
-	// Worse is in how many units the figure is worse by more than 0.2 points,
-	// Better in how many it is better by more than that.
-	Worse, Better int
+	// Over units; rare losses show here.
+	Mean float64 `json:"mean"`
+	// Over units; the verdict is about it.
+	Median float64 `json:"median"`
+	// Both ends of the exact interval of the median, at the error rate of the last look.
+	Interval *stats.Interval `json:"interval,omitempty"`
+	// How many units an interval needs, where there are fewer.
+	Need int `json:"need,omitempty"`
+	// In how many units it is worse by more than the tolerance.
+	Worse int `json:"worse"`
+	// In how many it is better by more than that.
+	Better int `json:"better"`
 
 	// exceeds says that the figure is worse beyond the tolerance, within that it
 	// is not.

@@ -104,7 +104,7 @@ func constant(points float64) func(*OtherRun) float64 {
 // that is.
 func TestCompare(t *testing.T) {
 	dearOutage := func(x *OtherRun) {
-		if x.Policy == "spot" { // ours has an outage more in every fourth run, of 8 % of the bill
+		if x.Policy == "spot" { // ours has an outage more in every fourth run, of 8% of the bill
 			x.Hash = "00" + x.Hash[2:]
 			if x.Seed%4 == 0 {
 				x.OutageCost -= policy.Dollars(0.4)
@@ -145,7 +145,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestCompareByHand: ten pairs that all lose 1 % of their on-demand bill lose
+// TestCompareByHand: ten pairs that all lose 1% of their on-demand bill lose
 // one point, and what that is in dollars of a week.
 func TestCompareByHand(t *testing.T) {
 	c := shown()
@@ -301,7 +301,7 @@ func TestCompareFewPairs(t *testing.T) {
 	if r.Comparison.Outcome != Undecided || len(r.Comparison.Seeds) != 8 {
 		t.Errorf("%s after seeds %v", r.Comparison.Outcome, r.Comparison.Seeds)
 	}
-	// A quarter of 5 % over four policies is left for the third look, half of
+	// A quarter of 5% over four policies is left for the third look, half of
 	// that for each figure: 2·2^−11 is less than it.
 	if x := r.Comparison.Changes[slices.Index(r.Config.Policies, "spot")]; x.Savings.Need != 11 || x.Over != OverSeeds {
 		t.Errorf("it needs %d %s, want 11 seeds", x.Savings.Need, x.Over)

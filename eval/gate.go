@@ -96,6 +96,9 @@ func ParseGate(text string) (Gate, error) {
 		return wrong("there is no interval of %s, and so no %s", g.Metric, g.Statistic)
 	}
 	value, err := strconv.ParseFloat(part[5], 64)
+	if errors.Is(err, strconv.ErrRange) {
+		return wrong("%s is too large a number", part[5])
+	}
 	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
 		return wrong("%q is not a number", part[5])
 	}

@@ -60,9 +60,9 @@ var metrics = []Metric{
 			v, ok := m.percentOfBill(m.savings - m.baseSavings)
 			return v, ok && m.baseline != nil
 		}},
-	{"net_profit_improvement_pct", "%", "Net savings less the baseline's, in percent of the baseline's or of 5 % of the on-demand bill, whichever is more.", true,
+	{"net_profit_improvement_pct", "%", "Net savings less the baseline's, in percent of the baseline's or of 5% of the on-demand bill, whichever is more.", true,
 		improvement},
-	{"improvement_floored", "yes/no", "Whether 5 % of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
+	{"improvement_floored", "yes/no", "Whether 5% of the on-demand bill was the denominator of net_profit_improvement_pct.", false,
 		func(m *match) (float64, bool) {
 			_, ok := improvement(m)
 			return yes(m.floored()), ok

@@ -95,11 +95,13 @@ type PolicyReport struct {
 
 // An Occurrence is how often something happened.
 type Occurrence struct {
-	Count, Of int
-
-	// Bound is the exact upper 95 % bound on its rate; 0 unless Count is 0. It
-	// takes the runs as independent.
-	Bound float64
+	// In how many runs.
+	Count int `json:"count"`
+	// Of how many.
+	Of int `json:"of"`
+	// With none of n, the exact 95% upper bound on the rate, 1 − 0.05^(1/n), which takes the runs
+	// as independent.
+	Bound float64 `json:"bound_95,omitempty"`
 }
 
 // WindowMedians are the medians over the seeds of one case, per metric.

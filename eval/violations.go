@@ -4,13 +4,12 @@ import (
 	"slices"
 )
 
-// A Violation is something of the manifests that runs did not keep.
+// A Violation is what runs did not keep of a manifest.
 type Violation struct {
-	// Text says what, in a sentence.
-	Text string
-
-	// Runs is the number of runs that say it.
-	Runs int
+	// What, in a sentence.
+	Text string `json:"text"`
+	// Runs that say it.
+	Runs int `json:"runs"`
 }
 
 // violations collects what the given runs did not keep, and counts the runs

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -48,7 +47,7 @@ func NewManager(cfg *Config, serving Serving, r *rest.Config, scheme *runtime.Sc
 		GracefulShutdownTimeout: &grace,
 	}
 	if serving.Secure {
-		o.Metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
+		o.Metrics.FilterProvider = guardMetrics
 	}
 	var lease *Lease
 	if cfg.LeaderElect {

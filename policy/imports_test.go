@@ -26,12 +26,13 @@ type rule struct {
 }
 
 // forPolicies is what every policy may import.
-var forPolicies = []string{"policy", "policy/replan", "policy/placement", "policy/workload", "policy/billing", "policy/share", "policy/scratch", "policy/portable"}
+var forPolicies = []string{"policy", "policy/replan", "policy/placement", "policy/workload", "policy/billing", "policy/share", "policy/scratch", "policy/portable", "policy/figures"}
 
 // architecture is the table of the packages. One that no rule matches fails
 // the test: who adds a package says here what it may know of the others.
 var architecture = []rule{
-	{pkg: "policy", decides: true},
+	{pkg: "policy", ours: []string{"policy/figures"}, decides: true},
+	{pkg: "policy/figures", decides: true},
 	{pkg: "policy/portable", decides: true},
 	{pkg: "policy/scratch", decides: true},
 	{pkg: "policy/share", ours: []string{"policy"}, decides: true},
@@ -43,7 +44,7 @@ var architecture = []rule{
 	{pkg: "policy/budget", ours: []string{"policy", "policy/billing"}, decides: true},
 	{pkg: "policy/registry", ours: []string{"policy/...", "internal/nearest"}, except: []string{"policy/driver", "policy/record", "policy/v1alpha1", "policy/kube", "policy/policytest"}},
 	{pkg: "policy/driver", ours: []string{"policy"}},
-	{pkg: "policy/record", ours: []string{"policy", "policy/billing", "policy/driver", "policy/registry"}},
+	{pkg: "policy/record", ours: []string{"policy", "policy/billing", "policy/driver", "policy/registry", "policy/figures"}},
 	{pkg: "policy/policytest", ours: []string{"policy", "policy/billing", "policy/driver", "policy/guard"}},
 	{pkg: "policy/v1alpha1", ours: []string{"policy"}},
 	{pkg: "policy/kube", ours: []string{"policy", "policy/v1alpha1"}},
@@ -68,10 +69,10 @@ var architecture = []rule{
 	{pkg: "sim/scheduler", ours: []string{"policy", "policy/placement", "policy/portable"}},
 	{pkg: "sim/engine", ours: []string{"policy", "policy/portable"}},
 	{pkg: "sim/market", ours: []string{"sim/engine", "policy", "policy/billing", "policy/portable", "scenarios/..."}},
-	{pkg: "sim", ours: []string{"sim/engine", "sim/market", "sim/fleet", "sim/karpenter", "sim/scheduler", "policy", "policy/placement", "policy/billing", "policy/driver", "policy/portable", "scenarios/..."}},
+	{pkg: "sim", ours: []string{"sim/engine", "sim/market", "sim/fleet", "sim/karpenter", "sim/scheduler", "policy", "policy/placement", "policy/billing", "policy/driver", "policy/portable", "scenarios/...", "policy/figures"}},
 	{pkg: "eval/stats", ours: []string{"policy/portable"}},
 	{pkg: "eval/oracle", ours: []string{"policy/scratch", "sim", "policy", "policy/billing", "policy/placement", "scenarios", "scenarios/weather"}},
-	{pkg: "eval/chart", ours: []string{"policy"}},
+	{pkg: "eval/chart", ours: []string{"policy", "policy/figures"}},
 	{pkg: "eval/timeline", ours: []string{"sim", "policy/...", "scenarios/..."}},
 	{pkg: "eval/evaltest", ours: []string{"sim", "models", "policy", "policy/billing", "policy/registry", "scenarios", "scenarios/chance", "scenarios/trace"}},
 	{pkg: "eval/tabular", ours: []string{"policy"}},
@@ -79,7 +80,7 @@ var architecture = []rule{
 	{pkg: "eval/bill", ours: []string{"eval/tabular", "sim", "policy", "policy/billing", "policy/record"}},
 	{pkg: "eval/hunt", ours: []string{"eval", "eval/stats", "policy/portable", "scenarios", "scenarios/chance"}},
 	{pkg: "eval/sweep", ours: []string{"eval", "eval/format", "eval/stats", "eval/tabular", "sim", "scenarios", "scenarios/chance", "scenarios/edit"}},
-	{pkg: "eval/format", ours: []string{"eval", "eval/tabular", "eval/oracle", "eval/stats", "sim", "policy", "scenarios", "scenarios/weather"}},
+	{pkg: "eval/format", ours: []string{"eval", "eval/tabular", "eval/oracle", "eval/stats", "sim", "policy", "scenarios", "scenarios/weather", "policy/figures"}},
 	{pkg: "eval/report", ours: []string{"eval", "eval/format", "eval/stats", "eval/chart", "eval/timeline", "sim", "policy/...", "scenarios/..."}},
 	{pkg: "eval", ours: []string{"internal/nearest", "eval/oracle", "eval/stats", "sim", "policy/...", "scenarios/...", "models"}},
 	{pkg: "live", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
@@ -103,8 +104,8 @@ var architecture = []rule{
 	{pkg: "internal/bundles", ours: []string{"policy/...", "models/...", "internal/cli"}},
 	{pkg: "cmd/spotter/config", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},
 	{pkg: "cmd/spotter/internal/manifest"},
-	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli"}},
-	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "internal/cli"}},
+	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws"}},
+	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "internal/cli", "policy/figures"}},
 	{pkg: "cmd/spotter/internal/runner", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval", "internal/cli", "internal/input", "internal/bundles"}},
 	{pkg: "cmd/spotter/internal/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/spotter/config", "cmd/spotter/internal/..."}},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/..."}},

@@ -3,8 +3,8 @@ package policy
 import (
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // Money is an amount in millionths of a US dollar.
@@ -40,17 +40,5 @@ func (m Money) String() string {
 	return fmt.Sprintf("%s$%d.%06d", sign, abs/Dollar, abs%Dollar)
 }
 
-// Short formats m as dollars with at most four decimals and no trailing
-// zeros beyond cents, as in "$0.096" and "$12.30".
-func (m Money) Short() string {
-	sign, abs := "", m
-	if m < 0 {
-		sign, abs = "-", -m
-	}
-	s := strconv.FormatFloat(abs.Float(), 'f', 4, 64)
-	s = strings.TrimRight(s, "0")
-	for dot := strings.IndexByte(s, '.'); len(s)-dot-1 < 2; {
-		s += "0"
-	}
-	return sign + "$" + s
-}
+// Short formats m for people, as in "$0.096" and "$12.30", see [figures.Price].
+func (m Money) Short() string { return figures.Price(m.Float()) }

@@ -108,8 +108,9 @@ func split(file string, data []byte) ([]document, error) {
 			d.file, own = from.at(file, line)
 			rebase(d.node, line-own)
 		}
-		if alias := selfContaining(d.node, map[*yaml.Node]bool{}); alias != nil {
-			return nil, &FieldError{File: d.file, Line: alias.Line, Problem: fmt.Sprintf("the value of anchor %q contains itself", alias.Value)}
+		aliases := aliasCheck{open: map[*yaml.Node]bool{}, sizes: map[*yaml.Node]int{}}
+		if alias, problem := aliases.check(d.node); alias != nil {
+			return nil, &FieldError{File: d.file, Line: alias.Line, Problem: problem}
 		}
 		described, err := d.described()
 		if err != nil {
@@ -122,25 +123,46 @@ func split(file string, data []byte) ([]document, error) {
 	}
 }
 
-// selfContaining returns an alias inside the value that it refers to, nil where there is none. open
-// are the anchored values around n.
-func selfContaining(n *yaml.Node, open map[*yaml.Node]bool) *yaml.Node {
+// aliasedMax is the most values that the aliases of one document may add to it. Small files can
+// state exponentially many, and every reader of a document follows its aliases.
+const aliasedMax = 1_000_000
+
+// An aliasCheck finds aliases that cannot be followed.
+type aliasCheck struct {
+	open    map[*yaml.Node]bool // the anchored values around the current one
+	sizes   map[*yaml.Node]int  // values in each anchored one, its aliases followed
+	visited int                 // values so far, those that aliases repeat included
+	aliased int                 // those that aliases repeat
+}
+
+// check returns the first alias in n that is inside the value that it refers to, or that exceeds
+// aliasedMax, and the problem; nil where there is none.
+func (c *aliasCheck) check(n *yaml.Node) (alias *yaml.Node, problem string) {
 	if n.Kind == yaml.AliasNode {
-		if open[n.Alias] {
-			return n
+		if c.open[n.Alias] {
+			return n, fmt.Sprintf("the value of anchor %q contains itself", n.Value)
 		}
-		return nil // its value was searched where it is
+		c.visited += c.sizes[n.Alias]
+		if c.aliased += c.sizes[n.Alias]; c.aliased > aliasedMax {
+			return n, fmt.Sprintf("the aliases up to %q repeat more than %d values", n.Value, aliasedMax)
+		}
+		return nil, ""
 	}
+	before := c.visited
+	c.visited++
 	if n.Anchor != "" {
-		open[n] = true
-		defer delete(open, n)
+		c.open[n] = true
+		defer func() {
+			delete(c.open, n)
+			c.sizes[n] = c.visited - before
+		}()
 	}
-	for _, c := range n.Content {
-		if alias := selfContaining(c, open); alias != nil {
-			return alias
+	for _, child := range n.Content {
+		if alias, problem := c.check(child); alias != nil {
+			return alias, problem
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // items returns the objects of a list, and of the lists in it; the document itself if it is none.
@@ -427,6 +449,10 @@ func (d *decoder) leaf(n *yaml.Node, v reflect.Value, path []string) {
 		x, err := strconv.ParseInt(n.Value, 0, 64)
 		if n.Tag == "!!int" && err == nil && !v.OverflowInt(x) {
 			v.SetInt(x)
+			return
+		}
+		if n.Tag == "!!int" && err == nil || n.Tag != "!!str" && errors.Is(err, strconv.ErrRange) {
+			d.fail(n, path, "%s is too large a number", n.Value)
 			return
 		}
 		d.fail(n, path, "want an integer, got %s", got(n))

@@ -123,6 +123,14 @@ func (sc *Scenario) checkGangs() []error {
 			first[g.name] = l
 			continue
 		}
+		if f.gang.doc.kind() != g.doc.kind() {
+			if sc.loads[i-1].gang != nil && sc.loads[i-1].gang.doc == g.doc {
+				continue // another job of the same JobSet
+			}
+			errs = append(errs, g.doc.problem([]string{"metadata", "name"}, "the gang %s of this %s has the name of one of a %s, %s",
+				g.name, g.doc.kind(), f.gang.doc.kind(), f.gang.doc.place(g.doc)))
+			continue
+		}
 		if f.Job.Work != l.Job.Work || f.Job.Checkpoint != l.Job.Checkpoint || f.Job.Deadline != l.Job.Deadline || !slices.Equal(f.listed, l.listed) {
 			errs = append(errs, g.doc.problem([]string{"metadata", "annotations"},
 				"%s and %s belong to the gang %s and differ in %s, %s, %s or %s", f.Name, l.Name, g.name,

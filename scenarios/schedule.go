@@ -307,3 +307,18 @@ func replicaSteps(steps []scheduleStep) []ReplicaStep {
 
 // day is one of UTC.
 const day = policy.Time(24 * time.Hour / time.Millisecond)
+
+// ReplicasBy returns what sets the replicas of a workload over time in place of its
+// spec.replicas: the annotation of a schedule, or an autoscaler. It is empty where nothing does.
+func (sc *Scenario) ReplicasBy(kind, namespace, name string) string {
+	for i := range sc.loads {
+		switch l := &sc.loads[i]; {
+		case l.object != kind+" "+namespace+"/"+name:
+		case l.schedule != nil:
+			return "its annotation " + AnnotationReplicas
+		case l.scaler != nil:
+			return "its autoscaler"
+		}
+	}
+	return ""
+}

@@ -80,18 +80,25 @@ func (l *leftOut) line() string {
 		if len(counts) == 0 {
 			continue
 		}
-		names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
-			return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
-		})
-		for i, kind := range names {
-			names[i] = fmt.Sprintf("%s %d", kind, counts[kind])
-		}
-		parts = append(parts, leftWords[why]+strings.Join(names, ", "))
+		parts = append(parts, leftWords[why]+kindCounts(counts))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	return "skipped: " + strings.Join(parts, "; ")
+}
+
+// SkippedLine names skipped objects by their kinds, those with the most objects first.
+func SkippedLine(counts map[string]int) string { return "skipped: " + kindCounts(counts) }
+
+func kindCounts(counts map[string]int) string {
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+	for i, kind := range names {
+		names[i] = fmt.Sprintf("%s %d", kind, counts[kind])
+	}
+	return strings.Join(names, ", ")
 }
 
 // warn names the objects left out that would matter to a cluster. owners are the keys of objects

@@ -258,13 +258,13 @@ func PenaltyHours(t *policy.Template) float64 {
 	return 4
 }
 
-// uniqueName returns a name for a workload. Objects of several kinds may have one name: those after
-// the first are called by their kind too.
+// uniqueName returns a name for a workload. Objects of several kinds may have one name, and so may
+// the jobs of a JobSet and a Job: those after the first have their kind appended.
 func (sc *Scenario) uniqueName(name, kind string) string {
-	if !slices.ContainsFunc(sc.loads, func(l load) bool { return l.Name == name }) {
-		return name
+	for slices.ContainsFunc(sc.loads, func(l load) bool { return l.Name == name }) {
+		name += "." + strings.ToLower(kind)
 	}
-	return name + "." + strings.ToLower(kind)
+	return name
 }
 
 // loadOf returns the workload that an object is; nil without one.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/weather"
@@ -91,11 +92,11 @@ type Outages struct {
 // String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
 // (provisioner 1m48s)".
 func (o *Outages) String() string {
-	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, counted(o.Incidents, "incident"))
+	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, figures.Count(o.Incidents, "incident"))
 	if o.Incidents == 0 {
 		return text
 	}
-	return text + ", " + counted(o.PodsAffected, "pod") + "; " + o.Sources()
+	return text + ", " + figures.Count(o.PodsAffected, "pod") + "; " + o.Sources()
 }
 
 // Sources says which part of an outage comes of Spot, and what the parts come of.
@@ -127,14 +128,7 @@ func (o *Outages) parts(first, last OutageCause) string {
 // String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
 // reclaim)".
 func (i *Incident) String() string {
-	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), counted(int64(i.Pods), "pod"), i.Cause)
-}
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), figures.Count(i.Pods, "pod"), i.Cause)
 }
 
 // OutageMinutes returns a sum of times below what is required in minutes, rounded half up.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // What a run may do without breaking a manifest. A pool that is less than one of its
@@ -94,7 +95,7 @@ func (k *kept) broken(name string, length int64) (out []string) {
 		}
 	}
 	most := int64(violatedPart * float64(length))
-	percent := func(share float64) string { return fmt.Sprintf("%.4g %%", 100*share) }
+	percent := func(share float64) string { return figures.Share(share, figures.Few) }
 	above, below := k.aboveMS > most, k.belowMS > most
 	if k.bounds.Exact {
 		say(above || below || k.aboveMS+k.belowMS > most, "does not hold the %s on spot that exactRatio states", percent(k.bounds.Target))

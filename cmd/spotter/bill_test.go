@@ -93,7 +93,7 @@ func TestBill(t *testing.T) {
 	same("the scenario", billed(t, said(t, "bill", "tiny", "--trace", "synthetic", "--policy", "portfolio", "--seed", "2", "--intensity", "20"), "BilledCost", "SubAccountId", "portfolio@2"))
 	for _, file := range []string{"r.json", "r.parquet"} {
 		out := filepath.Join(dir, "bill.csv")
-		said(t, "bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "-o", out)
+		said(t, "bill", filepath.Join(dir, file), "karpenter@1", "portfolio@2", "--granularity", "day", "--out", out)
 		rows, err := os.ReadFile(out)
 		if err != nil {
 			t.Fatal(err)
@@ -181,12 +181,12 @@ func TestBillRefuses(t *testing.T) {
 		args []string
 	}{
 		{`"focs" is unknown`, []string{"--format", "focs"}},
-		{"focus is written as .csv or .parquet", []string{"-o", "bill.json"}},
-		{"opencost is written as .json", []string{"--format", "opencost", "-o", "bill.csv"}},
+		{"focus is written as .csv or .parquet", []string{"--out", "bill.json"}},
+		{"opencost is written as .json", []string{"--format", "opencost", "--out", "bill.csv"}},
 		{`"week" is no length`, []string{"--granularity", "week"}},
 		{"label:KEY", []string{"--format", "opencost", "--aggregate", "pods"}},
 		{"it is for --format opencost", []string{"--aggregate", "node"}},
-		{"no such file or directory", []string{"-o", "none/bill.csv"}},
+		{"no such file or directory", []string{"--out", "none/bill.csv"}},
 		{"a scenario has no run x@1", []string{"x@1"}},
 	} {
 		wrongCallIs(t, c.want, append([]string{"bill", "tiny"}, c.args...)...)

@@ -34,7 +34,7 @@ func TestCaptureSince(t *testing.T) {
 	}
 	server := historytest.New(t, c.Source)
 	out := filepath.Join(dir, "day.yaml")
-	args := []string{"capture", "-o", out, "--run", rec, "--to", "2026-01-02", "--since", "1d", "--prometheus", server.URL, "--cache", filepath.Join(dir, "cache")}
+	args := []string{"capture", "--out", out, "--run", rec, "--to", "2026-01-02", "--since", "1d", "--prometheus", server.URL, "--cache", filepath.Join(dir, "cache")}
 	code, stdout, stderr := call(t, args...)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
@@ -64,17 +64,17 @@ func TestCaptureSince(t *testing.T) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
 	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
-	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95 % interval") ||
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
 		!strings.Contains(text, "the other 1 of no node of it that is known; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
 		"i-0a,2026-01-01,2026-01-02,2.00,Usage,USE1-SpotUsage:m5.xlarge,24\ni-0b,2026-01-01 00:00:00,2026-01-01 09:00:00,0.50,Usage,USE1-SpotUsage:m5.xlarge,9\n")
-	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: 2.50 by the AWS Cost and Usage Report, which is of 100.0 % of the node-hours; karpenter_nodepools_cost_total adds up to 4.80.") ||
-		!strings.Contains(text, "      3.09       2.50  +23.5 %") || !strings.Contains(text, "dollars on synthetic prices +23.5 %") {
+	if text := captured(t, append(args[3:], "--bill", cur)...); !strings.Contains(text, "# Dollars: $2.50 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; karpenter_nodepools_cost_total adds up to $4.80.") ||
+		!strings.Contains(text, "      3.09       2.50  +23.5%") || !strings.Contains(text, "dollars on synthetic prices +23.5%") {
 		t.Errorf("by the bill it is\n%s", text)
 	}
-	wrongCallIs(t, "its columns are a", append([]string{"capture", "-o", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
+	wrongCallIs(t, "its columns are a", append([]string{"capture", "--out", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
 	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is beside what happened: node-hours") {
 		t.Errorf("eval: exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -84,7 +84,7 @@ func TestCaptureSince(t *testing.T) {
 func captured(t *testing.T, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "again.yaml")
-	if code, stdout, stderr := call(t, append([]string{"capture", "-o", out}, args...)...); code != cli.ExitOK {
+	if code, stdout, stderr := call(t, append([]string{"capture", "--out", out}, args...)...); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	text, err := os.ReadFile(out)
@@ -104,7 +104,7 @@ func TestCaptureAudit(t *testing.T) {
 	log := file(t, "audit.log", `{"kind":"Event","apiVersion":"audit.k8s.io/v1","stage":"ResponseComplete","verb":"patch","objectRef":{"resource":"deployments","namespace":"default","name":"web","subresource":"scale"},`+
 		`"responseStatus":{"code":200},"requestObject":{"spec":{"replicas":7}},"responseObject":{"status":{"replicas":4}},"stageTimestamp":"2026-01-01T05:30:00.000000Z"}`)
 	out := filepath.Join(dir, "day.yaml")
-	code, stdout, stderr := call(t, "capture", "-o", out, "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log)
+	code, stdout, stderr := call(t, "capture", "--out", out, "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log)
 	if code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -117,8 +117,8 @@ func TestCaptureAudit(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
-	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
-	wrongCallIs(t, "no event of the API server", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
+	wrongCallIs(t, "--interruptions: nothing that says what was interrupted", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-01", "--to", "2026-01-01T20:00:00Z", "--audit", log, "--interruptions", log)
+	wrongCallIs(t, "no event of the API server", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--from", "2026-01-02", "--to", "2026-01-03", "--audit", log)
 }
 
 // TestCaptureKarpenter captures a day out of Karpenter's log: it has the nodes, and workloads
@@ -157,21 +157,21 @@ func TestCaptureSinceCalls(t *testing.T) {
 	dir := t.TempDir()
 	out, at := filepath.Join(dir, "c.yaml"), "http://localhost:1"
 	for want, args := range map[string][]string{
-		"--since is missing":                        {"--prometheus", at},
-		"--since is missing: how far back":          {"--interruptions", dir},
-		"--since and --from say the same":           {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
-		"--since reads one of":                      {"--since", "7d"},
-		`--since: "7 days" is no time`:              {"--since", "7 days", "--prometheus", at},
-		`--since: "5m" is not from 1h0m0s`:          {"--since", "5m", "--prometheus", at},
-		`--to: "soon" is neither`:                   {"--since", "7d", "--to", "soon", "--prometheus", at},
-		`--prometheus: "prom:9090" is no address`:   {"--since", "7d", "--prometheus", "prom:9090"},
-		`--prometheus-header: "x" is not`:           {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
-		"--prometheus-token-file: open " + dir:      {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
-		"--nodes: with --since":                     {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
-		"--duration: with --since":                  {"--since", "7d", "--prometheus", at, "--duration", "3h"},
-		"--prometheus-ca-file: open " + dir + "/ca": {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
+		"--since is missing":                      {"--prometheus", at},
+		"--since is missing: how far back":        {"--interruptions", dir},
+		"--since and --from say the same":         {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
+		"--since reads one of":                    {"--since", "7d"},
+		`--since: "7 days" is no time`:            {"--since", "7 days", "--prometheus", at},
+		`--since: "5m" is not from 1h0m0s`:        {"--since", "5m", "--prometheus", at},
+		`--to: "soon" is neither`:                 {"--since", "7d", "--to", "soon", "--prometheus", at},
+		`--prometheus: "prom:9090" is no address`: {"--since", "7d", "--prometheus", "prom:9090"},
+		`--prometheus-header: "x" is not`:         {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
+		"--prometheus-token-file: " + dir:         {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
+		"--nodes: with --since":                   {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
+		"--duration: with --since":                {"--since", "7d", "--prometheus", at, "--duration", "3h"},
+		"--prometheus-ca-file: " + dir + "/ca":    {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
 	} {
-		wrongCallIs(t, want, append([]string{"capture", "-o", out}, args...)...)
+		wrongCallIs(t, want, append([]string{"capture", "--out", out}, args...)...)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("refused calls left %v, %v", entries, err)

@@ -39,19 +39,19 @@ func TestCaptureCalls(t *testing.T) {
 	there := file(t, "there.yaml", "x")
 	out := filepath.Join(dir, "c.yaml")
 	for want, args := range map[string][]string{
-		"-o is missing":                          {},
-		there + " is there already":              {"-o", there},
-		"no such file or directory":              {"-o", filepath.Join(dir, "nowhere", "c.yaml"), "--run", dir},
-		`--at: "7" needs --run`:                  {"-o", out, "--at", "7"},
-		"--run: a recording has its own cluster": {"-o", out, "--run", dir, "--context", "x"},
-		"--duration: 5m0s is less than 1h0m0s":   {"-o", out, "--duration", "5m"},
-		"--warm-up: -1s is negative":             {"-o", out, "--warm-up=-1s"},
-		"--job-duration: 0s is not above 0":      {"-o", out, "--job-duration", "0"},
-		`--provider: "lan" is not known`:         {"-o", out, "--provider", "lan"},
-		`--nodes: "none" is neither`:             {"-o", out, "--nodes", "none"},
-		`--spot-label: "=x" is not of the form`:  {"-o", out, "--spot-label", "=x"},
-		"no recording":                           {"-o", out, "--run", dir},
-		"no cluster":                             {"-o", out, "--kubeconfig", filepath.Join(dir, "nowhere")},
+		"--out is missing":                       {},
+		there + " is there already":              {"--out", there},
+		"no such file or directory":              {"--out", filepath.Join(dir, "nowhere", "c.yaml"), "--run", dir},
+		`--at: "7" needs --run`:                  {"--out", out, "--at", "7"},
+		"--run: a recording has its own cluster": {"--out", out, "--run", dir, "--context", "x"},
+		"--duration: 5m0s is less than 1h0m0s":   {"--out", out, "--duration", "5m"},
+		"--warm-up: -1s is negative":             {"--out", out, "--warm-up=-1s"},
+		"--job-duration: 0s is not above 0":      {"--out", out, "--job-duration", "0"},
+		`--provider: "lan" is not known`:         {"--out", out, "--provider", "lan"},
+		`--nodes: "none" is neither`:             {"--out", out, "--nodes", "none"},
+		`--spot-label: "=x" is not of the form`:  {"--out", out, "--spot-label", "=x"},
+		"no recording":                           {"--out", out, "--run", dir},
+		"no cluster":                             {"--out", out, "--kubeconfig", filepath.Join(dir, "nowhere")},
 	} {
 		wrongCallIs(t, want, append([]string{"capture"}, args...)...)
 	}
@@ -73,7 +73,7 @@ func TestCaptureRecording(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	out := filepath.Join(dir, "then.yaml")
-	code, stdout, stderr := call(t, "capture", "-o", out, "--run", rec, "--at", "20")
+	code, stdout, stderr := call(t, "capture", "--out", out, "--run", rec, "--at", "20")
 	if code != cli.ExitOK || !strings.Contains(stdout, "written to "+out) {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -92,15 +92,15 @@ func TestCaptureRecording(t *testing.T) {
 	if want, got := hourly(then.Snapshot), hourly(now); want != got || want == 0 {
 		t.Errorf("the run begins at %v an hour, and the recording was at %v", got, want)
 	}
-	wrongCallIs(t, "is there already", "capture", "-o", out, "--run", rec)
-	if code, _, stderr := call(t, "capture", "-o", out, "--run", rec, "--force", "--nodes", "on-demand"); code != cli.ExitOK {
+	wrongCallIs(t, "is there already", "capture", "--out", out, "--run", rec)
+	if code, _, stderr := call(t, "capture", "--out", out, "--run", rec, "--force", "--nodes", "on-demand"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	if h := share.Of(firstStep(t, out), 0); (&h).Share() != 0 || h.Nodes == 0 {
 		t.Errorf("on demand it begins with %+v", h)
 	}
-	wrongCallIs(t, "no step 99999", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
-	wrongCallIs(t, "begins at", "capture", "-o", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
+	wrongCallIs(t, "no step 99999", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
+	wrongCallIs(t, "begins at", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
 	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, "\nas-is * ") {
 		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
 	}
@@ -108,7 +108,7 @@ func TestCaptureRecording(t *testing.T) {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
 	mixed := filepath.Join(dir, "mixed.yaml")
-	if code, _, stderr := call(t, "capture", "-o", mixed, "--run", rec, "--at", "20"); code != cli.ExitOK {
+	if code, _, stderr := call(t, "capture", "--out", mixed, "--run", rec, "--at", "20"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	if share := lastShare(t, mixed, "as-is"); math.Abs(share-0.5) > 0.2 {
@@ -284,7 +284,7 @@ func TestCaptureCluster(t *testing.T) {
 	kubeconfig := testenv.Kubeconfig(t, env.User(t, "reader", reader))
 	mark := env.Mark()
 	out := filepath.Join(t.TempDir(), "cluster.yaml")
-	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
+	code, stdout, stderr := call(t, "capture", "--out", out, "--kubeconfig", kubeconfig, "--duration", "24h")
 	if code != cli.ExitOK || !strings.Contains(stdout, "4 nodes in 2 pools, 2 workloads") || !strings.Contains(stdout, "synthetic prices") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -323,11 +323,11 @@ func TestCaptureCluster(t *testing.T) {
 		t.Errorf("the spot share of %s is %v, and 2 of 3 equal nodes are spot", s.Pools[1].Name, share)
 	}
 
-	wrongCallIs(t, "the right to list pods is missing", "capture", "-o", filepath.Join(t.TempDir(), "x.yaml"), "--kubeconfig",
+	wrongCallIs(t, "the right to list pods is missing", "capture", "--out", filepath.Join(t.TempDir(), "x.yaml"), "--kubeconfig",
 		testenv.Kubeconfig(t, env.User(t, "narrow", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}})))
 	some := testenv.Kubeconfig(t, env.User(t, "some", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"list"}}))
 	less := filepath.Join(t.TempDir(), "less.yaml")
-	code, stdout, stderr = call(t, "capture", "-o", less, "--kubeconfig", some)
+	code, stdout, stderr = call(t, "capture", "--out", less, "--kubeconfig", some)
 	if code != cli.ExitOK || !strings.Contains(stderr, "the right to list poddisruptionbudgets.policy is missing: there are no disruption budgets") {
 		t.Errorf("with rights on nodes and pods alone: exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -369,7 +369,7 @@ func captureOwnNodePools(t *testing.T, env *testenv.Env, kubeconfig string) {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "own.yaml")
-	code, stdout, stderr := call(t, "capture", "-o", out, "--kubeconfig", kubeconfig, "--duration", "24h")
+	code, stdout, stderr := call(t, "capture", "--out", out, "--kubeconfig", kubeconfig, "--duration", "24h")
 	text, err := os.ReadFile(out)
 	if code != cli.ExitOK || err != nil || !strings.Contains(stdout, "5 nodes in 3 pools") {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)

@@ -29,7 +29,7 @@ func TestCleanupCall(t *testing.T) {
 	for want, args := range map[string][]string{
 		`--timeout: 0s is not positive`: {"cleanup", "--timeout", "0s"},
 		`--wait: -1s is negative`:       {"status", "--wait", "-1s"},
-		`unknown command "x"`:           {"cleanup", "x"},
+		`unexpected argument "x"`:       {"cleanup", "x"},
 		`no cluster:`:                   {"cleanup", "--kubeconfig", nowhere},
 	} {
 		wrongCallIs(t, want, args...)

@@ -184,7 +184,7 @@ func TestCommentWrong(t *testing.T) {
 		}
 	}
 	wrongCallIs(t, "no such file", "comment", "nowhere.md")
-	wrongCallIs(t, "accepts 1 arg", "comment")
+	wrongCallIs(t, "FILE is missing", "comment")
 	wrongCallIs(t, `--key: "a-->"`, "comment", text, "--key", "a-->")
 	for _, link := range []string{"javascript:alert(1)", "https://a b", "https://x/)(", "report.html"} {
 		wrongCallIs(t, "--link: ", "comment", text, "--link", link)

@@ -20,7 +20,7 @@ spec: {region: us-east-1, nodeClassName: gpu, families: [p4], minGPUs: 1, requeu
 func TestConvertIntoScenario(t *testing.T) {
 	old := file(t, "old.yaml", oldPool)
 	out := filepath.Join(t.TempDir(), "pools.yaml")
-	code, stdout, stderr := call(t, "convert", "-f", old, "-o", out)
+	code, stdout, stderr := call(t, "convert", "-f", old, "--out", out)
 	if code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "warning: "+old+":4: spec.requeueMinutes: 7 left out") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
@@ -70,11 +70,11 @@ func TestConvertReadsBuckets(t *testing.T) {
 func TestConvertWrong(t *testing.T) {
 	old := file(t, "old.yaml", strings.Replace(oldPool, "minGPUs", "minGpus", 1))
 	out := filepath.Join(t.TempDir(), "pools.yaml")
-	wrongCallIs(t, `old.yaml:4: field "spec.minGpus": unknown key; did you mean "minGPUs"?; its value is "1"`, "convert", "-f", old, "-o", out)
+	wrongCallIs(t, `old.yaml:4: field "spec.minGpus": unknown key; did you mean "minGPUs"?; its value is "1"`, "convert", "-f", old, "--out", out)
 	empty(t, filepath.Dir(out))
 	wrongCallIs(t, "-f is missing", "convert")
 	wrongCallIs(t, "none.yaml", "convert", "-f", "none.yaml")
 	wrongCallIs(t, "it is a folder", "convert", "-f", t.TempDir())
 	wrongCallIs(t, `unknown flag: --spot-node-lable, with value "a"`, "convert", "--from-flags", "--spot-node-lable=a")
-	wrongCallIs(t, "-o:", "convert", "-f", file(t, "good.yaml", oldPool), "-o", filepath.Join(out, "x"))
+	wrongCallIs(t, "--out:", "convert", "-f", file(t, "good.yaml", oldPool), "--out", filepath.Join(out, "x"))
 }

@@ -66,9 +66,13 @@ type jsonTypes map[string]*ast.TypeSpec
 // evalTypes returns those that eval writes.
 func evalTypes(t *testing.T) jsonTypes {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "eval", "format", "json*.go"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"*.go", filepath.Join("format", "json*.go")} {
+		found, err := filepath.Glob(filepath.Join("..", "..", "eval", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	all := jsonTypes{}
 	for _, path := range files {
@@ -82,7 +86,8 @@ func evalTypes(t *testing.T) jsonTypes {
 				continue
 			}
 			spec := g.Specs[0].(*ast.TypeSpec)
-			if _, is := spec.Type.(*ast.StructType); is && strings.HasPrefix(spec.Name.Name, "json") {
+			of, is := spec.Type.(*ast.StructType)
+			if is && (strings.HasPrefix(spec.Name.Name, "json") || slices.ContainsFunc(of.Fields.List, keyed)) {
 				spec.Doc = g.Doc
 				all[spec.Name.Name] = spec
 			}
@@ -90,6 +95,9 @@ func evalTypes(t *testing.T) jsonTypes {
 	}
 	return all
 }
+
+// keyed reports whether a field has a key in JSON.
+func keyed(f *ast.Field) bool { return f.Tag != nil && strings.Contains(f.Tag.Value, "json:") }
 
 // write writes a table of the type and of those that it has and that are not yet seen.
 func (x jsonTypes) write(b *strings.Builder, name string, seen *[]string) {
@@ -103,7 +111,10 @@ func (x jsonTypes) write(b *strings.Builder, name string, seen *[]string) {
 	fmt.Fprintf(b, "### %s\n\n%s%s\n\n| key | type | meaning |\n|:--|:--|:--|\n", title, strings.ToUpper(about[:1]), coded(about[1:]))
 	var below []string
 	for _, f := range spec.Type.(*ast.StructType).Fields.List {
-		kind, of := jsonKind(f.Type)
+		if len(f.Names) > 0 && !f.Names[0].IsExported() {
+			continue
+		}
+		kind, of := x.kind(f.Type)
 		if of != "" {
 			below = append(below, of)
 		}
@@ -133,16 +144,22 @@ func (x jsonTypes) write(b *strings.Builder, name string, seen *[]string) {
 	}
 }
 
-// jsonKind returns what a type is in JSON, and which of the types it has.
-func jsonKind(e ast.Expr) (kind, of string) {
+// kind returns what a type is in JSON, and which of the types it has.
+func (x jsonTypes) kind(e ast.Expr) (kind, of string) {
 	switch e := e.(type) {
 	case *ast.StarExpr:
-		return jsonKind(e.X)
+		return x.kind(e.X)
 	case *ast.ArrayType:
-		kind, of = jsonKind(e.Elt)
+		kind, of = x.kind(e.Elt)
 		return kind + "[]", of
-	case *ast.SelectorExpr: // a text with a name
-		return "string", ""
+	case *ast.SelectorExpr:
+		switch name := e.Sel.Name; {
+		case name == "Interval":
+			return "number[]", ""
+		case x[name] != nil:
+			return linkTo(name), name
+		}
+		return "string", "" // a text with a name
 	case *ast.Ident:
 		switch {
 		case e.Name == "string":
@@ -151,13 +168,18 @@ func jsonKind(e ast.Expr) (kind, of string) {
 		case e.Name == "ordered":
 			return "object", ""
 		case strings.HasPrefix(e.Name, "json"):
-			title := strings.TrimPrefix(e.Name, "json")
-			return fmt.Sprintf("[%s](#%s)", title, strings.ToLower(title)), e.Name
+			return linkTo(e.Name), e.Name
 		default:
 			return "number", ""
 		}
 	}
 	return "string", ""
+}
+
+// linkTo returns a link to the table of a type.
+func linkTo(name string) string {
+	title := strings.TrimPrefix(name, "json")
+	return fmt.Sprintf("[%s](#%s)", title, strings.ToLower(title))
 }
 
 // linkedType matches a link to the table of a type in a comment.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/reference"
+	"github.com/spotter-dev/spotter/policy/registry"
 )
 
 // The flag -rewrite writes the pages that are made anew. A package of tests below this
@@ -52,6 +54,29 @@ func TestReferenceCLI(t *testing.T) {
 		t.Errorf("%d commands with %d flags are found", commands, flags)
 	}
 	held(t, "reference-cli.md", page)
+}
+
+// TestReferencePolicies: the page on parameters is what `spotter policies` prints of each.
+func TestReferencePolicies(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# Parameters of policies\n\nAs `spotter policies NAME` prints them. The page is made of the program. [What each policy does](policies.md).\n")
+	rows := 0
+	for _, d := range registry.Describe() {
+		if len(d.Parameters) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| parameter | default | others | what it is |\n|:--|:--|:--|:--|\n", d.Name)
+		for _, s := range d.Parameters {
+			if rows++; s.About == "" {
+				t.Errorf("nothing is said about %s of %s", s.Key, d.Name)
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, s.Default, strings.Join(s.Others(), ", "), s.About)
+		}
+	}
+	if rows < 50 {
+		t.Errorf("%d parameters are found", rows)
+	}
+	held(t, "reference-policies.md", b.String())
 }
 
 // TestReferenceLinks: every link between pages, and from the README, leads to a file,

@@ -25,7 +25,7 @@ func document(t *testing.T, name string) string {
 
 // pagesMade are the pages of docs that programs write.
 var pagesMade = []string{"reference-cli.md", "reference-configuration.md", "reference-crds.md", "reference-eval.md", "reference-lab.md",
-	"reference-metrics.md", "reference-values.md", "results.md", "rights.md"}
+	"reference-metrics.md", "reference-policies.md", "reference-values.md", "results.md", "rights.md"}
 
 // wordsMax is how many words the pages have that people write, together. Who adds a page
 // shortens another.

@@ -197,7 +197,9 @@ func TestTargetsRefused(t *testing.T) {
 	wrongCallIs(t, "--out", "eval", "--out", "json=")
 	wrongCallIs(t, `format "md" is unknown`, "eval", "--out", "md=a.txt")
 	wrongCallIs(t, "--out", "eval", "--out", "")
-	wrongCallIs(t, "named twice", "eval", "--out", "a.json", "--out", "csv=a.json")
+	wrongCallIs(t, "named twice", "eval", "--out", "a.txt", "--out", "csv=a.txt")
+	wrongCallIs(t, "its ending stands for json, and it is written as csv", "eval", "--out", "csv=a.json")
+	wrongCallIs(t, "its ending stands for json, and it is written as markdown", "eval", "--out", "a.json", "--format", "markdown")
 	wrongCallIs(t, "named twice", "eval", "--out", "-", "--out", "json=-")
 	wrongCallIs(t, "--out", "eval", "--out", filepath.Join(t.TempDir(), "gone", "a.json"))
 }

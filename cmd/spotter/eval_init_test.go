@@ -48,11 +48,11 @@ func TestProjectFile(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	write("eval:\n  polices: static\n")
-	wrongCallIs(t, ".spotter.yaml: eval.polices: there is no flag --polices; did you mean policies?", "eval", scenario)
+	wrongCallIs(t, "eval.polices: there is no flag --polices; did you mean policies?", "eval", scenario)
 	write("evl:\n  policies: static\n")
-	wrongCallIs(t, `.spotter.yaml: "evl" is none of eval, sim, plot, tui`, "eval", scenario)
+	wrongCallIs(t, `evl: is none of eval, sim, plot, tui`, "eval", scenario)
 	write("sim: {seed: -1}\n")
-	wrongCallIs(t, `.spotter.yaml: sim.seed: --seed: "-1" is not a whole number`, "sim", scenario)
+	wrongCallIs(t, `sim.seed: --seed: "-1" is not a whole number`, "sim", scenario)
 	t.Setenv(cli.ProjectVariable, "off")
 	if code, _, stderr := call(t, "sim", scenario); code != cli.ExitOK {
 		t.Errorf("it is off: exit code %d\n%s", code, stderr)
@@ -61,6 +61,7 @@ func TestProjectFile(t *testing.T) {
 
 // A shell is offered scenarios, the next of a list of policies, and metrics.
 func TestCompletion(t *testing.T) {
+	kubeconfig := file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncontexts: [{name: other, context: {cluster: a}}]\n")
 	for _, c := range []struct {
 		want string
 		args []string
@@ -73,6 +74,10 @@ func TestCompletion(t *testing.T) {
 		{"karpetrack:percentile=20:periodic=false\n", []string{"sim", "tiny", "--policy", "karpetrack:percentile=20:periodic="}},
 		{"static:share=0.5\n", []string{"eval", "--baseline", "static:share="}},
 		{"by-zone\n", []string{"sim", "tiny", "--truth", ""}},
+		{"other\n", []string{"status", "--kubeconfig", kubeconfig, "--context", ""}},
+		{"deployment/web.spec.replicas=\n", []string{"whatif", file(t, "tiny.yaml", tiny), "--set", "deployment/"}},
+		{"general\n", []string{"explain", "--run", recordedRun(t, "static"), "--pool", ""}},
+		{"scenario\t", []string{"help", "sc"}},
 	} {
 		if _, stdout, _ := call(t, append([]string{"__complete"}, c.args...)...); !strings.Contains(stdout, c.want) {
 			t.Errorf("%q is not offered for %q:\n%s", c.want, c.args, stdout)

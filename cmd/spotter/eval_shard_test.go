@@ -18,7 +18,7 @@ func inParts(t *testing.T, dir string, n int, args ...string) []string {
 	var names []string
 	for i := 1; i <= n; i++ {
 		name := fmt.Sprintf("%s/part-%d.parquet", dir, i)
-		code, stdout, stderr := call(t, append([]string{"eval", "--shard", fmt.Sprintf("%d/%d", i, n), "-o", name}, args...)...)
+		code, stdout, stderr := call(t, append([]string{"eval", "--shard", fmt.Sprintf("%d/%d", i, n), "--out", name}, args...)...)
 		if code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "written to "+name) {
 			t.Fatalf("part %d of %d: exit code %d, %s%s", i, n, code, stdout, stderr)
 		}
@@ -115,17 +115,18 @@ func TestShardsRefused(t *testing.T) {
 	dir := t.TempDir()
 	part := filepath.Join(dir, "part.parquet")
 	for want, args := range map[string][]string{
-		`--shard: "3/2" is no I/N`:                                   {"--shard", "3/2", "-o", part},
-		`--shard: 2 says not which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "-o", part},
-		"--shard: it does not go with --report":                      {"--shard", "1/2", "-o", part, "--report", "x.html"},
-		"--shard: it does not go with --compare":                     {"--shard", "1/2", "-o", part, "--compare", "x"},
-		`--shard: "json" is not the name of one file`:                {"--shard", "1/2", "-o", "json"},
+		`--shard: "3/2" is no I/N`:                                   {"--shard", "3/2", "--out", part},
+		`--shard: 2 says not which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "--out", part},
+		"--shard: it does not go with --report":                      {"--shard", "1/2", "--out", part, "--report", "x.html"},
+		"--shard: it does not go with --compare":                     {"--shard", "1/2", "--out", part, "--compare", "x"},
+		"--shard: a part has a format of its own":                    {"--shard", "1/2", "--out", part, "-o", "json"},
+		"the ending .json stands for another format":                 {"--shard", "1/2", "--out", "part.json"},
 		`--shard: "" is not the name of one file`:                    {"--shard", "1/2"},
 		"--out: ": {"--shard", "1/2", "--out", "/no/such/folder/part.parquet"},
 		"--plan: the call says as well what is compared: tiny": {"--plan", part, "tiny"},
-		"--plan: open ":                         {"--plan", part},
+		"--plan: " + part:                       {"--plan", part},
 		"no-such.parquet: no such file":         {"tiny", "--seeds", "1", "--reuse", filepath.Join(dir, "no-such.parquet")},
-		"--stress: it does not go with --truth": {"--shard", "1/2", "-o", part, "--stress", "--truth", "deep"},
+		"--stress: it does not go with --truth": {"--shard", "1/2", "--out", part, "--stress", "--truth", "deep"},
 	} {
 		wrongCallIs(t, want, append([]string{"eval"}, args...)...)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -39,27 +40,37 @@ func (p *program) policiesCommand() *cobra.Command {
 	return c
 }
 
-// writePolicies writes a line for each policy, and with parameters one for each of these
-// below it.
+// writePolicies writes a line for each policy, and where parameters are asked for those of
+// each below it, with what they do.
 func writePolicies(w io.Writer, all []registry.Description, parameters bool) error {
-	var rows [][]string
-	for _, d := range all {
-		rows = append(rows, []string{d.Name, d.About})
+	if !parameters {
+		var rows [][]string
+		for _, d := range all {
+			rows = append(rows, []string{d.Name, d.About})
+		}
+		return cli.Columns(w, nil, rows)
+	}
+	for i, d := range all {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "%s: %s\n", d.Name, d.About)
+		var rows [][]string
 		for _, s := range d.Parameters {
-			if !parameters {
-				break
+			value := cmp.Or(s.Default, "-")
+			if others := s.Others(); len(others) > 0 {
+				value += " (or " + strings.Join(others, ", ") + ")"
 			}
-			text, more := "none by default", "; for example "
-			if s.Default != "" {
-				text, more = s.Default+" by default", "; or "
-			}
-			if others := slices.DeleteFunc(slices.Clone(s.Values), func(v string) bool { return v == s.Default }); len(others) > 0 {
-				text += more + strings.Join(others, ", ")
-			}
-			rows = append(rows, []string{"  :" + s.Key + "=", text})
+			rows = append(rows, []string{"  :" + s.Key + "=", value, s.About})
+		}
+		if len(rows) > 0 {
+			rows = append([][]string{{"  PARAMETER", "DEFAULT", "WHAT IT DOES"}}, rows...)
+		}
+		if err := cli.Columns(w, nil, rows); err != nil {
+			return err
 		}
 	}
-	return cli.Columns(w, nil, rows)
+	return nil
 }
 
 // A listedMetric is a metric as it is listed.

@@ -6,6 +6,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/bill"
@@ -14,6 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/cleanup"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/comment"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/convert"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/crds"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/doctor"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/eval"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/explain"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/replay"
@@ -22,6 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sweep"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/top"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/try"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/whatif"
@@ -36,11 +41,15 @@ var version = "unknown"
 // commands returns all commands of p.
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
-	return []*cobra.Command{
-		bill.Command(p), capture.Command(p), catalog.Command(p), cleanup.Command(p), comment.Command(p), convert.Command(p), eval.Command(p), explain.Command(p), local.manCommand(), local.metricsCommand(), local.modelsCommand(),
-		local.plotCommand(), local.policiesCommand(), replay.Command(p), runcmd.Command(p), scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), sim.Command(p),
-		status.Command(p), sweep.Command(p), local.traceCommand(), try.Command(p), tui.Command(p), whatif.Command(p),
-	}
+	return slices.Concat(
+		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p), sweep.Command(p), bill.Command(p),
+			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(), catalog.Command(p), local.modelsCommand()),
+		cli.In("look", tui.Command(p), top.Command(p), status.Command(p), doctor.Command(p), explain.Command(p), replay.Command(p), local.plotCommand()),
+		cli.In("record", local.traceCommand(), capture.Command(p)),
+		cli.In("run", runcmd.Command(p), crds.Command(p), convert.Command(p), cleanup.Command(p)),
+		cli.In("ci", comment.Command(p)),
+		[]*cobra.Command{local.manCommand()},
+	)
 }
 
 // A program is a call of one of the commands that lie here.

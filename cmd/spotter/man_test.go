@@ -31,5 +31,5 @@ func TestMan(t *testing.T) {
 			t.Errorf("%s has a flag that is hidden", name)
 		}
 	}
-	wrongCallIs(t, "not a directory", "man", filepath.Join(dir, "spotter.1", "below"))
+	wrongCallIs(t, "is a file, and not a folder", "man", filepath.Join(dir, "spotter.1", "below"))
 }

@@ -147,3 +147,42 @@ func TestTraceBehindLink(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, stderr)
 	}
 }
+
+// TestUnreachable: a server that does not answer is said in one line, and no command prints a
+// result that it does not have.
+func TestUnreachable(t *testing.T) {
+	kubeconfig := file(t, "kubeconfig", "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\n")
+	for _, args := range [][]string{
+		{"status"}, {"cleanup", "--dry-run"}, {"cleanup", "--timeout", "5s"}, {"cleanup", "--deployment", "spotter"},
+		{"capture", "--out", filepath.Join(t.TempDir(), "x.yaml")}, {"try", "-q", "--dir", t.TempDir()}, {"run", "--leader-elect=false"},
+		{"eval", "-q", "--on", "kubernetes", "--parts", "s3://none/parts"}, {"eval", "-q", "--attach", "spotter-eval-0"},
+	} {
+		wrongCallIs(t, "the API server at http://127.0.0.1:1 does not answer: connection refused\n", append(args, "--kubeconfig", kubeconfig)...)
+	}
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	wrongCallIs(t, "no cluster: no kubeconfig was found\n", "status")
+}
+
+// TestFileForFolder: a file where a folder belongs is the caller's to change.
+func TestFileForFolder(t *testing.T) {
+	letter := file(t, "letter", "")
+	for _, args := range [][]string{{"explain", "--run", letter}, {"replay", letter}, {"tui", "--run", letter}, {"tui", "--live", letter}} {
+		wrongCallIs(t, letter+" is a file, and not a folder\n", args...)
+	}
+}
+
+// TestTooLarge: a number that is too large is not called none.
+func TestTooLarge(t *testing.T) {
+	const digits = "99999999999999999999"
+	scenario := file(t, "tiny.yaml", strings.Replace(tiny, "replicas: 4", "replicas: "+digits, 1))
+	for _, args := range [][]string{
+		{"sim", "tiny", "--seed", digits}, {"eval", "--seeds", digits}, {"eval", "--windows", "1-" + digits}, {"catalog", "--min-vcpu", digits},
+		{"sim", "tiny", "--intensity", "1e999"}, {"eval", "--gate", "net_savings_pct.median >= 1e999"}, {"scenario", "validate", scenario},
+	} {
+		wrongCallIs(t, " is too large a number\n", args...)
+	}
+	wrongCallIs(t, "no length of time is above 292 years", "status", "--wait", "9999999999h")
+	wrongCallIs(t, "--seed: the value is missing", "sim", "tiny", "--seed")
+}

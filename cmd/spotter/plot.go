@@ -59,8 +59,8 @@ func (p *program) plotCommand() *cobra.Command {
 			"prices, without what was paid in advance), ready grace (growth of a workload counts as\n" +
 			"wanted after ten minutes), and nodes that came and went between two steps; a lost node\n" +
 			"shows only once the cluster noticed.",
-		Example: "  spotter plot web-week -o pictures\n" +
-			"  spotter plot web-week --policies portfolio,spotvortex --what savings -o savings.svg\n" +
+		Example: "  spotter plot web-week --out pictures\n" +
+			"  spotter plot web-week --policies portfolio,spotvortex --what savings --out savings.svg\n" +
 			"  spotter plot steps --what fleet,reclaims --since 24h --until 72h",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
@@ -68,11 +68,11 @@ func (p *program) plotCommand() *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	flags.StringVar(&f.policies, "policies", registry.Manifest, "play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
+	input.PoliciesVar(flags, &f.policies, "policies", registry.Manifest, "play the policies `LIST`, as NAME[:key=value…],…; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.what, "what", "prices,fleet,savings", "draw `LIST` of prices, fleet, savings, reclaims and workloads")
-	flags.StringVarP(&f.out, "out", "o", ".", "write into the folder `DIR`, or one picture to FILE.png or FILE.svg")
-	flags.StringVar(&f.format, "format", "", "png or svg (default: as the name in --out says, else png)")
+	flags.StringVar(&f.out, "out", ".", "write into the folder `DIR`, or one picture to FILE.png or FILE.svg")
+	flags.StringVarP(&f.format, "format", "o", "", "`F` png or svg (default: as the name in --out says, else png)")
 	flags.StringVar(&f.since, "since", "", "draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the begin (default: when metering begins)")
 	flags.StringVar(&f.until, "until", "", "draw up to `TIME`, likewise (default: the end)")
 	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")

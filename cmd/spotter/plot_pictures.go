@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 const (
@@ -258,7 +259,7 @@ func (d *plotted) savings() (chart.Picture, error) {
 		}
 		if bill > 0 {
 			saved := line.Y[len(line.Y)-1]
-			line.Name += fmt.Sprintf(": %s, %.1f %%", wholeDollars(saved), 100*saved/bill.Float())
+			line.Name += fmt.Sprintf(": %s, %s", figures.Dollars(saved), figures.Share(saved/bill.Float(), 1))
 		}
 		pic.Series = append(pic.Series, line)
 	}
@@ -266,13 +267,6 @@ func (d *plotted) savings() (chart.Picture, error) {
 		pic.Title += " — " + pic.Series[0].Name // a line alone has no legend
 	}
 	return pic, nil
-}
-
-func wholeDollars(x float64) string {
-	if x < 0 {
-		return fmt.Sprintf("−$%.0f", -x)
-	}
-	return fmt.Sprintf("$%.0f", x)
 }
 
 // baseline returns the cost that s is compared with, by instant, and the bill in

@@ -35,7 +35,7 @@ func TestPlotScenario(t *testing.T) {
 	draw := func() (string, string) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
 		code, stdout, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot,static:share=0.5", "--intensity", "20", "--format", "svg",
-			"--what", "prices,fleet,savings,reclaims,workloads", "-o", dir)
+			"--what", "prices,fleet,savings,reclaims,workloads", "--out", dir)
 		if code != cli.ExitOK || stderr != "" {
 			t.Fatalf("exit code %d\n%s", code, stderr)
 		}
@@ -88,7 +88,7 @@ func figure(t *testing.T, text, policy, column string) string {
 // The savings that the picture names are those that the figures of both runs give.
 func TestPlotSavings(t *testing.T) {
 	scenario, out := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "s.svg")
-	if code, _, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot", "--intensity", "20", "--what", "savings", "-o", out); code != cli.ExitOK {
+	if code, _, stderr := call(t, "plot", scenario, "--trace", "synthetic", "--policies", "spot", "--intensity", "20", "--what", "savings", "--out", out); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	_, table, _ := call(t, "eval", scenario, "--trace", "synthetic", "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
@@ -109,7 +109,7 @@ func title(svg []byte) string {
 // A recording is drawn as what it is, whole or cut.
 func TestPlotRecording(t *testing.T) {
 	dir, out := recordedRun(t, "spotvortex"), t.TempDir()
-	code, stdout, stderr := call(t, "plot", dir, "-o", out, "--what", "prices,fleet,savings,reclaims,workloads")
+	code, stdout, stderr := call(t, "plot", dir, "--out", out, "--what", "prices,fleet,savings,reclaims,workloads")
 	if code != cli.ExitOK || len(folder(t, out)) != 5 {
 		t.Fatalf("exit code %d, %v\n%s%s", code, folder(t, out), stdout, stderr)
 	}
@@ -121,7 +121,7 @@ func TestPlotRecording(t *testing.T) {
 		t.Errorf("the picture is not of twice 720 pixels, %v", err)
 	}
 	one := filepath.Join(out, "cut.svg")
-	if code, _, stderr := call(t, "plot", dir, "-o", one, "--what", "fleet", "--since", "3h", "--until", "9h", "--width", "500", "--height", "300"); code != cli.ExitOK {
+	if code, _, stderr := call(t, "plot", dir, "--out", one, "--what", "fleet", "--since", "3h", "--until", "9h", "--width", "500", "--height", "300"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	svg, err := os.ReadFile(one)
@@ -145,20 +145,20 @@ func TestPlotRefuses(t *testing.T) {
 		{"--until", []string{scenario, "--until", "2019-01-01"}},
 		{"--since", []string{scenario, "--since", "5h", "--until", "4h"}},
 		{"--format", []string{scenario, "--format", "jpeg"}},
-		{"--format", []string{scenario, "--what", "fleet", "--format", "svg", "-o", filepath.Join(out, "x.png")}},
-		{"--out", []string{scenario, "-o", filepath.Join(out, "x.png")}},
-		{"--out", []string{scenario, "--what", "fleet", "-o", filepath.Join(out, "none", "x.png")}},
-		{"--out", []string{scenario, "-o", plain}},
-		{"x.xyz: .xyz is the ending of no picture", []string{scenario, "-o", filepath.Join(out, "x.xyz")}},
-		{"pixels", []string{scenario, "--width", "3", "-o", out}},
+		{"--format", []string{scenario, "--what", "fleet", "--format", "svg", "--out", filepath.Join(out, "x.png")}},
+		{"--out", []string{scenario, "--out", filepath.Join(out, "x.png")}},
+		{"--out", []string{scenario, "--what", "fleet", "--out", filepath.Join(out, "none", "x.png")}},
+		{"--out", []string{scenario, "--out", plain}},
+		{"x.xyz: .xyz is the ending of no picture", []string{scenario, "--out", filepath.Join(out, "x.xyz")}},
+		{"pixels", []string{scenario, "--width", "3", "--out", out}},
 		{"--seed", []string{dir, "--seed", "2"}},
 		{"--policies", []string{dir, "--policies", "spot"}},
 		{"no recording", []string{t.TempDir()}},
 		{"none-such", []string{"none-such"}},
 	} {
 		args := append([]string{"plot"}, x.args...)
-		if !slices.Contains(args, "-o") {
-			args = append(args, "-o", filepath.Join(out, "sub"))
+		if !slices.Contains(args, "--out") {
+			args = append(args, "--out", filepath.Join(out, "sub"))
 		}
 		wrongCallIs(t, x.want, args...)
 	}

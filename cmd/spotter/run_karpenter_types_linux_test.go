@@ -56,7 +56,7 @@ func (p *plant) importPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.trace = filepath.Join(t.TempDir(), "prices")
-	p.spotter(t, "trace", "import", file, "-o", p.trace)
+	p.spotter(t, "trace", "import", file, "--out", p.trace)
 }
 
 // writeTypes writes what Karpenter's provider sells.

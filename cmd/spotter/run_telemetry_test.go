@@ -6,32 +6,36 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/grpc"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
-// A traceSink is a collector that keeps the names of spans and who sent them.
+// A traceSink is a collector that keeps the names of spans and of their services.
 type traceSink struct {
-	collector.UnimplementedTraceServiceServer
-
 	mu       sync.Mutex
 	spans    map[string]int
 	services map[string]bool
 }
 
-func (s *traceSink) Export(_ context.Context, x *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *traceSink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var batch tracepb.TracesData
+	if err := errors.Join(err, proto.Unmarshal(body, &batch)); err != nil || r.URL.Path != "/v1/traces" {
+		http.Error(w, fmt.Sprintf("%s: %v", r.URL.Path, err), http.StatusBadRequest)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, r := range x.ResourceSpans {
+	for _, r := range batch.ResourceSpans {
 		for _, a := range r.Resource.Attributes {
 			if a.Key == "service.name" {
 				s.services[a.Value.GetStringValue()] = true
@@ -43,22 +47,15 @@ func (s *traceSink) Export(_ context.Context, x *collector.ExportTraceServiceReq
 			}
 		}
 	}
-	return &collector.ExportTraceServiceResponse{}, nil
 }
 
 // TestRunTelemetry: metrics are served over TLS, to nobody who is not known or may not
 // read them; and the spans of a step arrive at a collector.
 func TestRunTelemetry(t *testing.T) {
 	sink := &traceSink{spans: map[string]int{}, services: map[string]bool{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	collector.RegisterTraceServiceServer(server, sink)
-	go server.Serve(l)
-	t.Cleanup(server.Stop)
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+l.Addr().String())
+	server := httptest.NewServer(sink)
+	t.Cleanup(server.Close)
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.URL)
 	t.Setenv("OTEL_SERVICE_NAME", "spotter-test")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 

@@ -215,7 +215,7 @@ func TestBrokeWhileRunning(t *testing.T) {
 func TestRecordedPrices(t *testing.T) {
 	src := policytest.Recording(t, "prices/aws_api_sa-east-1_2019-12-31_2020-03-30.csv.gz")
 	dir := filepath.Join(t.TempDir(), "prices")
-	code, stdout, stderr := call(t, "trace", "import", src, "-o", dir)
+	code, stdout, stderr := call(t, "trace", "import", src, "--out", dir)
 	if code != cli.ExitOK || !strings.Contains(stdout, "54046 rows read, 0 could not be used") || !strings.Contains(stdout, "407 markets") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}

@@ -42,7 +42,7 @@ func TestImportAsks(t *testing.T) {
 		{"--for: -1s", []string{script, "--for", "-1s"}},
 		{"no such file", []string{script, "--prices", filepath.Join(t.TempDir(), "none")}},
 	} {
-		wrongCallIs(t, c.want, append([]string{"trace", "import", "-o", out}, c.args...)...)
+		wrongCallIs(t, c.want, append([]string{"trace", "import", "--out", out}, c.args...)...)
 	}
 	empty(t, filepath.Dir(out))
 }
@@ -51,7 +51,7 @@ func TestImportAsks(t *testing.T) {
 func TestImportSaysWhatIsModelled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
 	src := file(t, "us-east-1a_m5.large.json", samples)
-	code, stdout, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--price-ratio", "0.5", "-o", dir)
+	code, stdout, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--price-ratio", "0.5", "--out", dir)
 	if code != cli.ExitOK || !strings.Contains(stderr, "modelled as 0.5 of those on demand: aws/us-east-1/us-east-1a/m5.large") ||
 		!strings.Contains(stdout, "JSON of availability\n4 rows read, 0 could not be used\n0 duplicates, 1 repeats of what was in force, 3 changes left\n") {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
@@ -62,8 +62,8 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	// With a trace of prices, nothing is.
 	prices := file(t, "p.csv", "t,az,instance_type,price\n1767225600,us-east-1a,m5.large,0.07\n")
 	first, second := filepath.Join(t.TempDir(), "p"), filepath.Join(t.TempDir(), "t")
-	call(t, "trace", "import", prices, "-o", first)
-	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "-o", second); code != cli.ExitOK || stderr != "" {
+	call(t, "trace", "import", prices, "--out", first)
+	if code, _, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--prices", first, "--out", second); code != cli.ExitOK || stderr != "" {
 		t.Fatalf("%d\n%s", code, stderr)
 	}
 	tr, err := trace.Open(second, trace.ReadOptions{})
@@ -75,8 +75,9 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 // The help names every kind of recording that is understood.
 func TestImportHelp(t *testing.T) {
 	_, stdout, _ := call(t, "trace", "import", "--help")
+	stdout = strings.Join(strings.Fields(stdout), " ")
 	for line := range strings.SplitSeq(importer.Understood, "\n") {
-		if !strings.Contains(stdout, strings.TrimSpace(line)) {
+		if !strings.Contains(stdout, strings.Join(strings.Fields(line), " ")) {
 			t.Errorf("%q is missing in\n%s", line, stdout)
 		}
 	}
@@ -87,7 +88,7 @@ func TestImportHelp(t *testing.T) {
 func TestScriptedPrices(t *testing.T) {
 	script := file(t, "fake.json", `{"default":{"current_price":0.07,"on_demand_price":0.192},"series":{"m5.xlarge:us-east-1a":[{"current_price":0.06},{"current_price":0.08}]}}`)
 	dir := filepath.Join(t.TempDir(), "t")
-	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "-o", dir); code != cli.ExitOK {
+	if code, _, stderr := call(t, "trace", "import", script, "--from", "2026-01-01", "--tick", "1h", "--for", "48h", "--out", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	scenario, page := file(t, "tiny.yaml", tiny), filepath.Join(t.TempDir(), "r.html")
@@ -131,7 +132,7 @@ func TestTraceAdviceIsNoCircle(t *testing.T) {
 	const prices = "Timestamp,AvailabilityZone,InstanceType,SpotPrice\n2026-02-01T00:00:00Z,eu-west-1a,r6g.large,0.031\n2026-01-01T00:00:00Z,eu-west-1a,r6g.large,0.03\n"
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")
-	if code, _, stderr := call(t, "trace", "import", file(t, "p.csv", prices), "-o", own); code != cli.ExitOK {
+	if code, _, stderr := call(t, "trace", "import", file(t, "p.csv", prices), "--out", own); code != cli.ExitOK {
 		t.Fatal(stderr)
 	}
 	parts, err := filepath.Glob(filepath.Join(own, "*", "*", "*", "*.parquet"))
@@ -174,7 +175,7 @@ func TestTraceAdviceIsNoCircle(t *testing.T) {
 		"bad rows":               {file(t, "x.csv", "t,az,instance_type,price\nx,y,z,0\n"), false},
 		"nowhere":                {filepath.Join(dir, "none"), false},
 	} {
-		for _, first := range []string{"trace info PATH", "trace import PATH -o DIR"} {
+		for _, first := range []string{"trace info PATH", "trace import PATH --out DIR"} {
 			t.Run(name+" "+strings.Fields(first)[1], func(t *testing.T) {
 				out := filepath.Join(t.TempDir(), "out")
 				command := strings.NewReplacer("PATH", c.path, "DIR", out).Replace(first)
@@ -232,7 +233,7 @@ func TestImportFromStore(t *testing.T) {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	code, stdout, stderr := call(t, "trace", "import", "s3://b/prices", "-o", out)
+	code, stdout, stderr := call(t, "trace", "import", "s3://b/prices", "--out", out)
 	if code != cli.ExitOK || !strings.Contains(stdout, "CSV of Spot prices, Parquet of Spot prices\n2 rows read, 0 could not be used\n") {
 		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}

@@ -40,7 +40,7 @@ func TestTraceRecord(t *testing.T) {
 	url := spotMarket(t, fake.Faults{PageMax: 20, Again: 3, Shuffle: true})
 	dir := filepath.Join(t.TempDir(), "prices")
 	args := []string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
-		"--days", "5", "--until", "2026-01-08", "-o", dir}
+		"--days", "5", "--until", "2026-01-08", "--out", dir}
 	code, out, errs := call(t, args...)
 	if code != cli.ExitOK || !strings.Contains(out, "2026-01-03 00:00 … 2026-01-08 00:00:") || !strings.Contains(out, "in 4 markets, 5 files written") {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
@@ -94,7 +94,7 @@ func TestTraceRecordUpload(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "prices")
 	record := func(until string, args ...string) (code int, out, errs string) {
 		return call(t, append([]string{"trace", "record", "--region", "us-east-1", "--endpoint", url, "--rate", "10000",
-			"--days", "2", "--until", until, "-o", dir}, args...)...)
+			"--days", "2", "--until", until, "--out", dir}, args...)...)
 	}
 	if code, out, errs := record("2026-01-04"); code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s%s", code, out, errs)
@@ -133,15 +133,15 @@ func TestTraceRecordFaults(t *testing.T) {
 		code       int
 		said, next string
 	}{
-		{[]string{"--region", "us-east-1", "-o", dir}, cli.ExitInvalid, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--endpoint", "http://127.0.0.1:1"}, cli.ExitInvalid, "connection refused", "--endpoint"},
-		{[]string{"--region", "us-east", "-o", dir}, cli.ExitInvalid, `region "us-east"`, "--help"},
-		{[]string{"--region", "us-east-1"}, cli.ExitInvalid, "-o is missing", "--help"},
-		{[]string{"-o", dir}, cli.ExitInvalid, "--region is missing", "--help"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is no time`, "2026-01-31"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--until", "2026-01-08", "--follow"}, cli.ExitInvalid, "--follow", "leave one"},
-		{[]string{"--region", "us-east-1", "-o", dir, "--product", "Plan 9"}, cli.ExitInvalid, `product "Plan 9"`, "--help"},
-		{[]string{"--region", "us-east-1", "-o", filepath.Dir(dir)}, cli.ExitInvalid, "no folder of a recorder", "-o"},
+		{[]string{"--region", "us-east-1", "--out", dir}, cli.ExitInvalid, "ec2:DescribeSpotPriceHistory in us-east-1: no permission", "--print-iam-policy"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--endpoint", "http://127.0.0.1:1"}, cli.ExitInvalid, "connection refused", "--endpoint"},
+		{[]string{"--region", "us-east", "--out", dir}, cli.ExitInvalid, `region "us-east"`, "--help"},
+		{[]string{"--region", "us-east-1"}, cli.ExitInvalid, "--out is missing", "--help"},
+		{[]string{"--out", dir}, cli.ExitInvalid, "--region is missing", "--help"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is no time`, "2026-01-31"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--until", "2026-01-08", "--follow"}, cli.ExitInvalid, "--follow", "leave one"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--product", "Plan 9"}, cli.ExitInvalid, `product "Plan 9"`, "--help"},
+		{[]string{"--region", "us-east-1", "--out", filepath.Dir(dir)}, cli.ExitInvalid, "no folder of a recorder", "-o"},
 	} {
 		if filepath.Dir(dir) == c.args[len(c.args)-1] {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "mine.txt"), nil, 0o600); err != nil {
@@ -155,7 +155,7 @@ func TestTraceRecordFaults(t *testing.T) {
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "-o", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
+	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "--out", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
 		t.Errorf("without credentials: exit %d\n%s", code, errs)
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -87,7 +87,7 @@ metadata: {name: left-out}
 		"--set", "deployment/shop.spec.replicas=30", "--with", "--set", "deployment/shop.metadata.annotations[spotter.dev/startup-time]=null",
 		"--karpenter-version", "1.12", "--set", "capacitypool/general.spec.disruption.budget=10%")
 	for i, want := range []struct{ name, policy string }{
-		{"savings plan 50 %", "as-is"}, {"savings plan 25 %", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
+		{"savings plan 50%", "as-is"}, {"savings plan 25%", "as-is"}, {"nodepools " + folder, "as-is"}, {"on-demand", "on-demand"},
 		{"deployment/shop replicas=30 with deployment/shop spotter.dev/startup-time=null", "as-is"}, {"Karpenter 1.12", "as-is"}, {"capacitypool/general budget=10%", "as-is"},
 	} {
 		if i >= len(r.Variants) || r.Variants[i].Name != want.name || r.Variants[i].Policy != want.policy {
@@ -98,7 +98,7 @@ metadata: {name: left-out}
 		t.Errorf("%d runs, want 72", r.Runs)
 	}
 	half, quarter := &r.Variants[0], &r.Variants[1]
-	if saved := -half.Change.Median / r.AsIs.Cost.Median; saved < 0.140 || saved > 0.146 { // half of it at 29 % off, all of it used
+	if saved := -half.Change.Median / r.AsIs.Cost.Median; saved < 0.140 || saved > 0.146 { // half of it at 29% off, all of it used
 		t.Errorf("half of the bill under a plan saves %v of it", saved)
 	}
 	if ratio := half.Change.Median / quarter.Change.Median; ratio < 1.98 || ratio > 2.02 {
@@ -206,11 +206,11 @@ func TestWhatIfCalls(t *testing.T) {
 		{`"5m" is no range`, "--sweep capacitypool/general.spec.disruption.consolidateAfter=5m"},
 		{"a picture is drawn of a sweep", "--allow-spot --out a.svg"},
 		{"has no extension that stands for a format", "--allow-spot --out a.pdf"},
-		{"--out: write", "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
+		{"--out: " + folder, "--allow-spot --out " + filepath.Join(folder, "nowhere", "a.md")},
 		{"no such file or directory", "--nodepools " + filepath.Join(folder, "nowhere")},
 		{"there is no NodePool", "--nodepools " + folder},
 		{"--as-is-nodepools: " + folder + ": there is no NodePool", "--allow-spot --as-is-nodepools " + folder},
-		{broken + ": yaml", "--nodepools " + broken},
+		{broken + ": line 1", "--nodepools " + broken},
 		{`capacitypool/new: field "spec.backnd": unknown key; did you mean "backend"?`, "--nodepools " + unknown},
 		{`"1.99" is no version of Karpenter`, "--karpenter-version 1.12,1.99"},
 		{`"101" is no percent`, "--savings-plan 101"},
@@ -226,7 +226,7 @@ func TestWhatIfCalls(t *testing.T) {
 	} {
 		wrongCallIs(t, c.want, append([]string{"whatif", day}, strings.Fields(c.args)...)...)
 	}
-	wrongCallIs(t, "arg", "whatif", "--allow-spot")
+	wrongCallIs(t, "SCENARIO is missing", "whatif", "--allow-spot")
 	wrongCallIs(t, "is neither a file nor embedded", "whatif", "nowhere", "--allow-spot")
 }
 
@@ -237,5 +237,18 @@ func TestWhatIfStopped(t *testing.T) {
 	var out, errs bytes.Buffer
 	if code := spotter.Run(ctx, []string{"whatif", aDay(t), "--allow-spot"}, &out, &errs); code != cli.ExitError || out.Len() > 0 {
 		t.Errorf("exit %d\n%s%s", code, &out, &errs)
+	}
+}
+
+// TestWhatIfOverridden: replicas that a schedule sets again are called so, and others are not.
+func TestWhatIfOverridden(t *testing.T) {
+	scheduled := strings.Replace(tiny, "{name: web, namespace: default}", `{name: web, namespace: default, annotations: {spotter.dev/replica-schedule: "00:00=2 08:00=5"}}`, 1)
+	for text, overridden := range map[string]bool{tiny: false, scheduled: true} {
+		args := []string{"whatif", file(t, "tiny.yaml", text), "--seeds", "1", "--windows", "1", "--set", "deployment/web.spec.replicas=9"}
+		code, _, stderr := call(t, args...)
+		said := strings.Contains(stderr, "its annotation spotter.dev/replica-schedule sets the replicas of Deployment default/web")
+		if code != cli.ExitOK || said != overridden {
+			t.Errorf("exit code %d, said %v, want %v\n%s", code, said, overridden, stderr)
+		}
 	}
 }

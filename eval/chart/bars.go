@@ -1,12 +1,6 @@
 package chart
 
-import (
-	"fmt"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-)
+import "fmt"
 
 // Bars are the parts of a whole for each class: a bar to the right for each,
 // the series one behind the other in it. Values are 0 or above.
@@ -26,10 +20,10 @@ type Bar struct {
 
 func (b *Bars) frame() *Frame { return &b.Frame }
 
-func (b *Bars) compose() (*plot.Plot, []key, error) {
+func (b *Bars) compose() (*plot, []key, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
-	p.Add(lattice{colours, true})
+	p.add(lattice{colours, true})
 	var keys []key
 	rows := make([]bar, len(b.Classes))
 	for k := range rows {
@@ -49,22 +43,21 @@ func (b *Bars) compose() (*plot.Plot, []key, error) {
 		keys = append(keys, key{name: s.Name, colour: colours.hue(i), filled: true})
 	}
 	for _, row := range rows {
-		p.Add(member{&b.Frame, []plot.Plotter{row}})
+		p.add(member{&b.Frame, []mark{row}})
 	}
 	down(p, b.Classes)
 	return p, keys, nil
 }
 
 // down names rows from the top, on an axis with a place for each.
-func down(p *plot.Plot, rows []string) {
-	p.Y.Tick.Marker = downTicks(rows)
-	p.Y.Min, p.Y.Max = -0.5, float64(len(rows))-0.5
-	p.Y.Tick.LineStyle.Width = 0
+func down(p *plot, rows []string) {
+	p.y.ticks, p.y.bare = downTicks(rows), true
+	p.y.min, p.y.max = -0.5, float64(len(rows))-0.5
 }
 
 // halfRow is half the height of what stands in a row: a part of the row, and no
 // more than looks well where rows are few.
-func halfRow(y func(float64) vg.Length) vg.Length { return min((y(0.64)-y(0))/2, 9) }
+func halfRow(y func(float64) float64) float64 { return min((y(0.64)-y(0))/2, 9) }
 
 // A bar is that of one class: where each series ends, after the start of the first, and its colour.
 type bar struct {
@@ -73,18 +66,18 @@ type bar struct {
 	hues []colour
 }
 
-// DataRange is plot.DataRanger.
-func (b bar) DataRange() (xmin, xmax, ymin, ymax float64) {
+// extent implements ranger.
+func (b bar) extent() (xMin, xMax, yMin, yMax float64) {
 	return 0, b.ends[len(b.ends)-1], b.row - 0.5, b.row + 0.5
 }
 
-// Plot is plot.Plotter.
-func (b bar) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw implements mark.
+func (b bar) draw(c canvas, p *plot) {
+	x, y := p.places(c)
 	middle, half := y(b.row), halfRow(y)
 	for i, hue := range b.hues {
 		if from, to := x(b.ends[i]), x(b.ends[i+1]); to > from {
-			box(c, hue, from, middle-half, to, middle+half)
+			c.box(hue, from, middle-half, to, middle+half)
 		}
 	}
 }

@@ -2,10 +2,6 @@ package chart
 
 import (
 	"fmt"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // Boxes are distributions, a row for each: its values as dots, a box from the
@@ -32,10 +28,10 @@ type Box struct {
 
 func (b *Boxes) frame() *Frame { return &b.Frame }
 
-func (b *Boxes) compose() (*plot.Plot, []key, error) {
+func (b *Boxes) compose() (*plot, []key, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
-	p.Add(lattice{colours, true})
+	p.add(lattice{colours, true})
 	names := make([]string, len(b.Rows))
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -44,10 +40,10 @@ func (b *Boxes) compose() (*plot.Plot, []key, error) {
 			return nil, nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3, r.Greatest, r.Name)
 		}
 		row := distribution{r, float64(len(b.Rows) - 1 - i), colours.hue(place(i, r.Colour)), colours.ink}
-		p.Add(member{&b.Frame, []plot.Plotter{row}})
+		p.add(member{&b.Frame, []mark{row}})
 	}
 	down(p, names)
-	widen(&p.X, &b.X)
+	widen(&p.x)
 	return p, nil, nil
 }
 
@@ -58,28 +54,28 @@ type distribution struct {
 	hue, ink colour
 }
 
-// DataRange is plot.DataRanger.
-func (d distribution) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin, xmax = d.Least, d.Greatest
+// extent implements ranger.
+func (d distribution) extent() (xMin, xMax, yMin, yMax float64) {
+	xMin, xMax = d.Least, d.Greatest
 	for _, v := range d.Dots {
-		xmin, xmax = min(xmin, v), max(xmax, v)
+		xMin, xMax = min(xMin, v), max(xMax, v)
 	}
-	return xmin, xmax, d.row, d.row
+	return xMin, xMax, d.row, d.row
 }
 
-// Plot is plot.Plotter.
-func (d distribution) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw implements mark.
+func (d distribution) draw(c canvas, p *plot) {
+	x, y := p.places(c)
 	middle, half := y(d.row), halfRow(y)
-	line := stroke(d.hue, 1.2, nil)
-	c.StrokeLine2(line, x(d.Least), middle, x(d.Q1), middle)
-	c.StrokeLine2(line, x(d.Q3), middle, x(d.Greatest), middle)
-	box(c, veil(d.hue, 0x40), x(d.Q1), middle-half, x(d.Q3), middle+half)
+	line := pen{colour: d.hue, width: 1.2}
+	c.line(line, x(d.Least), middle, x(d.Q1), middle)
+	c.line(line, x(d.Q3), middle, x(d.Greatest), middle)
+	c.box(veil(d.hue, 0x40), x(d.Q1), middle-half, x(d.Q3), middle+half)
 	// Dots lie on seven lines in turn: those of equal values stay apart.
-	spots := make([]vg.Point, len(d.Dots))
+	spots := make([]point, len(d.Dots))
 	for i, v := range d.Dots {
-		spots[i] = vg.Point{X: x(v), Y: middle + half*vg.Length(i*3%7-3)/4.5}
+		spots[i] = point{x(v), middle + half*float64(i*3%7-3)/4.5}
 	}
 	dots(c, d.hue, spots)
-	c.StrokeLine2(stroke(d.ink, 2, nil), x(d.Median), middle-half, x(d.Median), middle+half)
+	c.line(pen{colour: d.ink, width: 2}, x(d.Median), middle-half, x(d.Median), middle+half)
 }

@@ -13,7 +13,7 @@ import (
 // elements matches the elements of a drawing: a path with its style, or a text with its
 // place, style and words.
 var elements = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)` + regexp.QuoteMeta(groupMark) + `|</g>|<path d="([^"]*)" style="([^"]*)" />|<text x="([^"]*)" y="([^"]*)" transform="scale\(1, -1\)"\s+style="([^"]*)">(.*?)</text>`)
+	return regexp.MustCompile(`(?s)` + groupStart + `|` + groupEnd + `|<path d="([^"]*)" style="([^"]*)" />|<text x="([^"]*)" y="([^"]*)" transform="scale\(1, -1\)"\s+style="([^"]*)">(.*?)</text>`)
 })
 
 // compact returns a drawing, whose y points up from the lower edge, in the coordinates of
@@ -25,15 +25,15 @@ func compact(drawing []byte, height float64) []byte {
 	open := false
 	for _, m := range elements().FindAllSubmatch(drawing, -1) {
 		switch whole := string(m[0]); {
-		case whole == groupMark:
+		case whole == groupStart:
 			open = true
 			p.flush()
-			p.out.WriteString(`<g class="series">`)
+			p.out.WriteString(groupStart)
 			continue
-		case whole == "</g>": // and that of the whole drawing
+		case whole == groupEnd: // and that of the whole drawing
 			p.flush()
 			if open {
-				p.out.WriteString("</g>")
+				p.out.WriteString(groupEnd)
 			}
 			open = false
 			continue

@@ -3,15 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"image/color"
 	"math"
-
-	"golang.org/x/image/font"
-	"gonum.org/v1/plot"
-	plotfont "gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // ErrValue is returned for numbers that cannot be drawn.
@@ -59,7 +51,7 @@ const (
 	margin = 14
 )
 
-func (f *Frame) size() (w, h vg.Length, err error) {
+func (f *Frame) size() (w, h float64, err error) {
 	width, height := f.Width, f.Height
 	if width == 0 {
 		width = defaultWidth
@@ -70,77 +62,60 @@ func (f *Frame) size() (w, h vg.Length, err error) {
 	if width < 200 || height < 120 || width > sizeMax || height > sizeMax {
 		return 0, 0, fmt.Errorf("%w: %d × %d pixels are not between 200 × 120 and %d × %d", ErrValue, width, height, sizeMax, sizeMax)
 	}
-	return vg.Length(width), vg.Length(height), nil
+	return float64(width), float64(height), nil
 }
 
 // A key is an entry of the legend: a line, or a filled box, or a glyph.
 type key struct {
 	name   string
 	colour colour
-	dashes []vg.Length
+	dashes []float64
 	filled bool
-	glyph  draw.GlyphDrawer
+	glyph  glyph
 
 	// mark is a glyph on the line.
-	mark draw.GlyphDrawer
-}
-
-// style returns the style of words of a size.
-func style(size float64, colour color.Color) text.Style {
-	f := plotfont.From(plot.DefaultFont, vg.Length(size))
-	f.Variant = "Sans"
-	return text.Style{Color: colour, Font: f, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
+	mark glyph
 }
 
 // newPlot returns an empty plot in the colours and words of f.
-func (f *Frame) newPlot() *plot.Plot {
-	p, c := plot.New(), f.Theme.palette()
-	p.BackgroundColor = nil
-	for _, side := range [...]struct {
-		axis *plot.Axis
-		spec *Axis
-	}{{&p.X, &f.X}, {&p.Y, &f.Y}} {
-		a := side.axis
-		tick := style(11, c.faint)
-		tick.XAlign, tick.YAlign = a.Tick.Label.XAlign, a.Tick.Label.YAlign
-		a.Tick.Label = tick
-		a.LineStyle.Color, a.LineStyle.Width = c.faint, 0.75
-		a.Tick.LineStyle.Color, a.Tick.LineStyle.Width = c.faint, 0.75
-		a.Tick.Length = 4
-		a.Padding = 6
-		a.Tick.Marker = side.spec.ticks()
-		if side.spec.Log {
-			a.Scale = plot.LogScale{}
+func (f *Frame) newPlot() *plot {
+	c := f.Theme.palette()
+	label := words{size: 11, colour: c.faint}
+	direction := func(spec *Axis, alignX, alignY float64) axis {
+		label.alignX, label.alignY = alignX, alignY
+		return axis{
+			min: math.Inf(1), max: math.Inf(-1), log: spec.Log, ticks: spec.ticker(), words: label, line: pen{colour: c.faint, width: 0.75},
 		}
 	}
-	return p
+	return &plot{x: direction(&f.X, byCentre, byTop), y: direction(&f.Y, byRight, byMiddle)}
 }
 
 // bound applies the limits of the axes, after the data were added, and makes
 // room where all values are one.
-func (f *Frame) bound(p *plot.Plot) error {
+func (f *Frame) bound(p *plot) error {
 	for _, side := range [...]struct {
-		axis *plot.Axis
+		axis *axis
 		spec *Axis
 		name string
-	}{{&p.X, &f.X, "x"}, {&p.Y, &f.Y, "y"}} {
+	}{{&p.x, &f.X, "x"}, {&p.y, &f.Y, "y"}} {
 		a := side.axis
+		least := a.min
 		if side.spec.From < side.spec.To {
-			a.Min, a.Max = side.spec.From, side.spec.To
+			a.min, a.max = side.spec.From, side.spec.To
 		}
-		if math.IsInf(a.Min, 0) || math.IsInf(a.Max, 0) || math.IsNaN(a.Min) || math.IsNaN(a.Max) {
+		if math.IsInf(a.min, 0) || math.IsInf(a.max, 0) || math.IsNaN(a.min) || math.IsNaN(a.max) {
 			return fmt.Errorf("%w: the %s axis has no values", ErrValue, side.name)
 		}
-		if side.spec.Log && a.Min <= 0 {
-			return fmt.Errorf("%w: %v on the logarithmic %s axis", ErrValue, a.Min, side.name)
+		if least = min(least, a.min); a.log && least <= 0 {
+			return fmt.Errorf("%w: %v on the logarithmic %s axis", ErrValue, least, side.name)
 		}
-		if a.Min == a.Max {
-			free := max(math.Abs(a.Min)/2, 0.5)
-			if side.spec.Log {
-				a.Max = a.Min * 2
-				a.Min /= 2
+		if a.min == a.max {
+			free := max(math.Abs(a.min)/2, 0.5)
+			if a.log {
+				a.max = a.min * 2
+				a.min /= 2
 			} else {
-				a.Min, a.Max = a.Min-free, a.Max+free
+				a.min, a.max = a.min-free, a.max+free
 			}
 		}
 	}
@@ -148,46 +123,41 @@ func (f *Frame) bound(p *plot.Plot) error {
 }
 
 // draw paints title, legend, plot and note onto c, and returns where the data lie.
-func (f *Frame) draw(c draw.Canvas, keys []key, p *plot.Plot) vg.Rectangle {
+func (f *Frame) draw(c canvas, keys []key, p *plot) area {
 	colours := f.Theme.palette()
-	c.SetColor(colours.paper)
-	c.Fill(c.Rectangle.Path())
-	c = draw.Crop(c, margin, -margin, margin, -margin)
+	c.box(colours.paper, c.Min.X, c.Min.Y, c.Max.X, c.Max.Y)
+	c = c.crop(margin, -margin, margin, -margin)
 	if f.Title != "" && f.Theme != Page {
-		title := style(15, colours.ink)
-		title.Font.Weight = font.WeightBold
+		title := words{size: 15, bold: true, colour: colours.ink, alignY: byTop}
 		for _, line := range wrap(title, f.Title, c.Max.X-c.Min.X) {
-			c.FillText(title, vg.Point{X: c.Min.X, Y: c.Max.Y}, line)
+			c.text(title, point{c.Min.X, c.Max.Y}, line)
 			c.Max.Y -= 20
 		}
 	}
 	c.Max.Y -= f.legend(c, keys)
 	if f.Note != "" {
-		note := style(10, colours.faint)
-		note.YAlign = draw.YBottom
+		note := words{size: 10, colour: colours.faint, alignY: byBottom}
 		lines := wrap(note, f.Note, c.Max.X-c.Min.X)
 		for i := len(lines) - 1; i >= 0; i-- {
-			c.FillText(note, vg.Point{X: c.Min.X, Y: c.Min.Y}, lines[i])
+			c.text(note, c.Min, lines[i])
 			c.Min.Y += 13
 		}
 		c.Min.Y += 4
 	}
-	c = draw.Crop(f.labels(c), 0, -8, 0, -4)
-	p.Draw(c)
-	return p.DataCanvas(c).Rectangle
+	return p.draw(f.labels(c).crop(0, -8, 0, -4))
 }
 
 // labels paints what the axes measure, that of y level above it, where it is
 // read without turning the head, and returns what is left of c.
-func (f *Frame) labels(c draw.Canvas) draw.Canvas {
-	words := style(11, f.Theme.palette().ink)
+func (f *Frame) labels(c canvas) canvas {
+	label := words{size: 11, colour: f.Theme.palette().ink, alignY: byTop}
 	if f.Y.Label != "" {
-		c.FillText(words, vg.Point{X: c.Min.X, Y: c.Max.Y}, f.Y.Label)
+		c.text(label, point{c.Min.X, c.Max.Y}, f.Y.Label)
 		c.Max.Y -= 17
 	}
 	if f.X.Label != "" {
-		words.XAlign, words.YAlign = draw.XCenter, draw.YBottom
-		c.FillText(words, vg.Point{X: c.Center().X, Y: c.Min.Y}, f.X.Label)
+		label.alignX, label.alignY = byCentre, byBottom
+		c.text(label, point{c.centre().X, c.Min.Y}, f.X.Label)
 		c.Min.Y += 18
 	}
 	return c
@@ -195,23 +165,23 @@ func (f *Frame) labels(c draw.Canvas) draw.Canvas {
 
 // legend paints the entries in rows and returns the height that they take. One
 // entry alone is what the title speaks of and needs none.
-func (f *Frame) legend(c draw.Canvas, keys []key) vg.Length {
+func (f *Frame) legend(c canvas, keys []key) float64 {
 	if len(keys) < 2 {
 		return 4
 	}
 	const swatch, gap, line = 22, 16, 18
-	words := style(11, f.Theme.palette().ink)
-	at := vg.Point{X: c.Min.X, Y: c.Max.Y - 2}
-	height := vg.Length(line)
+	label := words{size: 11, colour: f.Theme.palette().ink, alignY: byTop}
+	at := point{c.Min.X, c.Max.Y - 2}
+	height := float64(line)
 	for _, k := range keys {
-		width := swatch + 6 + words.Width(k.name)
+		width := swatch + 6 + label.width(k.name)
 		if at.X > c.Min.X && at.X+width > c.Max.X {
-			at = vg.Point{X: c.Min.X, Y: at.Y - line}
+			at = point{c.Min.X, at.Y - line}
 			height += line
 		}
 		entry := func() {
-			k.paint(c, vg.Point{X: at.X, Y: at.Y - 7}, swatch)
-			c.FillText(words, vg.Point{X: at.X + swatch + 6, Y: at.Y}, k.name)
+			k.paint(c, point{at.X, at.Y - 7}, swatch)
+			c.text(label, point{at.X + swatch + 6, at.Y}, k.name)
 		}
 		if k.filled { // of parts that every series has
 			entry()
@@ -224,40 +194,34 @@ func (f *Frame) legend(c draw.Canvas, keys []key) vg.Length {
 }
 
 // paint draws the sign of k from its left end on.
-func (k *key) paint(c draw.Canvas, left vg.Point, width vg.Length) {
+func (k *key) paint(c canvas, left point, width float64) {
 	switch {
 	case k.glyph != nil:
-		c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.colour, Radius: 4.5, Shape: k.glyph}, vg.Point{X: left.X + width/2, Y: left.Y})
+		c.fill(k.glyph.at(point{left.X + width/2, left.Y}, glyphRadius), k.colour)
 	case k.filled:
-		c.FillPolygon(k.colour, []vg.Point{
-			{X: left.X, Y: left.Y - 5}, {X: left.X + width, Y: left.Y - 5}, {X: left.X + width, Y: left.Y + 5}, {X: left.X, Y: left.Y + 5},
-		})
+		c.box(k.colour, left.X, left.Y-5, left.X+width, left.Y+5)
 	default:
-		c.StrokeLine2(stroke(k.colour, 2.5, k.dashes), left.X, left.Y, left.X+width, left.Y)
+		c.line(pen{k.colour, 2.5, k.dashes}, left.X, left.Y, left.X+width, left.Y)
 		if k.mark != nil {
-			c.DrawGlyphNoClip(draw.GlyphStyle{Color: k.colour, Radius: 3, Shape: k.mark}, vg.Point{X: left.X + width/2, Y: left.Y})
+			c.fill(k.mark.at(point{left.X + width/2, left.Y}, markRadius), k.colour)
 		}
 	}
 }
 
-func stroke(colour color.Color, width float64, dashes []vg.Length) draw.LineStyle {
-	return draw.LineStyle{Color: colour, Width: vg.Length(width), Dashes: dashes}
-}
-
 // wrap breaks s between words where a line would be wider than room.
-func wrap(sty text.Style, s string, free vg.Length) []string {
+func wrap(w words, s string, free float64) []string {
 	var lines []string
 	begin, space := 0, -1
 	for i, r := range s {
 		if r == ' ' {
-			if space > begin && sty.Width(s[begin:i]) > free {
+			if space > begin && w.width(s[begin:i]) > free {
 				lines = append(lines, s[begin:space])
 				begin = space + 1
 			}
 			space = i
 		}
 	}
-	if space > begin && sty.Width(s[begin:]) > free {
+	if space > begin && w.width(s[begin:]) > free {
 		lines = append(lines, s[begin:space])
 		begin = space + 1
 	}

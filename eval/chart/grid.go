@@ -5,10 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
 // A Grid is a count for each row and each stretch of the x axis, shown by the
@@ -26,7 +22,7 @@ type Grid struct {
 
 func (g *Grid) frame() *Frame { return &g.Frame }
 
-func (g *Grid) compose() (*plot.Plot, []key, error) {
+func (g *Grid) compose() (*plot, []key, error) {
 	p := g.newPlot()
 	if len(g.Values) != len(g.Rows) || len(g.Rows) == 0 || len(g.Edges) < 2 {
 		return nil, nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows), len(g.Edges))
@@ -36,9 +32,9 @@ func (g *Grid) compose() (*plot.Plot, []key, error) {
 			return nil, nil, fmt.Errorf("%w: row %q has %d values for %d edges", ErrValue, g.Rows[i], len(row), len(g.Edges))
 		}
 	}
-	p.Add(grid{g})
+	p.add(grid{g})
 	down(p, g.Rows)
-	p.X.Min, p.X.Max = g.Edges[0], g.Edges[len(g.Edges)-1]
+	p.x.min, p.x.max = g.Edges[0], g.Edges[len(g.Edges)-1]
 	var keys []key
 	colours := g.Theme.palette()
 	from := 1
@@ -80,22 +76,22 @@ func (g *Grid) steps() []step {
 // downTicks name rows from the top.
 type downTicks []string
 
-// Ticks is plot.Ticker.
-func (t downTicks) Ticks(float64, float64) []plot.Tick {
-	ticks := make([]plot.Tick, len(t))
+// ticks implements ticker.
+func (t downTicks) ticks(float64, float64) []tick {
+	ticks := make([]tick, len(t))
 	for i, name := range t {
-		ticks[i] = plot.Tick{Value: float64(len(t) - 1 - i), Label: name}
+		ticks[i] = tick{float64(len(t) - 1 - i), name}
 	}
 	return ticks
 }
 
 type grid struct{ *Grid }
 
-// Plot is plot.Plotter.
-func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw implements mark.
+func (g grid) draw(c canvas, p *plot) {
+	x, y := p.places(c)
 	steps := g.steps()
-	var paths [levels]vg.Path // cells of one colour are one shape
+	var paths [levels]path // cells of one colour are one shape
 	for i, row := range g.Values {
 		middle := float64(len(g.Rows) - 1 - i)
 		for j, v := range row {
@@ -103,20 +99,13 @@ func (g grid) Plot(c draw.Canvas, p *plot.Plot) {
 				continue
 			}
 			at := steps[slices.IndexFunc(steps, func(s step) bool { return v <= s.upTo })].level
-			left, right := x(g.Edges[j]), x(g.Edges[j+1])
-			bottom, top := y(middle-0.42), y(middle+0.42)
-			path := &paths[at]
-			path.Move(vg.Point{X: left, Y: bottom})
-			path.Line(vg.Point{X: right, Y: bottom})
-			path.Line(vg.Point{X: right, Y: top})
-			path.Line(vg.Point{X: left, Y: top})
-			path.Close()
+			cell := rectangle(x(g.Edges[j]), y(middle-0.42), x(g.Edges[j+1]), y(middle+0.42))
+			paths[at] = append(paths[at], outline{points: cell, closed: true})
 		}
 	}
-	for i, path := range paths {
-		if len(path) > 0 {
-			c.SetColor(g.Theme.palette().level(i))
-			c.Fill(path)
+	for i, cells := range paths {
+		if len(cells) > 0 {
+			c.fill(cells, g.Theme.palette().level(i))
 		}
 	}
 }
@@ -144,7 +133,7 @@ type Span struct {
 
 func (r *Raster) frame() *Frame { return &r.Frame }
 
-func (r *Raster) compose() (*plot.Plot, []key, error) {
+func (r *Raster) compose() (*plot, []key, error) {
 	p := r.newPlot()
 	low, high := math.Inf(1), math.Inf(-1)
 	names := make([]string, len(r.Rows))
@@ -157,10 +146,10 @@ func (r *Raster) compose() (*plot.Plot, []key, error) {
 			low, high = min(low, s.From), max(high, s.To)
 		}
 	}
-	p.X.Min, p.X.Max = low, high
-	p.Y.Min, p.Y.Max = -0.5, float64(len(r.Rows))-0.5
-	p.Y.Tick.Marker = downTicks(names)
-	p.Add(raster{r})
+	p.x.min, p.x.max = low, high
+	p.y.min, p.y.max = -0.5, float64(len(r.Rows))-0.5
+	p.y.ticks = downTicks(names)
+	p.add(strips{r})
 	var keys []key
 	for i, name := range r.States {
 		keys = append(keys, key{name: name, colour: r.Theme.state(i), filled: true})
@@ -177,17 +166,17 @@ func (t Theme) state(i int) colour {
 	return c.hue(i)
 }
 
-type raster struct{ *Raster }
+type strips struct{ *Raster }
 
-// Plot is plot.Plotter.
-func (r raster) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
+// draw implements mark.
+func (r strips) draw(c canvas, p *plot) {
+	x, y := p.places(c)
 	for i := range r.Rows {
 		middle := float64(len(r.Rows) - 1 - i)
 		for _, s := range r.Rows[i].Spans {
-			from, to := max(s.From, p.X.Min), min(s.To, p.X.Max)
+			from, to := max(s.From, p.x.min), min(s.To, p.x.max)
 			if from < to {
-				box(c, r.Theme.state(s.State), x(from), y(middle-0.4), x(to), y(middle+0.4))
+				c.box(r.Theme.state(s.State), x(from), y(middle-0.4), x(to), y(middle+0.4))
 			}
 		}
 	}

@@ -2,51 +2,49 @@ package chart
 
 import (
 	"math"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
 )
 
-// groupMark is how a canvas for SVG writes a move by nothing, which opens a group.
-const groupMark = `<g transform="translate(0, 0)">`
+// The tags of a group, which a page can hide.
+const (
+	groupStart = `<g class="series">`
+	groupEnd   = "</g>"
+)
 
-// group makes what paint draws on c one group in a picture for a page, so that the page can hide
-// it: <g class="series">, in the order of the series.
-func (f *Frame) group(c draw.Canvas, paint func()) {
-	if f.Theme != Page {
+// group makes what paint draws on c one group in a picture for a page, in the order of the series.
+func (f *Frame) group(c canvas, paint func()) {
+	s, ok := c.surface.(*svgSurface)
+	if !ok || f.Theme != Page {
 		paint()
 		return
 	}
-	c.Push()
-	c.Translate(vg.Point{})
+	s.out.WriteString(groupStart)
 	paint()
-	c.Pop()
+	s.out.WriteString(groupEnd)
 }
 
-// A member is the plotters of one series, drawn as a group.
+// A member is the marks of one series, drawn as a group.
 type member struct {
 	frame *Frame
-	parts []plot.Plotter
+	marks []mark
 }
 
-// Plot is plot.Plotter.
-func (m member) Plot(c draw.Canvas, p *plot.Plot) {
+// draw implements mark.
+func (m member) draw(c canvas, p *plot) {
 	m.frame.group(c, func() {
-		for _, x := range m.parts {
-			x.Plot(c, p)
+		for _, x := range m.marks {
+			x.draw(c, p)
 		}
 	})
 }
 
-// DataRange is plot.DataRanger.
-func (m member) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
-	for _, x := range m.parts {
-		if ranged, ok := x.(plot.DataRanger); ok {
-			x0, x1, y0, y1 := ranged.DataRange()
-			xmin, xmax, ymin, ymax = min(xmin, x0), max(xmax, x1), min(ymin, y0), max(ymax, y1)
+// extent implements ranger.
+func (m member) extent() (xMin, xMax, yMin, yMax float64) {
+	xMin, xMax, yMin, yMax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, x := range m.marks {
+		if r, ok := x.(ranger); ok {
+			x0, x1, y0, y1 := r.extent()
+			xMin, xMax, yMin, yMax = min(xMin, x0), max(xMax, x1), min(yMin, y0), max(yMax, y1)
 		}
 	}
-	return xmin, xmax, ymin, ymax
+	return xMin, xMax, yMin, yMax
 }

@@ -2,11 +2,8 @@ package chart
 
 import (
 	"fmt"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
+	"math"
+	"slices"
 )
 
 // Points are single values, each with an interval in either direction where
@@ -37,8 +34,8 @@ type Cloud struct {
 
 // shapes tell clouds apart for those who see no colours. Their number and that
 // of colours have no common factor, so that many pairs differ.
-var shapes = [...]draw.GlyphDrawer{
-	draw.CircleGlyph{},
+var shapes = [...]glyph{
+	circle{},
 	polygon{{X: -0.9, Y: -0.9}, {X: 0.9, Y: -0.9}, {X: 0.9, Y: 0.9}, {X: -0.9, Y: 0.9}},
 	polygon{{X: -1.1, Y: -0.9}, {X: 1.1, Y: -0.9}, {X: 0, Y: 1.1}},
 	polygon{{X: 0, Y: -1.3}, {X: 1.1, Y: 0}, {X: 0, Y: 1.3}, {X: -1.1, Y: 0}},
@@ -49,26 +46,42 @@ var shapes = [...]draw.GlyphDrawer{
 	polygon{{X: -0.45, Y: -1.2}, {X: 0.45, Y: -1.2}, {X: 0.45, Y: 1.2}, {X: -0.45, Y: 1.2}},
 }
 
-// A polygon is a filled shape, its corners in radii.
-type polygon []vg.Point
-
-// DrawGlyph is draw.GlyphDrawer.
-func (g polygon) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
-	corners := make([]vg.Point, len(g))
-	for i, p := range g {
-		corners[i] = vg.Point{X: at.X + p.X*style.Radius, Y: at.Y + p.Y*style.Radius}
-	}
-	c.FillPolygon(style.Color, corners)
+// A glyph is a filled shape around a point.
+type glyph interface {
+	at(centre point, radius float64) path
 }
 
-func shape(place int) draw.GlyphDrawer { return shapes[place%len(shapes)] }
+// glyphRadius is the size of glyphs, and markRadius of those on lines.
+const (
+	glyphRadius = 4.5
+	markRadius  = 3
+)
+
+type circle struct{}
+
+func (circle) at(p point, radius float64) path {
+	return path{{points: []point{p}, radius: radius, closed: true}}
+}
+
+// A polygon has its corners in radii.
+type polygon []point
+
+func (g polygon) at(p point, radius float64) path {
+	corners := make([]point, len(g))
+	for i, c := range g {
+		corners[i] = point{p.X + float64(c.X*radius), p.Y + float64(c.Y*radius)}
+	}
+	return path{{points: corners, closed: true}}
+}
+
+func shape(place int) glyph { return shapes[place%len(shapes)] }
 
 func (p *Points) frame() *Frame { return &p.Frame }
 
-func (p *Points) compose() (*plot.Plot, []key, error) {
+func (p *Points) compose() (*plot, []key, error) {
 	drawn := p.newPlot()
 	colours := p.Theme.palette()
-	drawn.Add(lattice{colours, false})
+	drawn.add(lattice{colours, false})
 	var keys []key
 	for i := range p.Series {
 		s := &p.Series[i]
@@ -82,18 +95,18 @@ func (p *Points) compose() (*plot.Plot, []key, error) {
 			return nil, nil, fmt.Errorf("%w: %q has %d x and %d y of dots", ErrValue, s.Name, len(s.SmallX), len(s.SmallY))
 		}
 		at := place(i, s.Colour)
-		drawn.Add(member{&p.Frame, []plot.Plotter{cloud{s, colours.hue(at), shape(at)}}})
+		drawn.add(member{&p.Frame, []mark{cloud{s, colours.hue(at), shape(at)}}})
 		keys = append(keys, key{name: s.Name, colour: colours.hue(at), glyph: shape(at)})
 	}
-	widen(&drawn.X, &p.X)
-	widen(&drawn.Y, &p.Y)
+	widen(&drawn.x)
+	widen(&drawn.y)
 	return drawn, keys, nil
 }
 
 // widen makes room at the ends of an axis, so that what lies there is not cut.
-func widen(a *plot.Axis, spec *Axis) {
-	if free := (a.Max - a.Min) * 0.04; free > 0 && !spec.Log {
-		a.Min, a.Max = a.Min-free, a.Max+free
+func widen(a *axis) {
+	if free := (a.max - a.min) * 0.04; free > 0 && !a.log {
+		a.min, a.max = a.min-free, a.max+free
 	}
 }
 
@@ -102,63 +115,59 @@ func widen(a *plot.Axis, spec *Axis) {
 type cloud struct {
 	*Cloud
 	hue   colour
-	shape draw.GlyphDrawer
+	shape glyph
 }
 
-// DataRange is plot.DataRanger.
-func (s cloud) DataRange() (xmin, xmax, ymin, ymax float64) {
-	xmin, xmax = plotter.Range(values(s.X, s.SmallX))
-	ymin, ymax = plotter.Range(values(s.Y, s.YLow, s.YHigh, s.SmallY))
-	return xmin, xmax, ymin, ymax
+// extent implements ranger.
+func (s cloud) extent() (xMin, xMax, yMin, yMax float64) {
+	xMin, xMax = ends(s.X, s.SmallX)
+	yMin, yMax = ends(s.Y, s.YLow, s.YHigh, s.SmallY)
+	return xMin, xMax, yMin, yMax
 }
 
-func values(lists ...[]float64) plotter.Values {
-	var all plotter.Values
-	for _, l := range lists {
-		all = append(all, l...)
+// ends returns the least and the greatest of the numbers in lists.
+func ends(lists ...[]float64) (least, most float64) {
+	least, most = math.Inf(1), math.Inf(-1)
+	for _, v := range slices.Concat(lists...) {
+		least, most = min(least, v), max(most, v)
 	}
-	return all
+	return least, most
 }
 
-// Plot is plot.Plotter.
-func (s cloud) Plot(c draw.Canvas, p *plot.Plot) {
-	x, y := p.Transforms(&c)
-	spots := make([]vg.Point, len(s.SmallX))
+// draw implements mark.
+func (s cloud) draw(c canvas, p *plot) {
+	x, y := p.places(c)
+	spots := make([]point, len(s.SmallX))
 	for i := range spots {
-		spots[i] = vg.Point{X: x(s.SmallX[i]), Y: y(s.SmallY[i])}
+		spots[i] = point{x(s.SmallX[i]), y(s.SmallY[i])}
 	}
 	dots(c, veil(s.hue, 0x80), spots)
-	if s.Joined {
-		var line []vg.Point
+	if s.Joined && len(s.X) > 0 {
+		var line []point
 		for i := range s.X {
-			line = append(line, vg.Point{X: x(s.X[i]), Y: y(s.Y[i])})
+			line = append(line, point{x(s.X[i]), y(s.Y[i])})
 		}
-		c.StrokeLines(stroke(veil(s.hue, 0x90), 1.4, nil), line)
+		c.stroke(outline{points: line}, pen{colour: veil(s.hue, 0x90), width: 1.4})
 	}
-	whisker := stroke(s.hue, 1.2, nil)
+	whisker := pen{colour: s.hue, width: 1.2}
 	for i := range s.X {
-		at := vg.Point{X: x(s.X[i]), Y: y(s.Y[i])}
+		at := point{x(s.X[i]), y(s.Y[i])}
 		if s.YLow != nil {
-			c.StrokeLine2(whisker, at.X, y(s.YLow[i]), at.X, y(s.YHigh[i]))
+			c.line(whisker, at.X, y(s.YLow[i]), at.X, y(s.YHigh[i]))
 		}
-		c.DrawGlyphNoClip(draw.GlyphStyle{Color: s.hue, Radius: 4.5, Shape: s.shape}, at)
+		c.fill(s.shape.at(at, glyphRadius), s.hue)
 	}
 }
 
 // dots draws small squares as one shape: hundreds of circles would be most of
 // the bytes of a page.
-func dots(c draw.Canvas, hue colour, at []vg.Point) {
+func dots(c canvas, hue colour, at []point) {
 	const half = 1.2
-	var path vg.Path
+	var squares path
 	for _, p := range at {
-		path.Move(vg.Point{X: p.X - half, Y: p.Y - half})
-		path.Line(vg.Point{X: p.X + half, Y: p.Y - half})
-		path.Line(vg.Point{X: p.X + half, Y: p.Y + half})
-		path.Line(vg.Point{X: p.X - half, Y: p.Y + half})
-		path.Close()
+		squares = append(squares, outline{points: rectangle(p.X-half, p.Y-half, p.X+half, p.Y+half), closed: true})
 	}
-	if len(path) > 0 {
-		c.SetColor(hue)
-		c.Fill(path)
+	if len(squares) > 0 {
+		c.fill(squares, hue)
 	}
 }

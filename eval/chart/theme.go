@@ -121,20 +121,13 @@ func restyle(drawing []byte) []byte {
 			}
 			c := rgb(uint32(value))
 			for _, r := range roles {
-				if near(r.colour, c) {
+				if r.colour == c {
 					return []byte(":var(--chart-" + r.name + ")")
 				}
 			}
 			return hex
 		})
 	})
-}
-
-// near reports whether b is a as a drawing has it: what is transparent was
-// multiplied and divided by its transparency, and rounded twice.
-func near(a, b colour) bool {
-	off := func(x, y uint8) bool { return max(x, y)-min(x, y) > 2 }
-	return !off(a.R, b.R) && !off(a.G, b.G) && !off(a.B, b.B)
 }
 
 // hue returns the colour of the i-th series.

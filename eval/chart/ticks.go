@@ -3,16 +3,26 @@ package chart
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
-	"gonum.org/v1/plot"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
+
+// A tick is a place on an axis. One without a label is drawn shorter.
+type tick struct {
+	value float64
+	label string
+}
+
+// A ticker chooses the ticks of an axis between two values.
+type ticker interface {
+	ticks(low, high float64) []tick
+}
 
 // ticksMost is about how many labels an axis has.
 const ticksMost = 7
 
-func (a *Axis) ticks() plot.Ticker {
+func (a *Axis) ticker() ticker {
 	switch {
 	case a.Time:
 		return timeTicks{}
@@ -24,30 +34,29 @@ func (a *Axis) ticks() plot.Ticker {
 
 // number writes v as short as a step of the axis allows.
 func number(v, step float64, percent bool) string {
-	unit := ""
 	if percent {
-		v, step, unit = v*100, step*100, " %"
+		v, step = v*100, step*100
 	}
 	digits := 0
 	for s := step; digits < 9 && math.Abs(s-math.Round(s)) > 1e-9*s; digits++ {
 		s *= 10
 	}
-	if math.Abs(v) < 1e-9*step {
-		v = 0 // a sum of steps that nearly is 0 would be written -0
+	if percent {
+		return figures.Percent(v, digits)
 	}
-	return strconv.FormatFloat(v, 'f', digits, 64) + unit
+	return figures.Number(v, digits)
 }
 
 // roundTicks stand at multiples of 1, 2 or 5 times a power of ten.
 type roundTicks struct{ percent bool }
 
-// Ticks is plot.Ticker.
-func (r roundTicks) Ticks(low, high float64) []plot.Tick {
+// ticks implements ticker.
+func (r roundTicks) ticks(low, high float64) []tick {
 	step := roundStep((high - low) / ticksMost)
-	var ticks []plot.Tick
+	var ticks []tick
 	for k := math.Ceil(low/step - 1e-9); float64(k*step) <= high+float64(1e-9*step); k++ {
 		v := float64(k * step)
-		ticks = append(ticks, plot.Tick{Value: v, Label: number(v, step, r.percent)})
+		ticks = append(ticks, tick{v, number(v, step, r.percent)})
 	}
 	return ticks
 }
@@ -74,9 +83,9 @@ func roundStep(raw float64) float64 {
 // times them.
 type logTicks struct{ percent bool }
 
-// Ticks is plot.Ticker.
-func (l logTicks) Ticks(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
+// ticks implements ticker.
+func (l logTicks) ticks(low, high float64) []tick {
+	var ticks []tick
 	labels := 0
 	power := 1.0
 	for power > low {
@@ -96,17 +105,17 @@ func (l logTicks) Ticks(low, high float64) []plot.Tick {
 			if v < low*0.9999999 || v > high*1.0000001 {
 				continue
 			}
-			tick := plot.Tick{Value: v}
+			mark := tick{value: v}
 			named := m == 1 && (decades <= 8 || k%2 == 0) || decades <= 3 && (m == 2 || m == 5)
 			if named {
-				tick.Label = number(v, v, l.percent)
+				mark.label = number(v, v, l.percent)
 				labels++
 			}
-			ticks = append(ticks, tick)
+			ticks = append(ticks, mark)
 		}
 	}
 	if labels < 2 { // a narrow range has no round power in it
-		return roundTicks(l).Ticks(low, high)
+		return roundTicks(l).ticks(low, high)
 	}
 	return ticks
 }
@@ -114,8 +123,8 @@ func (l logTicks) Ticks(low, high float64) []plot.Tick {
 // timeTicks stand at whole hours, days or months of UTC.
 type timeTicks struct{}
 
-// Ticks is plot.Ticker.
-func (timeTicks) Ticks(low, high float64) []plot.Tick {
+// ticks implements ticker.
+func (timeTicks) ticks(low, high float64) []tick {
 	const hour, day = 3600.0, 86400.0
 	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day, 14 * day}
 	at := slices.IndexFunc(steps, func(s float64) bool { return (high-low)/s <= ticksMost+1 })
@@ -123,10 +132,10 @@ func (timeTicks) Ticks(low, high float64) []plot.Tick {
 		return monthTicks(low, high)
 	}
 	step := steps[at]
-	var ticks []plot.Tick
+	var ticks []tick
 	for k := math.Ceil(low / step); float64(k*step) <= high; k++ {
 		v := float64(k * step)
-		ticks = append(ticks, plot.Tick{Value: v, Label: time.Unix(int64(v), 0).UTC().Format(layout(v, len(ticks) == 0))})
+		ticks = append(ticks, tick{v, time.Unix(int64(v), 0).UTC().Format(layout(v, len(ticks) == 0))})
 	}
 	return ticks
 }
@@ -143,13 +152,13 @@ func layout(at float64, first bool) string {
 	return "15:04"
 }
 
-func monthTicks(low, high float64) []plot.Tick {
+func monthTicks(low, high float64) []tick {
 	begin := time.Unix(int64(low), 0).UTC()
 	months := int((high-low)/(30*86400))/ticksMost + 1
-	var ticks []plot.Tick
+	var ticks []tick
 	for at := time.Date(begin.Year(), begin.Month(), 1, 0, 0, 0, 0, time.UTC); float64(at.Unix()) <= high; at = at.AddDate(0, months, 0) {
 		if v := float64(at.Unix()); v >= low {
-			ticks = append(ticks, plot.Tick{Value: v, Label: at.Format("Jan 2006")})
+			ticks = append(ticks, tick{v, at.Format("Jan 2006")})
 		}
 	}
 	return ticks

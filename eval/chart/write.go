@@ -5,12 +5,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
 
 // A Format is a kind of file.
@@ -40,12 +34,8 @@ type Picture interface {
 	frame() *Frame
 
 	// compose returns the plot and the entries of its legend.
-	compose() (*plot.Plot, []key, error)
+	compose() (*plot, []key, error)
 }
-
-// pngScale is how many pixels of a PNG one of a screen becomes, so that words
-// stay sharp where pictures are enlarged.
-const pngScale = 2
 
 // Write draws p to w. Nothing is written when it cannot be drawn.
 func Write(w io.Writer, format Format, p Picture) error {
@@ -61,42 +51,33 @@ func Write(w io.Writer, format Format, p Picture) error {
 	if err != nil {
 		return fmt.Errorf("chart %q: %w", f.Title, err)
 	}
+	page := area{Max: point{width, height}}
 	if format == PNG {
-		// A point is 1/72 of an inch, so that 72 dots per inch are one each.
-		c := vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(72*pngScale))
-		f.draw(draw.New(c), keys, drawn)
-		_, err := vgimg.PngCanvas{Canvas: c}.WriteTo(w)
-		return err
+		s := newPNG(width, height)
+		f.draw(canvas{s, page}, keys, drawn)
+		return s.writeTo(w)
 	}
-	c := vgsvg.New(width, height)
-	area := f.draw(draw.New(c), keys, drawn)
-	var b bytes.Buffer
-	if _, err := c.WriteTo(&b); err != nil {
-		return err
-	}
+	s := newSVG(height)
+	inner := f.draw(canvas{s, page}, keys, drawn)
 	scale := ""
 	if f.Theme == Page {
-		scale = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, float64(area.Min.X), float64(area.Max.X), float64(height-area.Min.Y), float64(height-area.Max.Y),
-			drawn.X.Min, drawn.X.Max, drawn.Y.Min, drawn.Y.Max)
+		scale = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, inner.Min.X, inner.Max.X, height-inner.Min.Y, height-inner.Max.Y,
+			drawn.x.min, drawn.x.max, drawn.y.min, drawn.y.max)
 	}
-	return f.svg(w, b.Bytes(), scale, width, height)
+	return f.svg(w, s.end(), scale, width, height)
 }
 
 // svg writes a drawing under a head of its own: with title and description,
 // sized in pixels, and with names of typefaces that are found everywhere. In a page
 // it has a scale too, from which scripts read values: the pixels of the left, right,
 // lower and upper end of the axes, and the values there.
-func (f *Frame) svg(w io.Writer, drawing []byte, scale string, width, height vg.Length) error {
-	_, body, ok := bytes.Cut(drawing, []byte("xlink\">\n"))
-	if !ok {
-		return fmt.Errorf("chart %q: the drawing has no head", f.Title)
-	}
+func (f *Frame) svg(w io.Writer, body []byte, scale string, width, height float64) error {
 	detail := f.Detail
 	if detail == "" {
 		detail = f.Title + ". " + f.Note
 	}
 	if f.Theme == Page {
-		body = compact(restyle(body), float64(height))
+		body = compact(restyle(body), height)
 	} else {
 		body = bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
 	}
@@ -113,6 +94,6 @@ func (f *Frame) svg(w io.Writer, drawing []byte, scale string, width, height vg.
 	_, err := fmt.Fprintf(w, `<svg%s width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
 %s%s</title>
 %s%s</desc>
-%s`, namespace, float64(width), float64(height), float64(width), float64(height), labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
+%s`, namespace, width, height, width, height, labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
 	return err
 }

@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // outageOf returns the outage minutes of run i, which must not be missing.
 func outageOf(r *eval.Report, i int) float64 { return r.Runs[i].Value("outage_minutes").V }
 
 // AcrossTitle heads what is said over several scenarios.
-func AcrossTitle(r *eval.Report) string { return "Across " + plural(len(r.Groups), "scenario") }
+func AcrossTitle(r *eval.Report) string { return "Across " + figures.Count(len(r.Groups), "scenario") }
 
 // AcrossNote says what the figures of [eval.Report.Across] are.
 const AcrossNote = "Nothing is summed over scenarios. First is the policy with the greatest median net savings of those that keep the manifests. " +
@@ -29,7 +30,7 @@ func acrossTable(r *eval.Report) (heading []string, rows [][]string) {
 		if x.Marked > 0 {
 			name += " !"
 		}
-		shortfall, outage := unknown, unknown
+		shortfall, outage := figures.Unknown, figures.Unknown
 		if x.Behind >= 0 {
 			shortfall = percent(x.Shortfall)
 			if x.Shortfall != 0 {
@@ -37,7 +38,7 @@ func acrossTable(r *eval.Report) (heading []string, rows [][]string) {
 			}
 		}
 		if x.WorstOutage >= 0 {
-			outage = whole(outageOf(r, x.WorstOutage))
+			outage = figures.Whole(outageOf(r, x.WorstOutage))
 			if outageOf(r, x.WorstOutage) > 0 {
 				outage += " in " + runPlace(r, x.WorstOutage)
 			}
@@ -65,7 +66,7 @@ func runPlace(r *eval.Report, i int) string {
 func acrossLines(r *eval.Report) []string {
 	var lines []string
 	for _, x := range r.Across() {
-		line := fmt.Sprintf("%s is first in %d of %s", x.Policy, x.First, plural(x.Of, "scenario"))
+		line := fmt.Sprintf("%s is first in %d of %s", x.Policy, x.First, figures.Count(x.Of, "scenario"))
 		if x.Marked > 0 {
 			line += fmt.Sprintf(", does not keep the manifests in %d", x.Marked)
 		}
@@ -73,7 +74,7 @@ func acrossLines(r *eval.Report) []string {
 			line += ", at worst " + percent(x.Shortfall) + " points behind in " + r.Groups[x.Behind].Scenario
 		}
 		if x.WorstOutage >= 0 {
-			line += ", worst outage " + whole(outageOf(r, x.WorstOutage)) + " min"
+			line += ", worst outage " + figures.Whole(outageOf(r, x.WorstOutage)) + " min"
 			if outageOf(r, x.WorstOutage) > 0 {
 				line += " in " + runPlace(r, x.WorstOutage) + "\n    " + r.Command(x.WorstOutage)
 			}
@@ -89,7 +90,7 @@ func worstOutageLines(r *eval.Report) []string {
 	var lines []string
 	for _, x := range r.Across() {
 		if x.WorstOutage >= 0 && outageOf(r, x.WorstOutage) > 0 {
-			lines = append(lines, x.Policy+": "+whole(outageOf(r, x.WorstOutage))+" outage min in "+runPlace(r, x.WorstOutage)+"\n    "+r.Command(x.WorstOutage))
+			lines = append(lines, x.Policy+": "+figures.Whole(outageOf(r, x.WorstOutage))+" outage min in "+runPlace(r, x.WorstOutage)+"\n    "+r.Command(x.WorstOutage))
 		}
 	}
 	return lines
@@ -119,7 +120,7 @@ func savedCell(r *eval.Report, g *eval.Group, p int) string {
 	x := &g.Policies[p]
 	s := x.Summary("net_savings_pct")
 	if s.N == 0 {
-		return unknown
+		return figures.Unknown
 	}
 	text := percent(s.Median)
 	if x.Marked() {
@@ -135,7 +136,7 @@ func savedCell(r *eval.Report, g *eval.Group, p int) string {
 		text += " (−" + percent(distance) + ")"
 	}
 	if most := x.Summary("outage_minutes").Max; most > 0 {
-		text += ", " + whole(most) + " min"
+		text += ", " + figures.Whole(most) + " min"
 	}
 	return text
 }

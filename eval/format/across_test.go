@@ -41,7 +41,7 @@ func (f fixed) run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 }
 
 // tooMuchSpot is what a run says that holds more on Spot than its pool allows.
-const tooMuchSpot = "pool web held 100 % on Spot where capacity.spotShare.max is 80 %"
+const tooMuchSpot = "pool web held 100% on Spot where capacity.spotShare.max is 80%"
 
 // Three scenarios: in calm spot and portfolio save 60, in rough static saves 20 and
 // spot loses 30, in mixed spot saves 80 and breaks the manifest in one run of
@@ -91,7 +91,7 @@ func TestAcross(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	_, rows := savedTable(r)
-	if row := strings.Join(rows[1], "|"); row != "rough|0.0 (−20.0)|0.0 (−20.0)|-30.0 (−50.0), 44 min|20.0 (best)|15.0 (−5.0), 7 min" {
+	if row := strings.Join(rows[1], "|"); row != "rough|0.0 (−20.0)|0.0 (−20.0)|−30.0 (−50.0), 44 min|20.0 (best)|15.0 (−5.0), 7 min" {
 		t.Errorf("row %s", row)
 	}
 	if row := strings.Join(rows[2], "|"); row != "mixed|0.0 (−50.0)|0.0 (−50.0)|80.0 ! (+30.0)|40.0 (−10.0)|50.0 (best)" {

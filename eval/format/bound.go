@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // OracleLine puts the bound of g into words, empty where on-demand never ran.
@@ -14,14 +15,14 @@ func OracleLine(r *eval.Report, g *eval.Group) string {
 	if !ok {
 		return ""
 	}
-	line := fmt.Sprintf("No policy can cost less than $%s (%s): $%s or %s %% saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
-		money(least), eval.OracleName, money(saved), percent(savedPct))
+	line := fmt.Sprintf("No policy can cost less than %s (%s): %s or %s saved at the most. Regret is the distance to it, in percent of the on-demand bill.",
+		figures.Dollars(least), eval.OracleName, figures.Dollars(saved), figures.Percent(savedPct, 1))
 	line += slotsSentence(r, g, least)
 	for i := range g.Policies {
 		p := &g.Policies[i]
 		if s := p.Summary("packing_overhead"); p.Policy == eval.OnDemand && s.N > 0 {
-			line += fmt.Sprintf(" With on-demand markets only it is $%s: on-demand's bill is %s times that, since nodes are whole and take time.",
-				money(p.Summary("oracle_on_demand_usd").Median), plain(s.Median, 2))
+			line += fmt.Sprintf(" With on-demand markets only it is %s: on-demand's bill is %s times that, since nodes are whole and take time.",
+				figures.Dollars(p.Summary("oracle_on_demand_usd").Median), figures.Number(s.Median, 2))
 		}
 	}
 	if budgeted(r, g) {
@@ -45,11 +46,11 @@ func slotsSentence(r *eval.Report, g *eval.Group, least float64) string {
 			nearest = p
 		}
 	}
-	if nearest == nil || money(bound) == money(least) {
+	if nearest == nil || figures.Dollars(bound) == figures.Dollars(least) {
 		return ""
 	}
-	return fmt.Sprintf(" With no more nodes in a market than it has slots it is $%s: the nearest, %s, is %s %% of the on-demand bill above that (regret_slots).",
-		money(bound), nearest.Policy, share(nearest.Summary("regret_slots").Median))
+	return fmt.Sprintf(" With no more nodes in a market than it has slots it is %s: the nearest, %s, is %s of the on-demand bill above that (regret_slots).",
+		figures.Dollars(bound), nearest.Policy, figures.Share(nearest.Summary("regret_slots").Median, 1))
 }
 
 // boundOf returns the medians of what the oracle costs and saves over the cases

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/evaltest"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // TestOracleLineSlots: where slots raise the bound the table, markdown and report say
@@ -22,7 +23,7 @@ func TestOracleLineSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, p := r.Runs[0].Value("oracle_slots_usd").V, policyReport(r, "spot").Summary("regret_slots").Median
-	want := fmt.Sprintf("With no more nodes in a market than it has slots it is $%s: the nearest, spot, is %s %% of the on-demand bill above that (regret_slots).", money(b), share(p))
+	want := fmt.Sprintf("With no more nodes in a market than it has slots it is %s: the nearest, spot, is %s of the on-demand bill above that (regret_slots).", figures.Dollars(b), figures.Share(p, 1))
 	var table, markdown strings.Builder
 	if err := errors.Join(writeTable(&table, r, 200), writeMarkdown(&markdown, r)); err != nil {
 		t.Fatal(err)

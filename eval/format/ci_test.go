@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ciReport has everything that CI reads: a gate that fails, one without a
@@ -168,7 +169,7 @@ func TestMarkdownFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		text := out.String()
-		failed := fmt.Sprintf("%d of %d gates failed", len(r.Gates), len(r.Gates))
+		failed := figures.Integer(len(r.Gates)) + " of " + figures.Count(len(r.Gates), "gate") + " failed"
 		worst := strings.TrimSpace(strings.SplitN(append(worstOutageLines(r), worstLines(r, &r.Groups[0])...)[0], "\n", 2)[1])
 		if len(text) > MarkdownMax || !strings.Contains(text, failed) || !strings.Contains(text, "- ✗ spot") || !strings.Contains(text, worst) {
 			t.Errorf("%+v: %d bytes:\n%.3000s", size, len(text), text)

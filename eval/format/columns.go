@@ -3,8 +3,10 @@ package format
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A column is one figure of the comparison as tables show it.
@@ -23,14 +25,14 @@ type column struct {
 // the baseline, at what outage, and how.
 var columns = []column{
 	{"POLICY", "", 0, label},
-	{"BILL", "$", 0, median("bill_usd", money)},
-	{"SAVED", "$", 0, median("net_savings_usd", money)},
+	{"BILL", "$", 0, median("bill_usd", figures.Amount)},
+	{"SAVED", "$", 0, median("net_savings_usd", figures.Amount)},
 	{"SAVED", "%", 0, median("net_savings_pct", percent)},
 	{"CHANGE ON *", "% [interval]", 0, change},
 	{"OUTAGE MIN", "med / max", 0, medianAndMax("outage_minutes")},
 	{"INCIDENTS", "med / max", 1, medianAndMax("outage_incidents")},
-	{"LONGEST", "max", 2, figureOf("outage_longest_s", func(s *eval.Summary) string { return duration(s.Max) })},
-	{"VS *", "max", 1, figureOf("outage_delta", func(s *eval.Summary) string { return signed(s.Max, 0) })},
+	{"LONGEST", "max", 2, figureOf("outage_longest_s", func(s *eval.Summary) string { return figures.Duration(time.Duration(s.Max * float64(time.Second))) })},
+	{"VS *", "max", 1, figureOf("outage_delta", func(s *eval.Summary) string { return figures.Signed(s.Max, 0) })},
 	{"MOVED", "/pod-day", 4, median("voluntary_evictions_per_pod_day", rate)},
 	{"LOST", "/pod-day", 5, median("reclaim_evictions_per_pod_day", rate)},
 	{"SPOT", "%", 2, median("spot_share", share)},
@@ -42,7 +44,7 @@ func figureOf(metric string, format func(*eval.Summary) string) func(*eval.Repor
 	return func(_ *eval.Report, p *eval.PolicyReport) string {
 		s := p.Summary(metric)
 		if s.N == 0 {
-			return unknown
+			return figures.Unknown
 		}
 		return format(s)
 	}
@@ -55,22 +57,22 @@ func median(metric string, format func(float64) string) func(*eval.Report, *eval
 
 // medianAndMax makes a cell of the median and the greatest of a metric.
 func medianAndMax(metric string) func(*eval.Report, *eval.PolicyReport) string {
-	return figureOf(metric, func(s *eval.Summary) string { return whole(s.Median) + " / " + whole(s.Max) })
+	return figureOf(metric, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })
 }
 
 func change(r *eval.Report, p *eval.PolicyReport) string {
 	s := p.Summary("net_savings_delta_pct")
 	switch {
 	case s.N == 0:
-		return unknown
+		return figures.Unknown
 	case p.Policy == r.Config.Baseline:
 		return "baseline"
 	case s.Need > 0:
-		return signed(s.Median, 1) + " (" + NeedWords(s.Need, s.Over) + ")"
+		return points(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
 	case s.MedianInterval == nil:
-		return signed(s.Median, 1)
+		return points(s.Median)
 	}
-	return fmt.Sprintf("%s [%s, %s]", signed(s.Median, 1), signed(s.MedianInterval.Low, 1), signed(s.MedianInterval.High, 1))
+	return figures.Interval(s.Median, s.MedianInterval.Low, s.MedianInterval.High, points)
 }
 
 // cells returns the cells of group g, for the columns cols.
@@ -121,7 +123,7 @@ func windowTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]stri
 		}
 		row := []string{label(r, p)}
 		for _, w := range p.Windows {
-			row = append(row, textOf(w.Median("net_savings_delta_pct"), func(x float64) string { return signed(x, 1) }))
+			row = append(row, textOf(w.Median("net_savings_delta_pct"), points))
 		}
 		rows = append(rows, row)
 	}
@@ -141,12 +143,12 @@ func weeksTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]strin
 		if p.Policy == r.Config.Baseline {
 			row = append(row, "baseline", "")
 		} else {
-			row = append(row, pair(p, "net_savings_delta_pct", func(x float64) string { return signed(x, 1) }, false), unknown)
+			row = append(row, pair(p, "net_savings_delta_pct", points, false), figures.Unknown)
 			if s := p.Summary("net_savings_delta_pct"); s.N > 0 {
 				row[3] = share(s.Windows.Positive)
 			}
 		}
-		three := func(x float64) string { return plain(x*100, 3) }
+		three := func(x float64) string { return figures.Number(x*100, 3) }
 		row = append(row, pair(p, "attainable_share", share, false), pair(p, "regret", share, true), pair(p, "availability", three, false))
 		rows = append(rows, row)
 	}
@@ -158,7 +160,7 @@ func weeksTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]strin
 func pair(p *eval.PolicyReport, metric string, format func(float64) string, moreIsWorse bool) string {
 	s := p.Summary(metric)
 	if s.N == 0 {
-		return unknown
+		return figures.Unknown
 	}
 	worst := s.Windows.Min
 	if moreIsWorse {
@@ -189,22 +191,21 @@ func frontierTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]st
 // frontierRow returns the row of policy p compared with the best fixed mix.
 func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 	x := &g.Policies[p]
-	row := []string{label(r, x), unknown, unknown, unknown, unknown, unknown}
+	row := []string{label(r, x), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown}
 	saved, bill, outage := x.Summary("net_savings_pct"), x.Summary("on_demand_bill_usd"), x.Summary("outage_cost_usd")
 	if saved.N == 0 {
 		return row
 	}
 	row[1] = percent(saved.Median)
 	if bill.Mean > 0 {
-		row[2] = plain(outage.Mean/bill.Mean*100, 2)
+		row[2] = figures.Number(outage.Mean/bill.Mean*100, 2)
 	}
-	row[3] = whole(x.Summary("outage_minutes").Max)
+	row[3] = figures.Whole(x.Summary("outage_minutes").Max)
 	if p == best {
 		row[4], row[5] = "best", ""
 		return row
 	}
 	gate := eval.Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct"}
-	points := func(x float64) string { return signed(x, 1) }
 	gate.Statistic = eval.Median
 	row[4] = textOf(gate.Measure(r, g, p).Actual, points)
 	gate.Statistic = eval.WindowMin

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // CommentQuiet begins a comment that says nothing new: all gates hold, and what
@@ -52,7 +53,7 @@ func writeComment(w io.Writer, r *eval.Report) error {
 	}
 	writeCommentTable(&b, rows)
 	if main != nil && main.change != nil && main.change.Demand > 0 {
-		fmt.Fprintf(&b, "\nThe workloads ask for something else. All on demand they would cost %s a month.\n", arrow(amount(main.before.OnDemandBill), amount(main.after.OnDemandBill)))
+		fmt.Fprintf(&b, "\nThe workloads ask for something else. All on demand they would cost %s a month.\n", arrow(figures.Dollars(main.before.OnDemandBill), figures.Dollars(main.after.OnDemandBill)))
 	}
 	writeCommentGates(&b, r)
 	if main != nil {
@@ -149,16 +150,16 @@ func commentTitle(r *eval.Report, main *commentRow) string {
 	case main == nil:
 		text += "no run was finished"
 	case main.before == nil:
-		text += amount(main.after.Bill) + " a month"
+		text += figures.Dollars(main.after.Bill) + " a month"
 		if saved := main.after.SavedPct(); saved.Known {
-			text += ", " + plain(saved.V, 0) + " % saved"
+			text += ", " + figures.Percent(saved.V, 0) + " saved"
 		}
 	case main.change.Changed == 0:
-		text += "no change, " + amount(main.after.Bill) + " a month"
+		text += "no change, " + figures.Dollars(main.after.Bill) + " a month"
 	default:
 		text += changeWords(main.before.Bill, main.after.Bill) + " a month"
 		if d := main.after.OutageMinutes - main.before.OutageMinutes; math.Abs(d) >= 0.5 {
-			text += ", " + strings.Replace(signed(d, 0), "-", "−", 1) + " outage minutes"
+			text += ", " + figures.Signed(d, 0) + " outage minutes"
 		}
 		if c.Outcome != eval.Worse && !c.BeyondNoise() {
 			text += ", within what chance explains"
@@ -169,9 +170,9 @@ func commentTitle(r *eval.Report, main *commentRow) string {
 	case r.Stopped:
 		text += "; stopped before the end"
 	case n > 0:
-		text += fmt.Sprintf("; %d of %s broke", n, plural(len(r.Runs), "run"))
+		text += fmt.Sprintf("; %s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run"))
 	case len(failed) > 0:
-		text += fmt.Sprintf("; %d of %s failed", len(failed), plural(len(r.Gates), "gate"))
+		text += fmt.Sprintf("; %s of %s failed", figures.Integer(len(failed)), figures.Count(len(r.Gates), "gate"))
 	}
 	return text
 }
@@ -211,16 +212,16 @@ func writeCommentTable(b *bytes.Buffer, rows []commentRow) {
 	var cells [][]string
 	for i := range rows[:min(len(rows), commentRowsMax)] {
 		x := &rows[i]
-		bill, saved, outages := amount(x.after.Bill), textOf(x.after.SavedPct(), savedWords), plain(x.after.OutageMinutes, 0)
+		bill, saved, outages := figures.Dollars(x.after.Bill), textOf(x.after.SavedPct(), wholePercents), figures.Number(x.after.OutageMinutes, 0)
 		row := []string{x.name()}
 		switch {
 		case !compared:
-			row = append(row, amount(x.after.OnDemandBill), bill, saved, outages)
+			row = append(row, figures.Dollars(x.after.OnDemandBill), bill, saved, outages)
 		case x.before == nil:
-			row = append(row, unknown, bill, unknown, saved, outages)
+			row = append(row, figures.Unknown, bill, figures.Unknown, saved, outages)
 		default:
-			row = append(row, amount(x.before.Bill), bill, changeWords(x.before.Bill, x.after.Bill),
-				arrow(textOf(x.before.SavedPct(), savedWords), saved), arrow(plain(x.before.OutageMinutes, 0), outages))
+			row = append(row, figures.Dollars(x.before.Bill), bill, changeWords(x.before.Bill, x.after.Bill),
+				arrow(textOf(x.before.SavedPct(), wholePercents), saved), arrow(figures.Number(x.before.OutageMinutes, 0), outages))
 		}
 		cells = append(cells, row)
 	}
@@ -241,7 +242,7 @@ func writeCommentGates(b *bytes.Buffer, r *eval.Report) {
 		}
 		line := outcomeMark(c.Outcome) + " compared with " + c.Other + ": " + words[c.Outcome]
 		if len(c.Seeds) > len(r.Config.Seeds) && len(r.Gates) > 0 {
-			line += fmt.Sprintf(", by %s where the gates have %d", plural(len(c.Seeds), "seed"), len(r.Config.Seeds))
+			line += fmt.Sprintf(", by %s where the gates have %d", figures.Count(len(c.Seeds), "seed"), len(r.Config.Seeds))
 		}
 		markdownItem(b, line)
 	}
@@ -278,7 +279,7 @@ func writeCauses(b *bytes.Buffer, x *commentRow) {
 		if i == 0 {
 			b.WriteString("\n**" + title + "** (" + escape(x.name()) + ")\n\n")
 		}
-		fmt.Fprintf(b, "%d. %s a month: %s\n", i+1, amountChange(c.Amount), escape(causeWords(c, before, x.after)))
+		fmt.Fprintf(b, "%d. %s a month: %s\n", i+1, figures.DollarChange(c.Amount), escape(causeWords(c, before, x.after)))
 	}
 }
 
@@ -294,9 +295,9 @@ func causeWords(c eval.Cause, before, after *eval.Spending) string {
 	case eval.CauseSpotShare:
 		a, b := before.SpotShare(), after.SpotShare()
 		if a < b {
-			return fmt.Sprintf("more of the capacity is on Spot: %s %% → %s %%", share(a), share(b))
+			return fmt.Sprintf("more of the capacity is on Spot: %s → %s", figures.Share(a, 1), figures.Share(b, 1))
 		}
-		return fmt.Sprintf("less of the capacity is on Spot: %s %% → %s %%", share(a), share(b))
+		return fmt.Sprintf("less of the capacity is on Spot: %s → %s", figures.Share(a, 1), figures.Share(b, 1))
 	case eval.CauseCapacity:
 		return partWords(before.Capacity, after.Capacity) + than("more", "less") + " capacity is held"
 	case eval.CauseSpotPrice:
@@ -305,7 +306,7 @@ func causeWords(c eval.Cause, before, after *eval.Spending) string {
 		return "an hour of on-demand capacity is " +
 			partWords((before.Bill-before.SpotBill)*(after.Capacity-after.SpotCapacity), (after.Bill-after.SpotBill)*(before.Capacity-before.SpotCapacity)) + than("dearer", "cheaper")
 	case eval.CauseOutages:
-		return fmt.Sprintf("outages cost %s: %s → %s minutes", than("more", "less"), whole(before.OutageMinutes), whole(after.OutageMinutes))
+		return fmt.Sprintf("outages cost %s: %s → %s minutes", than("more", "less"), figures.Whole(before.OutageMinutes), figures.Whole(after.OutageMinutes))
 	case eval.CauseJobs:
 		return than("more", "less") + " work is not done in time"
 	}
@@ -318,5 +319,5 @@ func partWords(a, b float64) string {
 	if a <= 0 {
 		return ""
 	}
-	return plain(math.Abs(b-a)/a*100, 1) + " % "
+	return figures.Percent(math.Abs(b-a)/a*100, 1) + " "
 }

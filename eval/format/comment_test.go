@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 func commentOf(t *testing.T, r *eval.Report) string {
@@ -158,9 +159,9 @@ func TestSparkline(t *testing.T) {
 
 func TestMoneyWords(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{amount(1234567.8), "$1,234,568"}, {amount(99.994), "$99.99"}, {amount(-1234), "−$1,234"}, {amount(-0.001), "$0.00"},
-		{amountChange(12), "+$12.00"}, {amountChange(0.001), "$0.00"}, {amountChange(-100), "−$100"},
-		{changeWords(100, 150), "+$50.00 (+50 %)"}, {changeWords(100, 98), "−$2.00 (−2.0 %)"}, {changeWords(0, 5), "+$5.00"}, {changeWords(5, 5), "$0.00"},
+		{figures.Dollars(1234567.8), "$1,234,568"}, {figures.Dollars(99.994), "$99.99"}, {figures.Dollars(-1234), "−$1,234"}, {figures.Dollars(-0.001), "$0.00"},
+		{figures.DollarChange(12), "+$12.00"}, {figures.DollarChange(0.001), "$0.00"}, {figures.DollarChange(-100), "−$100"},
+		{changeWords(100, 150), "+$50.00 (+50%)"}, {changeWords(100, 98), "−$2.00 (−2.0%)"}, {changeWords(0, 5), "+$5.00"}, {changeWords(5, 5), "$0.00"},
 		{arrow("1", "1"), "1"}, {arrow("1", "2"), "1 → 2"},
 	} {
 		if c.got != c.want {

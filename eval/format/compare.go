@@ -9,6 +9,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // Headline says in one line what c comes to, for one policy in one scenario.
@@ -27,7 +28,7 @@ func (c comparison) title() string {
 
 // summary says what the outcome means, in a sentence.
 func (c comparison) summary() string {
-	limit := exact(eval.LossMax) + " points of the on-demand bill"
+	limit := figures.Number(eval.LossMax, figures.Few) + " points of the on-demand bill"
 	switch c.Outcome {
 	case eval.Equal:
 		return "No change: both sides did the same in every run."
@@ -64,7 +65,7 @@ func (c comparison) lines() []string {
 		}
 	}
 	if over != "" {
-		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a chance of 5 %% at most, and so is a pass, over all policies, scenarios and up to %d looks together (order statistics and sign tests). Where units are seeds it holds for these windows only.", stats.LooksMax))
+		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a chance of 5%% at most, and so is a pass, over all policies, scenarios and up to %d looks together (order statistics and sign tests). Where units are seeds it holds for these windows only.", stats.LooksMax))
 	}
 	if slices.ContainsFunc(c.Changes, func(x eval.Change) bool { return x.Demand > 0 }) {
 		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
@@ -97,10 +98,10 @@ func (c comparison) table() (heading []string, rows [][]string) {
 		}
 		row := []string{c.name(x)}
 		if x.Pairs == 0 {
-			row = append(row, unknown, unknown, unknown, unknown)
+			row = append(row, figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown)
 		} else {
 			savings, outage, _ := x.Month()
-			row = append(row, differenceWords(x, x.Savings), dollars(savings), differenceWords(x, x.Outage), signed(outage, 1))
+			row = append(row, differenceWords(x, x.Savings), figures.DollarChange(savings), differenceWords(x, x.Outage), figures.Signed(outage, 1))
 		}
 		rows = append(rows, append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Outcome)))
 	}
@@ -111,9 +112,9 @@ func (c comparison) table() (heading []string, rows [][]string) {
 // nothing.
 func often(x *eval.Change) string {
 	text := fmt.Sprintf("by more than %s points outage cost is worse in %d of %d %s and better in %d, net savings are worse in %d and better in %d",
-		exact(eval.LossMax), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
+		figures.Number(eval.LossMax, figures.Few), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
 	if x.Outage.Worse == 0 {
-		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s %% of them (at 95 %%)", x.Units, plain(stats.ZeroBound(x.Units)*100, 1))
+		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s of them (at 95%%)", x.Units, figures.Share(stats.ZeroBound(x.Units), 1))
 	}
 	return text
 }
@@ -121,9 +122,9 @@ func often(x *eval.Change) string {
 // differenceWords write d as x over units has it.
 func differenceWords(x *eval.Change, d eval.Difference) string {
 	if d.Interval == nil {
-		return signed(d.Median, 2) + " (" + NeedWords(d.Need, x.Over) + ")"
+		return figures.Signed(d.Median, 2) + " (" + NeedWords(d.Need, x.Over) + ")"
 	}
-	return fmt.Sprintf("%s [%s, %s]", signed(d.Median, 2), signed(d.Interval.Low, 2), signed(d.Interval.High, 2))
+	return figures.Interval(d.Median, d.Interval.Low, d.Interval.High, func(x float64) string { return figures.Signed(x, 2) })
 }
 
 // sentence puts a change into words, for outputs that have no table.
@@ -133,7 +134,7 @@ func (c comparison) sentence(x *eval.Change) string {
 	}
 	savings, outage, _ := x.Month()
 	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/month), outage cost %s points (%s), in %s of which %d changed: %s; %s",
-		c.name(x), differenceWords(x, x.Savings), dollars(savings), differenceWords(x, x.Outage), minutes(outage), plural(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
+		c.name(x), differenceWords(x, x.Savings), figures.DollarChange(savings), differenceWords(x, x.Outage), figures.WholeChange(outage)+" min/month", figures.Count(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
 }
 
 // unknowns name the undecided policies.
@@ -147,7 +148,7 @@ func (c comparison) unknowns() []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("undecided after %s: whether %s lost more than %s points cannot be told", plural(len(c.Seeds), "seed"), strings.Join(names, ", "), exact(eval.LossMax))}
+	return []string{fmt.Sprintf("undecided after %s: whether %s lost more than %s points cannot be told", figures.Count(len(c.Seeds), "seed"), strings.Join(names, ", "), figures.Number(eval.LossMax, figures.Few))}
 }
 
 // headline says in one line what the change does to one policy in one scenario.
@@ -162,7 +163,7 @@ func (c comparison) headline() string {
 		return "this change: none, every run is equal"
 	}
 	savings, outage, onDemand := x.Month()
-	line := "this change: net savings " + dollars(savings) + "/month, outages " + minutes(outage)
+	line := "this change: net savings " + figures.DollarChange(savings) + "/month, outages " + figures.WholeChange(outage) + " min/month"
 	changed := 0
 	for i := range c.Changes {
 		if c.Changes[i].Changed > 0 {
@@ -174,11 +175,11 @@ func (c comparison) headline() string {
 	case changed > 1 && c.several():
 		line += fmt.Sprintf(", of %d pairs of a policy and a scenario that changed", changed)
 	case changed > 1:
-		line += fmt.Sprintf(", of %s that changed", countPolicies(changed))
+		line += fmt.Sprintf(", of %s that changed", figures.Count(changed, "policy"))
 	}
 	line += ")"
 	if x.Demand > 0 {
-		line += ", at another demand: on-demand bill " + dollars(onDemand) + "/month"
+		line += ", at another demand: on-demand bill " + figures.DollarChange(onDemand) + "/month"
 	}
 	return line
 }

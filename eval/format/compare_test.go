@@ -66,7 +66,7 @@ func TestHeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	setAgainst(t, r, func(x *eval.OtherRun) float64 { return map[string]float64{"a": 3, "b": 1}[x.Scenario] })
-	if want := "this change: net savings −$4.11/month, outages +0 (spot in a, of 2 pairs of a policy and a scenario that changed)"; Headline(r.Comparison) != want {
+	if want := "this change: net savings −$4.11/month, outages 0 min/month (spot in a, of 2 pairs of a policy and a scenario that changed)"; Headline(r.Comparison) != want {
 		t.Errorf("%s, want %s", Headline(r.Comparison), want)
 	}
 	var out bytes.Buffer

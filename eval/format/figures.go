@@ -1,59 +1,23 @@
 package format
 
 import (
-	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// unknown stands in tables where there is no value.
-const unknown = "–"
+// What cells hold under a heading that names the unit.
+func percent(x float64) string { return figures.Number(x, 1) }
+func share(x float64) string   { return percent(x * 100) }
+func rate(x float64) string    { return figures.Number(x, 3) }
+func points(x float64) string  { return figures.Signed(x, 1) }
 
-// money formats dollars: with cents below a hundred, in thousands above a
-// hundred thousand.
-func money(x float64) string {
-	switch size := math.Abs(x); {
-	case size < 100:
-		return plain(x, 2)
-	case size < 100_000:
-		return plain(x, 0)
-	}
-	return plain(x/1000, 1) + "k"
-}
-
-func percent(x float64) string { return plain(x, 1) }
-func share(x float64) string   { return plain(x*100, 1) }
-func rate(x float64) string    { return plain(x, 3) }
-
-// whole formats a number of minutes, of which a median may have a half.
-func whole(x float64) string {
-	if x == math.Trunc(x) {
-		return plain(x, 0)
-	}
-	return plain(x, 1)
-}
-
-func signed(x float64, digits int) string {
-	s := plain(x, digits)
-	if x > 0 && strings.Trim(s, "0.") != "" {
-		return "+" + s
-	}
-	return s
-}
-
-// plain formats x without a minus sign before zero.
-func plain(x float64, digits int) string {
-	s := strconv.FormatFloat(x, 'f', digits, 64)
-	if strings.HasPrefix(s, "-") && strings.Trim(s, "-0.") == "" {
-		return s[1:]
-	}
-	return s
-}
+func percents(x float64) string      { return figures.Percent(x, 1) }
+func wholePercents(x float64) string { return figures.Percent(x, 0) }
 
 // exact formats x with all its digits, for files that are read by programs.
 func exact(x float64) string {
@@ -61,36 +25,6 @@ func exact(x float64) string {
 		return "0"
 	}
 	return strconv.FormatFloat(x, 'f', -1, 64)
-}
-
-// dollars formats an amount with its sign, as −$412.
-func dollars(x float64) string {
-	text := money(math.Abs(x))
-	switch {
-	case strings.Trim(text, "0.") == "":
-		return "+$0"
-	case x < 0:
-		return "−$" + text
-	}
-	return "+$" + text
-}
-
-// minutes formats outage minutes of a month with their sign, as +0.
-func minutes(x float64) string {
-	text := plain(math.Abs(x), 1)
-	text = strings.TrimSuffix(text, ".0")
-	switch {
-	case text == "0":
-		return "+0"
-	case x < 0:
-		return "−" + text + " min/month"
-	}
-	return "+" + text + " min/month"
-}
-
-// duration formats seconds as 1h2m3s.
-func duration(seconds float64) string {
-	return (time.Duration(seconds*float64(time.Second) + 0.5)).Round(time.Second).String()
 }
 
 // Instant formats t to the minute, or to the day at midnight.
@@ -101,25 +35,10 @@ func Instant(t policy.Time) string {
 	return t.Std().Format(time.DateOnly)
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// countPolicies says how many policies there are.
-func countPolicies(n int) string {
-	if n == 1 {
-		return "1 policy"
-	}
-	return fmt.Sprintf("%d policies", n)
-}
-
 // textOf formats a value, or what stands for none.
 func textOf(v eval.Value, format func(float64) string) string {
 	if !v.Known {
-		return unknown
+		return figures.Unknown
 	}
 	return format(v.V)
 }
@@ -139,20 +58,6 @@ func seedList(seeds []uint64) string {
 		parts, i = append(parts, part), j+1
 	}
 	return strings.Join(parts, ",")
-}
-
-// digitsFor returns how many decimals show on which side of limit x lies.
-func digitsFor(x, limit float64) int {
-	if x == math.Trunc(x) {
-		return 0
-	}
-	for digits := 2; digits < 9; digits++ {
-		shown, err := strconv.ParseFloat(plain(x, digits), 64)
-		if err == nil && (shown < limit) == (x < limit) && (shown > limit) == (x > limit) {
-			return digits
-		}
-	}
-	return 9
 }
 
 // firstLine returns what stands before the first line break of s.

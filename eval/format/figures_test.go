@@ -5,7 +5,7 @@ import (
 )
 
 func TestLevelWords(t *testing.T) {
-	for policies, want := range map[int]string{1: "95 %", 2: "97.5 %", 6: "99.2 %", 7: "99.3 %", 200: "99.98 %"} {
+	for policies, want := range map[int]string{1: "95%", 2: "97.5%", 6: "99.2%", 7: "99.3%", 200: "99.98%"} {
 		if got := levelWords(1 - 0.05/float64(policies)); got != want {
 			t.Errorf("%d policies: %s, want %s", policies, got, want)
 		}

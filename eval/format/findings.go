@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A finding is something that a reader of CI has to see.
@@ -79,20 +80,20 @@ func resultLine(r *eval.Report) string {
 		parts = append(parts, Incomplete(r))
 	}
 	if n := r.Missing(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
+		parts = append(parts, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
 	}
 	switch {
 	case failed > 0:
-		parts = append(parts, fmt.Sprintf("%d of %s failed", failed, plural(len(r.Gates), "gate")))
+		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(failed), figures.Count(len(r.Gates), "gate")))
 	case len(r.Gates) > 0:
-		parts = append(parts, plural(len(r.Gates), "gate")+" passed")
+		parts = append(parts, figures.Count(len(r.Gates), "gate")+" passed")
 	}
 	if c := r.Comparison; c != nil {
 		parts = append(parts, "against "+c.Other+": "+string(c.Outcome))
 	}
 	warned := len(Warnings(r))
 	if warned > 0 {
-		parts = append(parts, plural(warned, "warning"))
+		parts = append(parts, figures.Count(warned, "warning"))
 	}
 	mark := "✓"
 	switch {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -154,7 +155,7 @@ func TestFrontier(t *testing.T) {
 	for i := 0; i < len(r.Runs); i += n {
 		over = append(over, r.Runs[i+spot].Value("net_savings_pct").V-r.Runs[i+best].Value("net_savings_pct").V)
 	}
-	if got, want := frontierRow(r, g, spot, best)[4], signed(stats.Median(over), 1); got != want {
+	if got, want := frontierRow(r, g, spot, best)[4], figures.Signed(stats.Median(over), 1); got != want {
 		t.Errorf("spot stands %s over the best, want %s", got, want)
 	}
 	c.Policies = c.Policies[:5]

@@ -8,11 +8,11 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// levelWords writes a level as 99.3 %, with as many digits as keep it below 100.
+// levelWords writes a level as 99.3%, with as many digits as keep it below 100.
 func levelWords(level float64) string {
 	for digits := 3; ; digits++ {
 		if s := fmt.Sprintf("%.*g", digits, level*100); s != "100" || level >= 1 {
-			return s + " %"
+			return s + "%"
 		}
 	}
 }

@@ -180,11 +180,8 @@ func newAcross(r *eval.Report) *jsonAcross {
 
 func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
 	out := jsonPolicy{Policy: p.Policy, Role: role(&r.Config, p.Policy), Runs: p.Runs, Missing: p.Missing, Unfinished: p.Unfinished,
-		WorseRuns: newOccurrence(p.Worse), OutageRuns: newOccurrence(p.Outages), Outage: newOutage(r, &p.Outage), Workloads: []jsonWorkload{},
-		Violations: []jsonViolation{}, ViolatingRuns: p.Violating}
-	for _, v := range p.Violations {
-		out.Violations = append(out.Violations, jsonViolation(v))
-	}
+		WorseRuns: p.Worse, OutageRuns: p.Outages, Outage: newOutage(r, &p.Outage), Workloads: []jsonWorkload{},
+		Violations: append([]eval.Violation{}, p.Violations...), ViolatingRuns: p.Violating}
 	for _, m := range eval.Metrics() {
 		out.Metrics = append(out.Metrics, member{m.Name, newSummary(p.Summary(m.Name))})
 	}
@@ -193,7 +190,7 @@ func newPolicy(r *eval.Report, p *eval.PolicyReport) jsonPolicy {
 		out.Windows = append(out.Windows, jsonWindow{k.Scenario, k.Window, medians(&w)})
 	}
 	if p.Worst >= 0 {
-		out.WorstRun = &jsonWorst{placeOf(r, p.Worst), figures(&r.Runs[p.Worst])}
+		out.WorstRun = &jsonWorst{placeOf(r, p.Worst), metricsOf(&r.Runs[p.Worst])}
 	}
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
@@ -236,7 +233,7 @@ func newRuns(r *eval.Report) []jsonRun {
 func Run(run *eval.RunRow, command string) any { return newRun(run, command) }
 
 func newRun(run *eval.RunRow, command string) jsonRun {
-	j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: figures(run), Command: command}
+	j := jsonRun{Scenario: run.Scenario, Window: run.Window, Seed: run.Seed, Policy: run.Policy, Metrics: metricsOf(run), Command: command}
 	if run.Err != nil {
 		j.Error = run.Err.Error()
 		return j
@@ -250,8 +247,8 @@ func newRun(run *eval.RunRow, command string) jsonRun {
 	return j
 }
 
-// figures are the known figures of a run, truth values as such.
-func figures(run *eval.RunRow) ordered {
+// metricsOf are the known figures of a run, truth values as such.
+func metricsOf(run *eval.RunRow) ordered {
 	out := ordered{}
 	for _, m := range eval.Metrics() {
 		switch v := run.Value(m.Name); {
@@ -277,24 +274,13 @@ func medians(w *eval.WindowMedians) ordered {
 }
 
 func newSummary(s *eval.Summary) jsonSummary {
-	out := jsonSummary{N: s.N, Need: s.Need}
+	out := jsonSummary{N: s.N, Need: s.Need, MedianInterval: s.MedianInterval}
 	if s.N == 0 {
 		return out
 	}
 	out.Mean, out.Median, out.P5, out.P25, out.P75, out.P95, out.Min, out.Max = &s.Mean, &s.Median, &s.P5, &s.P25, &s.P75, &s.P95, &s.Min, &s.Max
-	if i := s.MedianInterval; i != nil {
-		out.MedianInterval = &[2]float64{i.Low, i.High}
-	}
 	if w := &s.Windows; w.N > 0 {
 		out.WindowMin, out.WindowMedian, out.WindowMax, out.WindowsPositive = &w.Min, &w.Median, &w.Max, &w.Positive
-	}
-	return out
-}
-
-func newOccurrence(o eval.Occurrence) jsonOccurrence {
-	out := jsonOccurrence{Count: o.Count, Of: o.Of}
-	if o.Count == 0 && o.Of > 0 {
-		out.Bound = &o.Bound
 	}
 	return out
 }

@@ -58,21 +58,8 @@ type jsonChange struct {
 	OnDemand *float64 `json:"on_demand_usd_per_week,omitempty"`
 }
 
-// A jsonDifference is a difference over units. It is empty without pairs.
-type jsonDifference struct {
-	// Over units.
-	Mean *float64 `json:"mean,omitempty"`
-	// Over units.
-	Median *float64 `json:"median,omitempty"`
-	// Both ends of the exact interval of the median, at the error rate of the last look.
-	Interval *[2]float64 `json:"interval,omitempty"`
-	// How many units an interval needs, where there are fewer.
-	Need int `json:"need,omitempty"`
-	// In how many units it is worse by more than the tolerance.
-	Worse *int `json:"worse,omitempty"`
-	// In how many it is better by more than that.
-	Better *int `json:"better,omitempty"`
-}
+// A jsonDifference is a [Difference](#difference), which is empty without pairs.
+type jsonDifference struct{ *eval.Difference }
 
 // newOther returns what the JSON output has of x, nil without one.
 func newOther(x *eval.Comparison) *jsonComparison {
@@ -89,18 +76,10 @@ func newOther(x *eval.Comparison) *jsonComparison {
 		x := &c.Changes[i]
 		j := jsonChange{Scenario: x.Scenario, Policy: x.Policy, Verdict: x.Outcome, Units: x.Units, Over: x.Over, Pairs: x.Pairs, Changed: x.Changed, Missing: x.Missing, Demand: x.Demand}
 		if x.Pairs > 0 {
-			j.Savings, j.Outage = newDifference(&x.Savings), newDifference(&x.Outage)
+			j.Savings, j.Outage = jsonDifference{&x.Savings}, jsonDifference{&x.Outage}
 			j.SavingsWeek, j.OutageWeek, j.OnDemand = &x.SavingsWeek, &x.OutageWeek, &x.OnDemandWeek
 		}
 		out.Changes = append(out.Changes, j)
-	}
-	return out
-}
-
-func newDifference(d *eval.Difference) jsonDifference {
-	out := jsonDifference{Mean: &d.Mean, Median: &d.Median, Need: d.Need, Worse: &d.Worse, Better: &d.Better}
-	if i := d.Interval; i != nil {
-		out.Interval = &[2]float64{i.Low, i.High}
 	}
 	return out
 }

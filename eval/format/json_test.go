@@ -81,11 +81,15 @@ func typed(of reflect.Type, path string, keys map[string]bool) {
 		typed(of.Elem(), path, keys)
 	case of.Kind() == reflect.Slice && of != reflect.TypeFor[ordered]():
 		typed(of.Elem(), path+"[]", keys)
+	case of.Implements(reflect.TypeFor[json.Marshaler]()): // it writes itself, without keys
 	case of.Kind() == reflect.Struct:
 		for f := range of.Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.Anonymous {
 				typed(f.Type, path, keys)
+				continue
+			}
+			if !f.IsExported() {
 				continue
 			}
 			if path != "" {

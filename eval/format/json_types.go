@@ -1,5 +1,10 @@
 package format
 
+import (
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+)
+
 // The types of the JSON output. docs/reference-eval.md is made of them and of their
 // comments: go test ./cmd/spotter -run TestReference -rewrite.
 
@@ -203,9 +208,9 @@ type jsonPolicy struct {
 	// Medians over the seeds of each window.
 	Windows []jsonWindow `json:"windows"`
 	// Runs with more outage minutes than the baseline.
-	WorseRuns jsonOccurrence `json:"worse_runs"`
+	WorseRuns eval.Occurrence `json:"worse_runs"`
 	// Runs with an incident, be it of less than half a minute.
-	OutageRuns jsonOccurrence `json:"outage_runs"`
+	OutageRuns eval.Occurrence `json:"outage_runs"`
 	// Its incidents in all runs.
 	Outage jsonOutage `json:"outage"`
 	// The run with the greatest outage_delta, then the least net_savings_delta_pct.
@@ -213,17 +218,9 @@ type jsonPolicy struct {
 	// What became of each service; empty for jobs.
 	Workloads []jsonWorkload `json:"workloads"`
 	// What runs did not keep of the manifests. A policy with any is never first, best or best_static.
-	Violations []jsonViolation `json:"violations"`
+	Violations []eval.Violation `json:"violations"`
 	// Runs that did not keep all.
 	ViolatingRuns int `json:"violating_runs"`
-}
-
-// A jsonViolation is what runs did not keep of a manifest.
-type jsonViolation struct {
-	// What, in a sentence.
-	Text string `json:"text"`
-	// Runs that say it.
-	Runs int `json:"runs"`
 }
 
 // A jsonAcross is what can be said over several scenarios.
@@ -279,7 +276,7 @@ type jsonSummary struct {
 	Min    *float64 `json:"min,omitempty"`
 	Max    *float64 `json:"max,omitempty"`
 	// Both ends of the exact interval of the median over units.
-	MedianInterval *[2]float64 `json:"median_interval,omitempty"`
+	MedianInterval *stats.Interval `json:"median_interval,omitempty"`
 	// How many units an interval needs, where there are fewer.
 	Need int `json:"need,omitempty"`
 	// The least of the windows' values, each the median over its seeds.
@@ -298,16 +295,6 @@ type jsonWindow struct {
 	Window   int    `json:"window"`
 	// A number for each metric that is known.
 	Medians ordered `json:"medians"`
-}
-
-// A jsonOccurrence is how often something happened.
-type jsonOccurrence struct {
-	// In how many runs.
-	Count int `json:"count"`
-	// Of how many.
-	Of int `json:"of"`
-	// With none of n, the exact 95 % upper bound on the rate, 1 − 0.05^(1/n).
-	Bound *float64 `json:"bound_95,omitempty"`
 }
 
 // A jsonWorst is the worst run of a policy.

@@ -1,6 +1,9 @@
 package format
 
-import "github.com/spotter-dev/spotter/eval"
+import (
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/stats"
+)
 
 // A jsonWhatIf is the whole output of `spotter whatif`.
 type jsonWhatIf struct {
@@ -10,7 +13,7 @@ type jsonWhatIf struct {
 	Seeds   []uint64 `json:"seeds"`
 	// All runs, those of the scenario as it is included.
 	Runs int `json:"runs"`
-	// Of each interval: all of them share an error rate of 5 %.
+	// Of each interval: all of them share an error rate of 5%.
 	Confidence float64 `json:"confidence"`
 	// It was stopped: figures are of what was finished.
 	Incomplete bool `json:"incomplete,omitempty"`
@@ -75,7 +78,7 @@ type jsonWhatIfData struct {
 	Min    float64 `json:"min"`
 	Max    float64 `json:"max"`
 	// That of the median, of changes and where enough was run.
-	Interval *[2]float64 `json:"interval,omitempty"`
+	Interval *stats.Interval `json:"interval,omitempty"`
 	// How many windows or seeds an interval needs, where there are too few.
 	Need int `json:"need,omitempty"`
 }
@@ -120,9 +123,5 @@ func newWhatIfData(s *eval.Summary) *jsonWhatIfData {
 	if s.N == 0 {
 		return nil
 	}
-	out := &jsonWhatIfData{Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, Need: s.Need}
-	if i := s.MedianInterval; i != nil {
-		out.Interval = &[2]float64{i.Low, i.High}
-	}
-	return out
+	return &jsonWhatIfData{Mean: s.Mean, Median: s.Median, Min: s.Min, Max: s.Max, Interval: s.MedianInterval, Need: s.Need}
 }

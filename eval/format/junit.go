@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A junitSuites is the root of a JUnit report, as CI servers read it: the
@@ -155,7 +156,7 @@ func junitRuns(r *eval.Report) []junitCase {
 			}
 			if len(broke) > 0 {
 				c.Error = message(strings.Join(broke, "\n"))
-				c.Error.Message = plural(len(broke), "run") + " broke: " + c.Error.Message
+				c.Error.Message = figures.Count(len(broke), "run") + " broke: " + c.Error.Message
 			}
 			out = append(out, c)
 		}

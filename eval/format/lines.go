@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // worstLines name the worst run of every policy of g.
@@ -18,12 +19,12 @@ func worstLines(r *eval.Report, g *eval.Group) []string {
 			continue
 		}
 		run := &r.Runs[p.Worst]
-		line := p.Policy + ": " + whole(run.Value("outage_minutes").V) + " outage min"
+		line := p.Policy + ": " + figures.Whole(run.Value("outage_minutes").V) + " outage min"
 		if d := run.Value("outage_delta"); d.Known && p.Policy != r.Config.Baseline {
-			line += " (" + signed(d.V, 0) + ")"
+			line += " (" + figures.Signed(d.V, 0) + ")"
 		}
 		if d := run.Value("net_savings_pct"); d.Known {
-			line += ", saved " + percent(d.V) + " %"
+			line += ", saved " + figures.Percent(d.V, 1)
 		}
 		lines = append(lines, line+"\n    "+r.Command(p.Worst))
 	}
@@ -53,9 +54,9 @@ func outageLines(r *eval.Report, g *eval.Group) []string {
 
 // occurrenceWords say how often something happened, or how rare it may still be.
 func occurrenceWords(o eval.Occurrence) string {
-	s := fmt.Sprintf("%d of %s", o.Count, plural(o.Of, "run"))
+	s := fmt.Sprintf("%s of %s", figures.Integer(o.Count), figures.Count(o.Of, "run"))
 	if o.Count == 0 {
-		s += fmt.Sprintf(" (at 95 %% at most %s %%)", plain(o.Bound*100, 1))
+		s += fmt.Sprintf(" (at 95%% at most %s)", figures.Share(o.Bound, 1))
 	}
 	return s
 }
@@ -107,7 +108,7 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 		actual += ": " + reason
 	}
 	if g.Actual.Known {
-		actual = plain(g.Actual.V, digitsFor(g.Actual.V, g.Gate.Value))
+		actual = figures.Number(g.Actual.V, figures.DecimalsApart(g.Actual.V, g.Gate.Value))
 	}
 	line := fmt.Sprintf("%s %s: %s, is %s", mark, judged(r, g).Who(), g.Gate.Condition(), actual)
 	if g.Case >= 0 {
@@ -115,7 +116,7 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 		line += fmt.Sprintf(" in the window from %s on", Instant(k.Bound.Start))
 	}
 	if g.Missing > 0 {
-		line += fmt.Sprintf("; %s without a value", plural(g.Missing, "run"))
+		line += fmt.Sprintf("; %s without a value", figures.Count(g.Missing, "run"))
 	}
 	if g.Stopped {
 		line += "; the comparison was stopped"
@@ -134,9 +135,9 @@ func FailedGates(r *eval.Report) []string {
 		}
 		line := gateLine(r, g)
 		if g.Actual.Known {
-			digits := digitsFor(g.Actual.V, g.Gate.Value)
-			is := "is " + plain(g.Actual.V, digits)
-			line = strings.Replace(line, is, is+", off by "+plain(math.Abs(g.Actual.V-g.Gate.Value), digits), 1)
+			digits := figures.DecimalsApart(g.Actual.V, g.Gate.Value)
+			is := "is " + figures.Number(g.Actual.V, digits)
+			line = strings.Replace(line, is, is+", off by "+figures.Number(math.Abs(g.Actual.V-g.Gate.Value), digits), 1)
 		}
 		if run := furthestRun(r, g); g.Run < 0 && run >= 0 {
 			line += fmt.Sprintf("\n    the worst run has seed %d:\n    %s", r.Runs[run].Seed, r.Command(run))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -15,7 +16,7 @@ const movedNote = "Moved are pods evicted by drains and consolidation; lost are 
 
 // commitmentNote is about metrics that no table has.
 func commitmentNote(c *eval.Config) string {
-	return fmt.Sprintf("Commitments are modelled as %.4g %% off on-demand for one year and %.4g %% for three.", c.Discount1y*100, c.Discount3y*100)
+	return fmt.Sprintf("Commitments are modelled as %s off on-demand for one year and %s for three.", figures.Share(c.Discount1y, figures.Few), figures.Share(c.Discount3y, figures.Few))
 }
 
 // billNote says what bills are of.

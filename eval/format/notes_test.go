@@ -20,7 +20,7 @@ func TestManyWindows(t *testing.T) {
 		over, says string
 	}{
 		{1, "seeds", "the result holds for this window only"},
-		{7, "windows", "There are no intervals, which need ≥ 8 windows at 98.8 %: the result holds for these windows only"},
+		{7, "windows", "There are no intervals, which need ≥ 8 windows at 98.8%: the result holds for these windows only"},
 		{8, "windows", "Intervals are of the median over windows"},
 	} {
 		c := shown()
@@ -61,7 +61,7 @@ func TestNeed(t *testing.T) {
 			t.Errorf("%d windows, %d seeds: interval %v, %q", x.windows, x.seeds, s.MedianInterval, NeedWords(s.Need, s.Over))
 		}
 		g := r.Gates[0]
-		if g.Pass != (x.need == "") || g.Estimated() != g.Pass || x.need != "" && gateReason(r, &g) != x.need+" for 98.8 %" {
+		if g.Pass != (x.need == "") || g.Estimated() != g.Pass || x.need != "" && gateReason(r, &g) != x.need+" for 98.8%" {
 			t.Errorf("%d windows, %d seeds: the gate is %+v", x.windows, x.seeds, g)
 		}
 		for _, f := range []Format{Table, Markdown, JSON, JUnit, SARIF} {
@@ -69,7 +69,7 @@ func TestNeed(t *testing.T) {
 			if err := Write(&out, r, f, 160); err != nil {
 				t.Fatal(err)
 			}
-			for _, says := range []string{x.need + " for 98.8 %", x.need} {
+			for _, says := range []string{x.need + " for 98.8%", x.need} {
 				if strings.Contains(out.String(), says) != (x.need != "") && x.need != "" {
 					t.Errorf("%d windows, %d seeds: %s does not say %q", x.windows, x.seeds, f, says)
 				}

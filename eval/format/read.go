@@ -16,48 +16,36 @@ import (
 // something else than those that this build reads.
 var ErrSchema = errors.New("another schema_version")
 
-// A readHead is what says whether a report can be read.
-type readHead struct {
+// A readReport is the part of a report in JSON that is read.
+type readReport struct {
 	SchemaVersion *int   `json:"schema_version"`
 	Version       string `json:"version"`
-}
-
-// check returns why a report cannot be read, of which err was said when it was decoded.
-func (h *readHead) check(err error) error {
-	if v := h.SchemaVersion; v != nil && *v != SchemaVersion { // whatever else is wrong with it comes of that
-		return fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(h.Version, "unknown"), *v, SchemaVersion)
-	}
-	if err != nil {
-		return fmt.Errorf("reading a report: %w", err)
-	}
-	if h.SchemaVersion == nil {
-		return fmt.Errorf("reading a report: it has no schema_version")
-	}
-	return nil
-}
-
-// A recordedJSON is the part of a report in JSON that is read.
-type recordedJSON struct {
-	readHead
-	Config struct {
+	Config        struct {
 		Policies []string `json:"policies"`
+		Baseline string   `json:"baseline"`
 		Seeds    []uint64 `json:"seeds"`
 	} `json:"config"`
-	Cases []recordedCase `json:"cases"`
-	Runs  []recordedRun  `json:"runs"`
+	Cases []readCase `json:"cases"`
+	Runs  []readRun  `json:"runs"`
 }
 
-type recordedCase struct {
+type readCase struct {
 	Scenario   string    `json:"scenario"`
 	Window     int       `json:"window"`
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"`
+	Trace      string    `json:"trace"`
+	Truth      string    `json:"truth"`
+	Intensity  float64   `json:"intensity"`
+	Karpenter  string    `json:"karpenter_version"`
+	NodeFee    string    `json:"node_fee"`
+	Start      string    `json:"start"`
 	File       string    `json:"scenario_digest"`
 	Conditions string    `json:"conditions_digest"`
 	Demand     string    `json:"demand_digest"`
 }
 
-type recordedRun struct {
+type readRun struct {
 	Scenario string `json:"scenario"`
 	Window   int    `json:"window"`
 	Seed     uint64 `json:"seed"`
@@ -75,7 +63,31 @@ type recordedRun struct {
 		JobCost  *float64 `json:"job_cost_usd"`
 		Capacity *float64 `json:"capacity_hours"`
 		Share    *float64 `json:"spot_share"`
+
+		Savings   float64 `json:"net_savings_usd"`
+		Percent   float64 `json:"net_savings_pct"`
+		Incidents float64 `json:"outage_incidents"`
+		Longest   float64 `json:"outage_longest_s"`
 	} `json:"metrics"`
+}
+
+// decode reads a report that was written as JSON or Parquet.
+func decode(r io.Reader) (*readReport, error) {
+	r, err := jsonOf(r)
+	if err != nil {
+		return nil, err
+	}
+	in := &readReport{}
+	err = json.NewDecoder(r).Decode(in)
+	switch v := in.SchemaVersion; {
+	case v != nil && *v != SchemaVersion: // the cause of every other fault
+		return nil, fmt.Errorf("reading a report: %w: that of spotter %s is %d, and this one reads %d", ErrSchema, cmp.Or(in.Version, "unknown"), *v, SchemaVersion)
+	case err != nil:
+		return nil, fmt.Errorf("reading a report: %w", err)
+	case v == nil:
+		return nil, errors.New("reading a report: it has no schema_version")
+	}
+	return in, nil
 }
 
 // ReadRuns reads the runs of a report that was written as JSON, by this build or
@@ -90,13 +102,8 @@ func ReadRuns(r io.Reader) ([]eval.OtherRun, error) {
 
 // ReadReport reads a report that was written as JSON or Parquet, by this build or another one.
 func ReadReport(r io.Reader) (*eval.Recorded, error) {
-	var in recordedJSON
-	r, err := jsonOf(r)
+	in, err := decode(r)
 	if err != nil {
-		return nil, err
-	}
-	err = json.NewDecoder(r).Decode(&in)
-	if err := in.check(err); err != nil {
 		return nil, err
 	}
 	out := &eval.Recorded{Version: in.Version, Policies: in.Config.Policies, Seeds: in.Config.Seeds}
@@ -123,7 +130,7 @@ func ReadReport(r io.Reader) (*eval.Recorded, error) {
 }
 
 // run returns the i-th run of a report.
-func (x *recordedRun) run(i int) (eval.OtherRun, error) {
+func (x *readRun) run(i int) (eval.OtherRun, error) {
 	o := eval.OtherRun{Scenario: x.Scenario, Window: x.Window, Seed: x.Seed, Policy: x.Policy, Weather: x.Weather, Hash: x.Hash, Err: x.Error}
 	if m := &x.Metrics; x.Error == "" {
 		if m.Bill == nil || m.Outage == nil || m.Minutes == nil || x.Weather == "" || x.Hash == "" {

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -41,49 +40,10 @@ type Results struct {
 	Runs     []ResultRun
 }
 
-// resultCase is what a report says of a window.
-type resultCase struct {
-	Scenario  string  `json:"scenario"`
-	Window    int     `json:"window"`
-	From      string  `json:"from"`
-	Trace     string  `json:"trace"`
-	Truth     string  `json:"truth"`
-	Intensity float64 `json:"intensity"`
-	Karpenter string  `json:"karpenter_version"`
-	NodeFee   string  `json:"node_fee"`
-	Start     string  `json:"start"`
-}
-
 // ReadResults reads a report that was written as JSON or Parquet, by this build or another one.
 func ReadResults(r io.Reader) (*Results, error) {
-	var in struct {
-		readHead
-		Config struct {
-			Baseline string `json:"baseline"`
-		} `json:"config"`
-		Cases []resultCase `json:"cases"`
-		Runs  []struct {
-			Scenario string `json:"scenario"`
-			Window   int    `json:"window"`
-			Seed     uint64 `json:"seed"`
-			Policy   string `json:"policy"`
-			Error    string `json:"error"`
-			Hash     string `json:"hash"`
-			Metrics  struct {
-				Savings   float64 `json:"net_savings_usd"`
-				Percent   float64 `json:"net_savings_pct"`
-				Minutes   float64 `json:"outage_minutes"`
-				Incidents float64 `json:"outage_incidents"`
-				Longest   float64 `json:"outage_longest_s"`
-			} `json:"metrics"`
-		} `json:"runs"`
-	}
-	r, err := jsonOf(r)
+	in, err := decode(r)
 	if err != nil {
-		return nil, err
-	}
-	err = json.NewDecoder(r).Decode(&in)
-	if err := in.check(err); err != nil {
 		return nil, err
 	}
 	if len(in.Runs) == 0 {
@@ -99,16 +59,24 @@ func ReadResults(r io.Reader) (*Results, error) {
 		if c.Start == scenarios.StartNodes.String() {
 			c.Start = "" // which the scenario states
 		}
-		run := ResultRun{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: c.From, Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity, Karpenter: c.Karpenter, NodeFee: c.NodeFee, Start: c.Start, Hash: x.Hash, Err: x.Error,
-			Savings: policy.Dollars(x.Metrics.Savings), Share: x.Metrics.Percent / 100, OutageMinutes: int64(x.Metrics.Minutes), Incidents: int64(x.Metrics.Incidents),
-			Longest: time.Duration(x.Metrics.Longest * float64(time.Second))}
+		m := &x.Metrics
+		run := ResultRun{
+			Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, Hash: x.Hash, Err: x.Error,
+			From: policy.TimeOf(c.From).String(), Trace: c.Trace, Truth: c.Truth, Intensity: c.Intensity,
+			Karpenter: c.Karpenter, NodeFee: c.NodeFee, Start: c.Start,
+			Savings: policy.Dollars(m.Savings), Share: m.Percent / 100, Incidents: int64(m.Incidents),
+			Longest: time.Duration(m.Longest * float64(time.Second)),
+		}
+		if m.Minutes != nil {
+			run.OutageMinutes = int64(*m.Minutes)
+		}
 		out.Runs = append(out.Runs, run)
 	}
 	return out, nil
 }
 
 // caseOf returns the case of a window, nil without it.
-func caseOf(cases []resultCase, scenario string, window int) *resultCase {
+func caseOf(cases []readCase, scenario string, window int) *readCase {
 	for i := range cases {
 		if c := &cases[i]; c.Scenario == scenario && c.Window == window {
 			return c

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // shortColumns are what Markdown says of each of several scenarios. The other formats
@@ -17,11 +18,10 @@ var shortColumns = []column{
 }
 
 func savedWithInterval(s *eval.Summary) string {
-	text := percent(s.Median)
 	if i := s.MedianInterval; i != nil {
-		text += " [" + percent(i.Low) + ", " + percent(i.High) + "]"
+		return figures.Interval(s.Median, i.Low, i.High, percent)
 	}
-	return text
+	return percent(s.Median)
 }
 
 // scenarioTable returns for each of several scenarios which policy is first, what it
@@ -32,7 +32,7 @@ func scenarioTable(r *eval.Report) (heading []string, rows [][]string) {
 	}
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		row := []string{g.Scenario, unknown, unknown, unknown}
+		row := []string{g.Scenario, figures.Unknown, figures.Unknown, figures.Unknown}
 		if best := r.Best(g); best >= 0 {
 			row[1] = strings.Join(firstIn(r, g), ", ")
 			row[2] = percent(g.Policies[best].Summary("net_savings_pct").Median)

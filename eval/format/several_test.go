@@ -22,7 +22,7 @@ func TestMarkdownOfSeveral(t *testing.T) {
 		"| mixed | portfolio | 50.0 | ",
 		"- spot `spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic`\n",
 		"\n## rough\n\n| POLICY | SAVED % [interval] | OUTAGE MIN med / max | INCIDENTS med / max |\n|:--|--:|--:|--:|\n" +
-			"| static | 20.0 | 0 / 0 | 0 / 0 |\n| portfolio | 15.0 | 0 / 7 | 0 / 0 |\n| on-demand, spotvortex \\* | 0.0 | 0 / 0 | 0 / 0 |\n| spot | -30.0 | 0 / 44 | 0 / 0 |\n",
+			"| static | 20.0 | 0 / 0 | 0 / 0 |\n| portfolio | 15.0 | 0 / 7 | 0 / 0 |\n| on-demand, spotvortex \\* | 0.0 | 0 / 0 | 0 / 0 |\n| spot | −30.0 | 0 / 44 | 0 / 0 |\n",
 		"| on-demand, spotvortex \\* | 0.0 | 0 / 0 | 0 / 0 |\n| spot ! | 80.0 | 0 / 0 | 0 / 0 |\n",
 		"\\* is the baseline, spotvortex: ",
 	} {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // sparkWidth is how many runs a sparkline shows; of more it shows quantiles.
@@ -30,8 +31,8 @@ func writeSparklines(b *bytes.Buffer, x *commentRow) {
 	}
 	var parts []string
 	for i, s := range sides {
-		span := amount(slices.Min(s.Costs))
-		if most := amount(slices.Max(s.Costs)); most != span {
+		span := figures.Dollars(slices.Min(s.Costs))
+		if most := figures.Dollars(slices.Max(s.Costs)); most != span {
 			span += " to " + most
 		}
 		parts = append(parts, escape(names[i])+" `"+sparkline(s.Costs, low, high)+"` "+span)
@@ -58,41 +59,19 @@ func sparkline(values []float64, low, high float64) string {
 	return string(out)
 }
 
-// amount formats dollars of a month, with cents below a hundred.
-func amount(x float64) string {
-	digits := 2
-	if x >= 100 || x <= -100 {
-		digits = 0
-	}
-	if x < 0 && strings.Trim(plain(-x, digits), "0.") != "" {
-		return "−$" + thousands(-x, digits)
-	}
-	return "$" + thousands(x, digits)
-}
-
-// amountChange is amount with a sign.
-func amountChange(x float64) string {
-	if text := amount(x); x < 0 || strings.Trim(text, "$0.") == "" {
-		return text
-	}
-	return "+" + amount(x)
-}
-
 // changeWords say by how much b is more than a, and in percent where that can be said.
 func changeWords(a, b float64) string {
-	text := amountChange(b - a)
+	text := figures.DollarChange(b - a)
 	if a > 0 && b != a {
 		part := (b - a) / a * 100
 		digits := 0
 		if math.Abs(part) < 10 {
 			digits = 1
 		}
-		text += " (" + strings.Replace(signed(part, digits), "-", "−", 1) + " %)"
+		text += " (" + figures.PercentChange(part, digits) + ")"
 	}
 	return text
 }
-
-func savedWords(x float64) string { return plain(x, 0) + " %" }
 
 // arrow says what became what, or the one that both are.
 func arrow(a, b string) string {
@@ -100,20 +79,4 @@ func arrow(a, b string) string {
 		return b
 	}
 	return a + " → " + b
-}
-
-// thousands formats x, which is not below zero, with commas.
-func thousands(x float64, digits int) string {
-	whole, rest, _ := strings.Cut(plain(x, digits), ".")
-	var b strings.Builder
-	for i, c := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(c)
-	}
-	if rest != "" {
-		b.WriteString("." + rest)
-	}
-	return b.String()
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -44,9 +45,9 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, width int) error {
 
 // title says what is compared, in one line.
 func (s stress) title() string {
-	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]), plural(len(s.Truths), "truth"), plural(s.runs(), "run"))
+	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]), figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
 	if s.Stopped {
-		title = fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(), plural(len(s.Truths), "truth"), len(weather.Truths())) + title
+		title = fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(), figures.Count(len(s.Truths), "truth"), len(weather.Truths())) + title
 	}
 	return title
 }
@@ -76,9 +77,9 @@ func (s stress) headline() []string {
 		}
 		out := "none of its runs has an outage minute under any truth"
 		if outage.V > 0 {
-			out = fmt.Sprintf("its worst run has %s outage min, under %v", whole(outage.V), s.Truths[x.Longest])
+			out = fmt.Sprintf("its worst run has %s outage min, under %v", figures.Whole(outage.V), s.Truths[x.Longest])
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s saves most where it saves least, %s %% under %v; %s.", scenario, x.Policy, percent(saved.V), s.Truths[x.Least], out))
+		lines = append(lines, fmt.Sprintf("%s: %s saves most where it saves least, %s under %v; %s.", scenario, x.Policy, figures.Percent(saved.V, 1), s.Truths[x.Least], out))
 	}
 	return lines
 }
@@ -107,10 +108,10 @@ func (s stress) grid(scenario string) (headings, rows [][]string) {
 		top, under := split(stressLabel(&x), ":")
 		saved, outage := []string{top}, []string{under}
 		for _, c := range x.Cells {
-			saved, outage = append(saved, textOf(c.Saved, percent)), append(outage, textOf(c.Outage, whole))
+			saved, outage = append(saved, textOf(c.Saved, percent)), append(outage, textOf(c.Outage, figures.Whole))
 		}
 		worst, longest := x.Worst()
-		rows = append(rows, append(saved, textOf(worst, percent)), append(outage, textOf(longest, whole)))
+		rows = append(rows, append(saved, textOf(worst, percent)), append(outage, textOf(longest, figures.Whole)))
 	}
 	return headings, rows
 }
@@ -149,8 +150,8 @@ func (s stress) worstLines() []string {
 			for _, of := range s.worstRuns(&x) {
 				r := s.Reports[of.truth]
 				run := &r.Runs[of.run]
-				lines = append(lines, fmt.Sprintf("%s, %s, %s under %v: saved %s %%, %s outage min\n    %s", scenario, x.Policy, of.why, s.Truths[of.truth],
-					textOf(run.Value("net_savings_pct"), percent), textOf(run.Value("outage_minutes"), whole), r.Command(of.run)))
+				lines = append(lines, fmt.Sprintf("%s, %s, %s under %v: saved %s, %s outage min\n    %s", scenario, x.Policy, of.why, s.Truths[of.truth],
+					textOf(run.Value("net_savings_pct"), percents), textOf(run.Value("outage_minutes"), figures.Whole), r.Command(of.run)))
 			}
 		}
 	}
@@ -248,10 +249,10 @@ func (s stress) writeMarkdown(w io.Writer) error {
 		for _, x := range s.Rows(scenario) {
 			row := []string{stressLabel(&x)}
 			for _, c := range x.Cells {
-				row = append(row, textOf(c.Saved, percent)+" / "+textOf(c.Outage, whole))
+				row = append(row, textOf(c.Saved, percent)+" / "+textOf(c.Outage, figures.Whole))
 			}
 			saved, outage := x.Worst()
-			rows = append(rows, append(row, textOf(saved, percent)+" / "+textOf(outage, whole)))
+			rows = append(rows, append(row, textOf(saved, percent)+" / "+textOf(outage, figures.Whole)))
 		}
 		about := "\n## " + escape(scenario) + "\n\nNet savings, % / outage minutes.\n"
 		blocks = append(blocks, tableBlock(about, heading, rows, rankFound, "policies"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
@@ -27,17 +28,17 @@ func compared(r *eval.Report) string {
 	var names []string
 	scenarios := r.Groups
 	if len(scenarios) > titledMax {
-		names = []string{plural(len(scenarios), "scenario") + " (" + plural(len(r.Config.Cases), "window") + ")"}
+		names = []string{figures.Count(len(scenarios), "scenario") + " (" + figures.Count(len(r.Config.Cases), "window") + ")"}
 		scenarios = nil
 	}
 	for _, g := range scenarios {
 		first := r.Config.Cases[g.Cases[0]].Bound
 		last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 		names = append(names, fmt.Sprintf("%s (%s, %s to %s)", r.Config.Cases[g.Cases[0]].Scenario,
-			plural(len(g.Cases), "window"), Instant(first.Start), Instant(last.End())))
+			figures.Count(len(g.Cases), "window"), Instant(first.Start), Instant(last.End())))
 	}
-	return strings.Join(names, ", ") + " · " + plural(len(r.Config.Seeds), "seed") + " · " +
-		countPolicies(len(r.Config.Policies)) + " · " + plural(len(r.Runs), "run") + " · " + origins(r)
+	return strings.Join(names, ", ") + " · " + figures.Count(len(r.Config.Seeds), "seed") + " · " +
+		figures.Count(len(r.Config.Policies), "policy") + " · " + figures.Count(len(r.Runs), "run") + " · " + origins(r)
 }
 
 // origins says where the prices and the reclaims of the cases come from, each combination once.
@@ -71,7 +72,7 @@ func Settings(r *eval.Report) []string {
 	var scenarios []string
 	for i := range c.Cases {
 		w := c.Cases[i].Bound
-		line := fmt.Sprintf("%s: warm-up %v, ready grace %v, intensity %s", c.Cases[i].Scenario, w.WarmUp, w.ReadyGrace, exact(w.Intensity))
+		line := fmt.Sprintf("%s: warm-up %s, ready grace %s, intensity %s", c.Cases[i].Scenario, figures.Duration(w.WarmUp), figures.Duration(w.ReadyGrace), figures.Number(w.Intensity, figures.Few))
 		if w.Slots > 0 {
 			line += fmt.Sprintf(", slots %d", w.Slots)
 		}
@@ -121,9 +122,9 @@ func Incomplete(r *eval.Report) string {
 	case !r.Stopped:
 		return ""
 	case done == len(r.Runs):
-		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", plural(done, "run"))
+		return fmt.Sprintf("INCOMPLETE: stopped after all %s, while bounds or the comparison were worked out", figures.Count(done, "run"))
 	default:
-		return fmt.Sprintf("INCOMPLETE: stopped after %d of %s", done, plural(len(r.Runs), "run"))
+		return fmt.Sprintf("INCOMPLETE: stopped after %s of %s", figures.Integer(done), figures.Count(len(r.Runs), "run"))
 	}
 }
 

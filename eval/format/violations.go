@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // violationsShown is how many violations of one policy a line names.
@@ -23,11 +24,11 @@ func ViolationWords(p *eval.PolicyReport) string {
 			break
 		}
 		if v.Runs < p.Violating {
-			v.Text += fmt.Sprintf(" (%s)", plural(v.Runs, "run"))
+			v.Text += fmt.Sprintf(" (%s)", figures.Count(v.Runs, "run"))
 		}
 		parts = append(parts, v.Text)
 	}
-	return fmt.Sprintf("manifests not kept in %d of %s: %s", p.Violating, plural(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
+	return fmt.Sprintf("manifests not kept in %s of %s: %s", figures.Integer(p.Violating), figures.Count(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
 }
 
 // A marking is a policy that is marked in a scenario, in words.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // shownMetrics are those of which a report that lacks them has to warn: what
@@ -15,7 +16,7 @@ var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "n
 func Warnings(r *eval.Report) []string {
 	var out []string
 	if n := r.Missing(); n > 0 {
-		out = append(out, fmt.Sprintf("%d of %s broke", n, plural(len(r.Runs), "run")))
+		out = append(out, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
 	}
 	for i := range r.Gates {
 		if g := &r.Gates[i]; !g.Estimated() {
@@ -31,7 +32,7 @@ func Warnings(r *eval.Report) []string {
 					continue // its bound may be open
 				}
 				if n, done := p.Summary(name).N, p.Runs-p.Missing-p.Unfinished; n < done {
-					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n, plural(done, "run"), inScenario(r, g.Scenario)))
+					out = append(out, fmt.Sprintf("%s of %s has no value in %d of %s%s", name, p.Policy, done-n, figures.Count(done, "run"), inScenario(r, g.Scenario)))
 				}
 			}
 		}
@@ -39,7 +40,7 @@ func Warnings(r *eval.Report) []string {
 	for i := range r.Oracles {
 		if n := r.Oracles[i].Short; n > 0 {
 			k := &r.Config.Cases[i]
-			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, plural(n, "piece")))
+			out = append(out, fmt.Sprintf("the oracle of %s, window %d was cut short in %s of time by its limit of work: its bounds hold, and are lower than they could be", k.Scenario, k.Window, figures.Count(n, "piece")))
 		}
 	}
 	out = append(out, intervalWarnings(r)...)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A whatIfColumn is one figure of a variant as tables show it.
@@ -26,35 +27,31 @@ func summaryCell(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summar
 		if s := of(x); s.N > 0 {
 			return words(s)
 		}
-		return unknown
+		return figures.Unknown
 	}
 }
 
 // whatIfColumns answer what it costs, and what it does to the workloads.
 var whatIfColumns = []whatIfColumn{
 	{"VARIANT", "", false, func(x *eval.WhatIfRow) string { return x.Name }},
-	{"$/MONTH", "median", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, func(s *eval.Summary) string { return amount(s.Median) })},
+	{"$/MONTH", "median", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
 	{"CHANGE, $/MONTH", "median [interval]", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change }, changeInterval)},
-	{"CHANGE", "%", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, func(s *eval.Summary) string { return minus(signed(s.Median, 1)) })},
-	{"OUTAGE INCIDENTS", "med / max", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, func(s *eval.Summary) string { return whole(s.Median) + " / " + whole(s.Max) })},
-	{"OUTAGE MIN", "med / max", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, func(s *eval.Summary) string { return whole(s.Median) + " / " + whole(s.Max) })},
-	{"OUTAGES, $/MONTH", "median", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, func(s *eval.Summary) string { return amount(s.Median) })},
-	{"EVICTIONS", "/pod-day", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions }, func(s *eval.Summary) string { return plain(s.Median, 2) })},
-	{"NODES", "mean", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, func(s *eval.Summary) string { return plain(s.Median, 1) })},
+	{"CHANGE", "%", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, func(s *eval.Summary) string { return points(s.Median) })},
+	{"OUTAGE INCIDENTS", "med / max", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
+	{"OUTAGE MIN", "med / max", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
+	{"OUTAGES, $/MONTH", "median", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
+	{"EVICTIONS", "/pod-day", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions }, func(s *eval.Summary) string { return figures.Number(s.Median, 2) })},
+	{"NODES", "mean", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, func(s *eval.Summary) string { return figures.Number(s.Median, 1) })},
 	{"SPOT", "%", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.SpotShare }, func(s *eval.Summary) string { return share(s.Median) })},
 }
 
 // changeInterval writes a change in dollars with its interval.
 func changeInterval(s *eval.Summary) string {
-	text := amountChange(s.Median)
 	if i := s.MedianInterval; i != nil {
-		return text + " [" + amountChange(i.Low) + ", " + amountChange(i.High) + "]"
+		return figures.Interval(s.Median, i.Low, i.High, figures.DollarChange)
 	}
-	return text + " (" + NeedWords(s.Need, s.Over) + ")"
+	return figures.DollarChange(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
 }
-
-// minus writes the sign of a number as a minus.
-func minus(s string) string { return strings.Replace(s, "-", "−", 1) }
 
 // whatIfTable returns headings and rows, the scenario as it is first.
 func whatIfTable(r *eval.WhatIf, wide bool) (headings [][]string, rows [][]string) {
@@ -115,9 +112,9 @@ func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, width int) error {
 // whatIfTitle says what is compared, in one line.
 func whatIfTitle(r *eval.WhatIf) string {
 	cases := r.Config.Cases
-	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario, plural(len(cases), "window"),
-		Instant(cases[0].Bound.Start), Instant(cases[len(cases)-1].End()), plural(len(r.Config.Seeds), "seed"),
-		plural(len(r.Variants), "variant"), r.AsIs.Name, plural(len(r.Runs), "run"))
+	text := fmt.Sprintf("%s (%s, %s to %s) · %s · %s against %s · %s", cases[0].Scenario, figures.Count(len(cases), "window"),
+		Instant(cases[0].Bound.Start), Instant(cases[len(cases)-1].End()), figures.Count(len(r.Config.Seeds), "seed"),
+		figures.Count(len(r.Variants), "variant"), r.AsIs.Name, figures.Count(len(r.Runs), "run"))
 	if r.Stopped {
 		return "INCOMPLETE: stopped before the end · " + text
 	}
@@ -215,9 +212,9 @@ func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
 // moreOrLess writes a change of dollars in words.
 func moreOrLess(d float64) string {
 	if d < 0 {
-		return amount(-d) + " less"
+		return figures.Dollars(-d) + " less"
 	}
-	return amount(d) + " more"
+	return figures.Dollars(d) + " more"
 }
 
 // costWords say what x saves or costs, and how sure that is.
@@ -225,26 +222,26 @@ func costWords(x *eval.WhatIfRow) string {
 	d, in := x.Change.Median, x.Change.MedianInterval
 	part := ""
 	if x.ChangePct.N > 0 {
-		part = plain(math.Abs(x.ChangePct.Median), 1) + " %"
+		part = figures.Percent(math.Abs(x.ChangePct.Median), 1)
 	}
 	if in != nil && in.Low <= 0 && in.High >= 0 {
-		if amountChange(in.Low) == amountChange(in.High) {
+		if figures.DollarChange(in.Low) == figures.DollarChange(in.High) {
 			return "costs the same"
 		}
-		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", unitsOf(x), x.Change.Over, amountChange(in.Low), amountChange(in.High))
+		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", unitsOf(x), x.Change.Over, figures.DollarChange(in.Low), figures.DollarChange(in.High))
 	}
-	if in == nil && amount(math.Abs(d)) == amount(0) {
+	if in == nil && figures.Dollars(math.Abs(d)) == figures.Dollars(0) {
 		return "costs the same"
 	}
 	verb, more := "saves ", ""
 	if d > 0 {
 		verb, more = "costs ", " more"
 	}
-	text := verb + amount(math.Abs(d)) + " a month" + more + " (" + part
+	text := verb + figures.Dollars(math.Abs(d)) + " a month" + more + " (" + part
 	if in == nil {
 		return text + "; too few " + x.Change.Over + " to say how sure that is)"
 	}
-	low, high := amount(math.Abs(in.Low)), amount(math.Abs(in.High))
+	low, high := figures.Dollars(math.Abs(in.Low)), figures.Dollars(math.Abs(in.High))
 	if d < 0 {
 		low, high = high, low
 	}
@@ -264,7 +261,7 @@ func unitsOf(x *eval.WhatIfRow) int {
 
 // evictionWords say how often pods are moved or lost, where that changes.
 func evictionWords(asIs, x *eval.WhatIfRow) string {
-	a, b := plain(asIs.Evictions.Median, 2), plain(x.Evictions.Median, 2)
+	a, b := figures.Number(asIs.Evictions.Median, 2), figures.Number(x.Evictions.Median, 2)
 	switch {
 	case x.EvictionChange.N == 0:
 		return ""
@@ -284,5 +281,5 @@ func incidentWords(asIs, x *eval.WhatIfRow) string {
 	if a.Max == 0 && b.Max == 0 {
 		return "no outage in any run"
 	}
-	return "outage incidents " + arrow(whole(a.Median), whole(b.Median)) + " in the median run and " + arrow(whole(a.Max), whole(b.Max)) + " in the worst"
+	return "outage incidents " + arrow(figures.Whole(a.Median), figures.Whole(b.Median)) + " in the median run and " + arrow(figures.Whole(a.Max), figures.Whole(b.Max)) + " in the worst"
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // WriteWhatIfComment writes what changes would cost for who reviews them, as `spotter comment`
@@ -94,12 +95,12 @@ func whatIfHeadline(r *eval.WhatIf) string {
 		mark = "⚠"
 	}
 	if best.Incidents.Median != r.AsIs.Incidents.Median {
-		text += ", outage incidents " + arrow(whole(r.AsIs.Incidents.Median), whole(best.Incidents.Median))
+		text += ", outage incidents " + arrow(figures.Whole(r.AsIs.Incidents.Median), figures.Whole(best.Incidents.Median))
 	}
 	text += " with " + best.Name
 	if r.Judged != nil && r.Judged.Failed() {
 		mark = "✗"
-		text += fmt.Sprintf("; %d of %s failed", len(FailedGates(r.Judged)), plural(len(r.Judged.Gates), "gate"))
+		text += fmt.Sprintf("; %s of %s failed", figures.Integer(len(FailedGates(r.Judged))), figures.Count(len(r.Judged.Gates), "gate"))
 	}
 	return mark + " Spotter: " + text
 }

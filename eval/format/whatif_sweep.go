@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // The size of the plot of a sweep, in characters.
@@ -31,7 +32,7 @@ func markOf(i int) string {
 // writeFrontier draws what each value of a sweep saves over the evictions that it costs.
 func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
 	points, places := r.Tradeoffs()
-	WriteFrontier(b, points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", amount)
+	WriteFrontier(b, points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", figures.Dollars)
 }
 
 // WriteFrontier draws points, each by its mark, in a frame of characters. Gain and price say what the
@@ -66,7 +67,7 @@ func WriteFrontier(b *bytes.Buffer, points []eval.Tradeoff, mark func(i int) str
 		}
 		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" + strings.TrimRight(strings.Join(line, ""), " ") + "\n")
 	}
-	from, to := plain(low.Price, 2), plain(high.Price, 2)
+	from, to := figures.Number(low.Price, 2), figures.Number(high.Price, 2)
 	indent := strings.Repeat(" ", margin+2)
 	b.WriteString(strings.Repeat(" ", margin+1) + "└" + strings.Repeat("─", frontierWidth) + "\n")
 	between := max(frontierWidth-len(from)-len(to), 1)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // across has what can be said of each policy over several scenarios.
@@ -17,10 +18,10 @@ func across(r *eval.Report) *table {
 			{Text: "Worst outage", Unit: "minutes"}, {Text: "Manifests not kept in", Unit: "scenarios"}},
 	}
 	for _, x := range r.Across() {
-		row := []cell{{Text: x.Policy, Sub: role(r, x.Policy)}, number(float64(x.First), strconv.Itoa(x.First)+" of "+strconv.Itoa(x.Of)), unknown(), {Text: none, Class: "words"}, unknown(),
+		row := []cell{{Text: x.Policy, Sub: role(r, x.Policy)}, number(float64(x.First), strconv.Itoa(x.First)+" of "+strconv.Itoa(x.Of)), unknown(), {Text: figures.Unknown, Class: "words"}, unknown(),
 			number(float64(x.Marked), strconv.Itoa(x.Marked))}
 		if x.Behind >= 0 {
-			row[2] = number(x.Shortfall, fixed(x.Shortfall, 1))
+			row[2] = number(x.Shortfall, figures.Number(x.Shortfall, 1))
 			if g := &r.Groups[x.Behind]; x.Shortfall != 0 {
 				row[3].Text = r.Config.Policies[r.Best(g)] + " in " + g.Scenario
 			}
@@ -28,7 +29,7 @@ func across(r *eval.Report) *table {
 		if i := x.WorstOutage; i >= 0 {
 			run := &r.Runs[i]
 			out := run.Value("outage_minutes").V
-			if row[4] = number(out, minutes(out)); out > 0 {
+			if row[4] = number(out, figures.Whole(out)); out > 0 {
 				row[4].Class, row[4].Sub = "bad", run.Scenario+", seed "+strconv.FormatUint(run.Seed, 10)
 			}
 		}
@@ -45,7 +46,7 @@ func across(r *eval.Report) *table {
 // command that repeats it.
 func worstOutages(r *eval.Report, l *weekList) *table {
 	t := &table{
-		Caption: "Worst outage of each policy over " + plural(len(r.Groups), "scenario"),
+		Caption: "Worst outage of each policy over " + figures.Count(len(r.Groups), "scenario"),
 		Note:    "The run with the most outage minutes. The worst runs of each scenario, measured to the baseline, stand there.",
 		Head:    worstHead(),
 	}
@@ -82,21 +83,21 @@ func foundAcross(r *eval.Report) ([]string, []card) {
 		lead += "; it has no outage in any run."
 		out = append(out, card{"Worst outage", "0", "minutes"})
 	} else {
-		lead += fmt.Sprintf("; its worst run has %s (%s, seed %d).", plural(int(most), "outage minute"), run.Scenario, run.Seed)
-		out = append(out, card{"Worst outage", minutes(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
+		lead += fmt.Sprintf("; its worst run has %s (%s, seed %d).", figures.Count(int(most), "outage minute"), run.Scenario, run.Seed)
+		out = append(out, card{"Worst outage", figures.Whole(most) + " min", run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)})
 	}
 	found := []string{lead}
 	if x.Behind >= 0 && x.Shortfall > 0 {
 		g := &r.Groups[x.Behind]
 		behind := r.Config.Policies[r.Best(g)] + " in " + g.Scenario
-		found = append(found, fmt.Sprintf("At worst it saves %s points of the on-demand bill less than %s.", fixed(x.Shortfall, 1), behind))
-		out = append(out, card{"Worst shortfall", fixed(x.Shortfall, 1) + " points", "behind " + behind})
+		found = append(found, fmt.Sprintf("At worst it saves %s points of the on-demand bill less than %s.", figures.Number(x.Shortfall, 1), behind))
+		out = append(out, card{"Worst shortfall", figures.Number(x.Shortfall, 1) + " points", "behind " + behind})
 	}
 	if x.Policy != r.Config.Baseline {
 		found = append(found, fmt.Sprintf("It saves more than the baseline %s in the median run of %d of %d scenarios.", r.Config.Baseline, aboveBaseline(r, p), x.Of))
 	}
 	if x.Marked > 0 {
-		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", plural(x.Marked, "scenario")))
+		found = append(found, fmt.Sprintf("It does not do what the manifests say in %s.", figures.Count(x.Marked, "scenario")))
 	}
 	return found, append(out, gateCards(r)...)
 }
@@ -114,10 +115,10 @@ type monthlySavings struct {
 }
 
 func monthly(r *eval.Report, p int) monthlySavings {
-	m := monthlySavings{over: r.Config.Baseline, write: signedDollars}
+	m := monthlySavings{over: r.Config.Baseline, write: figures.DollarChange}
 	against := r.Config.Policies[p] != r.Config.Baseline
 	if !against {
-		m.over, m.write = eval.OnDemand, dollars
+		m.over, m.write = eval.OnDemand, figures.Dollars
 	}
 	for i := range r.Groups {
 		g := &r.Groups[i]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
@@ -53,15 +54,15 @@ func casesTable(r *eval.Report) table {
 		w := k.Bound
 		slots := "drawn by seed"
 		if w.Slots > 0 {
-			slots = fixed(float64(w.Slots), 0)
+			slots = figures.Number(float64(w.Slots), 0)
 		}
-		bound, bySlots := cell{Text: none}, cell{Text: none}
+		bound, bySlots := cell{Text: figures.Unknown}, cell{Text: figures.Unknown}
 		if i < len(r.Oracles) && r.Oracles[i].Cost > 0 {
-			bound.Text, bySlots.Text = dollars(r.Oracles[i].Cost.Float()), dollars(r.Oracles[i].Slots.Float())
+			bound.Text, bySlots.Text = figures.Dollars(r.Oracles[i].Cost.Float()), figures.Dollars(r.Oracles[i].Slots.Float())
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: k.Scenario}, {Text: format.Instant(w.Start), Class: "words"}, {Text: format.Instant(w.Start.Add(w.Duration)), Class: "words"},
-			{Text: length(w.WarmUp)}, {Text: length(w.ReadyGrace)}, {Text: exact(w.Intensity)}, {Text: fixed(float64(len(w.Markets)), 0)},
+			{Text: figures.Duration(w.WarmUp)}, {Text: figures.Duration(w.ReadyGrace)}, {Text: figures.Number(w.Intensity, figures.Few)}, {Text: figures.Number(float64(len(w.Markets)), 0)},
 			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound, bySlots,
 			{Text: hex.EncodeToString(w.Digest[:])[:16], Class: "words code"}, {Text: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "words code"},
 		})
@@ -97,8 +98,8 @@ func settings(r *eval.Report) []setting {
 	out := []setting{
 		{Name: "Policies", Value: strings.Join(c.Policies, ", ")},
 		{Name: "Baseline", Value: c.Baseline},
-		{Name: "Discounts of commitments", Value: fmt.Sprintf("%.4g %% for one year, %.4g %% for three (modelled)", c.Discount1y*100, c.Discount3y*100)},
-		{Name: "Confidence", Value: fmt.Sprintf("%.4g %% each, so that the intervals of all policies hold together at 95 %%", r.Level*100)},
+		{Name: "Discounts of commitments", Value: fmt.Sprintf("%s for one year, %s for three (modelled)", figures.Share(c.Discount1y, figures.Few), figures.Share(c.Discount3y, figures.Few))},
+		{Name: "Confidence", Value: fmt.Sprintf("%s each, so that the intervals of all policies hold together at 95%%", figures.Share(r.Level, figures.Few))},
 	}
 	for _, line := range format.Settings(r) {
 		name, rest, _ := strings.Cut(line, " ")

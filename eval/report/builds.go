@@ -5,6 +5,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // builds has what distinguishes this side of a comparison from the other one;
@@ -39,20 +40,20 @@ func buildRow(c *eval.Change) []cell {
 	case eval.NoWorse, eval.Equal:
 		outcome = cell{Text: "✓ " + string(c.Outcome), Class: "good words"}
 	}
-	differ := number(float64(c.Changed), fixed(float64(c.Changed), 0)+" of "+fixed(float64(c.Pairs), 0))
+	differ := number(float64(c.Changed), figures.Number(float64(c.Changed), 0)+" of "+figures.Number(float64(c.Pairs), 0))
 	if c.Missing > 0 {
-		differ.Sub = fixed(float64(c.Missing), 0) + " missing"
+		differ.Sub = figures.Number(float64(c.Missing), 0) + " missing"
 	}
 	if c.Pairs == 0 {
 		return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, unknown(), unknown(), unknown(), unknown(), differ}
 	}
 	savings, outage, _ := c.Month()
 	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
-		number(savings, dollars(savings)), number(outage, signed(outage, 1)), differ}
+		number(savings, figures.Dollars(savings)), number(outage, figures.Signed(outage, 1)), differ}
 }
 
 func difference(c *eval.Change, d eval.Difference) cell {
-	points := func(x float64) string { return signed(x, 2) }
+	points := func(x float64) string { return figures.Signed(x, 2) }
 	out := number(d.Median, points(d.Median))
 	if d.Interval == nil {
 		out.Sub = fmt.Sprintf("need ≥ %d %s", d.Need, c.Over)

@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // WriteComparison writes c, which compares newer with older, to w as one HTML file.
@@ -67,7 +68,7 @@ func comparisonSummary(c *eval.Comparison) summary {
 		counts[c.Changes[i].Outcome]++
 	}
 	v.Sentences = append(v.Sentences, fmt.Sprintf("Of %s of a policy and a scenario %d did the same, %d are no worse, %d are worse and %d are open.",
-		plural(len(c.Changes), "pair"), counts[eval.Equal], counts[eval.NoWorse], counts[eval.Worse], counts[eval.Undecided]+counts[eval.NotComparable]), format.ComparisonTitle(c)+".")
+		figures.Count(len(c.Changes), "pair"), counts[eval.Equal], counts[eval.NoWorse], counts[eval.Worse], counts[eval.Undecided]+counts[eval.NotComparable]), format.ComparisonTitle(c)+".")
 	return v
 }
 
@@ -153,12 +154,12 @@ func tallyRow(policy string, old, now *tally) []cell {
 			continue
 		}
 		month, saved := stats.Median(t.month), stats.Median(t.saved)
-		row[1+i], row[4+i] = number(month, dollars(month)), number(saved, fixed(saved, 1))
-		row[6+i] = number(float64(t.out), fixed(float64(t.out), 0))
+		row[1+i], row[4+i] = number(month, figures.Dollars(month)), number(saved, figures.Number(saved, 1))
+		row[6+i] = number(float64(t.out), figures.Number(float64(t.out), 0))
 	}
 	if old.runs > 0 && now.runs > 0 {
 		d := stats.Median(now.month) - stats.Median(old.month)
-		row[3] = number(d, dollars(d))
+		row[3] = number(d, figures.Dollars(d))
 		switch {
 		case d > 0:
 			row[3].Text = "+" + row[3].Text

@@ -1,10 +1,9 @@
 package report
 
 import (
-	"math"
-
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // gates has the results; nothing where no gate was set.
@@ -44,28 +43,10 @@ func gateRow(r *eval.Report, g *eval.GateResult) []cell {
 	}
 	actual := cell{Text: "no value", Class: "bad"}
 	if g.Actual.Known {
-		actual = number(g.Actual.V, apart(g.Actual.V, g.Gate.Value))
+		actual = number(g.Actual.V, figures.Number(g.Actual.V, figures.DecimalsApart(g.Actual.V, g.Gate.Value)))
 	}
 	if g.Missing > 0 {
-		actual.Sub = plural(g.Missing, "run") + " without a value"
+		actual.Sub = figures.Count(g.Missing, "run") + " without a value"
 	}
 	return []cell{policy, outcome, {Text: g.Gate.Condition(), Class: "words"}, actual, where}
-}
-
-// apart writes x with as many decimals as show on which side of limit it lies.
-func apart(x, limit float64) string {
-	if x == math.Trunc(x) {
-		return fixed(x, 0)
-	}
-	for digits := 2; digits < 9; digits++ {
-		scale := 1.0
-		for range digits {
-			scale *= 10
-		}
-		shown := math.Round(x*scale) / scale
-		if (shown < limit) == (x < limit) && (shown > limit) == (x > limit) {
-			return fixed(x, digits)
-		}
-	}
-	return exact(x)
 }

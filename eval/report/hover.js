@@ -61,9 +61,12 @@ window.report.loaded = (async () => {
     });
   };
 
+  // As the package figures of Go writes them.
   const amount = (v, unit) => {
-    if (unit === '%') return (v * 100).toFixed(1) + ' %';
-    return (v < 0 ? '−$' : '$') + Math.abs(v).toLocaleString('en', { maximumFractionDigits: Math.abs(v) < 100 ? 2 : 0 });
+    const size = Math.abs(v), cents = size < 99.995 ? 2 : 0;
+    const text = unit === '%' ? (size * 100).toFixed(1) + '%' :
+      '$' + size.toLocaleString('en', { minimumFractionDigits: cents, maximumFractionDigits: cents });
+    return (v < 0 && /[1-9]/.test(text) ? '−' : '') + text;
   };
   const date = seconds => new Date(seconds * 1000).toISOString().slice(0, 16).replace('T', ' ');
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/chart"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -267,7 +268,7 @@ func (a *artist) axis() (label string, scale float64) {
 func (a *artist) costs() {
 	a.course("Bill and outage cost so far", "$ since the window began (median of runs)", false,
 		func(s sim.Sample) (float64, bool) { return (s.Bill + s.OutageCost).Float(), true },
-		"ends at", dollars, "What the nodes cost and what outages cost, from the begin of the window on.")
+		"ends at", figures.Dollars, "What the nodes cost and what outages cost, from the begin of the window on.")
 }
 
 // spotShare shows the part of the fleet that is on spot.
@@ -334,7 +335,7 @@ func (a *artist) parts() {
 		for k := range sums {
 			pic.Series[k].Y = append(pic.Series[k].Y, sums[k])
 		}
-		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, spot nodes %s, outages %s.", a.r.Config.Policies[p], dollars(sums[0]), dollars(sums[1]), dollars(sums[2])))
+		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, spot nodes %s, outages %s.", a.r.Config.Policies[p], figures.Dollars(sums[0]), figures.Dollars(sums[1]), figures.Dollars(sums[2])))
 	}
 	if len(pic.Classes) == 0 {
 		return
@@ -358,10 +359,10 @@ func (a *artist) reclaims() {
 		for _, v := range m.values[i] {
 			sum += v
 		}
-		detail = append(detail, fmt.Sprintf("%s: %s.", name, plural(sum, "node")))
+		detail = append(detail, fmt.Sprintf("%s: %s.", name, figures.Count(sum, "node")))
 	}
 	hours := (m.edges[1] - m.edges[0]) / 3600
 	h := &hover{Kind: "grid", Names: m.rows, Edges: m.edges, Cells: m.values}
 	a.add(pic, &pic.Frame, h, nil, fmt.Sprintf("Nodes taken within %.3g h, all runs of all policies together: %s in %s. Where nothing ran nothing could be taken.",
-		hours, plural(m.total, "node"), plural(m.runs, "run")), detail)
+		hours, figures.Count(m.total, "node"), figures.Count(m.runs, "run")), detail)
 }

@@ -1,5 +1,7 @@
 package report
 
+import "github.com/spotter-dev/spotter/policy/figures"
+
 // render writes p as HTML. Its parts stand in the order of the page.
 func (p *page) render() *markup {
 	return p.whole(func(m *markup) {
@@ -120,7 +122,7 @@ func (p *page) outcome(m *markup) {
 		m.addf(">%s</p>\n", s)
 	}
 	if n := len(p.Warnings); n > 0 {
-		m.addf("<p><a href=\"#warnings\">%s before you rely on this</a></p>\n", plural(n, "warning"))
+		m.addf("<p><a href=\"#warnings\">%s before you rely on this</a></p>\n", figures.Count(n, "warning"))
 	}
 	if len(p.Summary.Cards) > 0 {
 		m.addf("<dl class=\"cards\">\n")

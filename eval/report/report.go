@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 //go:embed page.css
@@ -139,7 +140,7 @@ func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList, costs *N
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 	x := scenario{
 		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario,
-		Span:    fmt.Sprintf("%s of %s, %s to %s", plural(len(g.Cases), "window"), length(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
+		Span:    fmt.Sprintf("%s of %s, %s to %s", figures.Count(len(g.Cases), "window"), figures.Duration(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
 		Windows: windows(r, g), Namespaces: namespaces(r, g, costs), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
@@ -167,7 +168,7 @@ func contentPolicy() string {
 // subject names the scenarios, or counts them where they are many.
 func subject(r *eval.Report) string {
 	if len(r.Groups) > 3 {
-		return plural(len(r.Groups), "scenario")
+		return figures.Count(len(r.Groups), "scenario")
 	}
 	var names []string
 	for i := range r.Groups {

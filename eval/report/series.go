@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -165,6 +166,6 @@ func (m *reclaimMap) fold(counts map[string][]int) {
 				others[i] += v
 			}
 		}
-		m.rows, m.values = append(m.rows, plural(len(rest), "other market")), append(m.values, others)
+		m.rows, m.values = append(m.rows, figures.Count(len(rest), "other market")), append(m.values, others)
 	}
 }

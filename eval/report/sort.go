@@ -15,10 +15,10 @@ func sortOf(v float64, text string) string {
 	return strconv.FormatFloat(v, 'g', 7, 64)
 }
 
-// valueOf returns the number that a text such as −$1,234.50 or 99.2 % stands for, as the
+// valueOf returns the number that a text such as −$1,234.50 or 99.2% stands for, as the
 // script of the page reads it, and by how much it may be rounded.
 func valueOf(text string) (v, rounding float64, ok bool) {
-	digits, percent := strings.CutSuffix(text, " %")
+	digits, percent := strings.CutSuffix(text, "%")
 	digits, minus := strings.CutPrefix(digits, "−")
 	digits = strings.TrimPrefix(strings.TrimPrefix(digits, "+"), "$")
 	if strings.Trim(digits, "0123456789.,") != "" {

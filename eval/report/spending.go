@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A NamespaceCosts has what the nodes of runs cost, divided among namespaces. It is filled while
@@ -77,9 +78,9 @@ func namespaces(r *eval.Report, g *eval.Group, costs *NamespaceCosts) *table {
 				row = append(row, unknown())
 				continue
 			}
-			c := number(x, dollars(x))
+			c := number(x, figures.Dollars(x))
 			if other, known := base[name]; known && r.Config.Trial(g.Policies[p].Policy) {
-				c.Sub = signedDollars(x - other)
+				c.Sub = figures.DollarChange(x - other)
 			}
 			row = append(row, c)
 		}

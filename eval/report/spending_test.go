@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // What namespaces cost is the mean over the runs of which that is known, for a month, with the
@@ -37,7 +39,7 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("spot has %+v and %+v", x.Rows[0][1], x.Rows[1][1])
 	}
 	at := slices.IndexFunc(x.Head, func(h heading) bool { return h.Text == "static:share=0.3" })
-	if x.Rows[0][at].Text != none {
+	if x.Rows[0][at].Text != figures.Unknown {
 		t.Errorf("a policy of which nothing is known costs %q", x.Rows[0][at].Text)
 	}
 }

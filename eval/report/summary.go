@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A summary is what a reader who reads nothing else should know.
@@ -26,7 +27,7 @@ func newSummary(r *eval.Report, running bool) summary {
 	v := summary{State: "passed", Badge: "Gates passed"}
 	switch {
 	case running:
-		v.State, v.Badge = "none", fmt.Sprintf("Running: %d of %s done", r.Done(), plural(len(r.Runs), "run"))
+		v.State, v.Badge = "none", fmt.Sprintf("Running: %d of %s done", r.Done(), figures.Count(len(r.Runs), "run"))
 	case r.Stopped:
 		v.State, v.Badge = "incomplete", "Stopped before its end"
 	case r.Missing() > 0:
@@ -52,7 +53,7 @@ func newSummary(r *eval.Report, running bool) summary {
 		v.Sentences = append(v.Sentences, sentence(format.Incomplete(r)))
 	}
 	if r.Missing() > 0 {
-		v.Sentences = append(v.Sentences, fmt.Sprintf("%d of %s broke, so these figures are incomplete.", r.Missing(), plural(len(r.Runs), "run")))
+		v.Sentences = append(v.Sentences, fmt.Sprintf("%s of %s broke, so these figures are incomplete.", figures.Integer(r.Missing()), figures.Count(len(r.Runs), "run")))
 	}
 	if !running {
 		v.Sentences = append(v.Sentences, gateSentence(r))
@@ -110,14 +111,6 @@ func overBaseline(r *eval.Report, g *eval.Group, p int) eval.Summary {
 	return eval.Summarize(windows, 1-r.Level)
 }
 
-// signedDollars is dollars with a plus sign before an amount above zero.
-func signedDollars(x float64) string {
-	if s := dollars(x); x > 0 && strings.Trim(s, "$0.") != "" {
-		return "+" + s
-	}
-	return dollars(x)
-}
-
 // versusBaseline returns the headline, which compares policy p with the baseline, and its
 // figures; nothing where p is the baseline, where the two have no run in common, or where all is
 // measured against the cost of a cluster as it is.
@@ -129,21 +122,21 @@ func versusBaseline(r *eval.Report, g *eval.Group, p int) (string, []card) {
 	}
 	mine, theirs := x.Summary("outage_minutes"), g.Policies[slices.Index(r.Config.Policies, base)].Summary("outage_minutes")
 	against := func(of func(*eval.Summary) float64) string {
-		return minutes(of(mine)) + " against " + minutes(of(theirs))
+		return figures.Whole(of(mine)) + " against " + figures.Whole(of(theirs))
 	}
 	usual := against(func(s *eval.Summary) float64 { return s.Median })
 	worst := against(func(s *eval.Summary) float64 { return s.Max })
 	interval := ""
 	if i := d.MedianInterval; i != nil {
-		interval = between(i, signedDollars)
+		interval = between(i, figures.DollarChange)
 	}
-	lead := fmt.Sprintf("%s: %s a month over %s", x.Policy, signedDollars(d.Median), base)
+	lead := fmt.Sprintf("%s: %s a month over %s", x.Policy, figures.DollarChange(d.Median), base)
 	if interval != "" {
 		lead += " (" + interval + ")"
 	}
 	lead += fmt.Sprintf(", %s outage minutes in the median run, %s in the worst.", usual, worst)
 	return lead, []card{
-		{"Over " + base, signedDollars(d.Median), strings.TrimSuffix("a month, "+interval, ", ")},
+		{"Over " + base, figures.DollarChange(d.Median), strings.TrimSuffix("a month, "+interval, ", ")},
 		{"Outage minutes", usual, worst + " in the worst run"},
 	}
 }
@@ -190,14 +183,14 @@ func savedSentence(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	metric, of := r.Config.Savings()
 	s := p.Summary(metric)
 	month := perMonth(r, g, p)
-	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of %s", p.Policy, dollars(month), percent(s.Median), of)
+	text := fmt.Sprintf("The policy %s saves %s a month in the median run, %s of %s", p.Policy, figures.Dollars(month), percent(s.Median), of)
 	switch t := r.Config.Today; {
 	case t != nil && s.Median < 0:
-		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s above %s of %s", p.Policy, dollars(t.Month-month), percent(-s.Median), of, dollars(t.Month))
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s above %s of %s", p.Policy, figures.Dollars(t.Month-month), percent(-s.Median), of, figures.Dollars(t.Month))
 	case t != nil:
-		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s below %s of %s", p.Policy, dollars(t.Month-month), percent(s.Median), of, dollars(t.Month))
+		text = fmt.Sprintf("The policy %s costs %s a month in the median run, %s below %s of %s", p.Policy, figures.Dollars(t.Month-month), percent(s.Median), of, figures.Dollars(t.Month))
 	case s.Median < 0:
-		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, dollars(-month), percent(-s.Median))
+		text = fmt.Sprintf("The policy %s costs %s a month more than on-demand in the median run, %s of its bill", p.Policy, figures.Dollars(-month), percent(-s.Median))
 	}
 	if p.Policy == eval.OnDemand && r.Config.Today == nil {
 		text = "Nothing but on-demand was run, the reference that savings are measured against"
@@ -210,7 +203,7 @@ func worstWords(p *eval.PolicyReport) string {
 	if p.Outages.Count == 0 {
 		return "; it has no outage in any run"
 	}
-	return fmt.Sprintf("; its worst run has %s", plural(int(p.Summary("outage_minutes").Max), "outage minute"))
+	return fmt.Sprintf("; its worst run has %s", figures.Count(int(p.Summary("outage_minutes").Max), "outage minute"))
 }
 
 // perMonth returns what p saves in dollars a month: its net savings in the median run, for
@@ -236,11 +229,11 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if d.N == 0 {
 		return "against the baseline " + r.Config.Baseline + " nothing could be estimated"
 	}
-	text := fmt.Sprintf("that is %s points of the on-demand bill more than the baseline %s", fixed(d.Median, 1), r.Config.Baseline)
+	text := fmt.Sprintf("that is %s points of the on-demand bill more than the baseline %s", figures.Number(d.Median, 1), r.Config.Baseline)
 	switch {
 	case d.Median < 0:
-		text = fmt.Sprintf("that is %s points of the on-demand bill less than the baseline %s", fixed(-d.Median, 1), r.Config.Baseline)
-	case fixed(d.Median, 1) == "0.0":
+		text = fmt.Sprintf("that is %s points of the on-demand bill less than the baseline %s", figures.Number(-d.Median, 1), r.Config.Baseline)
+	case figures.Number(d.Median, 1) == "0.0":
 		text = "that is as much as the baseline " + r.Config.Baseline
 	}
 	i := d.MedianInterval
@@ -254,7 +247,7 @@ func changeWords(r *eval.Report, g *eval.Group, p *eval.PolicyReport) string {
 	if len(g.Cases) == 1 {
 		only = ", for this window only"
 	}
-	text += fmt.Sprintf(" (%.4g %% interval %s to %s%s)", r.Level*100, signed(i.Low, 1), signed(i.High, 1), only)
+	text += fmt.Sprintf(" (%s interval %s to %s%s)", figures.Share(r.Level, figures.Few), figures.Signed(i.Low, 1), figures.Signed(i.High, 1), only)
 	if i.Low <= 0 && i.High >= 0 {
 		text += ", which may be chance"
 	}
@@ -266,16 +259,16 @@ func outageSentence(r *eval.Report, p *eval.PolicyReport) string {
 	s, d := p.Summary("outage_minutes"), p.Summary("outage_delta")
 	text := "It has no outage in any run"
 	if p.Outages.Count > 0 {
-		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", minutes(s.Median), minutes(s.Max),
+		text = fmt.Sprintf("It has %s outage minutes in the median run and %s in the worst, the longest incident %v, %s", figures.Whole(s.Median), figures.Whole(s.Max),
 			p.Outage.Longest.Outage.Round(time.Second), p.Outage.Sources())
 	} else if p.Outages.Of > 1 {
-		text = fmt.Sprintf("It has no outage in any of %s (with 95 %% certainty in at most %s %% of such runs)", plural(p.Outages.Of, "run"), fixed(p.Outages.Bound*100, 1))
+		text = fmt.Sprintf("It has no outage in any of %s (with 95%% certainty in at most %s of such runs)", figures.Count(p.Outages.Of, "run"), figures.Share(p.Outages.Bound, 1))
 	}
 	switch {
 	case p.Policy == r.Config.Baseline || d.N == 0:
 		return text + "."
 	case d.Max > 0:
-		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, plural(p.Worse.Of, "run"), plural(int(d.Max), "minute"))
+		return fmt.Sprintf("%s, and in %d of %s more than the baseline, by up to %s.", text, p.Worse.Count, figures.Count(p.Worse.Of, "run"), figures.Count(int(d.Max), "minute"))
 	}
 	return text + ", never more than the baseline under the same weather."
 }
@@ -296,7 +289,7 @@ func gateSentence(r *eval.Report) string {
 	case failed == 0:
 		return fmt.Sprintf("All %d gates passed.", len(r.Gates))
 	}
-	return fmt.Sprintf("%d of %s failed.", failed, plural(len(r.Gates), "gate"))
+	return fmt.Sprintf("%s of %s failed.", figures.Integer(failed), figures.Count(len(r.Gates), "gate"))
 }
 
 // cards are the figures of p in large type that need no baseline, and its outage minutes
@@ -306,13 +299,13 @@ func cards(r *eval.Report, g *eval.Group, p *eval.PolicyReport) []card {
 	saved := p.Summary(metric)
 	interval := intervalOf(saved, percent)
 	out := []card{
-		{"Saved by " + p.Policy, dollars(perMonth(r, g, p)), "a month, in the median run"},
+		{"Saved by " + p.Policy, figures.Dollars(perMonth(r, g, p)), "a month, in the median run"},
 		{"Of " + of, percent(saved.Median), interval},
 	}
 	if p.Policy == r.Config.Baseline || r.Config.Today != nil {
 		s := p.Summary("outage_minutes")
-		incidents := plural(int(p.Outage.Incidents), "incident") + " in all"
-		out = append(out, card{"Outage minutes", minutes(s.Median), minutes(s.Max) + " in the worst run, " + incidents})
+		incidents := figures.Count(int(p.Outage.Incidents), "incident") + " in all"
+		out = append(out, card{"Outage minutes", figures.Whole(s.Median), figures.Whole(s.Max) + " in the worst run, " + incidents})
 	}
 	out = append(out, card{"Available", availability(p.Summary("availability").Median), "mean over workloads"})
 	if a := p.Summary("attainable_share"); a.N > 0 && r.Config.Today == nil {

@@ -29,7 +29,7 @@ var summaryCases = map[string]struct {
 }{
 	"the best that fails no gate": {
 		set:   func(*eval.Config) {},
-		state: "failed", says: []string{"The policy static:share=0.3 saves", "saves $26.28 a month in the median run, 17.7 %", "points of the on-demand bill more than the baseline spotvortex", "3 of 8 gates failed."},
+		state: "failed", says: []string{"The policy static:share=0.3 saves", "saves $26.28 a month in the median run, 17.7%", "points of the on-demand bill more than the baseline spotvortex", "3 of 8 gates failed."},
 	},
 	"the best of all": {
 		set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
@@ -53,7 +53,7 @@ var summaryCases = map[string]struct {
 	},
 	"worse than on-demand": {
 		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"worse"}, nil },
-		state: "none", says: []string{"The policy worse costs $26.28 a month more than on-demand", "17.7 % of its bill", "points of the on-demand bill less than the baseline"},
+		state: "none", says: []string{"The policy worse costs $26.28 a month more than on-demand", "17.7% of its bill", "points of the on-demand bill less than the baseline"},
 	},
 	"only the baseline": {
 		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"spotvortex"}, nil },
@@ -117,7 +117,7 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1,790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -168,7 +168,7 @@ func TestSummaryAcross(t *testing.T) {
 	marked := func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		r, err := fake{}.run(ctx, j)
 		if j.Policy == "spot" && j.Scenario == "web-week" && j.Seed == 2 {
-			r.Violations = []string{"pool general held 100 % on Spot where capacity.spotShare.max is 80 %"}
+			r.Violations = []string{"pool general held 100% on Spot where capacity.spotShare.max is 80%"}
 		}
 		return r, err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A table is one of the page.
@@ -77,7 +78,7 @@ var columns = []column{
 	{heading{Text: "Runs", Unit: "with a result"}, runs},
 }
 
-func oneDecimal(x float64) string { return fixed(x, 1) }
+func oneDecimal(x float64) string { return figures.Number(x, 1) }
 
 // columnsOf returns the columns of r. Where it is known what the cluster costs today, savings
 // are measured against that, and against nothing else.
@@ -108,9 +109,9 @@ func billAMonth(r *eval.Report, g *eval.Group, p int) cell {
 	if s.N == 0 {
 		return unknown()
 	}
-	c := number(s.Median*months, dollars(s.Median*months))
+	c := number(s.Median*months, figures.Dollars(s.Median*months))
 	if r.Config.Today != nil {
-		c.Sub = intervalOf(s, func(x float64) string { return dollars(x * months) })
+		c.Sub = intervalOf(s, func(x float64) string { return figures.Dollars(x * months) })
 	}
 	return c
 }
@@ -118,7 +119,7 @@ func billAMonth(r *eval.Report, g *eval.Group, p int) cell {
 func savedAMonth(r *eval.Report, g *eval.Group, p int) cell {
 	if x := &g.Policies[p]; x.Summary("net_savings_usd").N > 0 {
 		month := perMonth(r, g, x)
-		return number(month, dollars(month))
+		return number(month, figures.Dollars(month))
 	}
 	return unknown()
 }
@@ -126,7 +127,7 @@ func savedAMonth(r *eval.Report, g *eval.Group, p int) cell {
 // overBaselineCell has what a policy saves a month more than the baseline.
 func overBaselineCell(r *eval.Report, g *eval.Group, p int) cell {
 	s := overBaseline(r, g, p)
-	return versus(r, g, p, &s, signedDollars)
+	return versus(r, g, p, &s, figures.DollarChange)
 }
 
 // versus makes a cell of a comparison with the baseline, coloured where its interval leaves out 0.
@@ -149,11 +150,11 @@ func versus(r *eval.Report, g *eval.Group, p int, s *eval.Summary, write func(fl
 
 // todayRow is the row of what the cluster costs today, of which nothing is simulated.
 func todayRow(t *eval.Today, columns []column) []cell {
-	row := []cell{{Text: t.Name, Sub: plural(t.Nodes, "node") + ", not simulated"}}
+	row := []cell{{Text: t.Name, Sub: figures.Count(t.Nodes, "node") + ", not simulated"}}
 	for _, c := range columns {
 		switch c.Text {
 		case "A month":
-			row = append(row, number(t.Month, dollars(t.Month)))
+			row = append(row, number(t.Month, figures.Dollars(t.Month)))
 		case "Saved":
 			row = append(row, cell{Text: "reference", Sort: "0"})
 		case "Spot share":
@@ -208,13 +209,13 @@ func between(i *stats.Interval, format func(float64) string) string {
 }
 
 // unknown is the cell of a figure that no run has.
-func unknown() cell { return cell{Text: none, Sort: "-1e300"} }
+func unknown() cell { return cell{Text: figures.Unknown, Sort: "-1e300"} }
 
 // number is a cell of a value.
 func number(v float64, text string) cell { return cell{Text: text, Sort: sortOf(v, text)} }
 
 func change(r *eval.Report, g *eval.Group, p int) cell {
-	return versus(r, g, p, g.Policies[p].Summary("net_savings_delta_pct"), func(x float64) string { return signed(x, 1) })
+	return versus(r, g, p, g.Policies[p].Summary("net_savings_delta_pct"), func(x float64) string { return figures.Signed(x, 1) })
 }
 
 // medianAndMost makes a cell of the median and the greatest of a metric.
@@ -224,21 +225,21 @@ func medianAndMost(metric string) func(*eval.Report, *eval.Group, int) cell {
 		if s.N == 0 {
 			return unknown()
 		}
-		return number(s.Max, minutes(s.Median)+" / "+minutes(s.Max))
+		return number(s.Max, figures.Whole(s.Median)+" / "+figures.Whole(s.Max))
 	}
 }
 
 // sources says what the outages of all runs come of.
 func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
-		return cell{Text: none, Class: "words"}
+		return cell{Text: figures.Unknown, Class: "words"}
 	}
 	return cell{Text: o.Sources(), Class: "words"}
 }
 
 func longestOf(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
-		return cell{Text: none}
+		return cell{Text: figures.Unknown}
 	}
 	x := &o.Longest
 	c := number(x.Outage.Seconds(), x.Outage.Round(time.Second).String())
@@ -254,7 +255,7 @@ func against(r *eval.Report, g *eval.Group, p int) cell {
 	case s.N == 0:
 		return unknown()
 	}
-	c := number(s.Max, signed(s.Max, 0))
+	c := number(s.Max, figures.Signed(s.Max, 0))
 	if s.Max > 0 {
 		c.Class = "bad"
 	}
@@ -266,14 +267,14 @@ func outageCost(_ *eval.Report, g *eval.Group, p int) cell {
 	if s.N == 0 {
 		return unknown()
 	}
-	return number(s.Mean, dollars(s.Mean))
+	return number(s.Mean, figures.Dollars(s.Mean))
 }
 
 func runs(_ *eval.Report, g *eval.Group, at int) cell {
 	p := &g.Policies[at]
-	c := number(float64(p.Runs-p.Missing), fixed(float64(p.Runs-p.Missing), 0))
+	c := number(float64(p.Runs-p.Missing), figures.Number(float64(p.Runs-p.Missing), 0))
 	if p.Missing > 0 {
-		c.Sub, c.Class = plural(p.Missing, "run")+" missing", "bad"
+		c.Sub, c.Class = figures.Count(p.Missing, "run")+" missing", "bad"
 	}
 	return c
 }
@@ -394,13 +395,13 @@ func matrixRow(r *eval.Report, g *eval.Group) []cell {
 			row = append(row, unknown())
 			continue
 		}
-		c := number(s.Median, fixed(s.Median, 1))
+		c := number(s.Median, figures.Number(s.Median, 1))
 		var below []string
 		if i := s.MedianInterval; i == nil || i.Low < i.High {
-			below = append(below, intervalOf(s, func(x float64) string { return fixed(x, 1) }))
+			below = append(below, intervalOf(s, func(x float64) string { return figures.Number(x, 1) }))
 		}
 		if most := g.Policies[p].Summary("outage_minutes").Max; most > 0 {
-			below = append(below, minutes(most)+"\u00a0min\u00a0out")
+			below = append(below, figures.Whole(most)+"\u00a0min\u00a0out")
 		}
 		c.Sub = strings.Join(below, " ")
 		switch {
@@ -437,7 +438,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 			}
 			c := unknown()
 			if v := g.Policies[p].Windows[i].Medians[metric]; v.Known {
-				if c = number(v.V, signed(v.V, 1)); v.V < 0 {
+				if c = number(v.V, figures.Signed(v.V, 1)); v.V < 0 {
 					c.Class = "bad"
 				}
 			}
@@ -475,10 +476,10 @@ func workloads(g *eval.Group) *table {
 func workloadRow(w *eval.WorkloadReport, policy string) []cell {
 	row := []cell{
 		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind.String(), Class: "words"},
-		number(w.OutageMinutes, fixed(w.OutageMinutes, 1)), number(float64(w.OutageMax), fixed(float64(w.OutageMax), 0)),
-		number(w.Incidents, fixed(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, dollars(w.OutageCost)),
+		number(w.OutageMinutes, figures.Number(w.OutageMinutes, 1)), number(float64(w.OutageMax), figures.Number(float64(w.OutageMax), 0)),
+		number(w.Incidents, figures.Number(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, figures.Dollars(w.OutageCost)),
 		number(w.Availability, availability(w.Availability)), number(w.SpotShare, share(w.SpotShare)),
-		number(w.PodValue.Float(), fixed(w.PodValue.Float(), 4)),
+		number(w.PodValue.Float(), figures.Number(w.PodValue.Float(), 4)),
 	}
 	if w.OutageMax > 0 {
 		row[4].Class = "bad"

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // TestToday has a report of a cluster for which $300 a month are paid: that is the first row,
@@ -25,8 +26,8 @@ func TestToday(t *testing.T) {
 		p := &g.Policies[i]
 		month := p.Summary("bill_usd").Median * c.Today.PerMonth(r.Config.Cases[0].Bound.Duration)
 		x := rows[1+slices.IndexFunc(rows[1:], func(row []cell) bool { return strings.TrimPrefix(row[0].Text, "★ ") == p.Policy })]
-		if x[1].Text != dollars(month) || x[2].Text != fixed(100*(1-month/300), 1) {
-			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, dollars(month), 100*(1-month/300))
+		if x[1].Text != figures.Dollars(month) || x[2].Text != figures.Number(100*(1-month/300), 1) {
+			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, figures.Dollars(month), 100*(1-month/300))
 		}
 	}
 	all := strings.Join(append(newSummary(r, false).Sentences, format.Notes(r)[0]), "\n")

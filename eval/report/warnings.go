@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A warning is something that a reader must not miss.
@@ -88,7 +89,7 @@ func missingRuns(r *eval.Report) []warning {
 			continue
 		}
 		if len(out) == missingShown {
-			return append(out, warning{Text: fmt.Sprintf("And %s are missing.", plural(r.Missing()-missingShown, "more run"))})
+			return append(out, warning{Text: fmt.Sprintf("And %s are missing.", figures.Count(r.Missing()-missingShown, "more run"))})
 		}
 		first, _, _ := strings.Cut(run.Err.Error(), "\n")
 		out = append(out, warning{
@@ -127,7 +128,7 @@ func noted(r *eval.Report) []warning {
 		}
 		if warned > 0 {
 			name := r.Groups[i].Scenario
-			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, plural(of, "run"), first)})
+			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, figures.Count(of, "run"), first)})
 		}
 	}
 	return out

@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -196,9 +197,9 @@ func weekFacts(c *eval.Config, run *eval.RunRow) string {
 	text := "From " + format.Instant(run.Bound.Start)
 	if usd, v := c.Saved(run); v.Known && usd.Known {
 		_, of := c.Savings()
-		text += fmt.Sprintf(": saves %s, %s of %s", dollars(usd.V), percent(v.V), of)
+		text += fmt.Sprintf(": saves %s, %s of %s", figures.Dollars(usd.V), percent(v.V), of)
 	}
-	return fmt.Sprintf("%s; %s; %s.", text, plural(int(run.Result.OutageMinutes), "outage minute"), plural(int(run.Result.Reclaims), "reclaim"))
+	return fmt.Sprintf("%s; %s; %s.", text, figures.Count(int(run.Result.OutageMinutes), "outage minute"), figures.Count(int(run.Result.Reclaims), "reclaim"))
 }
 
 // runTable has the runs of g that can be opened, nil without any.
@@ -229,13 +230,13 @@ func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 func runRow(c *eval.Config, run *eval.RunRow, week int) []cell {
 	usd, pct := unknown(), unknown()
 	if saved, share := c.Saved(run); saved.Known && share.Known {
-		usd, pct = number(saved.V, dollars(saved.V)), number(share.V, fixed(share.V, 1))
+		usd, pct = number(saved.V, figures.Dollars(saved.V)), number(share.V, figures.Number(share.V, 1))
 	}
 	res := run.Result
-	out := number(float64(res.OutageMinutes), fixed(float64(res.OutageMinutes), 0))
+	out := number(float64(res.OutageMinutes), figures.Number(float64(res.OutageMinutes), 0))
 	if res.OutageMinutes > 0 {
 		out.Class = "bad"
 	}
 	return []cell{{Text: run.Policy, Week: week}, {Text: strconv.FormatUint(run.Seed, 10)}, {Text: format.Instant(run.Bound.Start), Class: "words"}, usd, pct, out,
-		number(float64(res.Reclaims), fixed(float64(res.Reclaims), 0)), number(float64(res.VoluntaryEvictions), fixed(float64(res.VoluntaryEvictions), 0))}
+		number(float64(res.Reclaims), figures.Number(float64(res.Reclaims), 0)), number(float64(res.VoluntaryEvictions), figures.Number(float64(res.VoluntaryEvictions), 0))}
 }

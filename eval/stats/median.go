@@ -1,9 +1,15 @@
 package stats
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // An Interval holds what it is of, but for the error rate that it was made for.
 type Interval struct{ Low, High float64 }
+
+// MarshalJSON writes both ends, as [1.5, 2].
+func (i Interval) MarshalJSON() ([]byte, error) { return json.Marshal([2]float64{i.Low, i.High}) }
 
 // MedianInterval returns the interval of the median of the distribution that
 // sorted was drawn from, independently; sorted is ascending. It fails at most at

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A decisionLog is the decisions of a timeline, ascending by time.
@@ -132,7 +132,7 @@ func steerDetail(x *policy.Steer) string {
 		detail += " exactly"
 	}
 	if x.Markets != nil {
-		detail += " of " + counted(len(x.Markets), "market")
+		detail += " of " + figures.Count(len(x.Markets), "market")
 	}
 	if x.Mixed {
 		detail = joined(detail, "the provisioner chooses between spot and on demand")
@@ -151,7 +151,7 @@ func steerDetail(x *policy.Steer) string {
 func drainDetail(now policy.Time, x *policy.Drain) string {
 	detail := ""
 	if len(x.After) > 0 {
-		detail = "after " + counted(len(x.After), "launch")
+		detail = "after " + figures.Count(len(x.After), "launch")
 	}
 	if x.Deadline > 0 {
 		detail = joined(detail, "within "+x.Deadline.Sub(now).Round(time.Second).String())
@@ -174,16 +174,6 @@ func joined(a, b string) string {
 		return b
 	}
 	return a + ", " + b
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	if strings.HasSuffix(what, "ch") {
-		return fmt.Sprintf("%d %ses", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func poolName(s *policy.Snapshot, p policy.PoolID) string {

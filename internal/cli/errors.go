@@ -47,10 +47,10 @@ func Report(w io.Writer, err error) int {
 	if err == nil {
 		return ExitOK
 	}
-	fmt.Fprintf(w, "spotter: %v\n", err)
+	fmt.Fprintf(w, "spotter: %s\n", Words(err))
 	var call *InvalidError
 	var ended *StoppedError
-	switch {
+	switch f, known := recognise(err); {
 	case errors.Is(err, ErrGate), errors.Is(err, ErrCheck):
 		return ExitFailed
 	case errors.As(err, &call):
@@ -60,6 +60,9 @@ func Report(w io.Writer, err error) int {
 		fmt.Fprintf(w, "%s\n", ended.Next)
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(w, "it was interrupted and wrote nothing; run it again")
+	case known:
+		fmt.Fprintf(w, "%s\n", f.next)
+		return ExitInvalid
 	default:
 		fmt.Fprintln(w, "this is a fault of the program or of the machine: repeat the same command, and report it with this output if it comes again")
 	}

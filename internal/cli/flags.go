@@ -1,31 +1,98 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// Arguments makes what check finds wrong a wrong call.
+// Arguments makes what check finds wrong a wrong call: it names the argument that is
+// missing, by the line of usage, or the one that is too much.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if err := check(c, args); err != nil {
-			return Invalid(err, "run `"+c.CommandPath()+" --help`")
+		if check(c, args) == nil {
+			return nil
 		}
-		return nil
+		next := "run `" + c.CommandPath() + " --help`"
+		required, most := argumentNames(c)
+		switch {
+		case len(args) < len(required):
+			return Invalid(fmt.Errorf("%s is missing: %s", required[len(args)], c.UseLine()), next)
+		}
+		return Invalid(fmt.Errorf("unexpected argument %q: %s", args[min(most, len(args)-1)], c.UseLine()), next)
 	}
+}
+
+// argumentNames returns the arguments that the usage of c requires, and how many it takes at
+// most. Words in brackets, and flags with what they take, are not required.
+func argumentNames(c *cobra.Command) (required []string, most int) {
+	use, depth, flags := strings.Fields(c.Use)[1:], 0, false
+	for i, word := range use {
+		if depth == 0 {
+			flags = strings.HasPrefix(word, "[-") || strings.HasPrefix(word, "-") || i > 0 && strings.HasPrefix(use[i-1], "-")
+		}
+		if !flags && depth == 0 {
+			most++
+			if !strings.HasPrefix(word, "[") {
+				required = append(required, word)
+			}
+		}
+		depth += strings.Count(word, "[") - strings.Count(word, "]")
+	}
+	return required, most
 }
 
 // Group returns a command that only has others below it.
 func Group(use, short string) *cobra.Command {
 	return &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownCommand(c, args[0])
-		},
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		Use:         use,
+		Short:       short,
+		Annotations: map[string]string{groupKey: ""},
+		RunE:        func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+}
+
+const groupKey = "spotter-group"
+
+// isGroup reports whether c does nothing but hold other commands.
+func isGroup(c *cobra.Command) bool {
+	_, group := c.Annotations[groupKey]
+	return group || !c.HasParent()
+}
+
+// checkCommand refuses a call of no command, before its flags are taken for those of another.
+func checkCommand(root *cobra.Command, args []string) error {
+	c, rest, _ := root.Find(args)
+	word := slices.IndexFunc(rest, func(s string) bool { return !strings.HasPrefix(s, "-") })
+	if !isGroup(c) || word < 0 || strings.HasPrefix(rest[word], cobra.ShellCompRequestCmd) {
+		return nil
+	}
+	return unknownCommand(c, rest[word])
+}
+
+// aliases are other names of flags that users know: the first stands for the second in
+// commands that have only that.
+var aliases = [][2]string{{"output", "format"}, {"policy", "policies"}, {"policies", "policy"}}
+
+// takeAliases lets c and the commands below it take flags by their other names.
+func takeAliases(c *cobra.Command) {
+	flags, own := c.Flags(), map[string]string{}
+	for _, a := range aliases {
+		if flags.Lookup(a[0]) == nil && flags.Lookup(a[1]) != nil {
+			own[a[0]] = a[1]
+		}
+	}
+	if len(own) > 0 {
+		flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+			return pflag.NormalizedName(cmp.Or(own[name], name))
+		})
+	}
+	for _, sub := range c.Commands() {
+		takeAliases(sub)
 	}
 }
 

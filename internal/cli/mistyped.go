@@ -14,7 +14,7 @@ import (
 // expected says by the type of a flag what its values are.
 var expected = map[string]string{
 	"uint64": "a whole number, 0 or more", "uint": "a whole number, 0 or more", "int": "a whole number", "int32": "a whole number", "int64": "a whole number",
-	"float64": "a number", "duration": "a length of time such as 90s, 15m or 24h", "bool": "true or false",
+	"float64": "a number", "bool": "true or false",
 }
 
 // flagError says in the user's words what is wrong with a flag of c: the libraries
@@ -41,15 +41,33 @@ func meant(prefix, word string, names []string) string {
 // plainError says of a value that cannot be parsed what the flag takes.
 func plainError(err error) error {
 	var value *pflag.InvalidValueError
-	if !errors.As(err, &value) {
+	var required *pflag.ValueRequiredError
+	var none *pflag.NotExistError
+	switch {
+	case errors.As(err, &required):
+		return fmt.Errorf("--%s: the value is missing: %s", required.GetFlag().Name, usageOf(required.GetFlag()))
+	case errors.As(err, &none) && none.GetSpecifiedShortnames() != "":
+		return fmt.Errorf("unknown flag: -%s%s", none.GetSpecifiedName(), map[bool]string{true: "; a file is named by --out"}[none.GetSpecifiedName() == "o"])
+	case !errors.As(err, &value):
 		return err
 	}
 	f := value.GetFlag()
-	want := expected[f.Value.Type()]
-	if want == "" {
-		return err
+	cause := errors.Unwrap(value)
+	switch want := expected[f.Value.Type()]; {
+	case f.Value.Type() == "duration":
+		cause = NotDuration(value.GetValue())
+	case want != "":
+		cause = NotNumber(value.GetValue(), want, cause)
+	default:
+		cause = fmt.Errorf("%q: %w", value.GetValue(), cause)
 	}
-	return fmt.Errorf("--%s: %q is not %s", f.Name, value.GetValue(), want)
+	return fmt.Errorf("--%s: %w", f.Name, cause)
+}
+
+// usageOf returns the line of help of a flag.
+func usageOf(f *pflag.Flag) string {
+	_, text := pflag.UnquoteUsage(f)
+	return text
 }
 
 // flagNames returns the flags of c that are shown.
@@ -68,8 +86,14 @@ func unknownCommand(c *cobra.Command, word string) error {
 	if c.SuggestionsMinimumDistance <= 0 {
 		c.SuggestionsMinimumDistance = 2
 	}
-	meant := ""
-	if near := c.SuggestionsFor(word); len(near) > 0 {
+	var names []string
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() {
+			names = append(names, sub.Name())
+		}
+	}
+	meant := Meant(word, names)
+	if near := c.SuggestionsFor(word); len(near) > 0 { // what begins so, or is known by another name
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant), "run `"+c.CommandPath()+" --help`")

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/term"
@@ -146,6 +147,18 @@ func CheckWritable(path string) error {
 		return err
 	}
 	return errors.Join(t.Close(), os.Remove(t.Name()))
+}
+
+// formats are the endings of files that stand for a format.
+var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".sarif", ".html", ".svg", ".png", ".pdf"}
+
+// CheckEnding refuses a file that a flag names if its ending stands for a format other than
+// those of the file, whose endings are own.
+func CheckEnding(flag, path string, own ...string) error {
+	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains(formats, ext) && !slices.Contains(own, ext) {
+		return Invalid(fmt.Errorf("%s: %s: the ending %s stands for another format than is written", flag, path, ext), "name a file that ends with "+strings.Join(own, " or "))
+	}
+	return nil
 }
 
 // Output writes by f to path, or to the terminal when path is empty.

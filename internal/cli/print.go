@@ -9,7 +9,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 )
 
@@ -33,7 +32,11 @@ func (f *Form) String() string { return f.name }
 // Set takes the name of a form.
 func (f *Form) Set(name string) error {
 	if !slices.Contains(f.forms, name) {
-		return errors.New("give one of " + strings.Join(f.forms, ", ") + Meant(name, f.forms))
+		meant := Meant(name, f.forms)
+		if strings.ContainsAny(name, "./") {
+			meant = "; a file is named by --out, or by > of the shell"
+		}
+		return errors.New("give one of " + strings.Join(f.forms, ", ") + meant)
 	}
 	f.name = name
 	return nil
@@ -43,22 +46,11 @@ func (f *Form) Set(name string) error {
 func (f *Form) Type() string { return "string" }
 
 // Register gives c the flag --format, which is -o too, with the forms that all commands
-// have and more. It can be written --output, as elsewhere.
+// have and more.
 func (f *Form) Register(c *cobra.Command, more ...string) {
 	f.name, f.forms = FormTable, append([]string{FormTable, FormWide, FormJSON, FormYAML}, more...)
 	c.Flags().VarP(f, "format", "o", "output `F`: "+strings.Join(f.forms, ", "))
-	OutputIsFormat(c.Flags())
 	Complete(c, "format", f.forms)
-}
-
-// OutputIsFormat takes --output for --format, which other programs call it.
-func OutputIsFormat(flags *pflag.FlagSet) {
-	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "output" {
-			name = "format"
-		}
-		return pflag.NormalizedName(name)
-	})
 }
 
 // Print writes v to the terminal as JSON or YAML where f says so, and else calls text,

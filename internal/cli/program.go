@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -56,7 +57,10 @@ func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Comm
 	}()
 	root := p.Root(commands(p)...)
 	root.SetArgs(p.Args)
-	err := root.ExecuteContext(ctx)
+	err := checkCommand(root, p.Args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
 	if stopErr := p.stopProfiles(); err == nil {
 		err = stopErr
 	}
@@ -126,7 +130,16 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 			panic(err)
 		}
 	}
+	for i := range Groups {
+		if slices.ContainsFunc(commands, func(c *cobra.Command) bool { return c.GroupID == Groups[i].ID }) {
+			root.AddGroup(&Groups[i])
+		}
+	}
 	root.AddCommand(append(commands, p.versionCommand())...)
+	takeAliases(root)
+	root.SetHelpFunc(p.help(commands))
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultHelpCmd()
 	// Completion keeps the writer that it finds, so it comes after them.
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
@@ -134,7 +147,7 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // by itself it takes any word and prints help
 			like := Group(c.Use, c.Short)
-			c.Args, c.RunE = like.Args, like.RunE
+			c.Args, c.RunE, c.Annotations = nil, like.RunE, like.Annotations
 		}
 	}
 	return root

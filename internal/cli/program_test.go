@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -39,3 +41,28 @@ func TestLacks(t *testing.T) {
 }
 
 func none(*cli.Program) []*cobra.Command { return nil }
+
+// TestHelpFits: no line of help but those of examples and usage is wider than it may be, and
+// columns count letters and not bytes.
+func TestHelpFits(t *testing.T) {
+	var out bytes.Buffer
+	p := cli.Program{Args: []string{"go", "--help"}, Stdout: &out, Stderr: &out}
+	p.Run(t.Context(), func(*cli.Program) []*cobra.Command {
+		c := &cobra.Command{Use: "go", Short: "Go", Long: strings.Repeat("many words ", 40), Run: func(*cobra.Command, []string) {}}
+		c.Flags().String("names", "", "take `NAME…,…` "+strings.Repeat("and more ", 30))
+		c.Flags().Duration("wait", 90*time.Second, "wait for `TIME`")
+		c.Flags().String("rare", "", "take `X`")
+		cli.Section(c.Flags(), "Rare", "rare")
+		return []*cobra.Command{c}
+	})
+	for line := range strings.Lines(out.String()) {
+		if n := utf8.RuneCountInString(line); n > 101 {
+			t.Errorf("%d letters: %s", n, line)
+		}
+	}
+	for _, want := range []string{"      --names NAME…,…  take NAME…,… and more", "\n      --wait TIME      wait for TIME (default 1m30s)\n", "\nRare:\n      --rare X  take X\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &out)
+		}
+	}
+}

@@ -34,27 +34,22 @@ func (p *Program) readProject(c *cobra.Command) error {
 	}
 	file, err := openProject()
 	if err != nil {
-		return Invalid(fmt.Errorf("%s: %w", ProjectFile, err), projectAdvice)
+		return err
 	}
 	var added []string
 	given := map[string]bool{}
 	c.Flags().Visit(func(f *pflag.Flag) { given[f.Name] = true })
 	for _, flag := range slices.Sorted(maps.Keys(file[name])) {
+		at := fmt.Sprintf("%s:%d: %s.%s", ProjectFile, file[name][flag].line, name, flag)
 		if f := c.Flags().Lookup(flag); f == nil || f.Hidden {
-			return Invalid(fmt.Errorf("%s: %s.%s: there is no flag --%s%s", ProjectFile, name, flag, flag, Meant(flag, flagNames(c))), projectAdvice)
+			return Invalid(fmt.Errorf("%s: there is no flag --%s%s", at, flag, Meant(flag, flagNames(c))), projectAdvice)
 		}
 		if given[flag] {
 			continue
 		}
-		node := file[name][flag]
-		values := []*yaml.Node{&node}
-		if node.Kind == yaml.SequenceNode {
-			values = node.Content
-		}
-		for _, v := range values {
-			value := v.Value // as it is written: a date stays one
+		for _, value := range file[name][flag].values {
 			if err := c.Flags().Set(flag, value); err != nil {
-				return Invalid(fmt.Errorf("%s: %s.%s: %w", ProjectFile, name, flag, plainError(err)), projectAdvice)
+				return Invalid(fmt.Errorf("%s: %w", at, plainError(err)), projectAdvice)
 			}
 			added = append(added, "--"+flag+"="+value)
 		}
@@ -67,22 +62,89 @@ func (p *Program) readProject(c *cobra.Command) error {
 	return nil
 }
 
-const projectAdvice = "mend it, or set " + ProjectVariable + "=off to leave it out"
+const projectAdvice = "fix it, or set " + ProjectVariable + "=off to leave it out"
 
-// openProject reads the file: values by command and flag, none where there is no file.
-func openProject() (map[string]map[string]yaml.Node, error) {
+// A projectFlag is what the file has for one flag: its values as they are written, so that
+// a date stays one.
+type projectFlag struct {
+	line   int
+	values []string
+}
+
+// openProject reads the file: flags by command and name, none where there is no file.
+func openProject() (map[string]map[string]projectFlag, error) {
 	text, err := os.ReadFile(ProjectFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var file map[string]map[string]yaml.Node
-	if err == nil {
-		err = yaml.Unmarshal(text, &file)
+	if err != nil {
+		return nil, Invalid(err, projectAdvice)
 	}
-	for command := range file {
-		if !slices.Contains(projectCommands, command) {
-			err = fmt.Errorf("%q is none of %s", command, strings.Join(projectCommands, ", "))
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, Invalid(fmt.Errorf("%s: %w", ProjectFile, err), projectAdvice)
+	}
+	if len(document.Content) == 0 { // nothing but comments
+		return nil, nil
+	}
+	commands, err := projectMapping("", document.Content[0])
+	if err != nil {
+		return nil, err
+	}
+	file := map[string]map[string]projectFlag{}
+	for _, command := range commands {
+		if !slices.Contains(projectCommands, command.key) {
+			return nil, projectFault(command.value, command.key, "is none of "+strings.Join(projectCommands, ", "))
+		}
+		flags, err := projectMapping(command.key, command.value)
+		if err != nil {
+			return nil, err
+		}
+		file[command.key] = map[string]projectFlag{}
+		for _, flag := range flags {
+			values := []*yaml.Node{flag.value}
+			if flag.value.Kind == yaml.SequenceNode {
+				values = flag.value.Content
+			}
+			one := projectFlag{line: flag.value.Line}
+			for _, v := range values {
+				if v.Kind != yaml.ScalarNode {
+					return nil, projectFault(v, command.key+"."+flag.key, "want a value or a list of values, got "+nodeKinds[v.Kind])
+				}
+				one.values = append(one.values, v.Value)
+			}
+			file[command.key][flag.key] = one
 		}
 	}
-	return file, err
+	return file, nil
+}
+
+var nodeKinds = map[yaml.Kind]string{yaml.SequenceNode: "a list", yaml.MappingNode: "a mapping", yaml.ScalarNode: "a value", yaml.AliasNode: "an alias"}
+
+// A projectEntry is a key of a mapping and what it has.
+type projectEntry struct {
+	key   string
+	value *yaml.Node
+}
+
+// projectMapping returns the entries of the mapping that stands at a field.
+func projectMapping(field string, n *yaml.Node) (all []projectEntry, err error) {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+		return nil, nil
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil, projectFault(n, field, "want a mapping, got "+nodeKinds[n.Kind])
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		all = append(all, projectEntry{n.Content[i].Value, n.Content[i+1]})
+	}
+	return all, nil
+}
+
+// projectFault is the error about a field of the file.
+func projectFault(n *yaml.Node, field, problem string) error {
+	if field != "" {
+		field += ": "
+	}
+	return Invalid(fmt.Errorf("%s:%d: %s%s", ProjectFile, n.Line, field, problem), projectAdvice)
 }

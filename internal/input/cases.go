@@ -43,6 +43,7 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 	}
 	flags.StringVar(&f.Windows, "windows", windows, text)
 	flags.DurationVar(&f.Every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
+	cli.Section(flags, marketSection, "windows", "every")
 }
 
 // ParsedSeeds returns the seeds that --seeds asks for.

@@ -43,6 +43,7 @@ func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	m.RegisterPrices(flags)
 	flags.StringVar(&m.karpenter, "karpenter-version", "", fmt.Sprintf("have pools of Karpenter follow the rules of `VERSION`, %v to %v (default: what the scenario states, else %v)",
 		scenarios.OldestKarpenter, scenarios.NewestKarpenter, scenarios.NewestKarpenter))
+	cli.Section(flags, marketSection, "karpenter-version")
 }
 
 // UnderKarpenter returns the flags as if they asked for a version of Karpenter.
@@ -62,7 +63,11 @@ func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
 	flags.StringVar(&m.nodeFee, "node-fee", "", "charge `FEE` for every node on top of its price, as $15/month or 0.02/h, in place of the scenario's nodeFee")
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
+	cli.Section(flags, marketSection, "trace", "from", "start", "intensity", "node-fee", "truth")
 }
+
+// marketSection is the heading of the flags on which a run depends in any command.
+const marketSection = "Prices, time and weather"
 
 // Options returns how to bind a scenario.
 func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
@@ -146,6 +151,8 @@ func ParseSeeds(s string) ([]uint64, error) {
 	first, firstErr := strconv.ParseUint(from, 10, 64)
 	last, lastErr := strconv.ParseUint(to, 10, 64)
 	switch {
+	case errors.Is(firstErr, strconv.ErrRange), errors.Is(lastErr, strconv.ErrRange):
+		return nil, fmt.Errorf("%s is too large a number", s)
 	case firstErr != nil || lastErr != nil:
 		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
 	case last < first:

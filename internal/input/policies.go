@@ -7,12 +7,47 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // stepsMax bounds the policies that one range of a parameter may stand for.
 const stepsMax = 1000
+
+// PoliciesVar defines a flag for a list of policies. Where it is given again it adds to the
+// list.
+func PoliciesVar(flags *pflag.FlagSet, list *string, name, value, usage string) {
+	*list = value
+	flags.Var(&policyList{list: list}, name, usage)
+}
+
+// A policyList is the value of such a flag.
+type policyList struct {
+	list  *string
+	given bool
+}
+
+// String returns the list.
+func (l *policyList) String() string {
+	if l.list == nil {
+		return ""
+	}
+	return *l.list
+}
+
+// Set adds to the list, or replaces the default.
+func (l *policyList) Set(text string) error {
+	if l.given {
+		text = *l.list + "," + text
+	}
+	*l.list, l.given = text, true
+	return nil
+}
+
+// Type is what the flag is called where it is listed.
+func (l *policyList) Type() string { return "string" }
 
 // ParsePolicies reads the list of --policies. The word all stands for every
 // policy that has a name, but for the one that other manifests choose; and a

@@ -32,6 +32,7 @@ type SourceFlags struct {
 func (f *SourceFlags) RegisterSources(flags *pflag.FlagSet) {
 	flags.BoolVarP(&f.Recursive, "recursive", "R", false, "read the folders in a folder too")
 	flags.BoolVar(&f.Strict, "strict", false, "refuse objects of kinds that are not simulated, instead of skipping them")
+	cli.Section(flags, "Manifests", "recursive", "strict")
 }
 
 // ReadScenario reads a scenario by its embedded name, or from a file, a folder or standard input, and

@@ -65,7 +65,7 @@ func TraceAdvice(path string, err error) string {
 	case errors.Is(err, trace.ErrEmpty):
 		return "choose more of it, or another trace: `spotter trace info" + Argument(path) + "` says what it has"
 	}
-	return "make a trace of it with `spotter trace import" + Argument(path) + " -o DIR`"
+	return "make a trace of it with `spotter trace import" + Argument(path) + " --out DIR`"
 }
 
 // Traces opens each trace once, since several scenarios may use one.

@@ -2,6 +2,7 @@ package input
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -79,6 +80,8 @@ func ParseWindows(s string) (WindowRange, error) {
 	first, firstErr := strconv.Atoi(from)
 	last, lastErr := strconv.Atoi(to)
 	switch {
+	case errors.Is(firstErr, strconv.ErrRange), errors.Is(lastErr, strconv.ErrRange):
+		return WindowRange{}, fmt.Errorf("%s is too large a number", s)
 	case firstErr != nil || lastErr != nil:
 		return WindowRange{}, fmt.Errorf("%q is neither a number of windows nor a range A-B of them nor %s", s, All)
 	case first < 1:

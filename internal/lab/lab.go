@@ -22,13 +22,13 @@ type Command struct{ Use, Short string }
 
 // The commands, below the groups models, scenario and trace.
 var (
-	ModelsDataset     = Command{"dataset -o DIR", "Make the data that a forecaster is trained and judged on"}
+	ModelsDataset     = Command{"dataset --out DIR", "Make the data that a forecaster is trained and judged on"}
 	ModelsEvaluate    = Command{"evaluate DATA --bundle DIR", "Judge a forecaster on the rows of a data set that were held out"}
-	ModelsTrain       = Command{"train -o DIR", "Train the network behind the policy model against the simulator"}
+	ModelsTrain       = Command{"train --out DIR", "Train the network behind the policy model against the simulator"}
 	ScenarioFromTrace = Command{"from-trace FILE…", "Turn a recorded workload into a scenario"}
 	TraceCheck        = Command{"check A [--against B]", "Say in figures what a trace is like, or how far it is from another"}
-	TraceForecast     = Command{"forecast [TRACE] -o DIR", "Write what a trained model foretells of a trace into its column hazard"}
-	TraceGenerate     = Command{"generate (--preset NAME | --like TRACE) -o DIR", "Draw synthetic prices like those of a preset, or of a trace"}
+	TraceForecast     = Command{"forecast [TRACE] --out DIR", "Write what a trained model foretells of a trace into its column hazard"}
+	TraceGenerate     = Command{"generate (--preset NAME | --like TRACE) --out DIR", "Draw synthetic prices like those of a preset, or of a trace"}
 )
 
 // errMissing means that the program is not installed.
@@ -52,10 +52,9 @@ func (c Command) Forward(p *cli.Program) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	help := forwarded.HelpFunc()
 	forwarded.SetHelpFunc(func(c *cobra.Command, args []string) {
 		if invoke(p, c) != nil {
-			help(c, args)
+			c.Parent().HelpFunc()(c, args)
 		}
 	})
 	return forwarded

@@ -45,33 +45,34 @@ func ownerOf(key string) policy.Actor {
 	return policy.ActorNone
 }
 
-// A marking is what the marks on a Node object say.
-type marking struct {
-	// actor works on it, ActorNone when nobody does; draining says that it has
-	// begun to empty it.
-	actor    policy.Actor
-	draining bool
+// Marks are the taints, annotations and conditions of a Node object that report what is
+// being done to it.
+type Marks struct {
+	// Actor works on it, ActorNone when nothing does; Draining reports that it is
+	// being emptied.
+	Actor    policy.Actor
+	Draining bool
 
-	// reclaimLead is how long after the mark the provider takes the node, 0 when it
-	// does not. markedAt is when that was said, 0 where the mark does not say.
-	reclaimLead time.Duration
-	markedAt    policy.Time
+	// ReclaimLead is how long after the mark the provider takes the node, 0 when it
+	// does not. MarkedAt is when the mark was set, 0 where it has no time.
+	ReclaimLead time.Duration
+	MarkedAt    policy.Time
 
-	// recommended says that a recommendation to leave stands.
-	recommended bool
+	// Recommended reports a rebalance recommendation.
+	Recommended bool
 }
 
-// marksOf reads the marks on n. What we do ourselves counts before all; what is
+// MarksOf reads the marks on n. What we do ourselves counts before all; what is
 // being deleted counts as its maker's.
-func marksOf(n *corev1.Node) marking {
-	var m marking
+func MarksOf(n *corev1.Node) Marks {
+	var m Marks
 	for i := range n.Spec.Taints {
 		m.taint(&n.Spec.Taints[i])
 	}
 	for i := range n.Status.Conditions {
 		c := &n.Status.Conditions[i]
 		if (c.Type == conditionAzurePreempt || c.Type == conditionAzureEnd) && c.Status == corev1.ConditionTrue {
-			m.reclaimLead, m.markedAt = policy.NoticeLead(policy.Azure), policy.TimeOf(c.LastTransitionTime.Time)
+			m.ReclaimLead, m.MarkedAt = policy.NoticeLead(policy.Azure), policy.TimeOf(c.LastTransitionTime.Time)
 		}
 	}
 	_, ordered := n.Annotations[drain.AnnotationDrain]
@@ -79,38 +80,38 @@ func marksOf(n *corev1.Node) marking {
 	_, karpenters := n.Labels[labelKarpenterPool]
 	switch {
 	case ordered || cordoned:
-		m.actor = policy.ActorUs
-	case m.actor != policy.ActorNone:
+		m.Actor = policy.ActorUs
+	case m.Actor != policy.ActorNone:
 	case n.DeletionTimestamp != nil && karpenters:
-		m.actor = policy.ActorKarpenter
+		m.Actor = policy.ActorKarpenter
 	case n.Spec.Unschedulable && n.DeletionTimestamp == nil:
-		m.actor = policy.ActorPerson
+		m.Actor = policy.ActorPerson
 	}
-	m.draining = m.draining || n.DeletionTimestamp != nil
+	m.Draining = m.Draining || n.DeletionTimestamp != nil
 	return m
 }
 
 // taint adds what one taint says.
-func (m *marking) taint(t *corev1.Taint) {
+func (m *Marks) taint(t *corev1.Taint) {
 	owner := ownerOf(t.Key)
 	switch t.Key {
 	case taintNTHRebalance:
-		m.recommended = true
+		m.Recommended = true
 	case taintNTHReclaim:
-		m.reclaimLead = policy.NoticeLead(policy.AWS)
+		m.ReclaimLead = policy.NoticeLead(policy.AWS)
 	case taintGoogle:
-		m.reclaimLead = policy.NoticeLead(policy.GCP)
+		m.ReclaimLead = policy.NoticeLead(policy.GCP)
 	}
-	if t.TimeAdded != nil && m.reclaimLead != 0 {
-		m.markedAt = policy.TimeOf(t.TimeAdded.Time)
+	if t.TimeAdded != nil && m.ReclaimLead != 0 {
+		m.MarkedAt = policy.TimeOf(t.TimeAdded.Time)
 	}
 	switch {
 	case owner == policy.ActorNone, t.Key == taintAutoscalerMaybe, t.Key == taintUnregistered:
 		return
-	case m.actor == policy.ActorNone, owner == policy.ActorUs:
-		m.actor = owner
+	case m.Actor == policy.ActorNone, owner == policy.ActorUs:
+		m.Actor = owner
 	}
 	// Karpenter marks a node before its replacement is there; it empties it once
 	// the object is being deleted.
-	m.draining = m.draining || owner != policy.ActorKarpenter
+	m.Draining = m.Draining || owner != policy.ActorKarpenter
 }

@@ -74,8 +74,8 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	n.Launched = cmp.Or(n.Launched, n.Registered)
 	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true"
 	r.readSize(n, obj)
-	m := marksOf(obj)
-	n.ActedBy = firstActor(m.actor, n.ActedBy)
+	m := MarksOf(obj)
+	n.ActedBy = firstActor(m.Actor, n.ActedBy)
 	n.Taints = taintsOf(obj, n.ActedBy)
 	r.readReady(n, e)
 	if obj.DeletionTimestamp != nil {
@@ -85,7 +85,7 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	case n.Phase == policy.NodeDeleting: // as its backend says
 	case n.Initialized == 0 && obj.DeletionTimestamp == nil:
 		n.Phase = policy.NodeRegistered
-	case m.draining:
+	case m.Draining:
 		n.Phase = policy.NodeDraining
 	default:
 		n.Phase = policy.NodeInitialized
@@ -176,10 +176,10 @@ func readyCondition(n *corev1.Node) *corev1.NodeCondition {
 func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	at, reclaim := e.noticeAt, e.reclaimAt
 	if e.object != nil {
-		m := marksOf(e.object)
-		if m.reclaimLead != 0 {
-			marked := cmp.Or(m.markedAt, e.marked, r.clock.now)
-			if end := marked.Add(m.reclaimLead); reclaim == 0 || end < reclaim {
+		m := MarksOf(e.object)
+		if m.ReclaimLead != 0 {
+			marked := cmp.Or(m.MarkedAt, e.marked, r.clock.now)
+			if end := marked.Add(m.ReclaimLead); reclaim == 0 || end < reclaim {
 				reclaim = end
 			}
 			if at == 0 || marked < at {
@@ -263,7 +263,7 @@ func taintsOf(n *corev1.Node, actor policy.Actor) []policy.Taint {
 
 // marketOf returns the market of a node by its labels.
 func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID {
-	kind, region, zone := soldAs(obj)
+	kind, region, zone := SoldAs(obj)
 	if kind == "" {
 		return policy.None
 	}
@@ -271,8 +271,9 @@ func (r *nodeReader) marketOf(n *policy.Node, obj *corev1.Node) policy.MarketID 
 	return r.markets.listed(r.markets.book.Find(r.provider(n, obj), region, zone, kind, capacity))
 }
 
-// soldAs returns what the labels of a node say of its market; empty what they do not.
-func soldAs(n *corev1.Node) (kind, region, zone string) {
+// SoldAs returns the instance type, region and zone that the labels of a node name; those
+// that they do not name are empty.
+func SoldAs(n *corev1.Node) (kind, region, zone string) {
 	l := n.Labels
 	return cmp.Or(l[corev1.LabelInstanceTypeStable], l[corev1.LabelInstanceType]),
 		cmp.Or(l[corev1.LabelTopologyRegion], l[corev1.LabelFailureDomainBetaRegion]),
@@ -281,7 +282,7 @@ func soldAs(n *corev1.Node) (kind, region, zone string) {
 
 // whyUnpriced says of a node why its market is not known.
 func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
-	kind, region, zone := soldAs(obj)
+	kind, region, zone := SoldAs(obj)
 	for _, x := range [...]struct{ value, label string }{{kind, corev1.LabelInstanceTypeStable}, {zone, corev1.LabelTopologyZone}} {
 		if x.value == "" {
 			return fmt.Sprintf("node %s has no label %s", n.Name, x.label)

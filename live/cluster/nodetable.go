@@ -126,17 +126,17 @@ func (t *nodeTable) lose(i int32) {
 
 // wakeFor asks for a step when the marks on a node announce its end.
 func (t *nodeTable) wakeFor(e *nodeEntry) {
-	m := marksOf(e.object)
-	if m.reclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
+	m := MarksOf(e.object)
+	if m.ReclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {
 		t.wakes.wake(wakeNotice)
-	} else if m.recommended && e.recommended == 0 {
+	} else if m.Recommended && e.recommended == 0 {
 		t.wakes.wake(wakeRebalance)
 	}
 	now := t.clock.wall()
-	if m.reclaimLead != 0 && e.marked == 0 {
+	if m.ReclaimLead != 0 && e.marked == 0 {
 		e.marked = now
 	}
-	if m.recommended && e.recommended == 0 {
+	if m.Recommended && e.recommended == 0 {
 		e.recommended = now
 	}
 }

@@ -35,12 +35,12 @@ func (t *table) regionOf(regions []string, provider, zone string) string {
 	if zone == "" {
 		return only
 	}
-	return cmp.Or(t.regions[zoneAt{provider, zone}], regionIn(provider, zone), only)
+	return cmp.Or(t.regions[zoneAt{provider, zone}], RegionIn(provider, zone), only)
 }
 
-// regionIn returns the region that the name of a zone begins with; empty where it is not
+// RegionIn returns the region that the name of a zone begins with; empty where it is not
 // written as the provider writes zones.
-func regionIn(provider, zone string) string {
+func RegionIn(provider, zone string) string {
 	switch i := strings.LastIndexByte(zone, '-'); provider {
 	case "aws": // us-east-1a
 		if r := strings.TrimRight(zone, "abcdefghijklmnopqrstuvwxyz"); r != zone && endsInDigit(r) {

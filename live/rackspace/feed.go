@@ -86,6 +86,9 @@ func (f *Feed) learn(classes []serverClass, regions []string) {
 	})
 }
 
+// AddRegions makes f report the markets of regions, as of those in which cloudspaces lie.
+func (f *Feed) AddRegions(regions ...string) { f.learn(nil, regions) }
+
 // unplaced notes why the region of a cloudspace is not known; nil where it is.
 func (f *Feed) unplaced(err error) { f.change(func(x *learned) { x.away = err }) }
 

@@ -36,7 +36,8 @@ func TestAccountPasses(t *testing.T) {
 	stop(t, a, 3, 25*hour, 0, 200_000)
 }
 
-// TestAccountPart: a plan for $0.15 an hour covers one node and half of the next.
+// TestAccountPart: a plan for $0.15 an hour covers one node and half of the next, and one for $0.04
+// covers that part of a node.
 func TestAccountPart(t *testing.T) {
 	a := account(policy.Commitment{Name: "p", Unit: policy.CoverDollars, Amount: 150_000})
 	a.Start(1, 0, 10*hour)
@@ -45,6 +46,9 @@ func TestAccountPart(t *testing.T) {
 	stop(t, a, 3, 12*hour, 200_000, 0)
 	stop(t, a, 2, 13*hour, 150_000, 150_000)
 	stop(t, a, 1, 13*hour, 0, 300_000)
+	a = account(policy.Commitment{Name: "p", Unit: policy.CoverDollars, Amount: 40_000})
+	a.Start(1, 0, 10*hour)
+	stop(t, a, 1, 12*hour, 120_000, 80_000)
 }
 
 // TestAccountMinute: a short life is billed to its minute at the part that was

@@ -51,7 +51,7 @@ func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 // them: the larger of what runs at once and of what each init container needs
 // beside the sidecars started before it, plus the overhead.
 func (r *Reader) requests(name string, s *corev1.PodSpec) (policy.Resources, string) {
-	return r.resources(name, podRequests(s, nil))
+	return r.resources(name, Requests(s))
 }
 
 // assumed is what the scheduler takes containers to ask for that do not say it, when
@@ -65,6 +65,9 @@ func assume(s *corev1.PodSpec) (cpu, memory int64) {
 	stated, scored := podRequests(s, nil), podRequests(s, assumed)
 	return scored.Cpu().MilliValue() - stated.Cpu().MilliValue(), scored.Memory().Value() - stated.Memory().Value()
 }
+
+// Requests returns the effective requests of one pod, as the scheduler counts them.
+func Requests(s *corev1.PodSpec) corev1.ResourceList { return podRequests(s, nil) }
 
 // podRequests returns the effective requests of one pod. Missing are those of
 // containers that do not state them.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A PastEntry is an entry of a plan with the step that it is of.
@@ -85,7 +86,7 @@ func (r *planRow) brief(s *policy.Snapshot) string {
 		}
 		return text + x.why()
 	case kindSteer:
-		text := fmt.Sprintf("steer %s to %.0f %% spot", r.Pool, 100*r.Share)
+		text := fmt.Sprintf("steer %s to %s spot", r.Pool, figures.Share(r.Share, 0))
 		return text + x.why()
 	}
 	return line(&x, s)

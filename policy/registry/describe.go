@@ -22,29 +22,21 @@ type KnownSetting struct {
 
 	// Values are those to offer, the default among them.
 	Values []string `json:"values,omitempty"`
+
+	// About says what the parameter does.
+	About string `json:"about"`
+}
+
+// Others returns the values to offer besides the default.
+func (s *KnownSetting) Others() []string {
+	return slices.DeleteFunc(slices.Clone(s.Values), func(v string) bool { return v == s.Default })
 }
 
 // Describe returns all policies, ascending.
 func Describe() []Description {
 	var out []Description
 	for _, m := range makers() {
-		out = append(out, Description{m.name, m.about, m.settings()})
-	}
-	return out
-}
-
-// settings returns the parameters of the policy, ascending.
-func (m *maker) settings() (out []KnownSetting) {
-	for _, text := range strings.Fields(m.keys) {
-		key, values, _ := strings.Cut(text, "=")
-		s := KnownSetting{Key: key}
-		if values != "" {
-			s.Values = strings.Split(values, "|")
-			if s.Default = s.Values[0]; s.Default == "" {
-				s.Values = s.Values[1:]
-			}
-		}
-		out = append(out, s)
+		out = append(out, Description{m.name, m.about, m.settings})
 	}
 	return out
 }
@@ -52,7 +44,7 @@ func (m *maker) settings() (out []KnownSetting) {
 // checkKeys refuses the first parameter that the policy does not have.
 func (m *maker) checkKeys(params []Parameter) error {
 	var keys []string
-	for _, s := range m.settings() {
+	for _, s := range m.settings {
 		keys = append(keys, s.Key)
 	}
 	for _, p := range params {

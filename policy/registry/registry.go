@@ -73,33 +73,28 @@ type maker struct {
 	name string
 	make func(params []Parameter, o *Options) (p policy.Policy, bare bool, err error)
 
-	// about says in one sentence what the policy does. keys are its parameters, as
-	// "key=value|value …": the default first, nothing where there is none to name.
-	about, keys string
+	// about says in one sentence what the policy does.
+	about string
+
+	// settings are its parameters, ascending.
+	settings []KnownSetting
 }
 
 // makers returns the known policies by name.
 func makers() []maker {
-	const bundle = "bundle=|builtin "
 	return []maker{
-		{"as-is", newAsIs, "What runs in a captured cluster, with the capacity types that its own pools allow.", ""},
-		{"karpenter", newKarpenter, "Karpenter, or what scales the cluster, by itself with spot allowed.", ""},
-		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.",
-			"batch_window=10s bid_over=0.1 empty_grace=5m max_price=0 percentile=50|20|80 periodic=true|false periodic_interval=30m removal_delay=20m threshold=0.2 underutilized=0.3"},
-		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.",
-			"families= max_instance_types=5 max_zones=2 min_gpus=0 min_placement_score=5 price_margin=0.1 price_window=30m score_margin=1"},
-		{Manifest, newManifest, "What the manifest of each pool names.", ""},
-		{trained, newModel, "Follows the action values of a bundle of trained models.",
-			bundle + "calm=true|false cap=false|true cooldown=30m floor=0.3 interval=4h margin=0 spread=2"},
-		{"on-demand", newOnDemand, "On demand only: what savings are measured against.", ""},
-		{DefaultPolicy, newPortfolio, "Spreads over markets by what a loss would cost and what spot saves; the default.",
-			bundle + "choices=3 cores=32 disturbance=2h edge=0.15 holding=8h interval=30m lasting=12h margin=0.1 market_risk=0.1 return=2h share= type_risk=0.1 width=0.1 zone_risk=0.05"},
-		{"rescheduler", newRescheduler, "Empties on-demand nodes onto spot nodes, as the K8s Spot Rescheduler does.",
-			"delete_non_replicated=false|true drain_delay=10m drains=one|budget on_demand_label= scale_up=true|false spot_label="},
-		{"spot", newSpot, "Spot only, on demand where spot is refused and the pool allows it.", ""},
-		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, mended; compat=true follows it to the letter.",
-			bundle + "calm=30m compat=false|true cooldown=10m drain_share=0.1 max=1 min=0.167 risk_multiplier=1 runtime= step=10m target=0.5"},
-		{"static", newStatic, "A fixed share of spot in every pool.", "share=0.5"},
+		{"as-is", newAsIs, "What runs in a captured cluster, with the capacity types that its own pools allow.", nil},
+		{"karpenter", newKarpenter, "Karpenter, or what scales the cluster, by itself with Spot allowed.", nil},
+		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.", karpetrackSettings()},
+		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.", leftoverSettings()},
+		{Manifest, newManifest, "What the manifest of each pool names.", nil},
+		{trained, newModel, "Follows the action values of a bundle of trained models.", modelSettings()},
+		{"on-demand", newOnDemand, "On demand only: what savings are measured against.", nil},
+		{DefaultPolicy, newPortfolio, "Spreads over markets by what a loss would cost and what Spot saves; the default.", portfolioSettings()},
+		{"rescheduler", newRescheduler, "Empties on-demand nodes onto Spot nodes, as the K8s Spot Rescheduler does.", reschedulerSettings()},
+		{"spot", newSpot, "Spot only, on demand where Spot is refused and the pool allows it.", nil},
+		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true follows it to the letter.", spotvortexSettings()},
+		{"static", newStatic, "A fixed share of Spot in every pool.", []KnownSetting{setting("share", "0.5", "the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
 	}
 }
 

@@ -1,6 +1,11 @@
 package edit
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
 
 // ObjectAt returns as KIND/NAME the object of a text that stands on a line, empty where there is
 // none. It puts a fault of a changed text into words that its author knows.
@@ -16,4 +21,50 @@ func ObjectAt(written []byte, line int) string {
 		}
 	}
 	return name
+}
+
+// Setting returns the object and the path that a change names, as [File.Set] takes it.
+func (f *File) Setting(change string) (kind, namespace, name, path string, err error) {
+	ref, _, err := Split(change)
+	if err != nil {
+		return "", "", "", "", err
+	}
+	doc, path, err := f.find(ref)
+	if err != nil {
+		return "", "", "", "", err
+	}
+	return text(doc, "kind"), cmp.Or(text(doc, "metadata", "namespace"), "default"), text(doc, "metadata", "name"), path, nil
+}
+
+// Fields returns the settings that a change may name, as KIND/NAME.path, in their order: the
+// single values of the objects, but those of lists.
+func (f *File) Fields() (out []string) {
+	for _, d := range f.docs {
+		if d.Kind == yaml.DocumentNode {
+			d = d.Content[0]
+		}
+		object := strings.ToLower(text(d, "kind")) + "/" + text(d, "metadata", "name")
+		if spec := child(d, "spec"); spec != nil {
+			out = fieldsBelow(out, object+".spec", spec)
+		}
+	}
+	return out
+}
+
+func fieldsBelow(out []string, at string, n *yaml.Node) []string {
+	switch n.Kind {
+	case yaml.ScalarNode:
+		return append(out, at)
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key := n.Content[i].Value
+			if strings.Contains(key, ".") {
+				key = "[" + key + "]"
+			} else {
+				key = "." + key
+			}
+			out = fieldsBelow(out, at+key, n.Content[i+1])
+		}
+	}
+	return out
 }

@@ -82,10 +82,10 @@ func (p *Params) shortageAssumptions() []Assumption {
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
 			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the laws of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
-		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72 % of drops take all of them"},
+		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72% of drops take all of them"},
 		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},
 		{"OnDemandShare", fmt.Sprintf("%g of the shortages of scarce types reach launches on demand", p.OnDemandShare), Modelled, "AWS documentation of InsufficientInstanceCapacity: launches on demand may be refused; how often is " + sourceNoFigure},
-		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92 % of joint interruptions hit the same type and zone within 3 minutes"},
+		{"TakeWindow", p.TakeWindow.String(), Published, "more than 92% of joint interruptions hit the same type and zone within 3 minutes"},
 	}
 }
 

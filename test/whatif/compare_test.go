@@ -85,7 +85,7 @@ func (x *recording) hold(t *testing.T) {
 // capture captures the first stack as it is served, and returns what it says.
 func (x *recording) capture(t *testing.T, program, dir, file, server string) string {
 	t.Helper()
-	return string(run(t, program, "capture", "-o", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
+	return string(run(t, program, "capture", "--out", file, "--force", "--kubeconfig", filepath.Join(dir, "kubeconfig"),
 		"--from", x.From.UTC().Format(time.RFC3339), "--to", x.To.UTC().Format(time.RFC3339), "--prometheus", server+"/prometheus", "--selector", x.Match))
 }
 

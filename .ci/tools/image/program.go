@@ -37,7 +37,7 @@ func (b *builder) compile(arch string) (string, error) {
 		return "", err
 	}
 	out := filepath.Join(b.work, "spotter-"+arch)
-	return out, b.run(b.root, env, "go", "build", "-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false", "-buildvcs=false",
+	return out, b.run(b.root, env, "go", "build", "-trimpath", "-gcflags=all=-dwarf=false", "-buildvcs=false",
 		"-ldflags", "-s -w -X main.version="+b.version, "-o", out, "./cmd/spotter")
 }
 

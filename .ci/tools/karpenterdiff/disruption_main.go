@@ -44,7 +44,7 @@ func runDisruption(seeds []uint64, file, out string) error {
 	}
 	fmt.Println(t.report(n))
 	if tooMany(t.differ, n, leastDisruption) {
-		return fmt.Errorf("%d of %d states differ, want %.2f %% equal", t.differ, n, leastDisruption)
+		return fmt.Errorf("%d of %d states differ, want %.2f%% equal", t.differ, n, leastDisruption)
 	}
 	return nil
 }
@@ -97,7 +97,7 @@ func (t *disruptionTally) add(x *contest) {
 
 // report lists the counts for n states.
 func (t *disruptionTally) report(n int) string {
-	s := fmt.Sprintf("%d states, %d equal (%.2f %%), %d decisions not in Karpenter's first run\n", n, n-t.differ, 100*float64(n-t.differ)/float64(n), t.later)
+	s := fmt.Sprintf("%d states, %d equal (%.2f%%), %d decisions not in Karpenter's first run\n", n, n-t.differ, 100*float64(n-t.differ)/float64(n), t.later)
 	for m, name := range methods {
 		s += fmt.Sprintf("  %-9s %d states with candidates, %d deletions, %d replacements\n", name, t.candidates[m], t.deletes[m], t.places[m])
 	}

@@ -98,7 +98,7 @@ c,8000,16384,1,1000,,BE,Succeeded,3600,90000,3700
 func inputs(t *testing.T, root string) {
 	t.Helper()
 	made := func(name string, args ...string) {
-		if code, _, stderr := call(t, append(args, "-o", name)...); code != cli.ExitOK {
+		if code, _, stderr := call(t, append(args, "--out", name)...); code != cli.ExitOK {
 			t.Fatalf("%s: exit code %d\n%s", name, code, stderr)
 		}
 	}
@@ -159,7 +159,7 @@ func TestCommandsOfPages(t *testing.T) {
 			if how.onnx {
 				withONNX(t)
 			}
-			if at := slices.Index(args, "-o"); at >= 0 { // it is made anew
+			if at := slices.Index(args, "--out"); at >= 0 { // it is made anew
 				if err := os.RemoveAll(filepath.Join(from, args[at+1])); err != nil {
 					t.Fatal(err)
 				}

@@ -36,9 +36,9 @@ func (p *program) modelsDatasetCommand() *cobra.Command {
 			"built by the code that builds them in runs. Equal commands give equal bytes, and\n" +
 			"dataset.json holds their SHA-256.\n\n" +
 			"Recorded availability is read from traces: `spotter trace import` makes them.",
-		Example: "  spotter trace import aws-02-15-2023/*.json -o v100\n" +
-			"  spotter models dataset --recorded v100 -o data\n" +
-			"  spotter models dataset --generated 8 --days 4 -o small",
+		Example: "  spotter trace import aws-02-15-2023/*.json --out v100\n" +
+			"  spotter models dataset --recorded v100 --out data\n" +
+			"  spotter models dataset --generated 8 --days 4 --out small",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error { return p.modelsDataset(&f) },
 	}
@@ -56,7 +56,7 @@ func (p *program) modelsDatasetCommand() *cobra.Command {
 	flags.Float64Var(&f.RecordedShare, "recorded-share", f.RecordedShare, "make rows of the share `X` of markets and ticks of recorded worlds")
 	flags.Float64Var(&f.GeneratedShare, "generated-share", f.GeneratedShare, "and of generated ones")
 	flags.Float64Var(&f.ScarceShare, "scarce-share", f.ScarceShare, "and of those of accelerators")
-	flags.StringVarP(&f.dir, "output", "o", "", "write to the folder `DIR`, which is new or empty")
+	flags.StringVar(&f.dir, "out", "", "write to the folder `DIR`, which is new or empty")
 	return c
 }
 

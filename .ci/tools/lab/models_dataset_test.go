@@ -15,18 +15,18 @@ import (
 // it and refuses what cannot be meant.
 func TestModelsDataset(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	small := []string{"models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02", "-o", dir}
+	small := []string{"models", "dataset", "--generated", "2", "--days", "2", "--generated-share", "0.02", "--out", dir}
 	code, out, stderr := call(t, small...)
 	if code != cli.ExitOK || !strings.Contains(out, "report ") || !strings.Contains(out, "CPU generated") || !strings.Contains(out, "SHA-256 ") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
 	wrongCallIs(t, "is not empty", small...)
-	wrongCallIs(t, "-o is missing", "models", "dataset")
+	wrongCallIs(t, "--out is missing", "models", "dataset")
 	other := filepath.Join(t.TempDir(), "other")
-	wrongCallIs(t, "days: 1", "models", "dataset", "--days", "1", "-o", other)
-	wrongCallIs(t, "--train-until", "models", "dataset", "--train-until", "noon", "-o", other)
-	wrongCallIs(t, "us-east-1 is a region to train on", "models", "dataset", "--hold-out", "us-east-1", "-o", other)
-	wrongCallIs(t, "nowhere", "models", "dataset", "--recorded", "nowhere", "-o", other)
+	wrongCallIs(t, "days: 1", "models", "dataset", "--days", "1", "--out", other)
+	wrongCallIs(t, "--train-until", "models", "dataset", "--train-until", "noon", "--out", other)
+	wrongCallIs(t, "us-east-1 is a region to train on", "models", "dataset", "--hold-out", "us-east-1", "--out", other)
+	wrongCallIs(t, "nowhere", "models", "dataset", "--recorded", "nowhere", "--out", other)
 	if _, err := os.Stat(other); err == nil {
 		t.Error("a call that is wrong wrote something")
 	}

@@ -40,7 +40,7 @@ func (p *program) modelsEvaluateCommand() *cobra.Command {
 			"fitted to the rows to train on, price-logistic on the ratio of price and on-demand\n" +
 			"price, logistic on bands, moves of the price, and refusals, and\n" +
 			"logistic-on-closed-form on these and the closed form's hazard. A skill is how much\n" +
-			"smaller the loss is, in parts of the other's, with a 95 % interval by the bootstrap\n" +
+			"smaller the loss is, in parts of the other's, with a 95% interval by the bootstrap\n" +
 			"over days of recordings and over generated worlds. Runtime is judged in markets that\n" +
 			"sold at the time. The slope is that of observed on forecast, over bins with at least\n" +
 			"50 events.",

@@ -9,11 +9,11 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// checkOutput says what is wrong with -o DIR, to which what is to be written; advice
+// checkOutput says what is wrong with --out DIR, to which what is to be written; advice
 // says what to read.
 func checkOutput(dir, what, advice string) error {
 	if dir == "" {
-		return cli.Invalid(fmt.Errorf("-o is missing: where the %s should go", what), advice)
+		return cli.Invalid(fmt.Errorf("--out is missing: where the %s should go", what), advice)
 	}
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -23,7 +23,7 @@ func checkOutput(dir, what, advice string) error {
 		err = fmt.Errorf("%s is not empty", dir)
 	}
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("-o: %w", err), "name a folder that is new or empty")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "name a folder that is new or empty")
 	}
 	return nil
 }

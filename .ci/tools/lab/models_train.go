@@ -34,8 +34,8 @@ func (p *program) modelsTrainCommand() *cobra.Command {
 			"are played at once. It tells of every round on the standard error.\n\n" +
 			"The manifest holds what the network saves in worlds that it did not learn from, beside\n" +
 			"what all on spot saves there, in percent of the bill on demand.",
-		Example: "  spotter models train -o bundle\n" +
-			"  spotter models train -o bundle --rounds 100 --worlds 64 --parallel 16\n" +
+		Example: "  spotter models train --out bundle\n" +
+			"  spotter models train --out bundle --rounds 100 --worlds 64 --parallel 16\n" +
 			"  spotter eval web-week --policies model:bundle=bundle",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.modelsTrain(c.Context(), &f) },
@@ -48,7 +48,7 @@ func (p *program) modelsTrainCommand() *cobra.Command {
 	flags.IntVar(&f.Held, "held-out", f.Held, "measure the network in `N` worlds that it did not learn from")
 	flags.IntVar(&f.Traces, "traces", f.Traces, "draw `N` sets of prices to play on")
 	flags.IntVar(&f.Parallel, "parallel", runtime.GOMAXPROCS(0), "play `N` worlds at once")
-	flags.StringVarP(&f.dir, "output", "o", "", "write the bundle to the folder `DIR`, which is new or empty")
+	flags.StringVar(&f.dir, "out", "", "write the bundle to the folder `DIR`, which is new or empty")
 	return c
 }
 
@@ -72,7 +72,7 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 		return err
 	}
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
-		return cli.Invalid(fmt.Errorf("-o: %w", err), trainAdvice)
+		return cli.Invalid(fmt.Errorf("--out: %w", err), trainAdvice)
 	}
 	for _, x := range files { // the manifest last, without which there is no bundle
 		err := cli.ReplaceFile(filepath.Join(f.dir, x.Name), func(w io.Writer) error {
@@ -85,7 +85,7 @@ func (p *program) modelsTrain(ctx context.Context, f *trainFlags) error {
 	}
 	return p.Output("", func(w io.Writer) error {
 		fmt.Fprintf(w, "learned from %d worlds, %d lessons\n", t.Scenarios, t.Lessons)
-		fmt.Fprintf(w, "in %g other worlds it saves %.1f %% of the bill on demand in the mean, all on spot %.1f %%\n",
+		fmt.Fprintf(w, "in %g other worlds it saves %.1f%% of the bill on demand in the mean, all on spot %.1f%%\n",
 			t.Metrics["held_out_worlds"], t.Metrics["held_out_saved_pct_mean"], t.Metrics["held_out_all_spot_pct_mean"])
 		_, err := fmt.Fprintf(w, "written to %s; check it with `spotter models verify %s`\n", f.dir, f.dir)
 		return err

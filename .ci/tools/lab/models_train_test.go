@@ -17,7 +17,7 @@ func TestModelsTrain(t *testing.T) {
 	var manifests []string
 	for _, parallel := range []string{"1", "2"} {
 		dir := filepath.Join(t.TempDir(), "bundle")
-		code, out, stderr := call(t, append([]string{"models", "train", "-o", dir, "--parallel", parallel}, small...)...)
+		code, out, stderr := call(t, append([]string{"models", "train", "--out", dir, "--parallel", parallel}, small...)...)
 		if code != cli.ExitOK || !strings.Contains(out, "learned from 2 worlds") || !strings.Contains(stderr, "round 1 of 1") {
 			t.Fatalf("exit %d: %s%s", code, out, stderr)
 		}
@@ -29,12 +29,12 @@ func TestModelsTrain(t *testing.T) {
 		if _, err := bundles.Read(dir, bundles.Cloud); err != nil {
 			t.Error(err)
 		}
-		wrongCallIs(t, "is not empty", "models", "train", "-o", dir)
+		wrongCallIs(t, "is not empty", "models", "train", "--out", dir)
 	}
 	if manifests[0] != manifests[1] {
 		t.Errorf("two trainings differ:\n%s\n%s", manifests[0], manifests[1])
 	}
-	wrongCallIs(t, "-o is missing", "models", "train")
-	wrongCallIs(t, "rounds 0 is not from 1", "models", "train", "-o", filepath.Join(t.TempDir(), "x"), "--rounds", "0")
-	wrongCallIs(t, "held -1 is not from 1", "models", "train", "-o", filepath.Join(t.TempDir(), "x"), "--held-out", "-1")
+	wrongCallIs(t, "--out is missing", "models", "train")
+	wrongCallIs(t, "rounds 0 is not from 1", "models", "train", "--out", filepath.Join(t.TempDir(), "x"), "--rounds", "0")
+	wrongCallIs(t, "held -1 is not from 1", "models", "train", "--out", filepath.Join(t.TempDir(), "x"), "--held-out", "-1")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/internal/lab"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -32,14 +33,14 @@ func (p *program) scenarioFromTraceCommand() *cobra.Command {
 			"(2017), SimKube traces, and logs of inference requests; also gzipped. Several files\n" +
 			"of one format are read as one recording. What was assumed and what was left out\n" +
 			"stands at the head of the scenario.",
-		Example: "  spotter scenario from-trace openb_pod_list_default.csv -o openb.yaml\n" +
-			"  spotter scenario from-trace demand.csv.gz --from 2022-03-01 --days 14 --scale 0.05 -o demand.yaml\n" +
+		Example: "  spotter scenario from-trace openb_pod_list_default.csv --out openb.yaml\n" +
+			"  spotter scenario from-trace demand.csv.gz --from 2022-03-01 --days 14 --scale 0.05 --out demand.yaml\n" +
 			"  spotter sim openb.yaml --policy static",
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return p.scenarioFromTrace(&f, args) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE` (default: print it)")
+	flags.StringVar(&f.output, "out", "", "write the scenario to `FILE` (default: print it)")
 	flags.StringVar(&f.Format, "format", f.Format, "what the files are: `F` is "+strings.Join(recorded.Formats(), ", "))
 	flags.StringVar(&f.From, "from", "", "begin at `T` of the recording: a date, a time, or a time since its begin as 36h or 30d (default: its busiest days)")
 	flags.Float64Var(&f.Days, "days", 0, fmt.Sprintf("take `D` days (default: %d, or all of a shorter recording)", recorded.DaysDefault))
@@ -58,7 +59,7 @@ const fromTraceAdvice = "run `spotter scenario from-trace --help` for what is un
 func (p *program) scenarioFromTrace(f *fromTraceFlags, files []string) error {
 	if f.output != "" {
 		if err := cli.CheckWritable(f.output); err != nil {
-			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 		}
 	}
 	t, err := input.OpenTrace(f.trace)
@@ -106,7 +107,7 @@ func nodesOf(t *trace.Trace) []recorded.Node {
 }
 
 func writeFromTrace(w io.Writer, path, prices string, res *recorded.Result) error {
-	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, cli.Hours(res.Duration), res.From)
+	fmt.Fprintf(w, "%s (%s): %s from %s on\n", res.Name, res.Format, figures.Duration(res.Duration), res.From)
 	fmt.Fprintf(w, "%s\n", res.Holds())
 	for _, l := range res.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)

@@ -21,7 +21,7 @@ const demand = `USAGE_HOUR,REGION_NUM,INSTANCE_TYPE,NORM_USAGE
 func TestScenarioFromTraceRuns(t *testing.T) {
 	source := file(t, "demand.csv", demand)
 	out := filepath.Join(t.TempDir(), "demand.yaml")
-	code, stdout, stderr := call(t, "scenario", "from-trace", source, "-o", out)
+	code, stdout, stderr := call(t, "scenario", "from-trace", source, "--out", out)
 	if code != cli.ExitOK || !strings.Contains(stdout, "1 service; at most 17 pods") || !strings.Contains(stdout, "spotter sim "+out) {
 		t.Fatalf("exit code %d, output %s%s", code, stdout, stderr)
 	}
@@ -52,7 +52,7 @@ func TestRecordedScenariosRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "world.yaml")
-			args := append([]string{"scenario", "from-trace", policytest.Recording(t, "workload/"+name), "-o", out, "--workloads-max", "30"}, more...)
+			args := append([]string{"scenario", "from-trace", policytest.Recording(t, "workload/"+name), "--out", out, "--workloads-max", "30"}, more...)
 			if code, stdout, stderr := call(t, args...); code != cli.ExitOK {
 				t.Fatalf("exit code %d, output %s%s", code, stdout, stderr)
 			}
@@ -71,7 +71,7 @@ func TestScenarioFromTraceRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no file":       {nil, "requires at least 1 arg"},
+		"no file":       {nil, " is missing"},
 		"none there":    {[]string{filepath.Join(t.TempDir(), "none.csv")}, "no such file"},
 		"a folder":      {[]string{t.TempDir()}, "is a folder"},
 		"another text":  {[]string{file(t, "x.csv", "a,b\n1,2\n")}, "no recorded workload"},
@@ -82,7 +82,7 @@ func TestScenarioFromTraceRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := file(t, "out.yaml", "before")
-			code, _, stderr := call(t, append([]string{"scenario", "from-trace", "-o", out}, c.args...)...)
+			code, _, stderr := call(t, append([]string{"scenario", "from-trace", "--out", out}, c.args...)...)
 			if code != cli.ExitInvalid || !strings.Contains(stderr, c.want) {
 				t.Errorf("exit code %d, want %d; %q is not in %s", code, cli.ExitInvalid, c.want, stderr)
 			}

@@ -66,7 +66,7 @@ func TestTraceCheck(t *testing.T) {
 func TestTraceCheckWrongCalls(t *testing.T) {
 	a := file(t, "a.csv", prices(3, 5, 1))
 	for want, args := range map[string][]string{
-		"accepts 1 arg":         {},
+		" is missing":           {},
 		"nosuch":                {"nosuch"},
 		"nosuch: no such file":  {a, "--against", "nosuch: no such file"},
 		"there are change-rate": {a, "--against", a, "--tolerance", "ratios=1"},

@@ -35,8 +35,8 @@ func (p *program) traceForecastCommand() *cobra.Command {
 			"band alone. A trace does not hold what a cluster met, so that nothing is known of\n" +
 			"refusals and reclaims: with the bundle itself a policy sees more. Without TRACE it\n" +
 			"is the embedded one.",
-		Example: "  spotter trace forecast prices --bundle builtin -o forecasts\n" +
-			"  spotter trace forecast prices --from 2023-03-01 --to 2023-03-15 --every 3h -o forecasts\n" +
+		Example: "  spotter trace forecast prices --bundle builtin --out forecasts\n" +
+			"  spotter trace forecast prices --from 2023-03-01 --to 2023-03-15 --every 3h --out forecasts\n" +
 			"  spotter sim web-week --trace forecasts --policy portfolio",
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func (p *program) traceForecastCommand() *cobra.Command {
 	flags.StringVar(&f.from, "from", "", "begin at `TIME`, as 2026-01-01 or RFC 3339, with the day before it (default: when the trace begins)")
 	flags.StringVar(&f.to, "to", "", "end at `TIME` (default: when the trace ends)")
 	flags.DurationVar(&f.every, "every", time.Hour, "ask once in every `DURATION`, from 10m")
-	flags.StringVarP(&f.dir, "output", "o", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
+	flags.StringVar(&f.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
 	return c
 }
 
@@ -62,7 +62,7 @@ func (f *forecasting) check() (from, to policy.Time, err error) {
 	const help = "run `spotter trace forecast --help`"
 	switch {
 	case f.dir == "":
-		return 0, 0, cli.Invalid(errors.New("-o is missing: where the trace should go"), help)
+		return 0, 0, cli.Invalid(errors.New("--out is missing: where the trace should go"), help)
 	case f.every < 10*time.Minute || f.every > 24*time.Hour || f.every%(10*time.Minute) != 0:
 		return 0, 0, cli.Invalid(fmt.Errorf("--every: %v is not a multiple of 10m up to 24h", f.every), help)
 	}
@@ -113,7 +113,7 @@ func (p *program) traceForecast(f *forecasting, path string) error {
 	out.Meta["forecast.every"], out.Meta["forecast.features"] = f.every.String(), "prices, time, type and band; nothing that a cluster met"
 	if err := trace.Write(f.dir, out); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
-			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+			return cli.Invalid(err, "give --out a folder that is new or holds a trace, where it can be written")
 		}
 		return fmt.Errorf("writing %s: %w", f.dir, err)
 	}

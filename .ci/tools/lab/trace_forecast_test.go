@@ -21,7 +21,7 @@ import (
 func drawnTrace(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "drawn")
-	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "-o", dir); code != cli.ExitOK {
+	if code, _, stderr := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", "5", "--markets", "40", "--days", "4", "--out", dir); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
 	return dir
@@ -54,7 +54,7 @@ func hazardOfAll(t *testing.T) string {
 func forecastTrace(t *testing.T, dir string, flags ...string) (string, *trace.Trace) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "forecasts")
-	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "-o", out}, flags...)...)
+	code, text, stderr := call(t, append([]string{"trace", "forecast", dir, "--every", "3h", "--out", out}, flags...)...)
 	if code != cli.ExitOK || !strings.Contains(text, "nothing is known in them of what a cluster met") {
 		t.Fatalf("exit code %d\n%s%s", code, text, stderr)
 	}
@@ -153,13 +153,13 @@ func TestTraceForecastOfAccelerators(t *testing.T) {
 
 func TestTraceForecastWrongCalls(t *testing.T) {
 	dir := drawnTrace(t)
-	wrongCallIs(t, "-o is missing", "trace", "forecast", dir)
-	wrongCallIs(t, "--every: 7m0s", "trace", "forecast", dir, "-o", t.TempDir(), "--every", "7m")
-	wrongCallIs(t, "--from", "trace", "forecast", dir, "-o", t.TempDir(), "--from", "monday")
-	wrongCallIs(t, "--to", "trace", "forecast", dir, "-o", t.TempDir(), "--from", "2026-01-02", "--to", "2026-01-01")
-	wrongCallIs(t, "nowhere", "trace", "forecast", filepath.Join(dir, "nowhere"), "-o", t.TempDir())
-	wrongCallIs(t, "embedded", "trace", "forecast", "-o", t.TempDir(), "--from", "2026-01-02")
-	wrongCallIs(t, "--bundle: ", "trace", "forecast", dir, "-o", t.TempDir(), "--bundle", "nowhere")
+	wrongCallIs(t, "--out is missing", "trace", "forecast", dir)
+	wrongCallIs(t, "--every: 7m0s", "trace", "forecast", dir, "--out", t.TempDir(), "--every", "7m")
+	wrongCallIs(t, "--from", "trace", "forecast", dir, "--out", t.TempDir(), "--from", "monday")
+	wrongCallIs(t, "--to", "trace", "forecast", dir, "--out", t.TempDir(), "--from", "2026-01-02", "--to", "2026-01-01")
+	wrongCallIs(t, "nowhere", "trace", "forecast", filepath.Join(dir, "nowhere"), "--out", t.TempDir())
+	wrongCallIs(t, "embedded", "trace", "forecast", "--out", t.TempDir(), "--from", "2026-01-02")
+	wrongCallIs(t, "--bundle: ", "trace", "forecast", dir, "--out", t.TempDir(), "--bundle", "nowhere")
 	without(t)
-	wrongCallIs(t, bundles.ONNXAdvice, "trace", "forecast", dir, "-o", t.TempDir())
+	wrongCallIs(t, bundles.ONNXAdvice, "trace", "forecast", dir, "--out", t.TempDir())
 }

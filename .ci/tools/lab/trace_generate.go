@@ -44,8 +44,8 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 			"follow from --seed: the first that comes near the recording in the figures it is\n" +
 			"judged by, else the nearest.\n\n" +
 			"The presets were fitted to recordings, and are drawn with --seed itself:\n\n" + presetLines(),
-		Example: "  spotter trace generate --preset aws-2024 --seed 7 --markets 500 --days 90 -o drawn\n" +
-			"  spotter trace generate --like prices.csv.gz --seed 1 -o drawn\n" +
+		Example: "  spotter trace generate --preset aws-2024 --seed 7 --markets 500 --days 90 --out drawn\n" +
+			"  spotter trace generate --like prices.csv.gz --seed 1 --out drawn\n" +
 			"  spotter trace check drawn --against prices.csv.gz",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return p.traceGenerate(c.Context(), &g) },
@@ -58,7 +58,7 @@ func (p *program) traceGenerateCommand() *cobra.Command {
 	flags.IntVar(&g.days, "days", 0, "draw `D` days (default: the preset's number, or the span of the trace)")
 	flags.StringVar(&g.from, "from", "", "begin at `TIME`, as 2026-01-01 or RFC 3339 (default: the preset's, or when the trace begins)")
 	flags.BoolVar(&g.availability, "availability", false, "also draw when nodes of scarce types could be had")
-	flags.StringVarP(&g.dir, "output", "o", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
+	flags.StringVar(&g.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
 	return c
 }
 
@@ -80,7 +80,7 @@ func (g *generating) check() error {
 	case g.preset != "" && g.like != "":
 		return cli.Invalid(errors.New("--preset and --like exclude each other"), help)
 	case g.dir == "":
-		return cli.Invalid(errors.New("-o is missing: where the trace should go"), help)
+		return cli.Invalid(errors.New("--out is missing: where the trace should go"), help)
 	case g.markets < 0:
 		return cli.Invalid(fmt.Errorf("--markets: %d is negative", g.markets), help)
 	case g.days < 0 || g.days > generateDaysMax:
@@ -112,7 +112,7 @@ func (p *program) traceGenerate(ctx context.Context, g *generating) error {
 	}
 	n, err := g.write(ctx, c, law)
 	if errors.Is(err, trace.ErrTarget) {
-		return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+		return cli.Invalid(err, "give --out a folder that is new or holds a trace, where it can be written")
 	}
 	if err != nil {
 		return err

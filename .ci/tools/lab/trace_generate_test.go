@@ -18,7 +18,7 @@ func TestGenerateRepeats(t *testing.T) {
 	dir := t.TempDir()
 	draw := func(name, seed string) string {
 		path := filepath.Join(dir, name)
-		code, out, errs := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", seed, "--markets", "9", "--days", "3", "-o", path)
+		code, out, errs := call(t, "trace", "generate", "--preset", "aws-2024", "--seed", seed, "--markets", "9", "--days", "3", "--out", path)
 		if code != 0 || !strings.Contains(out, "9 markets") || !strings.Contains(out, "spotter trace info "+path) {
 			t.Fatalf("exit code %d: %s%s", code, out, errs)
 		}
@@ -49,9 +49,9 @@ func TestGenerateLike(t *testing.T) {
 	dir := t.TempDir()
 	first, like, more := filepath.Join(dir, "first"), filepath.Join(dir, "like"), filepath.Join(dir, "more")
 	for _, args := range [][]string{
-		{"--preset", "aws-2021", "--markets", "6", "--days", "4", "-o", first},
-		{"--like", first, "-o", like},
-		{"--like", first, "--markets", "8", "--days", "2", "--from", "2030-01-01", "--availability", "-o", more},
+		{"--preset", "aws-2021", "--markets", "6", "--days", "4", "--out", first},
+		{"--like", first, "--out", like},
+		{"--like", first, "--markets", "8", "--days", "2", "--from", "2030-01-01", "--availability", "--out", more},
 	} {
 		if code, out, errs := call(t, append([]string{"trace", "generate"}, args...)...); code != 0 {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
@@ -81,15 +81,15 @@ func TestGenerateWrongCalls(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"nothing to imitate": {[]string{"-o", out}, []string{"neither --preset nor --like", "aws-2024", "rackspace-2026"}},
-		"both":               {[]string{"--preset", "aws-2024", "--like", "embedded", "-o", out}, []string{"exclude each other"}},
-		"no target":          {[]string{"--preset", "aws-2024"}, []string{"-o is missing"}},
-		"unknown preset":     {[]string{"--preset", "aws-1999", "-o", out}, []string{`"aws-1999"`, "aws-2021"}},
-		"too many":           {[]string{"--preset", "aws-2024", "--markets", "9000000", "-o", out}, []string{"9000000", "the catalog has"}},
-		"too long":           {[]string{"--preset", "aws-2024", "--days", "99999", "-o", out}, []string{"--days: 99999"}},
-		"no date":            {[]string{"--preset", "aws-2024", "--from", "soon", "-o", out}, []string{`--from: "soon"`}},
-		"no such trace":      {[]string{"--like", filepath.Join(dir, "none"), "-o", out}, []string{"none"}},
-		"unknown embedded":   {[]string{"--like", "embedded:none", "-o", out}, []string{"none", "rackspace"}},
+		"nothing to imitate": {[]string{"--out", out}, []string{"neither --preset nor --like", "aws-2024", "rackspace-2026"}},
+		"both":               {[]string{"--preset", "aws-2024", "--like", "embedded", "--out", out}, []string{"exclude each other"}},
+		"no target":          {[]string{"--preset", "aws-2024"}, []string{"--out is missing"}},
+		"unknown preset":     {[]string{"--preset", "aws-1999", "--out", out}, []string{`"aws-1999"`, "aws-2021"}},
+		"too many":           {[]string{"--preset", "aws-2024", "--markets", "9000000", "--out", out}, []string{"9000000", "the catalog has"}},
+		"too long":           {[]string{"--preset", "aws-2024", "--days", "99999", "--out", out}, []string{"--days: 99999"}},
+		"no date":            {[]string{"--preset", "aws-2024", "--from", "soon", "--out", out}, []string{`--from: "soon"`}},
+		"no such trace":      {[]string{"--like", filepath.Join(dir, "none"), "--out", out}, []string{"none"}},
+		"unknown embedded":   {[]string{"--like", "embedded:none", "--out", out}, []string{"none", "rackspace"}},
 	} {
 		code, _, errs := call(t, append([]string{"trace", "generate"}, x.args...)...)
 		for _, w := range x.want {

@@ -50,7 +50,7 @@ func (t *tally) print(out io.Writer, single bool) error {
 	placed, preempted := share(t.equal-t.alike, t.pods-t.tried), share(t.alike, t.tried)
 	fmt.Fprintf(out, "%d pods tried: %d bound (%d by score, %d of them among several best nodes), %d preempted others\n",
 		t.pods, t.bound, t.scored, t.ties, t.evicted)
-	fmt.Fprintf(out, "equal: %d, %.3f %%; without preemption %.3f %% of %d, with it %.2f %% of %d\n",
+	fmt.Fprintf(out, "equal: %d, %.3f%%; without preemption %.3f%% of %d, with it %.2f%% of %d\n",
 		t.equal, 100*share(t.equal, t.pods), 100*placed, t.pods-t.tried, 100*preempted, t.tried)
 	for _, k := range slices.Sorted(maps.Keys(t.kinds)) {
 		fmt.Fprintf(out, "  %-28s %d\n", k, t.kinds[k])
@@ -61,7 +61,7 @@ func (t *tally) print(out io.Writer, single bool) error {
 	case single && t.equal < t.pods:
 		return errors.New("the schedulers differ")
 	case !single && (placed < leastPlaced || t.tried == 0 || preempted < leastPreempted):
-		return fmt.Errorf("equal are %.3f %% and with preemption %.2f %%, want %.2f and %.1f %%",
+		return fmt.Errorf("equal are %.3f%% and with preemption %.2f%%, want %.2f and %.1f%%",
 			100*placed, 100*preempted, 100*leastPlaced, 100*leastPreempted)
 	}
 	return nil

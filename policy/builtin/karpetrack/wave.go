@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
 )
@@ -77,8 +78,8 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 	}
 	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: policy.None, Why: policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
-		Text: fmt.Sprintf("packed anew on %v, its pods would cost %s an hour and cost %s now: less than %.0f %% is saved; %s",
-			r.capacity, packing.Total.Short(), before.Short(), 100*r.pool.SavingsThreshold, packing.Quality()),
+		Text: fmt.Sprintf("packed anew on %v, its pods would cost %s an hour and cost %s now: less than %s is saved; %s",
+			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.pool.SavingsThreshold, 0), packing.Quality()),
 	}})
 	return false
 }

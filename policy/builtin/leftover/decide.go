@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
@@ -242,9 +243,9 @@ func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Wh
 	}
 	types, zones := b.spans(lead)
 	w.Text = fmt.Sprintf("%s in %s at %s an hour leads %s in %s",
-		s.Types[m.Type].Name, s.Zones[m.Zone], m.Charge().Short(), plural(types, "type"), plural(zones, "zone"))
+		s.Types[m.Type].Name, s.Zones[m.Zone], m.Charge().Short(), figures.Count(types, "type"), figures.Count(zones, "zone"))
 	if b.fixed() {
-		w.Text += fmt.Sprintf(", at %.0f%% of the cheapest on-demand price", float64(c.ratio*100))
+		w.Text += fmt.Sprintf(", at %s of the cheapest on-demand price", figures.Share(c.ratio, 0))
 	}
 	switch {
 	case reason == policy.ReasonFallback:
@@ -297,11 +298,4 @@ func (b *board) spans(list []*candidate) (types, zones int) {
 	slices.Sort(t)
 	slices.Sort(z)
 	return len(slices.Compact(t)), len(slices.Compact(z))
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }

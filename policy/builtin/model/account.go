@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // account adds to plan why the shares are what they are.
@@ -19,7 +20,7 @@ func (t *turn) account(plan *policy.Plan) {
 			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
 		}
 		if c.kept > 0 {
-			text += fmt.Sprintf("; %.0f %% of it stays on demand, which its services could not spare", 100*c.kept)
+			text += fmt.Sprintf("; %s of it stays on demand, which its services could not spare", figures.Share(c.kept, 0))
 		}
 		why := t.why(c, text)
 		why.Before, why.After = x.Why.Before, x.Why.After

@@ -127,12 +127,13 @@ func (r *records) close() error {
 		for i, c := range r.columns {
 			names[i] = c.name
 		}
+		for _, c := range r.columns {
+			if first := len(r.columns[0].values); len(c.values) != first {
+				return fmt.Errorf("%w: %q has %d values and %q %d", trace.ErrFormat, names[0], first, c.name, len(c.values))
+			}
+		}
 		for k := range r.columns[0].values {
 			for i, c := range r.columns {
-				if k >= len(c.values) {
-					return fmt.Errorf("%w: %q has %d values and %q %d",
-						trace.ErrFormat, names[0], len(r.columns[0].values), c.name, len(c.values))
-				}
 				fields[i] = c.values[k]
 			}
 			if err := r.record(k+1, names, fields); err != nil {
@@ -157,14 +158,17 @@ func (r *records) close() error {
 // yaml reads rows of prices in YAML, as the AWS CLI prints it.
 func (im *importer) yaml(src io.Reader) error {
 	r := im.newRecords("YAML")
-	d := yaml.NewDecoder(io.LimitReader(src, wholeMax))
+	bounded := &io.LimitedReader{R: src, N: wholeMax + 1}
+	d := yaml.NewDecoder(bounded)
 	for {
 		var n yaml.Node
 		err := d.Decode(&n)
-		if errors.Is(err, io.EOF) {
+		switch {
+		case bounded.N == 0:
+			return fmt.Errorf("%w: more than %d MiB of YAML", trace.ErrFormat, wholeMax>>20)
+		case errors.Is(err, io.EOF):
 			return r.close()
-		}
-		if err != nil {
+		case err != nil:
 			return fmt.Errorf("%w: %w", trace.ErrFormat, err)
 		}
 		if err := r.node(&n); err != nil {

@@ -92,7 +92,7 @@ func (im *importer) priced(field func(role) []byte, l *layout) (e event, err err
 	if len(spot) == 0 && !l.gaps {
 		return e, errors.New("no price")
 	}
-	if c := field(roleCurrency); len(c) > 0 && !bytes.EqualFold(c, []byte("USD")) {
+	if c := field(roleCurrency); len(c) > 0 && !isDollar(c) {
 		return e, fmt.Errorf("currency %q is not USD", c)
 	}
 	named := strings.ToLower(string(field(roleCloud)))
@@ -183,4 +183,9 @@ func frequencyBand(text []byte) (int8, error) {
 		}
 	}
 	return 0, fmt.Errorf("interruption frequency %q is none of 3, 2.5, 2, 1.5 and 1", text)
+}
+
+// isDollar reports whether a currency is the dollar of the United States, by its code or sign.
+func isDollar(currency []byte) bool {
+	return slices.ContainsFunc([]string{"USD", "US$", "$"}, func(name string) bool { return strings.EqualFold(name, string(currency)) })
 }

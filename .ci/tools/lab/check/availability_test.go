@@ -79,7 +79,7 @@ func TestCompareAvailability(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(strings.Join(c.Notes, "\n"), "probed every 20 min") || c.A.Availability.Probe != 20*time.Minute {
+	if !strings.Contains(strings.Join(c.Notes, "\n"), "probed every 20m") || c.A.Availability.Probe != 20*time.Minute {
 		t.Errorf("%v", c.Notes)
 	}
 	if r := row(t, c, "hazard-0-0.5"); r.Judged {

@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
@@ -117,10 +117,10 @@ func (c *Comparison) eyes(a, b *trace.Trace, o Options) (oa, ob measure.Options)
 		switch {
 		case coarser(&sa, &sb):
 			ob.Sampling = &sa
-			c.note("prices of %s are seen as %s was sampled, about every %s", b.Name, a.Name, cli.Clock(sa.Interval))
+			c.note("prices of %s are seen as %s was sampled, about every %s", b.Name, a.Name, figures.Duration(sa.Interval))
 		case coarser(&sb, &sa):
 			oa.Sampling = &sb
-			c.note("prices of %s are seen as %s was sampled, about every %s", a.Name, b.Name, cli.Clock(sb.Interval))
+			c.note("prices of %s are seen as %s was sampled, about every %s", a.Name, b.Name, figures.Duration(sb.Interval))
 		}
 	}
 	if o.Probe == 0 {
@@ -129,10 +129,10 @@ func (c *Comparison) eyes(a, b *trace.Trace, o Options) (oa, ob measure.Options)
 		case !recordsAvailability(a) || !recordsAvailability(b):
 		case 2*pa > 3*pb:
 			ob.Probe = pa
-			c.note("availability of %s is probed every %s, as that of %s was", b.Name, cli.Clock(pa), a.Name)
+			c.note("availability of %s is probed every %s, as that of %s was", b.Name, figures.Duration(pa), a.Name)
 		case 2*pb > 3*pa:
 			oa.Probe = pb
-			c.note("availability of %s is probed every %s, as that of %s was", a.Name, cli.Clock(pb), b.Name)
+			c.note("availability of %s is probed every %s, as that of %s was", a.Name, figures.Duration(pb), b.Name)
 		}
 	}
 	return oa, ob

@@ -198,7 +198,7 @@ func (x *inspector) silentDays() {
 	}
 	if len(silent) > 0 {
 		x.findings = append(x.findings, Finding{"silent-days", false, len(silent), fmt.Sprintf(
-			"%d of %d days have less than 2 %% of the %.0f changes of a median day, as if nothing had been recorded (%s)",
+			"%d of %d days have less than 2%% of the %.0f changes of a median day, as if nothing had been recorded (%s)",
 			len(silent), len(count), median, cli.FirstOf(silent, examplesShown))})
 	}
 }

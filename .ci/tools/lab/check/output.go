@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
@@ -33,9 +33,9 @@ func Heading(s *measure.Statistics) string {
 	seen := "every change"
 	switch {
 	case s.Prices.Modelled && s.Availability != nil && s.Availability.Probe > 0:
-		seen = "probed every " + cli.Clock(s.Availability.Probe)
+		seen = "probed every " + figures.Duration(s.Availability.Probe)
 	case s.Prices.Sampling.Interval > 0:
-		seen = "sampled about every " + cli.Clock(s.Prices.Sampling.Interval)
+		seen = "sampled about every " + figures.Duration(s.Prices.Sampling.Interval)
 	}
 	return fmt.Sprintf("%s (%s): %d markets, %d types, %d zones, %s to %s, %.1f days, %s",
 		s.Name, kindOf(s), s.Markets, s.Types, s.Zones, s.From.Std().Format(time.DateOnly), s.To.Std().Format(time.DateOnly), s.Days(), seen)

@@ -2,7 +2,10 @@
 package access
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 	"time"
@@ -25,6 +28,7 @@ type Cluster struct{ Kubeconfig, Context string }
 func (c *Cluster) Register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "reach the cluster by `FILE` (default: KUBECONFIG, the pod's service account, ~/.kube/config)")
 	flags.StringVar(&c.Context, "context", c.Context, "use the context `NAME` of the kubeconfig")
+	cli.Section(flags, "Cluster", "kubeconfig", "context")
 }
 
 // Name returns the context of the kubeconfig that is used, empty in a pod.
@@ -46,12 +50,40 @@ func (c *Cluster) Config(version string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
-	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("no cluster: %w", err), "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account")
+	switch {
+	case clientcmd.IsEmptyConfig(err):
+		return nil, cli.Invalid(fmt.Errorf("no cluster: %w", ErrNoKubeconfig), clusterAdvice)
+	case err != nil:
+		return nil, cli.Invalid(fmt.Errorf("no cluster: %w", err), clusterAdvice)
 	}
 	cfg.UserAgent = "spotter/" + version
+	server := "the API server at " + cfg.Host
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return reporter{next, server} })
 	return cfg, nil
 }
+
+const clusterAdvice = "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account"
+
+// ErrNoKubeconfig means that nothing says which cluster is meant.
+var ErrNoKubeconfig = errors.New("no kubeconfig was found")
+
+// A reporter reports requests that got no answer by the server that gave none.
+type reporter struct {
+	next   http.RoundTripper
+	server string
+}
+
+// RoundTrip sends a request. One that its caller gave up is no fault of the server.
+func (r reporter) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(q)
+	if err != nil && !errors.Is(q.Context().Err(), context.Canceled) {
+		err = &cli.UnreachableError{Server: r.server, Err: err}
+	}
+	return answer, err
+}
+
+// WrappedRoundTripper lets clients find the transport below.
+func (r reporter) WrappedRoundTripper() http.RoundTripper { return r.next }
 
 // Client returns a client of the kinds that Kubernetes has and of those that kinds add.
 func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Client, error) {
@@ -61,11 +93,7 @@ func Client(cfg *rest.Config, kinds ...func(*runtime.Scheme) error) (client.Clie
 			return nil, err
 		}
 	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("reaching the cluster: %w", err), "see that the API server is reached")
-	}
-	return c, nil
+	return client.New(cfg, client.Options{Scheme: scheme})
 }
 
 // RegisterNamespace adds the flag that says where a controller keeps its lease.

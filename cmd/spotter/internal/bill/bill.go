@@ -59,9 +59,9 @@ func Command(p *cli.Program) *cobra.Command {
 			"knows prices, nodes and pods as the steps saw them.\n\n" +
 			"Exit code: 0 good, 2 the call or an input is wrong, or lacks what the bill needs,\n" +
 			"3 it broke.",
-		Example: "  spotter bill web-week --policy portfolio -o bill.parquet\n" +
-			"  spotter bill results.json portfolio@3 karpenter@3 --granularity day -o bill.csv\n" +
-			"  spotter bill /var/lib/spotter/record --account 123456789012 -o bill.parquet\n" +
+		Example: "  spotter bill web-week --policy portfolio --out bill.parquet\n" +
+			"  spotter bill results.json portfolio@3 karpenter@3 --granularity day --out bill.csv\n" +
+			"  spotter bill /var/lib/spotter/record --account 123456789012 --out bill.parquet\n" +
 			"  spotter bill web-week --format opencost --aggregate label:team",
 		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
@@ -71,8 +71,8 @@ func Command(p *cli.Program) *cobra.Command {
 	f.Register(flags)
 	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P` of the run of a SCENARIO, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather of the run of a SCENARIO")
-	flags.StringVar(&f.form, "format", formFocus, "form `F` of the bill: "+formFocus+", "+formOpenCost)
-	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost)
+	flags.StringVarP(&f.form, "format", "o", formFocus, "form `F` of the bill: "+formFocus+", "+formOpenCost)
+	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost)
 	flags.StringVar(&f.granularity, "granularity", "", "length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
 	flags.StringVar(&f.aggregate, "aggregate", "namespace", "with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
 	flags.StringVar(&f.account, "account", "", "`ID` of the account that is billed (default: simulated/SCENARIO; a recording of a cluster has none)")
@@ -121,7 +121,7 @@ func refused(err error) error {
 func (f *billFlags) check(p *cli.Program) error {
 	extensions, known := map[string][]string{formFocus: {".csv", ".parquet"}, formOpenCost: {".json"}}[f.form]
 	if !known {
-		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, []string{formFocus, formOpenCost})), "give "+formFocus+" or "+formOpenCost+"; a file is named by --output")
+		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, []string{formFocus, formOpenCost})), "give "+formFocus+" or "+formOpenCost+"; a file is named by --out")
 	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
 		return cli.Invalid(fmt.Errorf("--granularity: %q is no length of a period", f.granularity), "give hour or day")
@@ -139,10 +139,10 @@ func (f *billFlags) check(p *cli.Program) error {
 		return nil
 	}
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(f.out))) && !cli.IsDevice(f.out) {
-		return cli.Invalid(fmt.Errorf("--output: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")), "name such a file, or leave --output out")
+		return cli.Invalid(fmt.Errorf("--out: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")), "name such a file, or leave --out out")
 	}
 	if err := cli.CheckWritable(f.out); err != nil {
-		return cli.Invalid(fmt.Errorf("--output: %w", err), "give a file in a folder that is there and can be written")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 	}
 	return nil
 }

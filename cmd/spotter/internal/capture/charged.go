@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/bill"
 	"github.com/spotter-dev/spotter/internal/objects"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // coverageLeast is the least share of the node-hours that a bill must be of to be compared:
@@ -49,13 +50,13 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 		return fmt.Errorf("%s has nothing of the nodes from %v to %v%s", s.Form, h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339), said)
 	}
 	if h.HasDollars {
-		said += fmt.Sprintf("; karpenter_nodepools_cost_total adds up to %.2f", h.Dollars)
+		said += fmt.Sprintf("; karpenter_nodepools_cost_total adds up to %s", figures.Dollars(h.Dollars))
 	}
 	h.Dollars, h.HasDollars = dollars, share >= coverageLeast
 	if !h.HasDollars {
-		said += fmt.Sprintf("; below %.0f %% they are not compared", 100*coverageLeast)
+		said += fmt.Sprintf("; below %s they are not compared", figures.Share(coverageLeast, 0))
 	}
-	h.Bill = fmt.Sprintf("Dollars: %.2f by %s, which is of %.1f %% of the node-hours%s.", dollars, s.Form, 100*share, said)
+	h.Bill = fmt.Sprintf("Dollars: %s by %s, which is of %s of the node-hours%s.", figures.Dollars(dollars), s.Form, figures.Share(share, 1), said)
 	return nil
 }
 
@@ -74,7 +75,8 @@ func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64
 		return n.Kind != nil && !controls(n) && sold(n.Kind.Labels[corev1.LabelInstanceTypeStable])
 	}
 	charged := map[int]bool{}
-	var others, committed, otherDollars float64
+	others := 0
+	var committed, otherDollars float64
 	for _, name := range slices.Sorted(maps.Keys(s.Resources)) {
 		c, mine := s.Resources[name], false
 		for _, i := range nodes[name] {
@@ -98,10 +100,10 @@ func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64
 		}
 	}
 	if others > 0 {
-		said += fmt.Sprintf("; %.0f other machines for %.2f are no nodes of this cluster that are known", others, otherDollars)
+		said += fmt.Sprintf("; %s for %s are no nodes of this cluster that are known", figures.Count(others, "other machine"), figures.Dollars(otherDollars))
 	}
 	if committed > 0 {
-		said += fmt.Sprintf("; %.2f of it are covered by commitments, which the simulation does not have", committed)
+		said += fmt.Sprintf("; %s of it are covered by commitments, which the simulation does not have", figures.Dollars(committed))
 	}
 	return dollars, known / max(all, 1e-9), said
 }

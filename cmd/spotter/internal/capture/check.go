@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -224,9 +225,9 @@ func (f *figure) money() string {
 // relative writes how far a figure is from what it should be.
 func relative(got, want float64) string {
 	if want == 0 {
-		return "–"
+		return figures.Unknown
 	}
-	return fmt.Sprintf("%+.1f %%", 100*(got-want)/want)
+	return figures.PercentChange(100*(got-want)/want, 1)
 }
 
 // deviation says in a few words how far what is simulated is from what was.
@@ -313,7 +314,7 @@ func intensity(was, modelled *figure) (x float64, said string) {
 	}
 	hours := cmp.Or(seen.Hours, was.spot)
 	interval := stats.PoissonInterval(seen.N, 0.05)
-	said = fmt.Sprintf("Reclaims: %d in %.0f spot node-hours by %s, %.3g per node-hour (exact 95 %% interval %.3g to %.3g)",
+	said = fmt.Sprintf("Reclaims: %d in %.0f spot node-hours by %s, %.3g per node-hour (exact 95%% interval %.3g to %.3g)",
 		seen.N, hours, seen.Source, float64(seen.N)/hours, interval.Low/hours, interval.High/hours)
 	if modelled.reclaimed <= 0 || modelled.spot <= 0 {
 		return 1, said + "; the model had none, and is left as it is."

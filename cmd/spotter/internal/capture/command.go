@@ -20,6 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -50,7 +51,7 @@ type captureFlags struct {
 func Command(p *cli.Program) *cobra.Command {
 	var f captureFlags
 	c := &cobra.Command{
-		Use:   "capture -o FILE",
+		Use:   "capture --out FILE",
 		Short: "Write a running cluster, or a step of a recording, as a scenario",
 		Long: "capture reads a cluster, and changes nothing in it, and writes what it finds as a\n" +
 			"scenario that sim and eval take: its nodes, pools, workloads, disruption budgets\n" +
@@ -72,13 +73,13 @@ func Command(p *cli.Program) *cobra.Command {
 			"head. EC2 Capacity Manager names no instances: its rate is that of all of its\n" +
 			"accounts in the regions of the cluster. --bill compares dollars with what the\n" +
 			"instances of the cluster cost, commitments by their effective cost, where the bill\n" +
-			"has 90 % of the node-hours. Files of either may be compressed, and their content\n" +
+			"has 90% of the node-hours. Files of either may be compressed, and their content\n" +
 			"says what they are.",
-		Example: "  spotter capture -o cluster.yaml --trace prices\n" +
-			"  spotter capture -o cluster.yaml --anonymise\n" +
-			"  spotter capture -o week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
-			"  spotter capture -o day.yaml --since 1d --audit karpenter.log\n" +
-			"  spotter capture -o then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
+		Example: "  spotter capture --out cluster.yaml --trace prices\n" +
+			"  spotter capture --out cluster.yaml --anonymise\n" +
+			"  spotter capture --out week.yaml --since 7d --prometheus http://localhost:9090 --trace prices\n" +
+			"  spotter capture --out day.yaml --since 1d --audit karpenter.log\n" +
+			"  spotter capture --out then.yaml --run /var/lib/spotter/record --at 2026-01-03T14:00:00Z\n" +
 			"  spotter eval cluster.yaml",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -93,13 +94,14 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	f.register(c.Flags())
 	cli.Complete(c, "provider", catalog.Providers())
+	f.cluster.Complete(c)
 	cli.Complete(c, "nodes", []string{nodesKept, nodesOnDemand})
 	return c
 }
 
 // register adds the flags.
 func (f *captureFlags) register(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.output, "output", "o", "", "write the scenario to `FILE`")
+	flags.StringVar(&f.output, "out", "", "write the scenario to `FILE`")
 	flags.BoolVar(&f.force, "force", false, "replace what is there")
 	f.cluster.Register(flags)
 	flags.StringVar(&f.run, "run", "", "take the cluster from the recording in the folder `DIR`")
@@ -129,7 +131,7 @@ const captureAdvice = "run `spotter capture --help`"
 func (f *captureFlags) check() error {
 	switch {
 	case f.output == "":
-		return cli.Invalid(errors.New("-o is missing: where the scenario should go"), captureAdvice)
+		return cli.Invalid(errors.New("--out is missing: where the scenario should go"), captureAdvice)
 	case f.run == "" && f.at != "":
 		return cli.Invalid(fmt.Errorf("--at: %q needs --run: a cluster is captured as it is now", f.at), captureAdvice)
 	case f.run != "" && (f.cluster.Kubeconfig != "" || f.cluster.Context != ""):
@@ -159,15 +161,18 @@ func (f *captureFlags) check() error {
 	if f.Name == "" {
 		f.Name = strings.TrimSuffix(filepath.Base(f.output), filepath.Ext(f.output))
 	}
+	if err := cli.CheckEnding("--out", f.output, ".yaml", ".yml"); err != nil {
+		return err
+	}
 	for _, path := range []string{f.output, f.prices()} {
 		if _, err := os.Lstat(path); err == nil && !f.force && !cli.IsDevice(path) {
-			return cli.Invalid(fmt.Errorf("-o: %s is there already", path), "give another file, or --force to replace it")
+			return cli.Invalid(fmt.Errorf("--out: %s is there already", path), "give another file, or --force to replace it")
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there")
 		}
 	}
 	if err := cli.CheckWritable(f.output); err != nil {
-		return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 	}
 	return nil
 }
@@ -375,7 +380,7 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 
 // report says what was written.
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
-	fmt.Fprintf(w, "%s in %s, %s with %s\n", cli.Count(taken.Nodes, "node"), cli.Count(taken.Pools, "pool"), cli.Count(taken.Workloads, "workload"), cli.Count(taken.Pods, "pod"))
+	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"), figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))
 	for _, l := range taken.Left {
 		fmt.Fprintf(w, "left out: %s\n", l)
 	}
@@ -390,7 +395,7 @@ func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own 
 		fmt.Fprintf(w, "%s prices of %d markets written to %s\n", kind, len(t.Series), f.prices())
 	}
 	if taken.Spot > 0 {
-		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", cli.Count(taken.Spot, "Spot node"))
+		fmt.Fprintf(w, "every run starts with %s, that of the on-demand policy too; --nodes on-demand starts with on-demand nodes alone\n", figures.Count(taken.Spot, "Spot node"))
 	}
 	_, err := fmt.Fprintf(w, "written to %s. Run it with `spotter sim %s`, and compare policies with `spotter eval %s`\n",
 		f.output, cli.Shell([]string{f.output}), cli.Shell([]string{f.output}))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/history"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -104,8 +105,8 @@ func (c *poolSet) placeNodes() {
 func (c *poolSet) leaveUnread() {
 	for _, name := range slices.Sorted(maps.Keys(c.unread)) {
 		x := c.unread[name]
-		share := 100 * x.listPrice / max(c.listPrice, math.SmallestNonzeroFloat64)
-		c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s with its %d nodes and the pods on them, %.1f%% of the cost of all nodes: %s", c.names.pool(name), x.nodes, share, x.why))
+		share := x.listPrice / max(c.listPrice, math.SmallestNonzeroFloat64)
+		c.out.Left = append(c.out.Left, fmt.Sprintf("NodePool %s with its %s and the pods on them, %s of the cost of all nodes: %s", c.names.pool(name), figures.Count(x.nodes, "node"), figures.Share(share, 1), x.why))
 	}
 }
 

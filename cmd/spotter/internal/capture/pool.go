@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -87,15 +88,9 @@ func (c *poolSet) find(name string) *pool {
 	return c.all[i]
 }
 
-// groupLabels name what a node was made for, by whoever made it.
-var groupLabels = []string{
-	"karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup", "alpha.eksctl.io/nodegroup-name", "kops.k8s.io/instancegroup",
-	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "agentpool",
-}
-
 // groupOf returns the name of what n was made for, empty where no label says it.
 func groupOf(n *policy.Node) string {
-	for _, k := range groupLabels {
+	for _, k := range kube.GroupLabels() {
 		if v, has := n.Label(k); has {
 			return v
 		}

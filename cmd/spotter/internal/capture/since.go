@@ -22,6 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -49,6 +50,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
+	cli.Section(flags, "What the cluster did", "since", "from", "to", "prometheus", "prometheus-token-file", "prometheus-ca-file", "prometheus-header", "selector", "cache", "audit", "interruptions", "bill")
 }
 
 // on reports whether the past is asked for.
@@ -222,7 +224,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	}
 	shown := progress.Show(ctx, p, "reading metrics")
 	defer shown.Close(p)
-	metrics.Progress = func(part float64) { shown.Enter(fmt.Sprintf("reading metrics: %.0f %%", 100*part)) }
+	metrics.Progress = func(part float64) { shown.Enter(fmt.Sprintf("reading metrics: %s", figures.Share(part, 0))) }
 	metrics.Nodes = map[string]bool{}
 	for i := range of.snapshot.Nodes {
 		metrics.Nodes[of.snapshot.Nodes[i].Name] = of.snapshot.Nodes[i].Live()

@@ -124,7 +124,7 @@ func recapture(t *testing.T, w *scenarios.BoundScenario, tr *trace.Trace, seed u
 // written of it, and simulates that: what is read is what was, and so is what is simulated
 // again. Where nodes come and go the scenario is one that was captured itself: a capture has
 // no warm-up, so that its weather is another, and a run of web-week differs from the next
-// under other weather by 5 % of its node-hours.
+// under other weather by 5% of its node-hours.
 func TestSinceRoundTrip(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it simulates weeks")
@@ -248,7 +248,7 @@ func TestIntensity(t *testing.T) {
 		want float64
 		said string
 	}{
-		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2, "20 in 500 spot node-hours by x, 0.04 per node-hour (exact 95 % interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
+		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2, "20 in 500 spot node-hours by x, 0.04 per node-hour (exact 95% interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
 		{figure{spot: 10_000, reclaims: history.Count{Source: "x"}}, 0.018, "0 in 10000"},
 		{figure{spot: 10, reclaims: history.Count{Source: "x"}}, 1, "0 in 10"},
 		{figure{spot: 500}, 1, "no metric counted them"},

@@ -15,6 +15,9 @@ type cleaned struct {
 
 	// Stopped are NodePools that buy nothing until somebody sets their limits.
 	Stopped []string `json:"node_pools_that_buy_nothing"`
+
+	// whole reports whether every kind of object was read.
+	whole bool
 }
 
 // An unmarked is an object that carried marks.
@@ -36,7 +39,7 @@ func (c *cleaned) write(out io.Writer) error {
 	for _, name := range c.Stopped {
 		fmt.Fprintf(w, "NodePool %s buys nothing, since it was being changed: set its spec.limits as you want them\n", name)
 	}
-	if len(c.Objects) == 0 {
+	if len(c.Objects) == 0 && c.whole {
 		fmt.Fprintln(w, "no object carries a mark of Spotter")
 	}
 	return w.Flush()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -62,6 +63,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	f.form.Register(c)
+	f.cluster.Complete(c)
+	cli.CompleteBy(c, "deployment", f.cluster.Names(&appsv1.DeploymentList{}))
 	return c
 }
 
@@ -107,7 +110,7 @@ type cleaner struct {
 	client client.Client
 	rest   *rest.Config
 
-	// looked says that objects were read, and done what was found.
+	// looked reports whether any objects were read; done is what was found.
 	looked bool
 	done   cleaned
 }

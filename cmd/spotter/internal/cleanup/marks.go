@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/live/drain"
@@ -24,10 +25,9 @@ import (
 const cleanupOwner = drain.FieldOwner
 
 // undo takes the marks of a controller off all objects, and says what it did. What
-// cannot be done is reported in the end, after the rest.
+// cannot be done is reported in the end, after the rest, unless the server is gone.
 func (c *cleaner) undo(ctx context.Context) error {
 	var errs []error
-	c.looked = true
 	for _, k := range []struct {
 		kind string
 		list client.ObjectList
@@ -38,12 +38,20 @@ func (c *cleaner) undo(ctx context.Context) error {
 		{"pod", &corev1.PodList{}, takeCost},
 		{"job", &batchv1.JobList{}, takePause},
 	} {
-		errs = append(errs, c.undoAll(ctx, k.kind, k.list, k.take))
+		err := c.undoAll(ctx, k.kind, k.list, k.take)
+		if errors.As(err, new(*cli.UnreachableError)) {
+			return err
+		}
+		errs = append(errs, err)
 	}
 	errs = append(errs, c.findNarrowing(ctx))
-	if err := errors.Join(errs...); err != nil {
+	switch err := errors.Join(errs...); {
+	case err != nil && c.call.dryRun:
+		return fmt.Errorf("not all objects could be read: %w", err)
+	case err != nil:
 		return fmt.Errorf("not all marks could be taken away; run it again: %w", err)
 	}
+	c.done.whole = true
 	return nil
 }
 
@@ -56,6 +64,7 @@ func (c *cleaner) undoAll(ctx context.Context, kind string, list client.ObjectLi
 		}
 		return fmt.Errorf("listing each %s: %w", kind, err)
 	}
+	c.looked = true
 	all, err := meta.ExtractList(list)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"version, and prints manifests that kubectl apply takes. Other objects are skipped\n" +
 			"with a line. Everything that changes its meaning or is left out is a\n" +
 			"warning, and a comment above the object. New pools are in mode shadow.",
-		Example: "  spotter convert -f leftovernodepools.yaml -o pools.yaml\n" +
+		Example: "  spotter convert -f leftovernodepools.yaml --out pools.yaml\n" +
 			"  spotter convert -f config/default.yaml config/runtime.json --pools web,batch\n" +
 			"  spotter convert -f spotnodepools.yaml --org my-org --cloudspace my-cloudspace --credentials-secret spotter/rackspace\n" +
 			"  spotter convert --from-flags '--spot-node-label=node-role/spot --node-drain-delay=5m'",
@@ -49,7 +49,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	flags.StringArrayVarP(&f.files, "file", "f", nil, "old configuration in `FILE`, YAML or JSON; - is the input; may be repeated")
 	flags.StringVar(&f.flags, "from-flags", "", "the command `LINE` of the K8s Spot Rescheduler")
-	flags.StringVarP(&f.out, "output", "o", "", "write to `FILE` and not to the terminal")
+	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal")
 	flags.StringSliceVar(&f.Pools, "pools", nil, "`NAMES` of pools where the old program found them in the cluster")
 	flags.StringVar(&f.NodeClass, "node-class", "", "`NAME` of the node class of pools that Karpenter serves, where the old configuration names none")
 	flags.StringVar(&f.Cloudspace, "cloudspace", "", "cloudspace `NAME` of Rackspace pools")
@@ -79,8 +79,11 @@ func run(p *cli.Program, f *convertFlags) error {
 		return cli.Invalid(fmt.Errorf("convert: %w", err), "fix the old configuration; what has no meaning there must be taken out; "+next)
 	}
 	if f.out != "" {
+		if err := cli.CheckEnding("--out", f.out, ".yaml", ".yml"); err != nil {
+			return err
+		}
 		if err := cli.CheckWritable(f.out); err != nil {
-			return cli.Invalid(fmt.Errorf("-o: %w", err), "give a file in a folder that is there and can be written")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 		}
 	}
 	if err := p.Output(f.out, func(w io.Writer) error {

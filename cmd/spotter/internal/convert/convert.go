@@ -235,11 +235,7 @@ type skipped struct {
 // warnSkipped adds a line for each file that something was left out of.
 func (r *reader) warnSkipped() {
 	for _, x := range r.skipped {
-		var kinds []string
-		for _, k := range sorted(x.kinds) {
-			kinds = append(kinds, fmt.Sprintf("%s %d", k, x.kinds[k]))
-		}
-		r.result.Warnings = append(r.result.Warnings, Warning{File: x.file, Text: "skipped: " + strings.Join(kinds, ", ")})
+		r.result.Warnings = append(r.result.Warnings, Warning{File: x.file, Text: scenarios.SkippedLine(x.kinds)})
 	}
 }
 

@@ -51,7 +51,7 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 		return shown, nil
 	}
 	const advice = "give fewer seeds, windows or policies, or --yes to run it all the same"
-	if in := os.Stdin; shown != nil && term.IsTerminal(int(in.Fd())) {
+	if in := os.Stdin; shown.OnTerminal() && term.IsTerminal(int(in.Fd())) {
 		shown.Close(p)
 		if confirm(in, p.Stderr, text) {
 			return progress.Show(ctx, p, string(eval.StepRuns)), nil

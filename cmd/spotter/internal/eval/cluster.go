@@ -55,6 +55,7 @@ func (c *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.keep, "keep", false, "leave Job and parts there when all is merged")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "`NAMESPACE` of the Job")
 	c.Register(flags)
+	cli.Section(flags, "In a cluster", "on", "attach", "parts", "shards", "parallelism", "image", "queue", "pod-template", "keep", "namespace", "kubeconfig", "context")
 }
 
 // A remote is a comparison whose parts are made in a cluster. It is all that is needed to

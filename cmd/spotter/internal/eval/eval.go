@@ -92,6 +92,7 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args) },
 	}
 	f.register(c.Flags())
+	f.cluster.Complete(c)
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.CompleteBy(c, "gate", input.CompleteGates)
 	cli.Complete(c, "truth", input.TruthNames())
@@ -105,7 +106,7 @@ func Command(p *cli.Program) *cobra.Command {
 func (f *evalFlags) register(flags *pflag.FlagSet) {
 	d := eval.DefaultConfig()
 	f.Register(flags)
-	flags.StringVar(&f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
+	input.PoliciesVar(flags, &f.policies, "policies", "", "policies to compare, `NAME[:key=value…],…`; they replace those of the manifests (default "+strings.Join(d.Policies, ",")+", and manifest where a manifest names one)")
 	flags.StringVar(&f.baseline, "baseline", "", "policy `P` that the others are compared with (default "+eval.DefaultBaseline+", and "+eval.CaptureBaseline+" where every scenario was captured)")
 	f.RegisterWeeks(flags, len(d.Seeds))
 	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
@@ -119,9 +120,12 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.serveAt, "serve", "", "while the runs are done, serve the HTML report of those so far at `ADDRESS` of this machine, as :8080; without a value at a free port")
 	flags.Lookup("serve").NoOptDefVal = ":0"
 	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
-	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out or -o, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
+	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
 	flags.StringArrayVar(&f.reuse, "reuse", nil, "take what is done already from parts, `FILE|DIR` or s3://…, of this plan or another; may be repeated")
 	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
+	cli.Section(flags, "Against another version", "compare", "compare-scenarios", "seeds-from")
+	cli.Section(flags, "Commitments", "discount-1y", "discount-3y")
+	cli.Section(flags, "In parts", "shard", "reuse", "plan")
 	f.cluster.register(flags)
 }
 
@@ -130,7 +134,6 @@ func (o *outputs) registerResult(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
 	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
 	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
-	cli.OutputIsFormat(flags)
 }
 
 func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
@@ -316,7 +319,7 @@ func evalConfig(ctx context.Context, p *cli.Program, f *evalFlags, other *otherB
 		share float64
 	}{{"--discount-1y", f.discount1y}, {"--discount-3y", f.discount3y}} {
 		if !(d.share >= 0 && d.share < 1) {
-			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29 % off")
+			return nil, cli.Invalid(fmt.Errorf("%s: %v is not a share in [0, 1)", d.flag, d.share), "give 0.29 for 29% off")
 		}
 	}
 	if cfg.Gates, err = input.ParseGates(f.gates); err != nil {

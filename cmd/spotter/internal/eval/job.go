@@ -164,6 +164,9 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 	r.Name = name
 	m := r.configMap()
 	if err := r.client.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("--attach: reading ConfigMap %s in namespace %s: %w", name, r.namespace, err)
+		}
 		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err), "see what is there with `kubectl get configmaps,jobs -l "+evalLabel+"`")
 	}
 	err := json.Unmarshal([]byte(m.Data[aboutFile]), &r.remote)

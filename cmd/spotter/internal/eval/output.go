@@ -61,6 +61,10 @@ func (f *evalFlags) targets() ([]target, error) {
 			return nil, cli.Invalid(fmt.Errorf("--out: %s: %s stands for no format", text, filepath.Ext(text)),
 				"write FORMAT="+text+" with one of "+formatList()+", or an extension of "+strings.Join(slices.Sorted(maps.Keys(extensions)), ", "))
 		}
+		if !endsAs(t) {
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: its ending stands for %s, and it is written as %s", t.path, extensions[strings.ToLower(filepath.Ext(t.path))], t.format),
+				"name another file, or leave the format out")
+		}
 		if t.path == "" {
 			return nil, cli.Invalid(fmt.Errorf("--out: %q names no file", text), "give FILE, FORMAT=FILE, or - for the terminal")
 		}
@@ -73,6 +77,18 @@ func (f *evalFlags) targets() ([]target, error) {
 		out = append(out, t)
 	}
 	return out, nil
+}
+
+// alike are formats that a file may have whose ending stands for another.
+var alike = map[format.Format][]format.Format{
+	format.Wide: {format.Table}, format.GitHub: {format.Markdown}, format.Comment: {format.Markdown}, format.SARIF: {format.JSON},
+}
+
+// endsAs reports whether the ending of a file does not contradict its format: one that stands
+// for none, or for text, goes with all that are text.
+func endsAs(t target) bool {
+	stands, known := extensions[strings.ToLower(filepath.Ext(t.path))]
+	return !known || stands == t.format || slices.Contains(alike[t.format], stands) || stands == format.Table && t.format != format.Parquet
 }
 
 func formatList() string { return formatNames(format.Formats()) }

@@ -27,6 +27,9 @@ func (f *evalFlags) checkReport() error {
 	if f.report == terminal {
 		return cli.Invalid(errors.New("--report: a page for a browser is no text for the terminal"), advice)
 	}
+	if err := cli.CheckEnding("--report", f.report, ".html", ".htm"); err != nil {
+		return err
+	}
 	if err := cli.CheckWritable(f.report); err != nil {
 		return cli.Invalid(fmt.Errorf("--report: %w", err), advice)
 	}

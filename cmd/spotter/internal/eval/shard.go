@@ -15,7 +15,6 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/objects"
@@ -53,30 +52,34 @@ func (f *evalFlags) share() (shard.Share, error) {
 	return s, nil
 }
 
-// checkShard refuses what a part has not and returns where it goes: what --out names, or
-// -o where that is no format. In a folder, which ends with a slash, it is named by share.
+// checkShard refuses what a part has not and returns where it goes: what --out names. In a
+// folder, which ends with a slash, it is named by share.
 func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	for _, name := range []string{"compare", "compare-scenarios", "report"} {
 		if f.given(name) {
 			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name), "leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
 		}
 	}
-	names := slices.Clone(f.out)
 	if f.given("format") {
-		names = append(names, f.format)
+		return "", cli.Invalid(fmt.Errorf("--shard: a part has a format of its own, and --format is %s", f.format), "leave --format out")
 	}
-	if len(names) != 1 || names[0] == "" || names[0] == terminal || slices.Contains(format.Formats(), format.Format(names[0])) {
+	names := f.out
+	if len(names) != 1 || names[0] == "" || names[0] == terminal {
 		return "", cli.Invalid(fmt.Errorf("--shard: %q is not the name of one file for the part", strings.Join(names, " ")), "give --out part-1.parquet or s3://BUCKET/KEY")
 	}
-	if strings.HasSuffix(names[0], "/") {
-		names[0] = objects.Join(names[0], partName(share))
+	out = names[0]
+	if strings.HasSuffix(out, "/") {
+		out = objects.Join(out, partName(share))
 	}
-	if !objects.Remote(names[0]) {
-		if err := cli.CheckWritable(names[0]); err != nil {
+	if err := cli.CheckEnding("--out", out, ".parquet"); err != nil {
+		return "", err
+	}
+	if !objects.Remote(out) {
+		if err := cli.CheckWritable(out); err != nil {
 			return "", cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
 		}
 	}
-	return names[0], nil
+	return out, nil
 }
 
 // partName is that of the file of a part in a folder.

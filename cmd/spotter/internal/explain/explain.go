@@ -59,7 +59,36 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.to, "to", "", "list what was done before `TIME`")
 	flags.StringVar(&f.query.Node, "node", "", "about the node called `NAME`")
 	flags.StringVar(&f.query.Pool, "pool", "", "about the pool called `NAME`")
+	cli.CompleteBy(c, "node", f.complete(func(s *policy.Snapshot) (names []string) {
+		for i := range s.Nodes {
+			if name := s.Nodes[i].Name; name != "" {
+				names = append(names, name)
+			}
+		}
+		return names
+	}))
+	cli.CompleteBy(c, "pool", f.complete(func(s *policy.Snapshot) (names []string) {
+		for i := range s.Pools {
+			names = append(names, s.Pools[i].Name)
+		}
+		return names
+	}))
 	return c
+}
+
+// complete lets a shell complete what the last snapshot of the recording has.
+func (f *explainFlags) complete(names func(*policy.Snapshot) []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		r, err := record.Open(f.run)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		last, err := r.Last()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(last.Snapshot), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 func run(p *cli.Program, f *explainFlags) error {

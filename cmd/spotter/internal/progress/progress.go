@@ -1,5 +1,5 @@
-// Package progress shows on a terminal how far a command is. It knows what a comparison
-// reports of its runs, and no command.
+// Package progress shows how far a command is: a screen on a terminal, a line now and then in a pipe
+// or a log of CI. It knows what a comparison reports of its runs, and no command.
 package progress
 
 import (
@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -19,11 +18,15 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A Progress is what a terminal shows while something takes time: below the text
-// that is there, and gone without a trace when it is closed. Nil shows nothing.
+// A Progress shows on standard error how far something is: on a terminal a screen below the text that
+// is there, gone without a trace when it is closed; elsewhere a line every ten seconds. Nil shows nothing.
 type Progress struct {
+	// lines is set instead of the other fields where there is no terminal.
+	lines *lines
+
 	screen *tea.Program
 	ended  chan struct{}
 	forget func() bool
@@ -32,15 +35,18 @@ type Progress struct {
 	mu sync.Mutex
 }
 
-// Show shows step on standard error where that is a terminal, until the
-// progress is closed or ctx ends. Text for standard error then stands above it.
+// Show shows step on standard error until the progress is closed or ctx ends. On a terminal, text for
+// standard error then appears above it.
 func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	f, ok := p.Stderr.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !ok {
 		return nil
 	}
+	if !term.IsTerminal(int(f.Fd())) {
+		return &Progress{lines: writeLines(f, step, lineEvery)}
+	}
 	width, height, _ := term.GetSize(int(f.Fd())) // none until it is known
-	m := &progressView{step: step, begun: time.Now(), now: time.Now(), width: width, height: height}
+	m := &progressView{step: step, begun: time.Now(), now: time.Now(), width: width, height: height, bar: true}
 	g := &Progress{
 		// Without an input keys stay with the terminal, which makes Ctrl-C a signal.
 		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithoutBracketedPaste()),
@@ -61,9 +67,16 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 	return g
 }
 
+// OnTerminal reports whether g is a screen on a terminal, where a question can be asked.
+func (g *Progress) OnTerminal() bool { return g != nil && g.lines == nil }
+
 // Send lets the screen know of something.
 func (g *Progress) Send(msg any) {
-	if g != nil {
+	switch {
+	case g == nil:
+	case g.lines != nil:
+		g.lines.update(msg)
+	default:
 		g.screen.Send(msg)
 	}
 }
@@ -82,6 +95,10 @@ func (g *Progress) end() {
 // Close takes the screen away and gives standard error back to p.
 func (g *Progress) Close(p *cli.Program) {
 	if g == nil {
+		return
+	}
+	if g.lines != nil {
+		g.lines.close()
 		return
 	}
 	g.forget()
@@ -140,6 +157,9 @@ type progressView struct {
 	// last is the last that a comparison reported of its runs.
 	last eval.Progress
 	gone bool
+
+	// bar draws a bar of what is done.
+	bar bool
 }
 
 // Init begins to count the time.
@@ -207,6 +227,9 @@ func (m *progressView) line() string {
 	parts := []string{m.step}
 	if m.total > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d", m.done, m.total))
+		if m.bar {
+			parts[0] += " " + bar(m.done, m.total)
+		}
 	}
 	parts = append(parts, Rough(spent))
 	if m.done > 0 && m.done < m.total && spent >= time.Second {
@@ -214,6 +237,15 @@ func (m *progressView) line() string {
 		parts = append(parts, "about "+Rough(left)+" left")
 	}
 	return strings.Join(parts, " · ")
+}
+
+// barWidth is the length of the bar, in characters.
+const barWidth = 24
+
+// bar draws the part of total that is done.
+func bar(done, total int) string {
+	full := min(barWidth*done/total, barWidth)
+	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
 }
 
 // Rough formats a length of time in seconds, or in minutes from ten on.
@@ -266,9 +298,9 @@ func (m *progressView) table() []string {
 // figureOf formats a value, a dash where it is unknown.
 func figureOf(v eval.Value, digits int) string {
 	if !v.Known {
-		return "–"
+		return figures.Unknown
 	}
-	return strconv.FormatFloat(v.V, 'f', digits, 64)
+	return figures.Number(v.V, digits)
 }
 
 // aligned sets the first column of rows to the left and the others to the right.

@@ -50,7 +50,7 @@ func TestProgressView(t *testing.T) {
 			"medians of 10 of 40 cells (a scenario, window and seed each)"},
 		{[]tea.Msg{two}, "runs · 30 of 120 · 40s · about 2m0s left\n\n" +
 			"SAVED % / OUTAGE MIN  on-demand          spot\n" +
-			"web-week              0.0 / 4.5  -3.1 / 120.0\n" +
+			"web-week              0.0 / 4.5  −3.1 / 120.0\n" +
 			"batch-night               – / –         – / –\n" +
 			"medians of 1 of 40 cells (a scenario, window and seed each)"},
 		{[]tea.Msg{tea.WindowSizeMsg{Width: 30, Height: 5}}, "runs · 30 of 120 · 40s · abo…\n\n" +

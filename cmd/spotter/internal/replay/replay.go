@@ -43,9 +43,9 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return run(p, &f, args[0]) },
 	}
 	flags := c.Flags()
-	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], given once for each to compare with (default: the recorded one)")
+	flags.StringArrayVar(&f.policies, "policy", nil, "policy `P`, as NAME[:key=value…], a list, or given once for each, to compare with (default: the recorded one)")
 	flags.IntVar(&f.show, "show", 20, "show at most `N` differences of each policy; 0 shows all")
-	cli.CompleteBy(c, "policy", input.CompletePolicy)
+	cli.CompleteBy(c, "policy", input.CompletePolicies)
 	f.form.Register(c)
 	return c
 }
@@ -58,9 +58,11 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	specs := f.policies
-	if len(specs) == 0 {
-		specs = []string{""}
+	specs := []string{""}
+	if len(f.policies) > 0 {
+		if specs, err = input.ParsePolicies(strings.Join(f.policies, ",")); err != nil {
+			return cli.Invalid(fmt.Errorf("--policy: %w", err), input.PolicyAdvice)
+		}
 	}
 	for _, spec := range specs { // all faults of the call before the work begins
 		if _, err := runner.New().RecordedPolicy(cmp.Or(spec, r.Meta.Policy), nil); err != nil {

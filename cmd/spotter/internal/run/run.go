@@ -86,6 +86,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.flags = c.Flags()
 	f.register(f.flags)
 	c.SetFlagErrorFunc(movedFlag)
+	f.access.Complete(c)
 	cli.Complete(c, "mode", config.Modes)
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "backends", config.Backends)
@@ -111,6 +112,8 @@ func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.clusterName, "cluster-name", "", "limit --print-iam-policy to the groups of the cluster `NAME`")
 	flags.StringVar(&f.Logging.Level, "log-level", f.Logging.Level, "log from `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&f.Logging.Format, "log-format", f.Logging.Format, "log as `FORMAT` json or text")
+	cli.Section(flags, "Logging", "log-level", "log-format")
+	cli.Section(flags, "Rights", "print-iam-policy", "cluster-name")
 }
 
 // check finds what is wrong with the settings before anything is reached.

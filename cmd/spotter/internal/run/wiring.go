@@ -3,19 +3,12 @@ package run
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"slices"
-	"time"
 
 	"github.com/go-logr/logr"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -180,38 +173,6 @@ func (w *wiring) budgets(context.Context) error {
 	w.parts.Ledger, w.parts.Enforcer = enforcer, enforcer
 	w.parts.Reporters = append(w.parts.Reporters, enforcer)
 	return nil
-}
-
-// traces sends a trace of each step where the environment names a collector.
-func (w *wiring) traces(ctx context.Context) error {
-	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
-		return nil
-	}
-	exporter, err := otlptracegrpc.New(ctx)
-	if err != nil {
-		return cli.Invalid(fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err), "name a collector that speaks OTLP over gRPC, as http://collector:4317")
-	}
-	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK())
-	if err != nil {
-		return cli.Invalid(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err), "write it as key=value,key=value")
-	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(about))
-	w.closers = append(w.closers, tracer{provider})
-	w.parts.Tracer = provider.Tracer("spotter", trace.WithInstrumentationVersion(w.f.version))
-	return nil
-}
-
-// A tracer is closed by sending what is left.
-type tracer struct{ *sdktrace.TracerProvider }
-
-// traceFlush bounds how long a collector that is gone holds up the end.
-const traceFlush = 2 * time.Second
-
-// Close sends what is left.
-func (t tracer) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), traceFlush)
-	defer cancel()
-	return t.Shutdown(ctx)
 }
 
 // decide makes the controller, which the manager starts once it leads.

@@ -19,6 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/hunt"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -41,12 +42,12 @@ func huntCommand(p *cli.Program) *cobra.Command {
 			"(intensity, slots, sizes of nodes, services with bursts, start-up times, spreads and\n" +
 			"disruption budgets, jobs, shortages in all zones or one, storms of reclaims, price\n" +
 			"ramps, slow nodes, late notices, refusals on demand), and then others near the worst.\n\n" +
-			"Numbers lie within what was recorded: shortages last up to 6h and 28.7 % of the time\n" +
+			"Numbers lie within what was recorded: shortages last up to 6h and 28.7% of the time\n" +
 			"(SkyPilot's V100 of 2023), prices rise to 4 times themselves at most (the greatest\n" +
 			"ratio to on demand since 2017 over the median one), demand to 4.55 times (99th\n" +
 			"percentile of days of Snowflake's fleets); start-up times, refusals and slow nodes\n" +
 			"are not recorded and lie within those of the embedded scenarios.\n\n" +
-			"What is found under seeds 1 and 2 is made smaller, thing by thing, as long as 80 % of\n" +
+			"What is found under seeds 1 and 2 is made smaller, thing by thing, as long as 80% of\n" +
 			"the gap stays under seeds 11 to 15, and then judged under seeds 101 to 110. Each is\n" +
 			"written as an ordinary scenario with the command and the gap in its head.\n\n" +
 			"Equal calls write equal files. Exit code: 0 good, 2 the call is wrong, 3 it broke or\n" +
@@ -124,11 +125,11 @@ func writeFound(w io.Writer, list []found) error {
 	}
 	rows := [][]string{}
 	for _, x := range list {
-		interval := "–"
+		interval := figures.Unknown
 		if x.Low != nil {
-			interval = fmt.Sprintf("%.1f … %.1f", *x.Low, *x.High)
+			interval = figures.Number(*x.Low, 1) + " … " + figures.Number(*x.High, 1)
 		}
-		rows = append(rows, []string{x.Scenario, fmt.Sprintf("%.1f", x.Gap), interval, x.Unit + " behind " + x.Rule})
+		rows = append(rows, []string{x.Scenario, figures.Number(x.Gap, 1), interval, x.Unit + " behind " + x.Rule})
 	}
 	return cli.Columns(w, []string{"SCENARIO", "GAP", "INTERVAL", ""}, rows)
 }

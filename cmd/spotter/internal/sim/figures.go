@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -20,12 +20,12 @@ func (s sheet) line(name, format string, args ...any) {
 	fmt.Fprintf(s.w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// figures prints the figures of a run, and what it saves against onDemand, nil where
+// printRun prints the figures of a run, and what it saves against onDemand, nil where
 // that was not run. Of the workloads it has those with incidents, and wide all.
-func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result, wide bool) error {
+func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result, wide bool) error {
 	s := sheet{bufio.NewWriter(out)}
 	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
-	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), cli.Hours(w.WarmUp))
+	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), figures.Duration(w.WarmUp))
 	fmt.Fprintf(s.w, "%s\n", traceLine(w))
 	fmt.Fprintf(s.w, "start: %s\n\n", w.StartCluster.Describe())
 	if t := w.Truth; !t.Modelled() {
@@ -47,11 +47,11 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result,
 	if r.Incidents > 0 {
 		s.line("longest", "%v", &r.Longest)
 	}
-	s.line("availability", "%.4f %%", 100*r.Availability)
-	s.line("evictions", "%d by us (%.3f per pod-day), %d by reclaims (%.3f per pod-day)",
-		r.VoluntaryEvictions, per(r.VoluntaryEvictions, r.PodDays), r.ReclaimEvictions, per(r.ReclaimEvictions, r.PodDays))
-	s.line("time to ready", "p50 %s, p95 %s", r.TimeToReadyP50.Round(time.Second), r.TimeToReadyP95.Round(time.Second))
-	s.line("nodes", "%.1f node-hours (%.1f spot), spot share %.1f %%", r.NodeHours, r.SpotHours, 100*r.SpotShare)
+	s.line("availability", "%s", figures.Share(r.Availability, 4))
+	s.line("evictions", "%s by us (%s per pod-day), %s by reclaims (%s per pod-day)",
+		figures.Integer(r.VoluntaryEvictions), figures.Number(per(r.VoluntaryEvictions, r.PodDays), 3), figures.Integer(r.ReclaimEvictions), figures.Number(per(r.ReclaimEvictions, r.PodDays), 3))
+	s.line("time to ready", "p50 %s, p95 %s", figures.Duration(r.TimeToReadyP50), figures.Duration(r.TimeToReadyP95))
+	s.line("nodes", "%s node-hours (%s spot), spot share %s", figures.Number(r.NodeHours, 1), figures.Number(r.SpotHours, 1), figures.Share(r.SpotShare, 1))
 	outbid := ""
 	if r.Outbid > 0 {
 		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
@@ -59,16 +59,16 @@ func figures(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result,
 	s.line("market", "%d launches (%d more in the warm-up), %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
 		r.Launches, r.WarmUpLaunches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
 	if r.JobsDone+r.JobsMissed > 0 {
-		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, cli.Hours(r.WorkLost))
+		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, figures.Duration(r.WorkLost))
 	}
 	if g := &r.Gangs; *g != (sim.GangResult{}) {
 		s.line("gangs", "%d started, after p50 %s, p95 %s; %d did not; %d restarts, %d requeued, %d failed",
-			g.Started, g.WaitP50.Round(time.Second), g.WaitP95.Round(time.Second), g.NotStarted, g.Restarts, g.Requeues, g.Failed)
+			g.Started, figures.Duration(g.WaitP50), figures.Duration(g.WaitP95), g.NotStarted, g.Restarts, g.Requeues, g.Failed)
 	}
 	if r.KeptOut > 0 {
 		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
 	}
-	s.line("decisions", "%d, over %d events", r.Decisions, r.Events)
+	s.line("decisions", "%s, over %s", figures.Integer(r.Decisions), figures.Count(r.Events, "event"))
 	workloads(s.w, r, wide)
 	budgets(s.w, w, r)
 	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
@@ -80,7 +80,7 @@ func saved(r, onDemand *sim.Result) string {
 	amount := eval.Savings(r, onDemand)
 	share := ""
 	if onDemand.Bill > 0 {
-		share = fmt.Sprintf(" (%.1f %%)", 100*float64(amount)/float64(onDemand.Bill))
+		share = " (" + figures.Share(float64(amount)/float64(onDemand.Bill), 1) + ")"
 	}
 	return fmt.Sprintf("%s%s against a bill of %s on demand, outages deducted", usd(amount), share, usd(onDemand.Bill))
 }
@@ -107,8 +107,8 @@ func workloads(w *bufio.Writer, r *sim.Result, all bool) {
 			fmt.Fprintf(w, "\n  %-28s %-12s %8s %10s %6s %9s %14s %14s %7s\n", "workload", "kind", "min out", "incidents", "pods", "longest", "outage cost", "availability", "spot")
 			heading = true
 		}
-		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %6d %9s %14s %12.4f %% %5.1f %%\n",
-			x.Name, x.Kind, x.OutageMinutes, x.Incidents, x.PodsAffected, x.Longest.Outage.Round(time.Second), usd(x.OutageCost), 100*x.Availability, 100*x.SpotShare)
+		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %6d %9s %14s %14s %7s\n",
+			x.Name, x.Kind, x.OutageMinutes, x.Incidents, x.PodsAffected, figures.Duration(x.Longest.Outage), usd(x.OutageCost), figures.Share(x.Availability, 4), figures.Share(x.SpotShare, 1))
 	}
 }
 
@@ -120,7 +120,7 @@ func budgets(w *bufio.Writer, bound *scenarios.BoundScenario, r *sim.Result) {
 	fmt.Fprintf(w, "\n  %-24s %-9s %26s %9s %6s %9s %10s %8s %7s\n", "budget", "action", "quota", "gpu-hours", "peak", "min spent", "min closed", "evicted", "paused")
 	for i := range r.Budgets {
 		x := &r.Budgets[i]
-		fmt.Fprintf(w, "  %-24s %-9s %26s %9.1f %4.0f %% %9d %10d %8d %7d\n", x.Name, x.Action, quota(&bound.Budgets[i]), x.GPUHours, 100*x.Peak,
+		fmt.Fprintf(w, "  %-24s %-9s %26s %9s %6s %9d %10d %8d %7d\n", x.Name, x.Action, quota(&bound.Budgets[i]), figures.Number(x.GPUHours, 1), figures.Share(x.Peak, 0),
 			x.OverMinutes, x.ClosedMinutes, x.Evictions, x.Pauses)
 	}
 }
@@ -129,7 +129,7 @@ func budgets(w *bufio.Writer, bound *scenarios.BoundScenario, r *sim.Result) {
 func quota(b *policy.Budget) string {
 	text := ""
 	if b.HasGPUHours {
-		text = fmt.Sprintf("%g GPU-h", b.GPUHours)
+		text = figures.Number(b.GPUHours, figures.Few) + " GPU-h"
 	}
 	if b.HasGPUHours && b.HasDollars {
 		text += ", "
@@ -137,7 +137,7 @@ func quota(b *policy.Budget) string {
 	if b.HasDollars {
 		text += b.Dollars.Short()
 	}
-	return fmt.Sprintf("%s in %s", text, cli.Hours(b.Window))
+	return fmt.Sprintf("%s in %s", text, figures.Duration(b.Window))
 }
 
 // traceLine says where prices and reclaims come from.
@@ -146,15 +146,8 @@ func traceLine(w *scenarios.BoundScenario) string {
 	return fmt.Sprintf("prices: %s, %s … %s, %s; reclaims are %s", t.Name, cli.Minute(t.From), cli.Minute(t.To), t.Prices(), w.Reclaims())
 }
 
-// usd formats m in dollars and cents.
-func usd(m policy.Money) string {
-	if m < 0 {
-		return "-" + usd(-m)
-	}
-	const cent = policy.Dollar / 100
-	cents := (m + cent/2) / cent
-	return fmt.Sprintf("$%d.%02d", cents/100, cents%100)
-}
+// usd writes an amount.
+func usd(m policy.Money) string { return figures.Dollars(m.Float()) }
 
 func per(n int64, days float64) float64 {
 	if days <= 0 {

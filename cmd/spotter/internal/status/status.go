@@ -37,8 +37,8 @@ func Command(p *cli.Program) *cobra.Command {
 		Use:   "status",
 		Short: "Say whether a controller is at work in a cluster, and how its pools fare",
 		Long: "status names the replica that leads and lists the CapacityPools with what is decided\n" +
-			"for them. It changes nothing, and exits with 1 where nobody leads, where the\n" +
-			"definitions are missing, or where a pool has not been looked at. A controller without\n" +
+			"for them. It changes nothing. It exits with 1 where nobody leads or a pool has not\n" +
+			"been looked at, and with 2 where the definitions are missing. A controller without\n" +
 			"leader election is known by what it decided within the last twenty minutes.",
 		Example: "  spotter status --namespace spotter\n  spotter status --namespace spotter --wait 2m",
 		Args:    cli.Arguments(cobra.NoArgs),
@@ -49,6 +49,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.form.Register(c)
 	access.RegisterNamespace(flags, &f.namespace)
 	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
+	f.cluster.Complete(c)
 	return c
 }
 
@@ -95,6 +96,9 @@ type installation struct {
 	alone  time.Duration // since a controller without leader election decided; 0 for none
 	pools  []v1alpha1.CapacityPool
 	wrong  []string
+
+	// undefined is the error of a server without the definitions.
+	undefined error
 }
 
 // look reads how a controller stands now.
@@ -119,6 +123,7 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 	err = c.List(ctx, &list)
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		s.undefined = err
 		s.wrong = append(s.wrong, "the API server does not know CapacityPools: the definitions are not installed")
 	case err != nil:
 		return nil, fmt.Errorf("listing CapacityPools: %w", err)
@@ -183,6 +188,9 @@ func (s *installation) decides(ctx context.Context, c client.Reader, namespace s
 
 // check fails where something is wrong.
 func (s *installation) check() error {
+	if s.undefined != nil {
+		return s.undefined
+	}
 	if len(s.wrong) > 0 {
 		return cli.ErrCheck
 	}

@@ -115,7 +115,7 @@ func TestStatusOfABrokenCluster(t *testing.T) {
 		}).Build()
 	}
 	missing := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: "spotter.dev", Kind: "CapacityPool"}}
-	if code, out := statusOf(t, listing(missing)); code != cli.ExitFailed || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
+	if code, out := statusOf(t, listing(missing)); code != cli.ExitInvalid || !strings.Contains(out, "the definitions are not installed") || !strings.Contains(out, "a leads") {
 		t.Errorf("without definitions: exit %d\n%s", code, out)
 	}
 	if code, out := statusOf(t, listing(errors.New("connection refused"))); code == cli.ExitOK || code == cli.ExitFailed || !strings.Contains(out, "listing CapacityPools: connection refused") {

@@ -50,7 +50,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"combination of them.\n\n" +
 			"A race has up to 3 rungs: --seeds, as many more, and twice as many more. After each,\n" +
 			"candidates drop out that lose to the leader by the tests and the tolerance of\n" +
-			"`eval --compare`; the chance that the best one drops is at most 5 %. Of those left the\n" +
+			"`eval --compare`; the chance that the best one drops is at most 5%. Of those left the\n" +
 			"one with the greatest median of net savings is chosen, which has been lucky too: its\n" +
 			"figure on fresh seeds counts, with the interval beside it. Without a candidate that is\n" +
 			"better there, keep what you have.\n\n" +

@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/sweep"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // write writes the files of r, all or none, and then the terminal.
@@ -134,7 +135,7 @@ func writeTable(w io.Writer, r *result, wide bool) error {
 			b.WriteString("\n")
 			format.WriteFrontier(&b, all, func(i int) string {
 				return markOf(slices.IndexFunc(names, func(c candidate) bool { return c.Name == x.of.Candidates[i].Name }), i == 0)
-			}, "% saved", prices[k].label, func(g float64) string { return fmt.Sprintf("%.1f", g) })
+			}, "% saved", prices[k].label, func(g float64) string { return figures.Number(g, 1) })
 		}
 		b.WriteString("\n" + strings.Join(words(x), "\n") + "\n\n")
 	}
@@ -165,8 +166,8 @@ func writeCandidates(b *bytes.Buffer, x *race, wide bool) error {
 			continue
 		}
 		rows = append(rows, []string{
-			markOf(i, c.Name == sweep.AsItIs) + "  " + c.Name, fmt.Sprintf("%.1f", c.Saved), fmt.Sprintf("%+.1f", c.Change), fmt.Sprintf("%.1f / %.0f", c.Outage, c.OutageMax),
-			fmt.Sprintf("%.2f", c.Evictions), c.note(best),
+			markOf(i, c.Name == sweep.AsItIs) + "  " + c.Name, figures.Number(c.Saved, 1), figures.Signed(c.Change, 1), figures.Number(c.Outage, 1) + " / " + figures.Number(c.OutageMax, 0),
+			figures.Number(c.Evictions, 2), c.note(best),
 		})
 	}
 	if err := cli.Columns(b, []string{"CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN (MEAN / MAX)", "EVICTIONS/POD-DAY", ""}, rows); err != nil {
@@ -202,12 +203,12 @@ func words(x *race) []string {
 	} else {
 		interval := "too few for an interval"
 		if c.Low != nil {
-			interval = fmt.Sprintf("interval %+.2f to %+.2f", *c.Low, *c.High)
+			interval = "interval " + figures.Signed(*c.Low, 2) + " to " + figures.Signed(*c.High, 2)
 		}
 		lines = append(lines,
-			fmt.Sprintf("  on the %d seeds it was chosen by: %+.2f points against as it is, which it was chosen for", len(x.Seeds), c.Selection),
-			fmt.Sprintf("  on %d fresh seeds: %+.2f points, %s: %s", len(x.FreshSeeds), c.Fresh, interval, c.Outcome),
-			fmt.Sprintf("  there it saves %.1f %% against %.1f %%, with %.1f outage minutes against %.1f", c.Saved, c.AsItIs, c.Outage, c.AsItIsOut))
+			fmt.Sprintf("  on the %d seeds it was chosen by: %s points against as it is, which it was chosen for", len(x.Seeds), figures.Signed(c.Selection, 2)),
+			fmt.Sprintf("  on %d fresh seeds: %s points, %s: %s", len(x.FreshSeeds), figures.Signed(c.Fresh, 2), interval, c.Outcome),
+			fmt.Sprintf("  there it saves %s against %s, with %s outage minutes against %s", figures.Percent(c.Saved, 1), figures.Percent(c.AsItIs, 1), figures.Number(c.Outage, 1), figures.Number(c.AsItIsOut, 1)))
 	}
 	if n := x.of.Need; n > 0 {
 		lines = append(lines, fmt.Sprintf("  none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))

@@ -22,7 +22,7 @@ import (
 func CompactCommand(p *cli.Program) *cobra.Command {
 	var out string
 	c := &cobra.Command{
-		Use:   "compact SRC -o DIR",
+		Use:   "compact SRC --out DIR",
 		Short: "Lay a trace out so that a run reads only its part of it",
 		Long: "compact writes a trace, of any form, as one file for each region and month,\n" +
 			"provider=P/region=R/month=M/part-0.parquet, with all rows of a market together (and\n" +
@@ -35,19 +35,19 @@ func CompactCommand(p *cli.Program) *cobra.Command {
 			"time becomes the one before, else the first after, as runs take it. Three million\n" +
 			"rows at a time are in memory. A compact trace is not added to: record to another\n" +
 			"folder and lay it out again.",
-		Example: "  spotter trace compact prices -o compact\n" +
-			"  spotter trace compact prices -o s3://traces/2026\n" +
+		Example: "  spotter trace compact prices --out compact\n" +
+			"  spotter trace compact prices --out s3://traces/2026\n" +
 			"  spotter eval web-week --trace s3://traces/2026",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error { return runCompact(c.Context(), p, args[0], out) },
 	}
-	c.Flags().StringVarP(&out, "output", "o", "", "write the trace to the folder or s3:// name `DIR`; a trace that is in a folder is replaced")
+	c.Flags().StringVar(&out, "out", "", "write the trace to the folder or s3:// name `DIR`; a trace that is in a folder is replaced")
 	return c
 }
 
 func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 	if out == "" {
-		return cli.Invalid(errors.New("-o is missing: where the trace should go"), "run `spotter trace compact --help`")
+		return cli.Invalid(errors.New("--out is missing: where the trace should go"), "run `spotter trace compact --help`")
 	}
 	dir := out
 	var store objects.Store
@@ -57,7 +57,7 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 			return input.TraceError(out, err)
 		}
 		if len(found) > 0 {
-			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name), "give -o a prefix under which nothing lies")
+			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name), "give --out a prefix under which nothing lies")
 		}
 		temp, err := os.MkdirTemp("", "spotter-compact-*")
 		if err != nil {
@@ -68,7 +68,7 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 	}
 	index, err := trace.Compact(ctx, src, input.StoreOf(src), dir)
 	if errors.Is(err, trace.ErrTarget) {
-		return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+		return cli.Invalid(err, "give --out a folder that is new or holds a trace, where it can be written")
 	}
 	switch {
 	case ctx.Err() != nil:

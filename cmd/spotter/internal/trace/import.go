@@ -30,7 +30,7 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 	im := importing{options: importer.Options{Store: input.StoreOf}}
 	o := &im.options
 	c := &cobra.Command{
-		Use:   "import SRC… -o DIR",
+		Use:   "import SRC… --out DIR",
 		Short: "Turn recorded prices and availability into a trace",
 		Long: "import reads what a provider or a collector recorded and writes it as one trace\n" +
 			"of Parquet files. The content of a file, not its name, says what it is;\n" + importer.Understood + ".\n\n" +
@@ -38,19 +38,19 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 			"from one, availability from another. Rows that cannot be used are counted and\n" +
 			"the first ones shown. A market of which only the availability was recorded gets\n" +
 			"its prices from --prices, else a modelled one, and the trace says so.",
-		Example: "  spotter trace import prices.csv.gz -o prices\n" +
-			"  spotter trace import s3://exports/spot-prices -o athena\n" +
+		Example: "  spotter trace import prices.csv.gz --out prices\n" +
+			"  spotter trace import s3://exports/spot-prices --out athena\n" +
 			"  aws ec2 describe-spot-price-history --region eu-west-1 > history.json\n" +
-			"  spotter trace import history.json -o eu-west-1\n" +
-			"  spotter trace import aws-02-15-2023/*.json -o v100\n" +
-			"  spotter trace import p3-trace.csv --zone us-east-1a --from 2022-01-01 -o fleet\n" +
-			"  spotter trace import percentiles.json --at 2026-05-26T20:00:00Z -o rackspace\n" +
-			"  spotter trace import fake-prices.json --from 2026-01-01 --market m5.large:us-west-2a -o script",
+			"  spotter trace import history.json --out eu-west-1\n" +
+			"  spotter trace import aws-02-15-2023/*.json --out v100\n" +
+			"  spotter trace import p3-trace.csv --zone us-east-1a --from 2022-01-01 --out fleet\n" +
+			"  spotter trace import percentiles.json --at 2026-05-26T20:00:00Z --out rackspace\n" +
+			"  spotter trace import fake-prices.json --from 2026-01-01 --market m5.large:us-west-2a --out script",
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return runImport(p, args, &im) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&im.dir, "output", "o", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
+	flags.StringVar(&im.dir, "out", "", "write the trace to the folder `DIR`; a trace that is there is replaced")
 	flags.StringVar(&o.Provider, "provider", "", "`PROVIDER` of rows that name none (default: the one whose format it is, else aws)")
 	flags.StringVar(&o.Region, "region", "", "`REGION` of rows that name none and whose zone does not tell")
 	flags.StringVar(&o.Zone, "zone", "", "`ZONE` of a recording that names none")
@@ -70,7 +70,7 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 func (im *importing) complete() error {
 	o := &im.options
 	if im.dir == "" {
-		return cli.Invalid(errors.New("-o is missing: where the trace should go"), "run `spotter trace import --help`")
+		return cli.Invalid(errors.New("--out is missing: where the trace should go"), "run `spotter trace import --help`")
 	}
 	for _, f := range []struct {
 		name, text string
@@ -113,7 +113,7 @@ func runImport(p *cli.Program, srcs []string, im *importing) error {
 	}
 	if err := trace.Write(im.dir, t); err != nil {
 		if errors.Is(err, trace.ErrTarget) {
-			return cli.Invalid(err, "give -o a folder that is new or holds a trace, where it can be written")
+			return cli.Invalid(err, "give --out a folder that is new or holds a trace, where it can be written")
 		}
 		return fmt.Errorf("writing %s: %w", im.dir, err)
 	}

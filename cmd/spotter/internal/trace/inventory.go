@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
@@ -192,28 +193,28 @@ func (v *inventory) text(wide bool) string {
 	line("markets", "%d of %d instance types", v.Markets, v.Types)
 	line("rows", "%d, %d of them changes of price", v.Rows, p.Changes)
 	if p.Sampling.Interval > 0 && v.meta[trace.MetaSampling] == "" {
-		line("sampling", "about every %s", cli.Clock(p.Sampling.Interval))
+		line("sampling", "about every %s", figures.Duration(p.Sampling.Interval))
 	}
-	line("offered", "%s of the time", percent(p.Offered))
-	line("changes", "%s a day in the median market, %s of markets never", number3(p.Rate[1]), percent(p.Unmoved))
+	line("offered", "%s of the time", figures.Share(p.Offered, 2))
+	line("changes", "%s a day in the median market, %s of markets never", figures.Number(p.Rate[1], 2), figures.Share(p.Unmoved, 2))
 	line("between changes", "%s / %s / %s h (5th, 50th, 95th percentile)",
-		number3(p.GapHours[0]), number3(p.GapHours[1]), number3(p.GapHours[2]))
-	line("size of a change", "%s median, %s 99th percentile", percent(p.StepMedian), percent(p.StepP99))
-	line("momentum", "autocorrelation %s, same direction %s", number3(p.Autocorrelation), percent(p.SameSign))
+		figures.Number(p.GapHours[0], 2), figures.Number(p.GapHours[1], 2), figures.Number(p.GapHours[2], 2))
+	line("size of a change", "%s median, %s 99th percentile", figures.Share(p.StepMedian, 2), figures.Share(p.StepP99, 2))
+	line("momentum", "autocorrelation %s, same direction %s", figures.Number(p.Autocorrelation, 2), figures.Share(p.SameSign, 2))
 	line("spot / on-demand", "%s / %s / %s (5th, 50th, 95th percentile of time)",
-		number3(p.Ratio[1]), number3(p.Ratio[3]), number3(p.Ratio[5]))
-	line("zones of one type", "daily moves correlate by %s (median)", number3(p.ZoneCorrelation))
+		figures.Number(p.Ratio[1], 2), figures.Number(p.Ratio[3], 2), figures.Number(p.Ratio[5], 2))
+	line("zones of one type", "daily moves correlate by %s (median)", figures.Number(p.ZoneCorrelation, 2))
 	line("on-demand prices", "%s", v.onDemand())
 	if len(v.Unpriced) > 0 {
 		line("", "unknown: %s; runs leave these out", cli.FirstOf(v.Unpriced, fewer))
 	}
 	line("availability", "%s", v.availability())
 	if d := v.Depth; d != nil {
-		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), percent(d.None), percent(d.All))
+		line("depth", "recorded in %d markets: none in %s, all requested in %s of the time", len(d.Zones), figures.Share(d.None, 2), figures.Share(d.All, 2))
 	}
 	line("placement scores", "%s", v.scores.text())
 	if b := v.Traffic; b.Stored > 0 {
-		line("bytes read", "%d of %d (%s)", b.Read, b.Stored, percent(float64(b.Read)/float64(b.Stored)))
+		line("bytes read", "%d of %d (%s)", b.Read, b.Stored, figures.Share(float64(b.Read)/float64(b.Stored), 2))
 	}
 	line("digest", "%x", v.Digest[:8])
 	for _, w := range v.Warnings {
@@ -250,9 +251,9 @@ func (v *inventory) availability() string {
 	case a == nil:
 		return "none: reclaims are modelled"
 	case v.Synthetic:
-		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability, percent(a.Share))
+		return fmt.Sprintf("generated for %d markets, a node available in %s of the time", v.WithAvailability, figures.Share(a.Share, 2))
 	}
-	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability, percent(a.Share))
+	return fmt.Sprintf("recorded for %d markets, a node available in %s of the time", v.WithAvailability, figures.Share(a.Share, 2))
 }
 
 func dash(s string) string {
@@ -260,18 +261,4 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func number3(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f", x)
-}
-
-func percent(x float64) string {
-	if math.IsNaN(x) {
-		return "-"
-	}
-	return fmt.Sprintf("%.2f%%", x*100)
 }

@@ -55,7 +55,7 @@ func (r *recordCall) recorder(ctx context.Context) (recorder, error) {
 func RecordCommand(p *cli.Program) *cobra.Command {
 	r := recordCall{Config: aws.DefaultConfig()}
 	c := &cobra.Command{
-		Use:   "record --region REGION,…|all -o DIR",
+		Use:   "record --region REGION,…|all --out DIR",
 		Short: "Record the Spot prices of your own AWS account",
 		Long: "record fetches what AWS publishes of the Spot market and writes it as a trace:\n" +
 			"every price change of up to 90 days, on-demand prices, and, as of now, the\n" +
@@ -69,15 +69,15 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 			"are kept, and the exit code is 3; the same call asks for it again.\n\n" +
 			"--upload keeps a copy of the trace on S3, of which DIR stays the original: files are\n" +
 			"put there whole, those of before once. It needs s3:ListBucket and s3:PutObject.",
-		Example: "  spotter trace record --region us-east-1 --families m5,c6i -o prices\n" +
-			"  spotter trace record --region us-east-1,us-west-2 --follow -o prices\n" +
-			"  spotter trace record --region all -o world\n" +
+		Example: "  spotter trace record --region us-east-1 --families m5,c6i --out prices\n" +
+			"  spotter trace record --region us-east-1,us-west-2 --follow --out prices\n" +
+			"  spotter trace record --region all --out world\n" +
 			"  spotter eval --trace prices",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return runRecord(c.Context(), p, &r) },
 	}
 	flags := c.Flags()
-	flags.StringVarP(&r.Dir, "output", "o", "", "the folder `DIR` of the trace, new or one that was recorded before")
+	flags.StringVar(&r.Dir, "out", "", "the folder `DIR` of the trace, new or one that was recorded before")
 	flags.StringSliceVar(&r.Regions, "region", nil, "record `REGION,…`, or all")
 	flags.StringVar(&r.upload, "upload", "", "put every file that is written under `s3://BUCKET/PREFIX` too")
 	flags.IntVar(&r.parallel, "parallel", 4, "with --region all: record `N` regions at once")
@@ -99,6 +99,8 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 	flags.StringVar(&r.AdvisorURL, "advisor-url", r.AdvisorURL, "read interruption bands from `URL`")
 	flags.StringVar(&r.Endpoint, "endpoint", "", "send requests to `URL` (default: AWS_ENDPOINT_URL, else AWS)")
 	flags.BoolVar(&r.printPolicy, "print-iam-policy", false, "print the least IAM policy and do nothing")
+	cli.Section(flags, "Contents", "product", "zone-names", "no-on-demand", "no-bands", "no-scores", "score-quota", "score-capacity")
+	cli.Section(flags, "Requests", "parallel", "timeout", "rate", "advisor-url", "endpoint")
 	if err := flags.MarkHidden("endpoint"); err != nil {
 		panic(err)
 	}
@@ -115,7 +117,7 @@ func runRecord(ctx context.Context, p *cli.Program, r *recordCall) error {
 	}
 	switch {
 	case r.Dir == "":
-		return cli.Invalid(errors.New("-o is missing: where the trace should go"), "run `spotter trace record --help`")
+		return cli.Invalid(errors.New("--out is missing: where the trace should go"), "run `spotter trace record --help`")
 	case len(r.Regions) == 0:
 		return cli.Invalid(errors.New("--region is missing: what to record"), "run `spotter trace record --help`")
 	case r.follow && r.until != "":
@@ -236,7 +238,7 @@ func recordFault(r *recordCall, err error) error {
 		{aws.ErrUnfinished, "finish it with these flags, or remove its journal: " + cli.Shell([]string{"rm", r.Dir + "/.record/journal"})},
 		{aws.ErrUpload, "check --upload, that it may be written, AWS_REGION, and AWS_ENDPOINT_URL_S3 where it is not AWS; " + again},
 		{aws.ErrBusy, "wait for it, or record into another folder"},
-		{aws.ErrFolder, "give -o a folder that is new or was recorded before, with zones named the same way"},
+		{aws.ErrFolder, "give --out a folder that is new or was recorded before, with zones named the same way"},
 	} {
 		if errors.Is(err, c.kind) {
 			return cli.Invalid(fmt.Errorf("record: %w", err), c.next)

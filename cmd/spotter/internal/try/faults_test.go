@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -23,15 +21,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -205,7 +204,7 @@ func TestOwnNodePools(t *testing.T) {
 		t.Fatalf("%v\n%s", err, log)
 	}
 	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // with the volumes of Bottlerocket
-	if n := strings.Count(out, dollars(month)); n != 6 || strings.Contains(out, "consolidation by the pools themselves changes") {
+	if n := strings.Count(out, figures.Dollars(month)); n != 6 || strings.Contains(out, "consolidation by the pools themselves changes") {
 		t.Errorf("%d of 6 amounts are what 30 nodes cost that no policy may end:\n%s", n, out)
 	}
 	if text := read(t, dir, scenarioFile); !strings.Contains(text, "kind: NodePool\n") || !strings.Contains(text, `cpu: "242"`) {
@@ -244,15 +243,6 @@ func TestBetaNodePools(t *testing.T) {
 			t.Errorf("the scenario has no %s:\n%.3000s", want, text)
 		}
 	}
-}
-
-// TestNotReached: a server that does not answer, or does not know the user, is said so, and
-// in a moment.
-func TestNotReached(t *testing.T) {
-	isWrongCall(t, answers(&rest.Config{Host: "http://127.0.0.1:1"}), "the cluster at http://127.0.0.1:1 does not answer: dial tcp 127.0.0.1:1")
-	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
-	defer refuses.Close()
-	isWrongCall(t, answers(&rest.Config{Host: refuses.URL}), "does not know this user")
 }
 
 // TestNoKubeconfig: without a cluster the demonstration is named.
@@ -306,7 +296,7 @@ func TestRefusals(t *testing.T) {
 		"AWS has none for these types":                             aws.ErrNothing,
 		"one":                                                      errors.New("one\ntwo"),
 	} {
-		if got := refusal(err, 15*time.Second); got != want {
+		if got := access.AWSRefusal(err, 15*time.Second); got != want {
 			t.Errorf("%v: %q, want %q", err, got, want)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // mixedShop is a cluster whose nodes are on demand, on Spot, and of two types, hardly used.
@@ -98,16 +99,16 @@ func TestFigures(t *testing.T) {
 				line, _, _ := strings.Cut(after, "\n")
 				return line
 			}
-			if line := row("what you pay today"); !strings.Contains(line, dollars(r.Today.Month)) || !strings.Contains(line, "not measured") {
-				t.Errorf("the first row is %q, want %s\n%s", line, dollars(r.Today.Month), out)
+			if line := row("what you pay today"); !strings.Contains(line, figures.Dollars(r.Today.Month)) || !strings.Contains(line, "not measured") {
+				t.Errorf("the first row is %q, want %s\n%s", line, figures.Dollars(r.Today.Month), out)
 			}
 			for title, policy := range map[string]string{
 				"your own NodePools, consolidated (as-is)": asIs, "on demand only": onDemand, "Spot allowed (karpenter)": karpenter, "Spotter (portfolio)": portfolio,
 			} {
 				month := stats.Median(r.values(policy, "bill_usd")) * r.Today.Bills
 				saved := 100 * (1 - month/r.Today.Month)
-				if line := row(title); !strings.Contains(line, dollars(month)) || !strings.Contains(line, percent(-saved)) {
-					t.Errorf("%s: %q, want %s and %s", policy, line, dollars(month), percent(-saved))
+				if line := row(title); !strings.Contains(line, figures.Dollars(month)) || !strings.Contains(line, figures.PercentChange(-saved, 1)) {
+					t.Errorf("%s: %q, want %s and %s", policy, line, figures.Dollars(month), figures.PercentChange(-saved, 1))
 				}
 				if want := fmt.Sprintf("%.1f", math.Abs(saved)); !strings.Contains(page, want) {
 					t.Errorf("%s: the report has no %s", policy, want)
@@ -119,7 +120,7 @@ func TestFigures(t *testing.T) {
 				}
 			}
 			for _, where := range map[string]string{"the report": page, "the CapacityPools": comment} {
-				if want := dollars(r.Today.Month); !strings.Contains(where, want) {
+				if want := figures.Dollars(r.Today.Month); !strings.Contains(where, want) {
 					t.Errorf("what is paid, %s, is not in %.300s", want, where)
 				}
 			}

@@ -70,7 +70,9 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	s.text = scenarios.WithoutOrigins(text)
 	var market input.MarketFlags
 	market.Register(pflag.NewFlagSet("try", pflag.ContinueOnError)) // all of them by default
-	if s.bound, err = market.Bind(sc, input.Traces{}, 0); err != nil {
+	if s.bound, err = market.Bind(sc, input.Traces{}, 0); errors.Is(err, scenarios.ErrNoMarket) {
+		return nil, noPrices(err)
+	} else if err != nil {
 		return nil, err
 	}
 	if len(s.bound.Workloads) == 0 {
@@ -82,6 +84,15 @@ func (t *trial) ofManifests(what, name string, text []byte) (*staged, error) {
 	x.taken.Assumed = append(x.taken.Assumed, s.bound.Warnings...)
 	s.length = s.bound.Duration
 	return s, nil
+}
+
+// noPrices says what to do where the embedded prices have nothing that the manifests may buy:
+// try has no flag for others.
+func noPrices(err error) error {
+	if inner := (*cli.InvalidError)(nil); errors.As(err, &inner) {
+		err = inner.Unwrap()
+	}
+	return cli.Invalid(err, "record prices of these zones with `spotter trace record`, and compare with `spotter eval PATH --trace DIR`")
 }
 
 // demoName is that of the demonstration in errors.

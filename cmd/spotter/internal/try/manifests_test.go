@@ -193,10 +193,19 @@ func TestCalls(t *testing.T) {
 	if err := os.WriteFile("config", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	const elsewhere = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: tea}, spec: {replicas: 3, selector: {matchLabels: {app: tea}}, " +
+		"template: {metadata: {labels: {app: tea}}, spec: {containers: [{name: pot, resources: {requests: {cpu: 700m, memory: 600Mi}}}]}}}}\n---\n" +
+		"{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: dublin}, spec: {template: {spec: {" +
+		"nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: dublin}, " +
+		"requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1b]}]}}}}\n"
+	if err := os.WriteFile("elsewhere.yaml", []byte(elsewhere), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
+		"with `spotter eval PATH --trace DIR`":      {"try", "-f", "elsewhere.yaml"},
 		"each names something else to try":          {"try", "--demo", "--context", "a"},
 		"a context is empty or named twice":         {"try", "--kubeconfig", "config", "--context", "a,a"},
-		"context a: the cluster at http://127.0.0.": {"try", "--kubeconfig", "config", "--context", "a,b"},
+		"the API server at http://127.0.0.1:1 does not answer": {"try", "--kubeconfig", "config", "--context", "a,b"},
 		"\"none\" is neither a file nor embedded":   {"try", "-f", "none"},
 	} {
 		program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // gain is the least part of what is paid today, in percent, that is worth a step.
@@ -30,24 +31,24 @@ func (t *trial) next(seen *sight, r *result, p *poolPlan) step {
 	case seen.withoutCluster:
 		return step{Do: "try it on a cluster of your own, in which nothing is changed:", Commands: []string{"spotter try"}}
 	case own.Month < idle*r.Now.Month && own.Change <= ours.Change-own.Change && len(seen.options.NodePools) > 0:
-		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", dollars(own.Month), dollars(r.Now.Month)),
+		return step{Do: fmt.Sprintf("find out why nodes stay that are hardly used: what pods request fits on nodes of %s a month in place of %s. Karpenter says it in events:", figures.Dollars(own.Month), figures.Dollars(r.Now.Month)),
 			Commands: []string{"kubectl get events -A --field-selector reason=Unconsolidatable"}}
 	case own.Change-ours.Change >= gain && better && len(p.pools) > 0:
 		return t.shadow(seen, ours, p)
 	case own.Change-plain.Change >= gain && len(forbid) > 0:
-		return step{Do: fmt.Sprintf("allow Spot in NodePool %s, to pay %.1f%% less than today: Spotter would add little to that. Add spot to its karpenter.sh/capacity-type:", strings.Join(forbid, ", "), -plain.Change),
+		return step{Do: fmt.Sprintf("allow Spot in NodePool %s, to pay %s less than today: Spotter would add little to that. Add spot to its karpenter.sh/capacity-type:", strings.Join(forbid, ", "), figures.Percent(-plain.Change, 1)),
 			Commands: []string{"kubectl edit nodepool " + forbid[0]}}
 	case own.Change-ours.Change >= gain && len(p.pools) > 0:
 		return t.shadow(seen, ours, p)
 	case own.Change-ours.Change >= gain:
-		return step{Do: fmt.Sprintf("nothing by Spotter: %.1f%% could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", -ours.Change)}
+		return step{Do: fmt.Sprintf("nothing by Spotter: %s could be saved on Spot, but it cannot steer these nodes. It steers those of Karpenter on AWS, of Auto Scaling groups and of Rackspace Spot (docs/run.md)", figures.Percent(-ours.Change, 1))}
 	}
 	return step{Do: "nothing: this cluster has nothing to gain worth a change"}
 }
 
 // shadow says how Spotter is run in shadow.
 func (t *trial) shadow(seen *sight, ours *row, p *poolPlan) step {
-	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %.1f%% less than today. In shadow it touches no node:", -ours.Change)}
+	s := step{Do: fmt.Sprintf("let Spotter show on the cluster itself what it would do, to pay %s less than today. In shadow it touches no node:", figures.Percent(-ours.Change, 1))}
 	apply := "kubectl apply -f " + cli.Shell([]string{t.folder.pools()})
 	if p.regions == "" {
 		p.regions = "REGION"

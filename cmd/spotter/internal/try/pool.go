@@ -14,8 +14,8 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/manifest"
-	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
@@ -90,7 +90,7 @@ func poolsOf(seen *sight, w *scenarios.BoundScenario) *poolPlan {
 		p.notes = append(p.notes, fmt.Sprintf("a CapacityPool for each of the NodePools %s: no label tells their nodes apart, so one holds all", namesOf(karpenters)))
 	}
 	if others > 0 {
-		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", cli.Count(others, "node")))
+		p.notes = append(p.notes, fmt.Sprintf("%s in no CapacityPool: no label says which NodePool of Karpenter or which Auto Scaling group made them; a CapacityPool can name such groups by their tags (docs/asg.md)", figures.Count(others, "node")))
 	}
 	slices.SortFunc(p.pools, func(a, b *v1alpha1.CapacityPool) int { return cmp.Compare(a.Name, b.Name) })
 	return p
@@ -332,7 +332,7 @@ func marketsOf(groups []*group, w *scenarios.BoundScenario) (out v1alpha1.Market
 func (p *poolPlan) write(r *result) ([]byte, error) {
 	var b bytes.Buffer
 	ours := r.row(portfolio)
-	manifest.Comment(&b, "# ", "# ", fmt.Sprintf("%s: %s a month. %s: %s a month, %s.", r.Now.title(), dollars(r.Now.Month), ours.Title, dollars(ours.Month), percent(ours.Change)))
+	manifest.Comment(&b, "# ", "# ", fmt.Sprintf("%s: %s a month. %s: %s a month, %s.", r.Now.title(), figures.Dollars(r.Now.Month), ours.Title, figures.Dollars(ours.Month), figures.PercentChange(ours.Change, 1)))
 	manifest.Comment(&b, "# ", "# ", "CapacityPools for the nodes of this cluster that none holds. In shadow Spotter decides and shows what it would do, and touches nothing: with mode active it would act.")
 	for _, n := range p.notes {
 		manifest.Comment(&b, "# Left out: ", "#  ", n+".")

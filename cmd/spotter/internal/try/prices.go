@@ -3,7 +3,6 @@ package try
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
@@ -36,11 +36,6 @@ const (
 	// marketsMax is how many markets prices are drawn for: each more makes runs longer, and
 	// so few that there is time for several seeds.
 	marketsMax = 600
-
-	// pricesWait is how long AWS may take, and searchWait how long where only an instance's
-	// own role could be found, for which elsewhere nobody answers.
-	pricesWait = 15 * time.Second
-	searchWait = 4 * time.Second
 )
 
 // A staged is a cluster with its prices, ready to be run.
@@ -203,10 +198,7 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 	c.Dir = filepath.Join(dir, "prices")
 	c.Regions, c.Types, c.Days, c.ZoneNames = regions, types, int((week+day)/day), true
 	c.OnDemand, c.Scores = false, false
-	wait := searchWait
-	if credentialsStated() {
-		wait = pricesWait
-	}
+	wait := access.AWSWait()
 	ctx, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	recorder, err := aws.New(c)
@@ -214,7 +206,7 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 		_, err = recorder.Record(ctx)
 	}
 	if err != nil {
-		return nil, refusal(err, wait)
+		return nil, access.AWSRefusal(err, wait)
 	}
 	tr, err := trace.Open(c.Dir, trace.ReadOptions{})
 	if err != nil {
@@ -225,45 +217,4 @@ func (t *trial) recorded(ctx context.Context, taken *capture.Captured) (*trace.T
 	}
 	tr.Name, tr.About = pricesFile, "the Spot prices of the last week, of the account of the user"
 	return tr, ""
-}
-
-// credentialsStated says whether anything but an instance's own role names credentials.
-func credentialsStated() bool {
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
-		if os.Getenv(name) != "" {
-			return true
-		}
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return false
-	}
-	for _, name := range []string{"credentials", "config"} {
-		if _, err := os.Stat(filepath.Join(home, ".aws", name)); err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// refusal says in words why AWS gave no prices.
-func refusal(err error, wait time.Duration) string {
-	var asked *aws.RequestError
-	switch {
-	case errors.Is(err, aws.ErrNoCredentials):
-		return "no AWS credentials were found"
-	case errors.Is(err, aws.ErrExpired):
-		return "the AWS credentials have expired"
-	case errors.Is(err, aws.ErrPermission) && errors.As(err, &asked):
-		return "the AWS credentials may not " + asked.Action
-	case errors.Is(err, aws.ErrCredentials):
-		return "AWS refuses the credentials"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, aws.ErrTimeout):
-		return fmt.Sprintf("AWS did not give them within %v", wait)
-	case errors.Is(err, aws.ErrUnreachable):
-		return "AWS is not reached"
-	case errors.Is(err, aws.ErrNothing):
-		return "AWS has none for these types"
-	}
-	return firstLine(err)
 }

@@ -11,14 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
@@ -43,10 +36,8 @@ type sight struct {
 }
 
 const (
-	// answerWait is how long the API server may take for its first answer, and readWait
-	// how long for all objects of a large cluster.
-	answerWait = 10 * time.Second
-	readWait   = 2 * time.Minute
+	// readWait is how long the API server may take for all objects of a large cluster.
+	readWait = 2 * time.Minute
 
 	// remarksMax is how many remarks are kept.
 	remarksMax = 20
@@ -63,17 +54,16 @@ func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n"
 func (t *trial) read(ctx context.Context) (*sight, error) {
 	config, err := t.f.cluster.Config(t.p.Version)
 	switch {
-	case isEmpty(err):
-		return nil, cli.Invalid(errors.New("there is no cluster to try: no kubeconfig was found"), withoutCluster)
+	case errors.Is(err, access.ErrNoKubeconfig):
+		return nil, cli.Invalid(fmt.Errorf("there is no cluster to try: %w", access.ErrNoKubeconfig), withoutCluster)
 	case err != nil:
-		return nil, cli.Invalid(errors.New(firstLine(err)), withoutCluster)
+		return nil, err
 	}
-	klog.SetLogger(logr.Discard()) // what clients say of API groups that nothing is read of
-	ctrllog.SetLogger(logr.Discard())
+	access.QuietClients()
 	x := &sight{context: t.f.cluster.Name(), server: config.Host}
 	t.say("reading context %s at %s: lists %s; nothing is changed", cmp.Or(x.context, "of the pod"), x.server, strings.Join(capture.Kinds(), ", "))
-	if err := answers(config); err != nil {
-		return nil, err
+	if _, err := access.Ask(ctx, config); err != nil { // a moment, and not the minute of all lists
+		return nil, cli.Invalid(err, notReached)
 	}
 	ctx, stop := context.WithTimeout(ctx, readWait)
 	defer stop()
@@ -81,16 +71,6 @@ func (t *trial) read(ctx context.Context) (*sight, error) {
 		return capture.Read(ctx, config, o, log)
 	}
 	return x, x.take(ctx, read)
-}
-
-// isEmpty reports whether err says that there is no kubeconfig.
-func isEmpty(err error) bool {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if clientcmd.IsEmptyConfig(err) {
-			return true
-		}
-	}
-	return false
 }
 
 // take reads the cluster by read, and makes a scenario of it that has no prices yet.
@@ -116,36 +96,6 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")
 	}
 	return nil
-}
-
-// answers asks the API server for its version, which everybody may read: where it is not
-// reached, that takes a moment and not the minute of all lists.
-func answers(config *rest.Config) error {
-	hurried := rest.CopyConfig(config)
-	hurried.Timeout = answerWait
-	c, err := discovery.NewDiscoveryClientForConfig(hurried)
-	if err != nil {
-		return cli.Invalid(errors.New(firstLine(err)), notReached)
-	}
-	switch _, err := c.ServerVersion(); {
-	case err == nil, apierrors.IsForbidden(err):
-		return nil
-	case apierrors.IsUnauthorized(err):
-		return cli.Invalid(fmt.Errorf("the cluster at %s does not know this user: the credentials of the kubeconfig are refused or have expired", config.Host), "log in again, as for `kubectl get nodes`")
-	default:
-		return cli.Invalid(fmt.Errorf("the cluster at %s does not answer: %s", config.Host, reasonOf(err)), notReached)
-	}
-}
-
-// reasonOf returns what is behind an error of a request, without the request.
-func reasonOf(err error) string {
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-		if _, isNet := inner.(interface{ Timeout() bool }); isNet {
-			break
-		}
-	}
-	return firstLine(err)
 }
 
 // forbidSpot returns the NodePools that allow no Spot, ascending.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/sim"
@@ -132,16 +132,16 @@ func lastPrice(c *scenarios.PriceCurve) float64 {
 // sentence says what the nodes cost.
 func (c *cost) sentence(prices string) string {
 	if c.Of != paidToday {
-		return fmt.Sprintf("%s costs about %s a month", c.Of, dollars(c.Month))
+		return fmt.Sprintf("%s costs about %s a month", c.Of, figures.Dollars(c.Month))
 	}
-	text := fmt.Sprintf("you pay about %s a month for %s", dollars(c.Month), cli.Count(c.Nodes, "node"))
+	text := fmt.Sprintf("you pay about %s a month for %s", figures.Dollars(c.Month), figures.Count(c.Nodes, "node"))
 	switch c.Spot {
 	case 0:
 		text += ", all on demand"
 	case c.Nodes:
 		text += ", all Spot"
 	default:
-		text += fmt.Sprintf(": %s for %d on demand, %s for %d on Spot", dollars(c.OnDemand), c.Nodes-c.Spot, dollars(c.OnSpot), c.Spot)
+		text += fmt.Sprintf(": %s for %d on demand, %s for %d on Spot", figures.Dollars(c.OnDemand), c.Nodes-c.Spot, figures.Dollars(c.OnSpot), c.Spot)
 	}
 	if c.Spot > 0 && prices != "recorded" {
 		text += " (Spot at " + prices + " prices)"
@@ -225,7 +225,7 @@ const differs = 5
 func (r *result) assumptions(s *staged) []string {
 	said := s.assumed()
 	if own := r.row(asIs); r.Now.Of == paidToday && (own.Change > differs || own.Change < -differs) {
-		text := fmt.Sprintf("consolidation by the pools themselves changes the bill by %s: pods are placed by what they request, and nodes that these do not need are removed", percent(own.Change))
+		text := fmt.Sprintf("consolidation by the pools themselves changes the bill by %s: pods are placed by what they request, and nodes that these do not need are removed", figures.PercentChange(own.Change, 1))
 		said = slices.Insert(said, min(2, len(said)), text)
 	}
 	if plain, ours := r.row(karpenter), r.row(portfolio); plain.Share > 0 && plain.Change-ours.Change >= gain {
@@ -247,7 +247,7 @@ func (s *staged) assumed() (out []string) {
 		out = append(out, fmt.Sprintf("NodePool %s allows no Spot: as-is buys none there; \"Spot allowed\" and Spotter buy it, within its other requirements, limits and budgets", strings.Join(forbid, ", ")))
 	}
 	if s.length < week-day {
-		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", hours(s.length)))
+		out = append(out, fmt.Sprintf("what is simulated is %s and not a week: there are no more prices", figures.Duration(s.length)))
 	}
 	if s.seen.taken.Spot > 0 {
 		out = append(out, "every policy starts with your nodes; on demand only has all of them on demand")
@@ -261,12 +261,4 @@ func (s *staged) assumed() (out []string) {
 		out = append(out, "the Cluster Autoscaler serves Auto Scaling groups: with Spot allowed it grows those of Spot first, and replaces no node that runs")
 	}
 	return append(out, "the number of replicas stays as it is now, and pods need what they request: no metrics are read")
-}
-
-// hours writes a length of time in hours or days.
-func hours(d time.Duration) string {
-	if d < 2*day {
-		return cli.Count(int(d.Hours()), "hour")
-	}
-	return cli.Count(int(d/day), "day")
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A fleet is several clusters, as programs read it.
@@ -115,21 +116,21 @@ func (x *fleet) text(w io.Writer) error {
 	head := []string{"$ A MONTH", "TODAY", "OWN POOLS, CONSOLIDATED", "ON DEMAND ONLY", "SPOT ALLOWED", "SPOTTER"}
 	var rows [][]string
 	for _, r := range x.Clusters {
-		row := []string{r.Context, dollars(r.Now.Month)}
+		row := []string{r.Context, figures.Dollars(r.Now.Month)}
 		for i := range r.Policies {
-			row = append(row, dollars(r.Policies[i].Month)+" ("+percent(r.Policies[i].Change)+")")
+			row = append(row, figures.Dollars(r.Policies[i].Month)+" ("+figures.PercentChange(r.Policies[i].Change, 1)+")")
 		}
 		rows = append(rows, row)
 	}
-	row := []string{"all", dollars(x.Sum.Now)}
+	row := []string{"all", figures.Dollars(x.Sum.Now)}
 	for _, p := range x.Sum.Policies {
-		row = append(row, dollars(p.Month)+" ("+percent(p.Change)+")")
+		row = append(row, figures.Dollars(p.Month)+" ("+figures.PercentChange(p.Change, 1)+")")
 	}
 	if err := cli.Columns(w, head, append(rows, row)); err != nil {
 		return err
 	}
 	for _, r := range x.Clusters {
-		fmt.Fprintf(w, "\n%s: %s prices, %s; next: %s\n", r.Context, r.Prices, cli.Count(r.Seeds, "draw"), r.Next.Do)
+		fmt.Fprintf(w, "\n%s: %s prices, %s; next: %s\n", r.Context, r.Prices, figures.Count(r.Seeds, "draw"), r.Next.Do)
 		for _, c := range r.Next.Commands {
 			fmt.Fprintf(w, "  %s\n", c)
 		}

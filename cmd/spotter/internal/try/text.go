@@ -3,12 +3,11 @@ package try
 import (
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -44,11 +43,11 @@ func (r *result) text(w io.Writer, wide bool) error {
 	}
 	now := r.Now.sentence(r.Prices)
 	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
-	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], cli.Count(r.Seeds, "draw"))
-	rows := [][]string{{r.Now.title(), dollars(r.Now.Month), "–", fmt.Sprintf("%.0f%%", 100*r.Now.Share), "not measured"}}
+	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], figures.Count(r.Seeds, "draw"))
+	rows := [][]string{{r.Now.title(), figures.Dollars(r.Now.Month), figures.Unknown, figures.RoughShare(r.Now.Share), "not measured"}}
 	for i := range r.Policies {
 		p := &r.Policies[i]
-		rows = append(rows, []string{p.Title, p.month(), percent(p.Change), fmt.Sprintf("%.0f%%", 100*p.Share), p.Worst.sentence()})
+		rows = append(rows, []string{p.Title, p.month(), figures.PercentChange(p.Change, 1), figures.RoughShare(p.Share), p.Worst.sentence()})
 	}
 	if err := cli.Columns(w, []string{"", "$ A MONTH", "CHANGE", "SPOT", "TOO FEW PODS READY, WORST RUN"}, rows); err != nil {
 		return err
@@ -74,10 +73,10 @@ func (c *cost) title() string {
 
 // month writes the amount with its interval.
 func (p *row) month() string {
-	if p.Low == nil || dollars(*p.Low) == dollars(*p.High) {
-		return dollars(p.Month)
+	if p.Low == nil || figures.Dollars(*p.Low) == figures.Dollars(*p.High) {
+		return figures.Dollars(p.Month)
 	}
-	return fmt.Sprintf("%s [%s, %s]", dollars(p.Month), dollars(*p.Low), dollars(*p.High))
+	return figures.Interval(p.Month, *p.Low, *p.High, figures.Dollars)
 }
 
 // causes are what outages come of, in words.
@@ -91,12 +90,12 @@ func (x *worst) sentence() string {
 	if x.Incidents == 0 {
 		return "never"
 	}
-	longest := time.Duration(x.Longest * float64(time.Second)).Round(time.Second)
+	longest := figures.Duration(time.Duration(x.Longest * float64(time.Second)))
 	why := fmt.Sprintf("%v: %s (%s)", longest, x.Workload, causes[x.cause])
 	if x.Incidents == 1 {
 		return "once, " + why
 	}
-	return fmt.Sprintf("%d times, %d min; longest %s", x.Incidents, x.Minutes, why)
+	return fmt.Sprintf("%d times, %s min; longest %s", x.Incidents, figures.Integer(x.Minutes), why)
 }
 
 // notes writes the first of the sentences, and where the others are.
@@ -112,24 +111,4 @@ func notes(w io.Writer, title string, all []string, file string, wide bool) {
 		}
 		fmt.Fprintf(w, "%s: %s\n", title, text)
 	}
-}
-
-// percent writes a change with its sign, and none without.
-func percent(x float64) string {
-	if s := fmt.Sprintf("%+.1f%%", x); strings.Trim(s, "+-0.%") != "" {
-		return s
-	}
-	return "0%"
-}
-
-// dollars writes an amount without cents, and with them where it is small.
-func dollars(x float64) string {
-	if math.Abs(x) < 10 {
-		return fmt.Sprintf("$%.2f", x)
-	}
-	digits := strconv.FormatInt(int64(math.Round(x)), 10)
-	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return "$" + digits
 }

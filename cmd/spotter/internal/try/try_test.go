@@ -17,6 +17,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws/fake"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -81,7 +82,7 @@ func TestTry(t *testing.T) {
 	}
 	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // the list price of m5.2xlarge, and its volumes of gp3
 	for _, want := range []string{
-		"You pay about " + dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
+		"You pay about " + figures.Dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
 		" of when Spot nodes are taken:", "no AWS credentials were found", "\nNext: ",
 	} {
 		if !strings.Contains(out, want) {
@@ -96,7 +97,7 @@ func TestTry(t *testing.T) {
 	if n := strings.Count(out, "\n"); n > 27 {
 		t.Errorf("%d lines:\n%s", n, out)
 	}
-	if !strings.Contains(log, "now: you pay about "+dollars(month)) {
+	if !strings.Contains(log, "now: you pay about "+figures.Dollars(month)) {
 		t.Errorf("the first figure is not said at once:\n%s", log)
 	}
 	for _, name := range []string{scenarioFile, pricesFile, reportFile, poolsFile} {
@@ -185,24 +186,16 @@ func TestJSON(t *testing.T) {
 
 // TestWords writes what a person reads.
 func TestWords(t *testing.T) {
-	for want, x := range map[string]float64{"$0.42": 0.42, "$999": 999, "$1,000": 999.6, "$12,345,679": 12345678.9} {
-		if got := dollars(x); got != want {
-			t.Errorf("%v is %s, want %s", x, got, want)
-		}
-	}
 	once, often := worst{Incidents: 1, Minutes: 3, Longest: 180, Workload: "a/b"}, worst{Incidents: 2, Minutes: 4, Longest: 200, Workload: "a/b", cause: sim.CauseMove}
 	for want, x := range map[string]worst{
-		"never": {}, "once, 3m0s: a/b (Spot nodes taken)": once, "2 times, 4 min; longest 3m20s: a/b (nodes moved)": often,
+		"never": {}, "once, 3m: a/b (Spot nodes taken)": once, "2 times, 4 min; longest 3m20s: a/b (nodes moved)": often,
 	} {
 		if got := x.sentence(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if a, b := percent(-0.3), percent(-12.4); a != "-0.3%" || b != "-12.4%" {
-		t.Errorf("%s and %s", a, b)
-	}
 	mixed := cost{Of: paidToday, Nodes: 3, Spot: 1, Month: 300, OnSpot: 50, OnDemand: 250}
-	if got := mixed.sentence("synthetic"); got != "you pay about $300 a month for 3 nodes: $250 for 2 on demand, $50 for 1 on Spot (Spot at synthetic prices)" {
+	if got := mixed.sentence("synthetic"); got != "you pay about $300 a month for 3 nodes: $250 for 2 on demand, $50.00 for 1 on Spot (Spot at synthetic prices)" {
 		t.Error(got)
 	}
 }

@@ -82,7 +82,7 @@ func Command(p *cli.Program) *cobra.Command {
 	}
 	flags := c.Flags()
 	f.Register(flags)
-	flags.StringVar(&f.policies, "policies", "portfolio,karpenter", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
+	input.PoliciesVar(flags, &f.policies, "policies", "portfolio,karpenter", "policies to play, `NAME[:key=value…],…`; the first two stand side by side")
 	flags.Uint64Var(&f.seed, "seed", 1, fmt.Sprintf("seed `N` of the weather; without a SCENARIO it is %d unless given", storySeed))
 	flags.StringArrayVar(&f.runs, "run", nil, "play the recording in the folder `DIR` that sim --record wrote; may be given twice")
 	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,8 @@ type call struct {
 	opened   input.Traces
 	cases    []eval.Case // as they are
 	seeds    []uint64
-	sweep    string // the setting that is swept
+	sweep    string   // the setting that is swept
+	notes    []string // what is to be known of the changes
 
 	runner *runner.Runner
 	ctx    context.Context // of the one run that a savings plan needs before all others
@@ -96,6 +98,8 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
 	cli.CompleteBy(c, "gate", input.CompleteGates)
 	cli.CompleteBy(c, flagPolicy, input.CompletePolicies)
+	cli.CompleteBy(c, flagSet, completeSettings)
+	cli.CompleteBy(c, flagSweep, completeSettings)
 	cli.Complete(c, "truth", input.TruthNames())
 	return c
 }
@@ -177,7 +181,7 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
 	c.scenario, c.opened, c.runner, c.ctx = name, input.Traces{}, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
-		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29 % off")
+		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29% off")
 	}
 	if c.seeds, err = c.ParsedSeeds(); err != nil {
 		return err
@@ -221,6 +225,7 @@ func (c *call) loadPools() error {
 // warn says what is to be known of the scenario and of its variants.
 func (c *call) warn(p *cli.Program, variants []eval.Variant) {
 	warned := map[string]bool{}
+	p.Warn(warned, c.notes)
 	for i := range c.cases {
 		p.Warn(warned, c.cases[i].Bound.Warnings)
 	}
@@ -280,4 +285,26 @@ func result(w *eval.WhatIf) error {
 	}
 	failed := format.FailedGates(w.Judged)
 	return fmt.Errorf("%w: %d of %d failed\n%s", cli.ErrGate, len(failed), len(w.Judged.Gates), strings.Join(failed, "\n"))
+}
+
+// completeSettings lets a shell complete the settings of the scenario that is named.
+func completeSettings(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	if len(args) == 0 {
+		return nil, directive
+	}
+	var sources input.SourceFlags
+	text, _, err := sources.ReadScenario(c.Context(), &cli.Program{Stderr: io.Discard}, args[0])
+	if err != nil {
+		return nil, directive
+	}
+	file, err := edit.Read(args[0], text)
+	if err != nil {
+		return nil, directive
+	}
+	settings := file.Fields()
+	for i := range settings {
+		settings[i] += "="
+	}
+	return settings, directive
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/chart"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // formMarkdown is the form of a comment on a pull request.
@@ -94,7 +95,7 @@ func drawSweep(out io.Writer, kind chart.Format, w *eval.WhatIf) error {
 			name = w.Variants[place].Name
 		}
 		of.X, of.Y = append(of.X, points[i].Price), append(of.Y, points[i].Gain)
-		detail = append(detail, fmt.Sprintf("%s saves $%.0f at %.2f evictions.", name, points[i].Gain, points[i].Price))
+		detail = append(detail, fmt.Sprintf("%s saves %s at %s evictions.", name, figures.Dollars(points[i].Gain), figures.Number(points[i].Price, 2)))
 	}
 	if len(all.X) == 0 {
 		return errors.New("no value of the sweep has figures to be drawn")

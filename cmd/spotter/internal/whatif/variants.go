@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/edit"
 )
@@ -28,6 +29,9 @@ type alternative struct {
 type draft struct {
 	file              *edit.File
 	policy, karpenter string
+
+	// set are the changes of settings, as they are written.
+	set []string
 }
 
 // alternatives returns the values of a change.
@@ -89,7 +93,10 @@ func splitAlternatives(list string, of func(string) (alternative, error)) ([]alt
 }
 
 func setting(text string) alternative {
-	return alternative{edit.Short(text), text, func(d *draft) error { return d.file.Set(text) }}
+	return alternative{edit.Short(text), text, func(d *draft) error {
+		d.set = append(d.set, text)
+		return d.file.Set(text)
+	}}
 }
 
 func allowSpot(d *draft) error {
@@ -113,13 +120,13 @@ func (c *call) plan(text string) (alternative, error) {
 	covered := hourly * percent / 100
 	spend := covered * (1 - c.discount)
 	if spend < 0.005 {
-		return alternative{}, fmt.Errorf("%s %% would be $%.4f an hour: the scenario as it is buys too little on demand", text, spend)
+		return alternative{}, fmt.Errorf("%s would be %s an hour: the scenario as it is buys too little on demand", figures.Percent(percent, figures.Few), figures.Price(spend))
 	}
 	spend, _ = strconv.ParseFloat(strconv.FormatFloat(spend, 'f', 3, 64), 64)
-	name := strconv.FormatFloat(percent, 'f', -1, 64) + " %"
+	name := figures.Percent(percent, figures.Few)
 	return alternative{
 		short: "savings plan " + name,
-		full:  fmt.Sprintf("a savings plan of $%.3f an hour at %.4g %% off, which covers %s of what %s buys on demand", spend, c.discount*100, name, eval.CaptureBaseline),
+		full:  fmt.Sprintf("a savings plan of %s an hour at %s off, which covers %s of what %s buys on demand", figures.Price(spend), figures.Share(c.discount, figures.Few), name, eval.CaptureBaseline),
 		apply: func(d *draft) error { return d.file.Commit("whatif", spend, c.discount) },
 	}, nil
 }
@@ -255,7 +262,32 @@ func (c *call) variant(changes []alternative) (eval.Variant, error) {
 	if v.Cases, err = c.bind(&d); err != nil {
 		return v, err
 	}
+	if err := c.noteOverridden(&d); err != nil {
+		return v, err
+	}
 	return v, v.Alike(c.cases)
+}
+
+// noteOverridden notes replicas that were set and that a schedule or an autoscaler sets again.
+func (c *call) noteOverridden(d *draft) error {
+	for _, change := range d.set {
+		kind, namespace, name, path, err := d.file.Setting(change)
+		if err != nil || path != "spec.replicas" {
+			continue // another change took the object away, or it is of something else
+		}
+		text, err := d.file.Text()
+		if err != nil {
+			return err
+		}
+		sc, err := scenarios.ParseAt(input.FileName(c.scenario), scenarios.WithoutOrigins(text))
+		if err != nil {
+			return err
+		}
+		if by := sc.ReplicasBy(kind, namespace, name); by != "" {
+			c.notes = append(c.notes, fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or take it away with =null", change, by, kind, namespace, name))
+		}
+	}
+	return nil
 }
 
 // bind reads a changed text and binds its windows.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A scale turns values into lines of dots.
@@ -95,15 +96,15 @@ func roundStep(x float64) float64 {
 func (u Unit) text(v float64) string {
 	switch {
 	case math.IsNaN(v):
-		return none
+		return figures.Unknown
 	case u == UnitPrice:
 		return Price(policy.Dollars(v))
 	case u == UnitDollars:
-		return Dollars(policy.Dollars(v))
+		return figures.Dollars(v)
 	case u == UnitPercent:
-		return Percent(v)
+		return figures.RoughShare(v)
 	default:
-		return Thousands(int64(math.Round(v)))
+		return figures.Number(v, 0)
 	}
 }
 
@@ -125,7 +126,7 @@ func (u Unit) label(v, step float64) string {
 	}
 	sign, abs, suffix := "", v, ""
 	if v < 0 {
-		sign, abs = "-", -v
+		sign, abs = "−", -v
 	}
 	switch {
 	case abs >= 999_500:
@@ -136,9 +137,9 @@ func (u Unit) label(v, step float64) string {
 	for ; ; decimals-- {
 		digits := strconv.FormatFloat(abs, 'f', decimals, 64)
 		if decimals == 0 {
-			digits = Thousands(int64(math.Round(abs)))
+			digits = figures.Number(abs, 0)
 		}
-		if text := sign + u.around(digits+suffix); decimals == 0 || len(text) <= 7 {
+		if text := sign + u.around(digits+suffix); decimals == 0 || Width(text) <= 7 {
 			return text
 		}
 	}

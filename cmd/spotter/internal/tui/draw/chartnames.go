@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A chartName is one line of the names of a chart.
@@ -100,7 +102,7 @@ func (ch Chart) drawNames(c Canvas, s scale) {
 		n.draw(c, lines[i], ch.Unit)
 	}
 	if cut > 0 {
-		c.Text(0, c.h-1, Cut("… "+Thousands(int64(cut))+" more", c.w), ink(Muted))
+		c.Text(0, c.h-1, Cut("… "+figures.Integer(cut)+" more", c.w), ink(Muted))
 	}
 }
 
@@ -135,7 +137,7 @@ func (ch Chart) nameLines(w, lines int) [][]chartName {
 			return out
 		}
 	}
-	out, _ = ch.spreadNames(all, w, lines, Width(" +"+Thousands(int64(len(all)))))
+	out, _ = ch.spreadNames(all, w, lines, Width(" +"+figures.Integer(len(all))))
 	return out
 }
 
@@ -175,7 +177,7 @@ func (ch Chart) drawNameLines(c Canvas) {
 		left -= len(line)
 	}
 	if left > 0 {
-		more := " +" + Thousands(int64(left))
+		more := " +" + figures.Integer(left)
 		c.Text(max(min(x-1, c.w-len(more)), 0), c.h-1, more, ink(Muted))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // monday is the begin of the week that the fixtures are of, wednesday the
@@ -235,7 +236,7 @@ func (s screenful) Draw(c Canvas) {
 	left, right := upper.Split(upper.Width() * 3 / 5)
 	g := fixtureGrid(s.nodes, 40)
 	g.Selected = g.Nodes[min(7, len(g.Nodes)-1)].Name
-	g.Draw(Box{Key: '1', Title: "Nodes", Right: Thousands(int64(s.nodes)), Focused: true}.Frame(left))
+	g.Draw(Box{Key: '1', Title: "Nodes", Right: figures.Integer(s.nodes), Focused: true}.Frame(left))
 	prices, savings := right.Cut(right.Height() / 2)
 	fixturePrices(4, 500).Draw(Box{Key: '2', Title: "Prices $/h"}.Frame(prices))
 	fixtureSavings().Draw(Box{Key: '3', Title: "Net savings $", Right: "against on-demand"}.Frame(savings))

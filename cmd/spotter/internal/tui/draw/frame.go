@@ -1,6 +1,10 @@
 package draw
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy/figures"
+)
 
 // A Part is a piece of a line in one style.
 type Part struct {
@@ -200,11 +204,11 @@ func writeMore(c Canvas, above, below int, what string) {
 	s := "… "
 	switch {
 	case above > 0 && below > 0:
-		s += Thousands(int64(above)) + " " + what + " above, " + Thousands(int64(below)) + " below"
+		s += figures.Integer(above) + " " + what + " above, " + figures.Integer(below) + " below"
 	case above > 0:
-		s += Thousands(int64(above)) + " more " + what + " above"
+		s += figures.Integer(above) + " more " + what + " above"
 	default:
-		s += Thousands(int64(below)) + " more " + what + " below"
+		s += figures.Integer(below) + " more " + what + " below"
 	}
 	c.Text(1, c.h-1, Cut(s, c.w-1), ink(Muted))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A GridMarket is what the grid says of one market.
@@ -92,7 +93,7 @@ func (g Grid) describe(n timeline.Node) []Part {
 	if n.Notice != 0 {
 		left := "taken now"
 		if d := n.Notice.Sub(g.Now); d > 0 {
-			left = "taken in " + Span(d)
+			left = "taken in " + figures.Duration(d)
 		}
 		parts = append(parts, Part{" NOTICE " + left + " ", Style{AlarmInk, Alarm, Bold}}, Say("  ", Own))
 	}
@@ -100,12 +101,12 @@ func (g Grid) describe(n timeline.Node) []Part {
 	if n.GPU >= 0 {
 		parts = append(parts, Say(" gpu "+mille(n.GPU), Own))
 	}
-	age := Span(g.Now.Sub(n.Since))
+	age := figures.Duration(g.Now.Sub(n.Since))
 	return append(parts, Say("  "+strconv.Itoa(int(n.Pods))+" pods  "+age+" old  ", Own), Say(m.Type+" "+m.Zone+" "+PerHour(m.Price), Muted))
 }
 
 // mille writes thousandths as percent.
-func mille(x int16) string { return Percent(float64(x) / 1000) }
+func mille(x int16) string { return figures.RoughShare(float64(x) / 1000) }
 
 // tally counts the nodes that want holds for, as parts of a line; states of
 // which there are none are left out.
@@ -123,22 +124,15 @@ func (g Grid) tally(want func(timeline.Node) bool) []Part {
 		}
 	}
 	parts := []Part{
-		Strong(Thousands(int64(all)), Title), Say(plural(all, " node", " nodes")+" ", Own),
-		Say("· "+Thousands(int64(spot))+" spot ", Spot), Say("· "+Thousands(int64(all-spot))+" on-demand ", OnDemand),
+		Strong(figures.Count(all, "node"), Title), Say(" ", Own),
+		Say("· "+figures.Integer(spot)+" spot ", Spot), Say("· "+figures.Integer(all-spot)+" on-demand ", OnDemand),
 	}
 	for s := stateCount - 1; s > running; s-- {
 		if states[s] > 0 {
-			parts = append(parts, Say("· "+string(stateLooks[s].letter)+" "+Thousands(int64(states[s]))+" "+stateLooks[s].word+" ", stateLooks[s].text))
+			parts = append(parts, Say("· "+string(stateLooks[s].letter)+" "+figures.Integer(states[s])+" "+stateLooks[s].word+" ", stateLooks[s].text))
 		}
 	}
 	return parts
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // drawPool writes the line above the markets of a pool.
@@ -189,7 +183,7 @@ func (g Grid) drawLabel(c Canvas, group gridGroup, l gridLabel) {
 		c.Text(x+l.price-Width(p), 0, p, ink(Muted))
 		x += l.price + 1
 	}
-	n := Thousands(int64(group.count))
+	n := figures.Integer(group.count)
 	c.Text(x+l.number-Width(n), 0, n, Style{}.bold())
 }
 
@@ -245,13 +239,13 @@ func (g Grid) drawLine(c Canvas, n timeline.Node, selected bool) {
 	most := float64(max(n.CPU, n.Memory, n.GPU, 0)) / 1000
 	bar := c.Sub(3+name, 0, 15, 1)
 	Meter{Value: most, Whole: 1, Ink: ageInk(n.Spot, g.Now.Sub(n.Since))}.Draw(bar.Sub(0, 0, 10, 1))
-	part := Percent(most)
+	part := figures.RoughShare(most)
 	bar.Text(15-Width(part), 0, part, Style{})
 	rest := c.Sub(name+20, 0, c.w-name-20, 1)
-	facts := []Part{Say(fmt.Sprintf("%3d pods", n.Pods), Own), Say(fmt.Sprintf("%7s old", Span(g.Now.Sub(n.Since))), Muted)}
+	facts := []Part{Say(fmt.Sprintf("%3d pods", n.Pods), Own), Say(fmt.Sprintf("%7s old", figures.Duration(g.Now.Sub(n.Since))), Muted)}
 	switch {
 	case state == noticed:
-		facts = append([]Part{{" taken in " + Span(max(n.Notice.Sub(g.Now), 0)) + " ", Style{AlarmInk, Alarm, Bold}}}, facts...)
+		facts = append([]Part{{" taken in " + figures.Duration(max(n.Notice.Sub(g.Now), 0)) + " ", Style{AlarmInk, Alarm, Bold}}}, facts...)
 	case state != running:
 		facts = append(facts, Say(look.word, look.text))
 	}

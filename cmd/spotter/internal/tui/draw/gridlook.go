@@ -1,6 +1,10 @@
 package draw
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/spotter-dev/spotter/policy/figures"
+)
 
 // A gridGroup is the nodes of one pool on one market: a stretch of the order.
 type gridGroup struct {
@@ -141,7 +145,7 @@ func (g Grid) arrange(l *gridLook) {
 func (g Grid) labels(w int, groups []gridGroup) gridLabel {
 	l := gridLabel{kind: 7, zone: 0, number: 3}
 	for _, group := range groups {
-		l.number = max(l.number, Width(Thousands(int64(group.count))))
+		l.number = max(l.number, Width(figures.Integer(group.count)))
 	}
 	for _, m := range g.Markets {
 		l.kind, l.zone = max(l.kind, len(m.Type)), max(l.zone, len(m.Zone))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // hoursPerMonth turns a rate per hour into one per month, as providers publish
@@ -50,13 +51,13 @@ func (r WorkloadRow) fields() []Field {
 	case r.Desired == 0 && r.Ready == 0:
 		state, tint = "idle", Muted
 	}
-	spot := none
+	spot := figures.Unknown
 	if r.Ready > 0 {
-		spot = Percent(float64(r.OnSpot) / float64(r.Ready))
+		spot = figures.RoughShare(float64(r.OnSpot) / float64(r.Ready))
 	}
-	outage := Field{Text: none, Ink: Muted}
+	outage := Field{Text: figures.Unknown, Ink: Muted}
 	if r.Outage >= 0 {
-		outage = Field{Text: Thousands(r.Outage)}
+		outage = Field{Text: figures.Integer(r.Outage)}
 	}
 	if r.Outage > 0 {
 		outage.Ink = Bad
@@ -117,23 +118,23 @@ func (r MarketRow) fields() []Field {
 		key = Field{Text: string(r.Key), Ink: r.Ink, Bold: true}
 	}
 	buys := Field{Text: "O", Ink: OnDemand, Bold: true}
-	hazard := Field{Text: none, Ink: Muted}
+	hazard := Field{Text: figures.Unknown, Ink: Muted}
 	if r.Spot {
 		buys = Field{Text: "S", Ink: Spot, Bold: true}
-		hazard = Field{Text: Percent(PerMonth(r.Hazard)), Ink: hazardInk(PerMonth(r.Hazard))}
+		hazard = Field{Text: figures.RoughShare(PerMonth(r.Hazard)), Ink: hazardInk(PerMonth(r.Hazard))}
 	}
-	price, share := Field{Text: Price(r.Price)}, Field{Text: none, Ink: Muted}
+	price, share := Field{Text: Price(r.Price)}, Field{Text: figures.Unknown, Ink: Muted}
 	switch {
 	case r.Price < 0:
 		price = Field{Text: "no offer", Ink: Muted}
 	case r.OnDemand > 0:
-		share = Field{Text: Percent(float64(r.Price) / float64(r.OnDemand))}
+		share = Field{Text: figures.RoughShare(float64(r.Price) / float64(r.OnDemand))}
 	}
-	nodes := Field{Text: Thousands(int64(r.Nodes)), Bold: r.Nodes > 0}
+	nodes := Field{Text: figures.Integer(r.Nodes), Bold: r.Nodes > 0}
 	if r.Nodes == 0 {
 		nodes.Ink = Muted
 	}
-	reclaims := Field{Text: Thousands(int64(r.Reclaims)), Ink: Muted}
+	reclaims := Field{Text: figures.Integer(r.Reclaims), Ink: Muted}
 	if r.Reclaims > 0 {
 		reclaims.Ink = Bad
 	}
@@ -184,7 +185,7 @@ func Budgets(rows []BudgetRow, selected int) Table {
 		t.Rows = append(t.Rows, []Field{
 			{Text: r.Name},
 			quota(r.GPUHours, r.HourMax, hours),
-			quota(r.Dollars.Float(), r.MoneyMax.Float(), func(x float64) string { return Dollars(policy.Dollars(x)) }),
+			quota(r.Dollars.Float(), r.MoneyMax.Float(), figures.Dollars),
 			{Text: gate, Ink: tint, Bold: r.Closed},
 		})
 	}
@@ -194,7 +195,7 @@ func Budgets(rows []BudgetRow, selected int) Table {
 // quota returns what was used of a quota, which does not exist at 0.
 func quota(used, quota float64, unit func(float64) string) Field {
 	if quota <= 0 {
-		return Field{Text: none, Ink: Muted}
+		return Field{Text: figures.Unknown, Ink: Muted}
 	}
 	tint := Good
 	switch part := used / quota; {
@@ -206,4 +207,4 @@ func quota(used, quota float64, unit func(float64) string) Field {
 	return Field{Text: unit(used) + " of " + unit(quota), Bar: &Meter{Value: used, Whole: quota, Ink: tint}}
 }
 
-func hours(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) + " h" }
+func hours(x float64) string { return figures.Number(x, 1) + " h" }

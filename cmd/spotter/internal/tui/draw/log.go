@@ -5,6 +5,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A LogEntry is one entry of a decision, or several equal ones of the same step.
@@ -153,10 +154,10 @@ func (l LogEntry) why() string {
 
 func (l LogEntry) fields() []Field {
 	e := l.Entry
-	change, costs := Field{Text: none, Ink: Muted}, ""
+	change, costs := Field{Text: figures.Unknown, Ink: Muted}, ""
 	if l.Before != 0 || l.After != 0 {
 		d := l.After - l.Before
-		change = Field{Text: Signed(d), Ink: Good}
+		change = Field{Text: figures.DollarChange(d.Float()), Ink: Good}
 		if d > 0 {
 			change.Ink = Warn
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // cells returns what the grid of n draws for it alone, in cells of w columns.
@@ -202,7 +203,7 @@ func TestAxes(t *testing.T) {
 		v, step float64
 		want    string
 	}{
-		{UnitPrice, 0.025, 0.005, "$0.025"}, {UnitPrice, 0.1, 0.1, "$0.10"}, {UnitDollars, -1500, 500, "-$1,500"}, {UnitDollars, 12_500, 2_500, "$12.5k"},
+		{UnitPrice, 0.025, 0.005, "$0.025"}, {UnitPrice, 0.1, 0.1, "$0.10"}, {UnitDollars, -1500, 500, "−$1,500"}, {UnitDollars, 12_500, 2_500, "$12.5k"},
 		{UnitPercent, 0.05, 0.05, "5%"}, {UnitPercent, 0.025, 0.025, "2.5%"}, {UnitCount, 40, 20, "40"},
 	} {
 		if got := c.unit.label(c.v, c.step); got != c.want {
@@ -244,7 +245,7 @@ func TestWorkloadStates(t *testing.T) {
 	}{
 		{WorkloadRow{Name: "w", Ready: 5, Required: 8, Desired: 10, Out: true, Outage: 7, OnSpot: 5}, []string{"OUTAGE", "█████···│·", "5/10", "100%", "7"}},
 		{WorkloadRow{Name: "w", Ready: 9, Required: 8, Desired: 10, Outage: 0}, []string{"short 1", "████████│·", "9/10", "0%"}},
-		{WorkloadRow{Name: "w", Ready: 10, Required: 8, Desired: 10, Outage: -1}, []string{"ok", "████████│█", none}},
+		{WorkloadRow{Name: "w", Ready: 10, Required: 8, Desired: 10, Outage: -1}, []string{"ok", "████████│█", figures.Unknown}},
 	} {
 		got := Render(Workloads([]WorkloadRow{c.row}, -1), 100, 3, plain)
 		for _, want := range c.want {
@@ -294,11 +295,11 @@ func TestPanelScrolls(t *testing.T) {
 // TestFormats holds how amounts and times read everywhere.
 func TestFormats(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{Dollars(policy.Dollars(12.3)), "$12.30"}, {Dollars(policy.Dollars(-0.005)), "-$0.01"}, {Dollars(policy.Dollars(999.999)), "$1,000"}, {Dollars(policy.Dollars(-1234567)), "-$1,234,567"},
-		{Signed(policy.Dollars(2)), "+$2.00"}, {Signed(0), "$0.00"}, {Signed(policy.Dollars(-0.004)), "$0.00"}, {Signed(policy.Dollars(-0.006)), "-$0.01"}, {Price(policy.NoPrice), none}, {Price(0), "$0"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.500/h"},
-		{Percent(0.834), "83%"}, {Percent(0.004), "0.4%"}, {Percent(math.NaN()), none}, {Percent(1), "100%"},
-		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0), none}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), none},
-		{Span(42 * time.Second), "42s"}, {Span(3*time.Hour + 12*time.Minute), "3h12m"}, {Span(52 * time.Hour), "2d4h"}, {Span(-time.Minute), "-1m"}, {Thousands(-1234567), "-1,234,567"}, {Thousands(100), "100"},
+		{figures.Dollars(12.3), "$12.30"}, {figures.Dollars(-0.005), "−$0.01"}, {figures.Dollars(999.999), "$1,000"}, {figures.Dollars(-1234567), "−$1,234,567"},
+		{figures.DollarChange(2), "+$2.00"}, {figures.DollarChange(0), "$0.00"}, {figures.DollarChange(-0.004), "$0.00"}, {figures.DollarChange(-0.006), "−$0.01"}, {Price(policy.NoPrice), figures.Unknown}, {Price(0), "$0.00"}, {Price(policy.Dollars(0.0312)), "$0.0312"}, {PerHour(policy.Dollars(1.5)), "$1.50/h"},
+		{figures.RoughShare(0.834), "83%"}, {figures.RoughShare(0.004), "0.4%"}, {figures.RoughShare(math.NaN()), figures.Unknown}, {figures.RoughShare(1), "100%"},
+		{Day(wednesday), "Wed 6 14:05"}, {Date(wednesday), "Wed 6 Mar 14:05"}, {Date(0), figures.Unknown}, {DaySecond(wednesday.Add(7 * time.Second)), "Wed 6 14:05:07"}, {Day(0), figures.Unknown},
+		{figures.Duration(42 * time.Second), "42s"}, {figures.Duration(3*time.Hour + 12*time.Minute), "3h12m"}, {figures.Duration(52 * time.Hour), "2d4h"}, {figures.Duration(-time.Minute), "−1m"}, {figures.Integer(-1234567), "−1,234,567"}, {figures.Integer(100), "100"},
 		{CutMiddle("ip-10-0-3-17.ec2.internal", 12), "ip-10-…ernal"}, {Cut("abcdef", 4), "abc…"}, {Cut("日本語", 4), "日…"},
 	} {
 		if c.got != c.want {

@@ -8,6 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -185,7 +186,7 @@ func share(saved, bill policy.Money) string {
 	if bill <= 0 {
 		return ""
 	}
-	return " (" + draw.Percent(saved.Float()/bill.Float()) + ")"
+	return " (" + figures.RoughShare(saved.Float()/bill.Float()) + ")"
 }
 
 func gain(m policy.Money) draw.Ink {
@@ -207,18 +208,18 @@ func (c *comparison) ofPolicy(name string) []draw.Section {
 
 func (c *comparison) ofRun(s *show) []draw.Section {
 	k := &s.frame.Costs
-	outages := append([]draw.Item{{Key: "outage cost", Value: draw.Dollars(k.OutageCost)}}, outageItems(&k.Outages)...)
+	outages := append([]draw.Item{{Key: "outage cost", Value: figures.Dollars(k.OutageCost.Float())}}, outageItems(&k.Outages)...)
 	if s.about.Recorded {
 		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
 	}
-	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: draw.Dollars(k.Bill)}}, outages, []draw.Item{
-		{Key: "reclaims", Value: draw.Thousands(k.Reclaims)}, {Key: "evictions", Value: draw.Thousands(k.Evictions) + " by choice"},
+	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: figures.Dollars(k.Bill.Float())}}, outages, []draw.Item{
+		{Key: "reclaims", Value: figures.Integer(k.Reclaims)}, {Key: "evictions", Value: figures.Integer(k.Evictions) + " by choice"},
 		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
 	if k.Size > 0 {
-		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: draw.Percent(float64(k.SpotSize) / float64(k.Size))})
+		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: figures.RoughShare(float64(k.SpotSize) / float64(k.Size))})
 	}
 	if saved, ok := c.saved(s); ok {
-		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: draw.Signed(saved) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
+		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: figures.DollarChange(saved.Float()) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
 	}
 	r, err, done := s.Timeline.Ended()
 	end := draw.Section{Title: "In the end"}
@@ -230,18 +231,18 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 	case r == nil:
 		end.Items = []draw.Item{{Value: "a recording does not know what the run came to", Ink: draw.Muted}}
 	default:
-		end.Items = append([]draw.Item{{Key: "bill", Value: draw.Dollars(r.Bill)}, {Key: "outage cost", Value: draw.Dollars(r.OutageCost)}}, outageItems(&r.Outages)...)
+		end.Items = append([]draw.Item{{Key: "bill", Value: figures.Dollars(r.Bill.Float())}, {Key: "outage cost", Value: figures.Dollars(r.OutageCost.Float())}}, outageItems(&r.Outages)...)
 		end.Items = append(end.Items, []draw.Item{
-			{Key: "availability", Value: fmt.Sprintf("%.3f%%", 100*r.Availability)}, {Key: "spot share", Value: draw.Percent(r.SpotShare)},
-			{Key: "decisions", Value: draw.Thousands(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
+			{Key: "availability", Value: figures.Share(r.Availability, 3)}, {Key: "spot share", Value: figures.RoughShare(r.SpotShare)},
+			{Key: "decisions", Value: figures.Integer(r.Decisions)}, {Key: "hash", Value: fmt.Sprintf("%x", r.Hash[:8])}}...)
 	}
 	return []draw.Section{so, end}
 }
 
 // outageItems say what incidents come to, and which is the longest.
 func outageItems(o *sim.Outages) []draw.Item {
-	items := []draw.Item{{Key: "outages", Value: counted(int(o.OutageMinutes), "minute", "minutes") + " in " + counted(int(o.Incidents), "incident", "incidents") +
-		", " + counted(int(o.PodsAffected), "pod", "pods")}}
+	items := []draw.Item{{Key: "outages", Value: figures.Count(o.OutageMinutes, "minute") + " in " + figures.Count(o.Incidents, "incident") +
+		", " + figures.Count(o.PodsAffected, "pod")}}
 	if o.Incidents > 0 {
 		items = append(items, draw.Item{Key: "they are", Value: o.Sources()}, draw.Item{Key: "longest", Value: o.Longest.String()})
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A decisionsPane shows the entries of the decisions around the shown time, or
@@ -159,10 +160,10 @@ func (p *decisionsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
 func (p *decisionsPane) status(holds bool) string {
 	s := p.run
 	if holds {
-		return fmt.Sprintf("%s of %s · a: no holds", draw.Thousands(int64(s.frame.Decision+1)), draw.Thousands(int64(s.decisions)))
+		return fmt.Sprintf("%s of %s · a: no holds", figures.Integer(s.frame.Decision+1), figures.Integer(s.decisions))
 	}
 	i, _ := slices.BinarySearch(s.acts, s.frame.Decision+1)
-	return fmt.Sprintf("%s of %s · a: holds", draw.Thousands(int64(i)), draw.Thousands(int64(len(s.acts))))
+	return fmt.Sprintf("%s of %s · a: holds", figures.Integer(i), figures.Integer(len(s.acts)))
 }
 
 func (p *decisionsPane) move(_ rect, dx, dy int, _ *selection) {

@@ -7,6 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // sentence says what happened.
@@ -48,7 +49,7 @@ func sentenceOfWork(e *timeline.Event) string {
 	case timeline.OutageEnded:
 		return e.Subject + " has what it must again: its outage ends"
 	case timeline.ReplicasChanged:
-		return fmt.Sprintf("%s now wants %s", e.Subject, counted(int(e.Amount), "replica", "replicas"))
+		return fmt.Sprintf("%s now wants %s", e.Subject, figures.Count(e.Amount, "replica"))
 	case timeline.JobDone:
 		return "a job of " + e.Subject + " is done"
 	case timeline.JobMissed:
@@ -98,12 +99,4 @@ func at(amount int64) string {
 		return ""
 	}
 	return " at " + draw.PerHour(policy.Money(amount))
-}
-
-// counted says a number of things.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return draw.Thousands(int64(n)) + " " + many
 }

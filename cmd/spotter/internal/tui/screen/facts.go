@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // facts are what is known of the parts of a run at an instant, and up to it.
@@ -143,7 +144,7 @@ func (s *facts) reasons(e *timeline.Entry) []draw.Item {
 	if e.Why.Before != 0 || e.Why.After != 0 {
 		change := e.Why.After - e.Why.Before
 		items = append(items, draw.Item{Key: "dollars", Value: fmt.Sprintf("%s before, %s after (%s/h)", draw.PerHour(e.Why.Before),
-			draw.PerHour(e.Why.After), draw.Signed(change)), Ink: gain(-change)})
+			draw.PerHour(e.Why.After), figures.DollarChange(change.Float())), Ink: gain(-change)})
 	}
 	other := s.place(e.Why.RunnerUp)
 	if other == "" {
@@ -203,7 +204,7 @@ func (s *facts) lookOf(n *timeline.Node, frame *timeline.Frame, at policy.Time) 
 		state += ", by " + n.By.String()
 	}
 	items = append(items, draw.Item{Key: "state", Value: state},
-		draw.Item{Key: "launched", Value: draw.Day(n.Since) + ", " + draw.Span(at.Sub(n.Since)) + " ago"})
+		draw.Item{Key: "launched", Value: draw.Day(n.Since) + ", " + figures.Duration(at.Sub(n.Since)) + " ago"})
 	items = append(items, danger(n, at)...)
 	items = append(items, filled("CPU", n.CPU), filled("memory", n.Memory))
 	if n.GPU >= 0 {
@@ -214,7 +215,7 @@ func (s *facts) lookOf(n *timeline.Node, frame *timeline.Frame, at policy.Time) 
 
 func danger(n *timeline.Node, now policy.Time) (items []draw.Item) {
 	if n.Notice != 0 {
-		items = append(items, draw.Item{Key: "notice", Value: "the provider takes it in " + draw.Span(n.Notice.Sub(now)), Ink: draw.Bad})
+		items = append(items, draw.Item{Key: "notice", Value: "the provider takes it in " + figures.Duration(n.Notice.Sub(now)), Ink: draw.Bad})
 	}
 	if n.Recommended {
 		items = append(items, draw.Item{Key: "rebalance", Value: "the provider recommends to leave it", Ink: draw.Warn})
@@ -224,7 +225,7 @@ func danger(n *timeline.Node, now policy.Time) (items []draw.Item) {
 
 func filled(key string, thousandths int16) draw.Item {
 	part := float64(thousandths) / 1000
-	return draw.Item{Key: key, Value: draw.Percent(part) + " requested", Bar: &draw.Meter{Value: part, Whole: 1, Ink: draw.Accent}}
+	return draw.Item{Key: key, Value: figures.RoughShare(part) + " requested", Bar: &draw.Meter{Value: part, Whole: 1, Ink: draw.Accent}}
 }
 
 func inkFor(spot bool) draw.Ink {
@@ -242,14 +243,14 @@ func (s *facts) priced(market int32) string {
 	}
 	text := draw.PerHour(p)
 	if m.Spot && m.OnDemand > 0 {
-		text += ", " + draw.Percent(p.Float()/m.OnDemand.Float()) + " of on-demand"
+		text += ", " + figures.RoughShare(p.Float()/m.OnDemand.Float()) + " of on-demand"
 	}
 	return text
 }
 
 // taken says a hazard in words.
 func taken(hazard float64) string {
-	return draw.Percent(draw.PerMonth(hazard)) + " of nodes taken in a month"
+	return figures.RoughShare(draw.PerMonth(hazard)) + " of nodes taken in a month"
 }
 
 // possible are the other markets of the same instance type, cheapest first.

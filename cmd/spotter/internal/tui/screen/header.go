@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A header is the first lines of the screen: which runs there are, what they are
@@ -139,15 +140,15 @@ func (h *header) figures(s *show, all bool) []draw.Part {
 				spot++
 			}
 		}
-		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", counted(len(s.frame.Nodes), "node", "nodes"), spot), draw.Title))
+		parts = append(parts, draw.Say(fmt.Sprintf("%s (%d spot)  ", figures.Count(len(s.frame.Nodes), "node"), spot), draw.Title))
 	}
-	parts = append(parts, draw.Say("bill "+draw.Dollars(k.Bill)+"  ", draw.Title), outageFigure(s, all))
+	parts = append(parts, draw.Say("bill "+figures.Dollars(k.Bill.Float())+"  ", draw.Title), outageFigure(s, all))
 	saved, ok := h.saved(s)
 	switch {
 	case ok && all:
-		parts = append(parts, draw.Strong("net savings "+draw.Signed(saved)+share(saved, h.baseline.frame.Costs.Bill)+" ", gain(saved)))
+		parts = append(parts, draw.Strong("net savings "+figures.DollarChange(saved.Float())+share(saved, h.baseline.frame.Costs.Bill)+" ", gain(saved)))
 	case ok:
-		parts = append(parts, draw.Strong("saved "+draw.Signed(saved)+" ", gain(saved)))
+		parts = append(parts, draw.Strong("saved "+figures.DollarChange(saved.Float())+" ", gain(saved)))
 	}
 	return parts
 }
@@ -164,7 +165,7 @@ func outageFigure(s *show, all bool) draw.Part {
 		ink = draw.Bad
 	}
 	if k.Incidents > 0 && all {
-		incidents = " in " + draw.Thousands(k.Incidents)
+		incidents = " in " + figures.Integer(k.Incidents)
 	}
-	return draw.Say(fmt.Sprintf("outage %s min%s %s  ", draw.Thousands(k.OutageMinutes), incidents, draw.Dollars(k.OutageCost)), ink)
+	return draw.Say(fmt.Sprintf("outage %s min%s %s  ", figures.Integer(k.OutageMinutes), incidents, figures.Dollars(k.OutageCost.Float())), ink)
 }

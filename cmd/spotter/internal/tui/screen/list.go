@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // Listed is the message that there are runs to choose from. Choose is called with the
@@ -191,8 +192,8 @@ func (l *listPage) table() draw.Table {
 		if r.OutageMinutes > 0 || r.Incidents > 0 {
 			out = draw.Bad
 		}
-		t.Rows = append(t.Rows, append(row, draw.Field{Text: draw.Signed(r.Savings), Ink: gain(r.Savings)}, draw.Field{Text: draw.Percent(r.Share), Ink: gain(r.Savings)},
-			draw.Field{Text: draw.Thousands(r.OutageMinutes), Ink: out}, draw.Field{Text: draw.Thousands(r.Incidents), Ink: out}, draw.Field{Text: draw.Span(r.Longest), Ink: out}))
+		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)}, draw.Field{Text: figures.RoughShare(r.Share), Ink: gain(r.Savings)},
+			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
 	}
 	return t
 }

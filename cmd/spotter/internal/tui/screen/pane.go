@@ -7,6 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A pane is what one part of the screen shows of a run.
@@ -167,7 +168,7 @@ func nothingHas(filter string) string { return "nothing here has “" + filter +
 // numbers says how many of all are shown.
 func numbers(shown, all int) string {
 	if shown == all {
-		return draw.Thousands(int64(all))
+		return figures.Integer(all)
 	}
-	return draw.Thousands(int64(shown)) + " of " + draw.Thousands(int64(all))
+	return figures.Integer(shown) + " of " + figures.Integer(all)
 }

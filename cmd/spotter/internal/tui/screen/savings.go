@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A savingsPane shows what the runs of a comparison cost and save.
@@ -76,7 +77,7 @@ func (p *savingsPane) row(s *show, series int) []draw.Field {
 	if series >= 0 {
 		name = draw.Field{Text: string(letter(series)) + " " + s.Name, Ink: draw.SeriesInk(series)}
 	}
-	row := []draw.Field{name, {Text: draw.Dollars(k.Bill)}, {Text: draw.Dollars(k.OutageCost)}, {Text: draw.Thousands(k.Reclaims)}, {Text: "–"}, {Text: "–"}}
+	row := []draw.Field{name, {Text: figures.Dollars(k.Bill.Float())}, {Text: figures.Dollars(k.OutageCost.Float())}, {Text: figures.Integer(k.Reclaims)}, {Text: "–"}, {Text: "–"}}
 	if s.about.Recorded {
 		row[2].Text = "–"
 	}
@@ -84,7 +85,7 @@ func (p *savingsPane) row(s *show, series int) []draw.Field {
 		return append([]draw.Field{name}, draw.Field{Text: "simulating…", Ink: draw.Accent}, draw.Field{}, draw.Field{}, draw.Field{}, draw.Field{})
 	}
 	if saved, ok := p.saved(s); ok {
-		row[savedColumn] = draw.Field{Text: draw.Signed(saved), Ink: gain(saved)}
+		row[savedColumn] = draw.Field{Text: figures.DollarChange(saved.Float()), Ink: gain(saved)}
 		row[savedColumn+1] = draw.Field{Text: strings.Trim(share(saved, p.baseline.frame.Costs.Bill), " ()"), Ink: gain(saved)}
 	}
 	return row
@@ -96,7 +97,7 @@ func (p *savingsPane) status() string {
 		return "no on-demand run to compare with"
 	}
 	if saved, bill, ok := p.attainable(); ok {
-		return "oracle ≤ " + draw.Signed(saved) + share(saved, bill)
+		return "oracle ≤ " + figures.DollarChange(saved.Float()) + share(saved, bill)
 	}
 	return "against on-demand"
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -87,12 +88,12 @@ func outageStory(shows []*show) (story, bool) {
 		return story{}, false
 	}
 	s := shows[of]
-	text := draw.Day(worst.from) + ", " + s.cause(worst) + s.Name + " has a " + draw.Span(most+theirs) + " outage"
+	text := draw.Day(worst.from) + ", " + s.cause(worst) + s.Name + " has a " + figures.Duration(most+theirs) + " outage"
 	switch {
 	case other != of && theirs == 0:
 		text += ", " + shows[other].Name + " none"
 	case other != of:
-		text += ", " + shows[other].Name + " " + draw.Span(theirs)
+		text += ", " + shows[other].Name + " " + figures.Duration(theirs)
 	}
 	return story{worst.from, of, text}, true
 }
@@ -109,7 +110,7 @@ func reclaimStory(shows []*show) (story, bool) {
 			}
 			if n := s.reclaimsIn(span{at, at.Add(storyBefore)}); n > most {
 				most = n
-				x = story{at, of, fmt.Sprintf("%s, %s of %s reclaimed; outages differ little", draw.Day(at), counted(n, "node", "nodes"), s.Name)}
+				x = story{at, of, fmt.Sprintf("%s, %s of %s reclaimed; outages differ little", draw.Day(at), figures.Count(n, "node"), s.Name)}
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func (p *run) cause(x span) string {
 	near := span{x.from.Add(-storyBefore), x.to}
 	parts := p.faultsIn(near)
 	if n := p.reclaimsIn(near); n > 0 {
-		parts = append(parts, counted(n, "reclaim", "reclaims"))
+		parts = append(parts, figures.Count(n, "reclaim"))
 	}
 	if len(parts) == 0 {
 		return ""

@@ -6,6 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ofMarket is what is known of a market.
@@ -25,7 +26,7 @@ func (s *facts) ofMarket(name string) []draw.Section {
 	if m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "hazard", Value: taken(f.Hazard)})
 	}
-	what.Items = append(what.Items, draw.Item{Key: "nodes now", Value: counted(int(s.inUse[id]), "node", "nodes")})
+	what.Items = append(what.Items, draw.Item{Key: "nodes now", Value: figures.Count(s.inUse[id], "node")})
 	if m.Spot {
 		what.Items = append(what.Items, draw.Item{Key: "reclaims", Value: fmt.Sprintf("%d so far", s.reclaimed(id, s.now))})
 	}
@@ -85,9 +86,9 @@ func (s *facts) ofWorkload(name string) []draw.Section {
 	if w.PodValue > 0 {
 		what.Items = append(what.Items, draw.Item{Key: "pod value", Value: draw.PerHour(w.PodValue) + ", what a pod costs on demand"})
 	}
-	what.Items = append(what.Items, draw.Item{Key: "outage", Value: draw.Span(sum.total) + " so far"})
+	what.Items = append(what.Items, draw.Item{Key: "outage", Value: figures.Duration(sum.total) + " so far"})
 	if sum.incidents > 0 {
-		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s", sum.incidents, draw.Span(sum.longest), draw.DaySecond(sum.began))})
+		what.Items = append(what.Items, draw.Item{Key: "incidents", Value: fmt.Sprintf("%d, the longest %s from %s", sum.incidents, figures.Duration(sum.longest), draw.DaySecond(sum.began))})
 	}
 	return []draw.Section{what, s.outagesOf(id), s.why(name), s.history(name)}
 }
@@ -101,9 +102,9 @@ func (s *facts) outagesOf(workload int32) draw.Section {
 		if o.workload != workload || o.from > s.now {
 			continue
 		}
-		text := "since " + draw.Span(s.now.Sub(o.from))
+		text := "since " + figures.Duration(s.now.Sub(o.from))
 		if o.to != 0 && o.to <= s.now {
-			text = "for " + draw.Span(o.to.Sub(o.from))
+			text = "for " + figures.Duration(o.to.Sub(o.from))
 		}
 		section.Items = append(section.Items, draw.Item{Key: draw.DaySecond(o.from), Value: text, Ink: draw.Bad})
 	}
@@ -122,11 +123,11 @@ func (s *facts) ofBudget(name string) []draw.Section {
 	b, f := &s.budgets[id], &s.frame.Budgets[id]
 	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: length(b.Window)}}}
 	if b.HasGPUHours {
-		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: fmt.Sprintf("%.1f of %.1f", f.GPUHours, b.GPUHours),
+		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: figures.Number(f.GPUHours, 1) + " of " + figures.Number(b.GPUHours, 1),
 			Bar: &draw.Meter{Value: f.GPUHours, Whole: b.GPUHours, Ink: draw.Accent}})
 	}
 	if b.HasDollars {
-		what.Items = append(what.Items, draw.Item{Key: "dollars", Value: draw.Dollars(f.Dollars) + " of " + draw.Dollars(b.Dollars),
+		what.Items = append(what.Items, draw.Item{Key: "dollars", Value: figures.Dollars(f.Dollars.Float()) + " of " + figures.Dollars(b.Dollars.Float()),
 			Bar: &draw.Meter{Value: f.Dollars.Float(), Whole: b.Dollars.Float(), Ink: draw.Accent}})
 	}
 	state, ink := "has room", draw.Good
@@ -154,7 +155,7 @@ func (s *facts) ofDecision(id entryID) []draw.Section {
 	if e.Market != "" {
 		what.Items = append(what.Items, draw.Item{Key: "market", Value: s.place(e.Market)})
 	}
-	with := draw.Section{Title: fmt.Sprintf("All %s of this decision", counted(len(d.Entries), "entry", "entries"))}
+	with := draw.Section{Title: fmt.Sprintf("All %s of this decision", figures.Count(len(d.Entries), "entry"))}
 	for i := range d.Entries {
 		x := &d.Entries[i]
 		with.Items = append(with.Items, draw.Item{Key: x.Verb.String(), Value: join(x.Subject, "("+string(x.Why.Reason)+") "+x.Detail)})

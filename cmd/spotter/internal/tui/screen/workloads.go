@@ -3,6 +3,7 @@ package screen
 import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
 
@@ -49,7 +50,7 @@ func (p *workloadsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
 		}
 	}
 	if out > 0 {
-		text = counted(out, "outage", "outages") + " · " + text
+		text = figures.Count(out, "outage") + " · " + text
 	}
 	b.Right = sel.status(Workloads, text)
 	p.table(sel).Draw(b.Frame(c))

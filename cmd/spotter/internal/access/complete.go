@@ -1,0 +1,67 @@
+package access
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/internal/cli"
+)
+
+// completionWait bounds how long a shell waits for an API server.
+const completionWait = 3 * time.Second
+
+// Complete lets a shell complete the flags that [Cluster.Register] and [RegisterNamespace]
+// added, those of them that c has.
+func (x *Cluster) Complete(c *cobra.Command) {
+	cli.CompleteBy(c, "context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		rules := clientcmd.NewDefaultClientConfigLoadingRules()
+		rules.ExplicitPath = x.Kubeconfig
+		raw, err := rules.Load()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
+	})
+	if c.Flags().Lookup("namespace") != nil {
+		cli.CompleteBy(c, "namespace", x.Names(&corev1.NamespaceList{}))
+	}
+}
+
+// Names completes the names of the objects of a kind that the cluster has.
+func (x *Cluster) Names(list client.ObjectList) cobra.CompletionFunc {
+	return func(c *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		const directive = cobra.ShellCompDirectiveNoFileComp
+		cfg, err := x.Config("completion")
+		if err != nil {
+			return nil, directive
+		}
+		reader, err := Client(cfg)
+		if err != nil {
+			return nil, directive
+		}
+		ctx, stop := context.WithTimeout(c.Context(), completionWait)
+		defer stop()
+		if reader.List(ctx, list) != nil {
+			return nil, directive
+		}
+		all, err := meta.ExtractList(list)
+		if err != nil {
+			return nil, directive
+		}
+		for _, o := range all {
+			if o, is := o.(client.Object); is {
+				names = append(names, o.GetName())
+			}
+		}
+		slices.Sort(names)
+		return names, directive
+	}
+}

@@ -1,0 +1,271 @@
+package top
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/live/aws"
+	livemarket "github.com/spotter-dev/spotter/live/market"
+	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+	"github.com/spotter-dev/spotter/scenarios/trace"
+)
+
+const (
+	// pricesLast is how long prices that were read are used before they are read again.
+	pricesLast = 5 * time.Minute
+
+	// pricesSpan is how far back AWS is asked: each market is named with the price that was
+	// in force at its start.
+	pricesSpan = time.Hour
+
+	// typesMax is how many instance types AWS takes in one request.
+	typesMax = 200
+
+	// auctionWait is how long the price feed of Rackspace may take.
+	auctionWait = 10 * time.Second
+)
+
+// A spotMarket is a Spot market.
+type spotMarket struct{ provider, region, zone, kind string }
+
+// Prices finds the Spot prices of nodes at the provider, for some minutes each time. The zero
+// value is ready.
+type Prices struct {
+	asked  map[spotMarket]bool // the markets of the last reading
+	readAt time.Time
+	spot   map[spotMarket]policy.Money
+
+	// why are the reasons why a provider gave none, by provider.
+	why map[string]string
+}
+
+// The names of sources.
+const (
+	sourceCatalog  = "catalog"
+	sourceModelled = "modelled"
+	sourceRecorded = "recorded"
+	sourceLive     = "live"
+)
+
+// fill gives the nodes of t their prices, and notes where these come from.
+func (p *Prices) fill(ctx context.Context, t *Table) {
+	wanted := map[spotMarket]bool{}
+	for i := range t.Nodes {
+		if n := &t.Nodes[i]; n.Capacity == policy.Spot.String() && n.Type != "" && n.Region != "" {
+			wanted[marketOf(n)] = true
+		}
+	}
+	p.read(ctx, wanted, t.At)
+	recorded := map[spotMarket]policy.Money{}
+	for m := range wanted {
+		if p.spot[m] == 0 {
+			recorded = lastRecorded()
+			break
+		}
+	}
+	count := map[[2]string]int{} // nodes by provider and source
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		price, source := p.of(n, recorded)
+		if source != "" {
+			dollars := price.Float()
+			n.Price, n.PriceOf = &dollars, source
+		}
+		count[[2]string{n.Provider, source}]++
+	}
+	p.explain(t, count)
+}
+
+// marketOf returns the Spot market of a node. Rackspace has no zones.
+func marketOf(n *Node) spotMarket {
+	m := spotMarket{n.Provider, n.Region, n.Zone, n.Type}
+	if n.Provider == catalog.Rackspace {
+		m.zone = n.Region
+	}
+	return m
+}
+
+// of returns the price of a node and its source, which is empty where there is none.
+func (p *Prices) of(n *Node, recorded map[spotMarket]policy.Money) (policy.Money, string) {
+	if n.Capacity == policy.Spot.String() {
+		if price := p.spot[marketOf(n)]; price > 0 {
+			return price, sourceLive
+		}
+		for _, zone := range []string{n.zoneID, ""} {
+			if price := recorded[spotMarket{n.Provider, n.Region, zone, n.Type}]; price > 0 {
+				return price, sourceRecorded
+			}
+		}
+		return 0, ""
+	}
+	if price, ok := catalog.OnDemand(n.Provider, n.Region, n.Type); ok && price > 0 {
+		return price, sourceCatalog
+	}
+	if price, _, ok := catalog.OnDemandModelled(n.Provider, n.Region, n.Type); ok && price > 0 {
+		return price, sourceModelled
+	}
+	return 0, ""
+}
+
+// explain adds to t where its prices come from, and how many nodes have none.
+func (p *Prices) explain(t *Table, count map[[2]string]int) {
+	unpriced, spotless := 0, map[string]bool{}
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		unpriced += bit(n.Price == nil)
+		if n.Price == nil && n.Capacity == policy.Spot.String() {
+			spotless[n.Provider] = true
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		provider := key[0]
+		switch key[1] {
+		case sourceLive:
+			t.Sources = append(t.Sources, fmt.Sprintf("Spot: live from %s, read %s ago", provider, span(t.At.Sub(p.readAt))))
+		case sourceRecorded:
+			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot: recorded, of %s; %s", recordedDate(), cmp.Or(p.why[provider], "no live price")))
+			delete(spotless, provider)
+		case sourceCatalog:
+			t.Sources = append(t.Sources, fmt.Sprintf("On-demand: catalog of %s, %s", provider, catalog.Date(provider)))
+		case sourceModelled:
+			t.Sources = append(t.Sources, fmt.Sprintf("~ On-demand: derived, since %s publishes none", provider))
+		}
+	}
+	if unpriced > 0 {
+		t.Notes = append(t.Notes, figures.Count(unpriced, "node")+" without a known price")
+	}
+	for _, provider := range slices.Sorted(maps.Keys(spotless)) {
+		if provider != "" {
+			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", provider, cmp.Or(p.why[provider], "it names none for some nodes")))
+		}
+	}
+}
+
+// read asks the providers for the Spot prices of markets, unless it did so recently.
+func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.Time) {
+	fresh := now.Sub(p.readAt) < pricesLast
+	for m := range wanted {
+		fresh = fresh && p.asked[m]
+	}
+	if fresh {
+		return
+	}
+	*p = Prices{asked: wanted, readAt: now, spot: map[spotMarket]policy.Money{}, why: map[string]string{}}
+	regions, types := map[string][]string{}, []string{}
+	for m := range wanted {
+		regions[m.provider] = append(regions[m.provider], m.region)
+		if m.provider == catalog.AWS {
+			types = append(types, m.kind)
+		}
+	}
+	for provider, names := range regions {
+		names = slices.Compact(slices.Sorted(slices.Values(names)))
+		switch provider {
+		case catalog.AWS:
+			p.why[provider] = p.askAWS(ctx, names, slices.Compact(slices.Sorted(slices.Values(types))), now)
+		case catalog.Rackspace:
+			p.why[provider] = p.askRackspace(ctx, names, now)
+		default:
+			p.why[provider] = "its Spot prices cannot be read without a contract"
+		}
+	}
+}
+
+// askAWS reads the Spot prices of types in regions, and returns why they could not be read.
+func (p *Prices) askAWS(ctx context.Context, regions, types []string, now time.Time) string {
+	c := aws.DefaultConfig()
+	c.Regions = regions
+	if len(types) <= typesMax {
+		c.Types = types
+	}
+	r, err := aws.NewReader(c)
+	if err != nil {
+		return err.Error()
+	}
+	wait := access.AWSWait()
+	ctx, stop := context.WithTimeout(ctx, wait)
+	defer stop()
+	latest := map[spotMarket]policy.Time{}
+	until := policy.TimeOf(now.Truncate(time.Second))
+	for _, region := range regions {
+		prices, _, err := r.Prices(ctx, region, until.Add(-pricesSpan), until)
+		if err != nil {
+			return access.AWSRefusal(err, wait)
+		}
+		for _, x := range prices {
+			for _, zone := range []string{x.ZoneName, x.ZoneID} {
+				m := spotMarket{catalog.AWS, region, zone, x.Type}
+				if x.Price > 0 && x.At >= latest[m] {
+					latest[m], p.spot[m] = x.At, x.Price
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// askRackspace reads the public price feed, and returns why it could not be read.
+func (p *Prices) askRackspace(ctx context.Context, regions []string, now time.Time) string {
+	ctx, stop := context.WithTimeout(ctx, auctionWait)
+	defer stop()
+	feed, err := rackspace.NewFeed(rackspace.DefaultConfig())
+	if err != nil {
+		return err.Error()
+	}
+	feed.AddRegions(regions...)
+	u, err := feed.Read(ctx, livemarket.Ask{Now: policy.TimeOf(now)})
+	if err != nil {
+		return "its price feed is not reached"
+	}
+	for i := range u.Spot {
+		x := &u.Spot[i]
+		p.spot[spotMarket{x.Provider, x.Region, x.Zone, x.Type}] = x.Price
+	}
+	return ""
+}
+
+// lastRecorded returns the last prices of the embedded trace of recorded prices, by the IDs of
+// zones, and without a zone the mean of those in a region: the names of zones differ between
+// accounts.
+func lastRecorded() map[spotMarket]policy.Money {
+	last, count := map[spotMarket]policy.Money{}, map[spotMarket]policy.Money{}
+	t, err := trace.Default()
+	if err != nil {
+		return last
+	}
+	for i := range t.Series {
+		s := &t.Series[i]
+		m := spotMarket{s.Provider, s.Region, s.Zone, s.Type}
+		for _, price := range s.Spot {
+			if price > 0 {
+				last[m] = price
+			}
+		}
+		if price, sold := last[m]; sold {
+			region := spotMarket{s.Provider, s.Region, "", s.Type}
+			last[region] += price
+			count[region]++
+		}
+	}
+	for region, n := range count {
+		last[region] /= n
+	}
+	return last
+}
+
+// recordedDate returns the day on which the embedded trace ends.
+func recordedDate() string {
+	t, err := trace.Default()
+	if err != nil {
+		return "an unknown date"
+	}
+	return t.To.Std().Format(time.DateOnly)
+}

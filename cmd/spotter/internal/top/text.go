@@ -1,0 +1,247 @@
+package top
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spotter-dev/spotter/policy/figures"
+)
+
+// none stands for what is unknown.
+const none = figures.Unknown
+
+// nameMin is how short names of nodes and pools are cut at most.
+const nameMin = 12
+
+// columns are those of the table; wide ones are left out where the table is narrow.
+var columns = []struct {
+	heading string
+	wide    bool
+	right   bool
+	cell    func(region string, n *Node, wide bool) string
+}{
+	{"NODE", false, false, func(_ string, n *Node, wide bool) string { return nameOf(n, wide) }},
+	{"POOL", false, false, func(_ string, n *Node, _ bool) string { return orNone(n.Pool) }},
+	{"TYPE", false, false, func(_ string, n *Node, _ bool) string { return orNone(n.Type) }},
+	{"ZONE", false, false, func(region string, n *Node, wide bool) string { return zoneOf(n, region, wide) }},
+	{"BUY", false, false, func(_ string, n *Node, _ bool) string { return n.Capacity }},
+	{"vCPU", true, true, func(_ string, n *Node, _ bool) string { return fmt.Sprintf("%.4g", n.VCPU) }},
+	{"GiB", true, true, func(_ string, n *Node, _ bool) string { return fmt.Sprintf("%.4g", n.Memory) }},
+	{"$/H", false, true, func(_ string, n *Node, _ bool) string { return priceOf(n) }},
+	{"AGE", false, true, func(_ string, n *Node, _ bool) string { return span(time.Duration(n.Age * float64(time.Second))) }},
+	{"CPU", false, true, func(_ string, n *Node, _ bool) string { return percent(n.CPUUse) }},
+	{"MEM", false, true, func(_ string, n *Node, _ bool) string { return percent(n.MemoryUse) }},
+	{"PODS", false, true, func(_ string, n *Node, _ bool) string {
+		if n.Pods == nil {
+			return none
+		}
+		return fmt.Sprint(*n.Pods)
+	}},
+	{"PROVIDER", true, false, func(_ string, n *Node, _ bool) string { return orNone(n.Provider) }},
+	{"PRICE OF", true, false, func(_ string, n *Node, _ bool) string { return orNone(n.PriceOf) }},
+}
+
+// Lines returns the table as text. Names are cut so that lines have at most width runes; 0 is
+// any number. At most rows nodes are listed; negative is all of them.
+func (t *Table) Lines(width, rows int, wide bool) []string {
+	shown := t.Nodes
+	if rows >= 0 && rows < len(shown) {
+		shown = shown[:rows]
+	}
+	lines := []string{t.summary()}
+	if len(t.Nodes) > 0 {
+		lines = append(lines, "")
+		lines = append(lines, t.grid(shown, width, wide)...)
+		if left := len(t.Nodes) - len(shown); left > 0 {
+			lines = append(lines, fmt.Sprintf("… %s more", figures.Count(left, "node")))
+		}
+	}
+	if len(t.Sources)+len(t.Notes) > 0 {
+		lines = append(lines, "")
+	}
+	return append(append(lines, t.Sources...), t.Notes...)
+}
+
+// write writes the table as text.
+func (t *Table) write(w io.Writer, width int, wide bool) error {
+	_, err := io.WriteString(w, strings.Join(t.Lines(width, -1, wide), "\n")+"\n")
+	return err
+}
+
+// summary is the line of totals.
+func (t *Table) summary() string {
+	x := &t.Totals
+	line := figures.Count(x.Nodes, "node")
+	if region := t.region(); region != "" {
+		line += " in " + region
+	}
+	line += fmt.Sprintf(", %d on Spot", x.Spot)
+	if x.Nodes > 0 {
+		line += fmt.Sprintf(" (%s)", figures.Share(float64(x.Spot)/float64(x.Nodes), 0))
+	}
+	if x.VCPU > 0 {
+		line += fmt.Sprintf("; Spot has %s of %.4g vCPU", figures.Share(x.SpotVCPU/x.VCPU, 0), x.VCPU)
+	}
+	if x.Priced > 0 {
+		line += fmt.Sprintf("; %s/h, %s a month", figures.Dollars(x.PerHour), figures.Dollars(x.PerMonth))
+	}
+	return line
+}
+
+// grid returns the heading and a line for each node, with its notices below it.
+func (t *Table) grid(nodes []Node, width int, wide bool) []string {
+	var shown []int
+	for i := range columns {
+		if wide || !columns[i].wide {
+			shown = append(shown, i)
+		}
+	}
+	region := t.region()
+	cells, size := make([][]string, len(nodes)+1), make([]int, len(shown))
+	for row := range cells {
+		for k, i := range shown {
+			text := columns[i].heading
+			if row > 0 {
+				text = columns[i].cell(region, &nodes[row-1], wide)
+			}
+			cells[row] = append(cells[row], text)
+			size[k] = max(size[k], utf8.RuneCountInString(text))
+		}
+	}
+	if width > 0 && !wide {
+		shrink(size, width)
+	}
+	var lines []string
+	for row := range cells {
+		var b strings.Builder
+		for k, i := range shown {
+			pad(&b, cut(cells[row][k], size[k]), size[k], columns[i].right)
+			b.WriteString(strings.Repeat(" ", gap(k)))
+		}
+		lines = append(lines, strings.TrimRight(b.String(), " "))
+		if row > 0 && len(nodes[row-1].Notices) > 0 {
+			lines = append(lines, "  ! "+strings.Join(nodes[row-1].Notices, "; "))
+		}
+	}
+	return lines
+}
+
+// gap is the space after a column: texts are set apart by two spaces and numbers by one.
+func gap(column int) int {
+	if column < 4 {
+		return 2
+	}
+	return 1
+}
+
+// shrink makes the columns of nodes and pools smaller until lines have at most width runes.
+func shrink(size []int, width int) {
+	total := 0
+	for k := range size {
+		total += size[k] + gap(k)
+	}
+	for over := total - 1 - width; over > 0; over-- {
+		k := 0
+		if size[1] > size[0] {
+			k = 1
+		}
+		if size[k] <= nameMin {
+			return
+		}
+		size[k]--
+	}
+}
+
+func pad(b *strings.Builder, text string, size int, right bool) {
+	space := strings.Repeat(" ", max(0, size-utf8.RuneCountInString(text)))
+	if right {
+		b.WriteString(space + text)
+		return
+	}
+	b.WriteString(text + space)
+}
+
+// cut shortens a text to so many runes.
+func cut(text string, size int) string {
+	if r := []rune(text); len(r) > size {
+		return string(r[:size-1]) + "…"
+	}
+	return text
+}
+
+// nameOf returns the name of a node, without its domain unless the table is wide.
+func nameOf(n *Node, wide bool) string {
+	if short, _, _ := strings.Cut(n.Name, "."); !wide && short != "" {
+		return short
+	}
+	return n.Name
+}
+
+// region returns the region of all nodes, empty where they are in several.
+func (t *Table) region() string {
+	only := ""
+	for i := range t.Nodes {
+		switch r := t.Nodes[i].Region; {
+		case only == "":
+			only = r
+		case r != only && r != "":
+			return ""
+		}
+	}
+	return only
+}
+
+// zoneOf returns the zone of a node, its region where it has no zone. Where all nodes are in
+// one region, which the summary names, it is the rest of the name, as "a".
+func zoneOf(n *Node, region string, wide bool) string {
+	if n.Zone == "" {
+		return orNone(n.Region)
+	}
+	if rest, inside := strings.CutPrefix(n.Zone, region); inside && rest != "" && !wide {
+		return strings.TrimPrefix(rest, "-")
+	}
+	return n.Zone
+}
+
+// priceOf marks with a tilde a price that nobody pays today.
+func priceOf(n *Node) string {
+	if n.Price == nil {
+		return none
+	}
+	text := fmt.Sprintf("%.3f", *n.Price)
+	if n.PriceOf == sourceRecorded || n.PriceOf == sourceModelled {
+		return "~" + text
+	}
+	return text
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return none
+	}
+	return text
+}
+
+func percent(x *float64) string {
+	if x == nil {
+		return none
+	}
+	return figures.Share(*x, 0)
+}
+
+// span writes a duration as kubectl does, by its largest unit.
+func span(d time.Duration) string {
+	d = max(0, d)
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0fs", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

@@ -1,0 +1,200 @@
+// Package figures writes numbers for people: amounts of money, percentages, counts and durations
+// look the same on the terminal, in reports, pictures, events and plans.
+//
+// A minus is U+2212 and stands before the dollar, thousands have commas, no space precedes %, and
+// zero has no sign. NaN and infinity are [Unknown]. Files that programs read have their own,
+// exact form.
+package figures
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Unknown is written where there is no value.
+const Unknown = "–"
+
+// Few as a number of decimals means the fewest that keep four significant digits.
+const Few = -1
+
+// Minus is the sign of numbers below zero.
+const Minus = "−"
+
+// Number writes x with a number of decimals, as "−1,234.5".
+func Number(x float64, decimals int) string { return write(x, decimals, "", "", "") }
+
+// Signed writes a change: [Number] with a plus sign before what is above zero.
+func Signed(x float64, decimals int) string { return write(x, decimals, "+", "", "") }
+
+// Percent writes a number of percents, as "87.6%".
+func Percent(x float64, decimals int) string { return write(x, decimals, "", "", "%") }
+
+// PercentChange writes a change in percent, as "+3.2%".
+func PercentChange(x float64, decimals int) string { return write(x, decimals, "+", "", "%") }
+
+// Share writes a ratio as percent: 0.876 is "87.6%".
+func Share(x float64, decimals int) string { return Percent(x*100, decimals) }
+
+// RoughShare writes a ratio in whole percents, with one decimal below one percent.
+func RoughShare(x float64) string {
+	if size := math.Abs(x * 100); size != 0 && size < 0.95 {
+		return Share(x, 1)
+	}
+	return Share(x, 0)
+}
+
+// Amount writes dollars without their sign, for columns whose heading has it: with cents below
+// a hundred.
+func Amount(x float64) string { return write(x, cents(x), "", "", "") }
+
+// Dollars writes an amount, as "$58.21" and "−$1,060".
+func Dollars(x float64) string { return write(x, cents(x), "", "$", "") }
+
+// DollarChange writes a difference of amounts, as "+$1,060".
+func DollarChange(x float64) string { return write(x, cents(x), "+", "$", "") }
+
+// cents returns how many decimals an amount has.
+func cents(x float64) int {
+	if math.Abs(x) < 99.995 {
+		return 2
+	}
+	return 0
+}
+
+// Price writes the price of an hour, which is small: with at most four decimals and no trailing
+// zeros beyond cents, as "$0.0312" and "$12.30".
+func Price(x float64) string {
+	s := write(x, 4, "", "$", "")
+	for strings.HasSuffix(s, "0") && len(s)-strings.IndexByte(s, '.') > 3 {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// Minutes writes a number of minutes, of which a median may have a half.
+func Whole(x float64) string { return Number(x, halves(x)) }
+
+// WholeChange writes a difference of minutes with its sign.
+func WholeChange(x float64) string { return Signed(x, halves(x)) }
+
+func halves(x float64) int {
+	if tenths := math.Round(x * 10); math.Mod(tenths, 10) == 0 {
+		return 0
+	}
+	return 1
+}
+
+// DecimalsApart returns how many decimals show on which side of limit x is.
+func DecimalsApart(x, limit float64) int {
+	const most = 9
+	if x == math.Trunc(x) {
+		return 0
+	}
+	for decimals := 2; decimals < most; decimals++ {
+		shown, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
+		if err == nil && (shown < limit) == (x < limit) && (shown > limit) == (x > limit) {
+			return decimals
+		}
+	}
+	return most
+}
+
+// Integer writes a whole number, as "2,000".
+func Integer[N ~int | ~int32 | ~int64](n N) string { return Number(float64(n), 0) }
+
+// Count writes a number of things, as "1 file", "2,000 files" and "3 policies".
+func Count[N ~int | ~int32 | ~int64](n N, noun string) string {
+	if n != 1 {
+		noun = plural(noun)
+	}
+	return Integer(n) + " " + noun
+}
+
+// plural returns the plural of a regular noun, the last word of several.
+func plural(noun string) string {
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && stem != "" && !strings.ContainsAny(stem[len(stem)-1:], "aeiou") {
+		return stem + "ies"
+	}
+	for _, end := range []string{"s", "x", "ch", "sh"} {
+		if strings.HasSuffix(noun, end) {
+			return noun + "es"
+		}
+	}
+	return noun + "s"
+}
+
+// Duration writes a time span in its two largest units, as "42s", "3h12m" and "2d4h", and in
+// milliseconds below a second.
+func Duration(d time.Duration) string {
+	if d != 0 && d > -time.Second && d < time.Second {
+		return Integer(d.Milliseconds()) + "ms"
+	}
+	sign, s := "", int64(d.Round(time.Second)/time.Second)
+	if s < 0 {
+		sign, s = Minus, -s
+	}
+	for _, u := range []struct {
+		size, part int64
+		name, rest string
+	}{{86400, 3600, "d", "h"}, {3600, 60, "h", "m"}, {60, 1, "m", "s"}} {
+		if s < u.size {
+			continue
+		}
+		text := sign + Integer(s/u.size) + u.name
+		if rest := s % u.size / u.part; rest > 0 {
+			text += strconv.FormatInt(rest, 10) + u.rest
+		}
+		return text
+	}
+	return sign + strconv.FormatInt(s, 10) + "s"
+}
+
+// Interval writes an estimate with the ends of its interval, as "+3.1 [+2.0, +4.2]".
+func Interval(estimate, low, high float64, number func(float64) string) string {
+	return number(estimate) + " [" + number(low) + ", " + number(high) + "]"
+}
+
+// write puts sign and unit around the digits of x; plus is the sign of what is above zero.
+func write(x float64, decimals int, plus, before, after string) string {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return Unknown
+	}
+	digits := group(digitsOf(math.Abs(x), decimals))
+	sign := ""
+	switch {
+	case strings.Trim(digits, "0.") == "":
+	case x < 0:
+		sign = Minus
+	case x > 0:
+		sign = plus
+	}
+	return sign + before + digits + after
+}
+
+func digitsOf(x float64, decimals int) string {
+	if decimals != Few {
+		return strconv.FormatFloat(x, 'f', decimals, 64)
+	}
+	if x >= 1000 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		return Unknown
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// group separates the thousands of a decimal number.
+func group(digits string) string {
+	whole, rest, found := strings.Cut(digits, ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if found {
+		whole += "." + rest
+	}
+	return whole
+}
