@@ -16,7 +16,6 @@ import (
 
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -233,7 +232,7 @@ func (f figures) status(s *policy.Snapshot, id policy.PoolID, v outcome) v1alpha
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
 	}
 	if f.nodes > 0 {
-		st.SavingsPerHour = strings.ReplaceAll(f.saving.Short(), figures.Minus, "-") // for programs, too
+		st.SavingsPerHour = strings.ReplaceAll(f.saving.Short(), "−", "-") // a field of the API has ASCII alone
 	}
 	for _, m := range s.Pools[id].Markets {
 		x := &s.Markets[m]

@@ -19,8 +19,7 @@ const Unknown = "–"
 // Few as a number of decimals means the fewest that keep four significant digits.
 const Few = -1
 
-// Minus is the sign of numbers below zero.
-const Minus = "−"
+const minus = "−"
 
 // Number writes x with a number of decimals, as "−1,234.5".
 func Number(x float64, decimals int) string { return write(x, decimals, "", "", "") }
@@ -133,7 +132,7 @@ func Duration(d time.Duration) string {
 	}
 	sign, s := "", int64(d.Round(time.Second)/time.Second)
 	if s < 0 {
-		sign, s = Minus, -s
+		sign, s = minus, -s
 	}
 	for _, u := range []struct {
 		size, part int64
@@ -166,7 +165,7 @@ func write(x float64, decimals int, plus, before, after string) string {
 	switch {
 	case strings.Trim(digits, "0.") == "":
 	case x < 0:
-		sign = Minus
+		sign = minus
 	case x > 0:
 		sign = plus
 	}

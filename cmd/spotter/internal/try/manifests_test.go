@@ -202,11 +202,11 @@ func TestCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"with `spotter eval PATH --trace DIR`":      {"try", "-f", "elsewhere.yaml"},
-		"each names something else to try":          {"try", "--demo", "--context", "a"},
-		"a context is empty or named twice":         {"try", "--kubeconfig", "config", "--context", "a,a"},
+		"with `spotter eval PATH --trace DIR`":                 {"try", "-f", "elsewhere.yaml"},
+		"each names something else to try":                     {"try", "--demo", "--context", "a"},
+		"a context is empty or named twice":                    {"try", "--kubeconfig", "config", "--context", "a,a"},
 		"the API server at http://127.0.0.1:1 does not answer": {"try", "--kubeconfig", "config", "--context", "a,b"},
-		"\"none\" is neither a file nor embedded":   {"try", "-f", "none"},
+		"\"none\" is neither a file nor embedded":              {"try", "-f", "none"},
 	} {
 		program := clitest.Program(func(p *cli.Program) []*cobra.Command { return []*cobra.Command{Command(p)} })
 		if code, out, log := program.Call(t, args...); code != cli.ExitInvalid || out != "" || !strings.Contains(log, want) {
