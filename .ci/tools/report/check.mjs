@@ -132,7 +132,7 @@ async function misbehaves(file) {
     const sorted = page.locator('table.sortable').nth(table);
     const numbers = () => sorted.locator('tbody tr').evaluateAll((all, c) => all.map(r => {
       const text = r.cells[c].dataset.sort ?? r.cells[c].firstChild.textContent;
-      return Number(text.replace('−', '-').replace(/[+$,]/g, '').replace(/ %$/, '')) / (text.endsWith(' %') ? 100 : 1);
+      return Number(text.replace('−', '-').replace(/[+$,]/g, '').replace(/%$/, '')) / (text.endsWith('%') ? 100 : 1);
     }), column);
     const heading = sorted.locator('thead th').nth(column).locator('button');
     await heading.click();
