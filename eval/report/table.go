@@ -234,7 +234,7 @@ func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
 		return cell{Text: figures.Unknown, Class: "words"}
 	}
-	return cell{Text: o.Sources(), Class: "words"}
+	return cell{Text: o.Sources(), Class: "words prose"}
 }
 
 func longestOf(o *eval.OutageReport) cell {
