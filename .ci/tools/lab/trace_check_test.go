@@ -76,7 +76,7 @@ func TestTraceCheckWrongCalls(t *testing.T) {
 		"give one of table, wide, json, yaml, markdown": {a, "--output", "xml"},
 		"there are svg and png":                         {a, "--plot", t.TempDir(), "--pictures", "gif"},
 		"format not understood":                         {file(t, "prose.txt", "Dear all,\n")},
-		"a.csv: not a directory":                        {a, "--plot", filepath.Join(a, "below")},
+		"a.csv is a file, and not a folder":             {a, "--plot", filepath.Join(a, "below")},
 		"the folder holds no .parqu":                    {t.TempDir()},
 	} {
 		wrongCallIs(t, want, append([]string{"trace", "check"}, args...)...)

@@ -7,16 +7,17 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// TestTargets: where each output goes and in which format.
+// TestTargets: where each output goes and in which format, and that an ending contradicts none.
 func TestTargets(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "table>"},
 		{"--format json", "json>"},
 		{"--out a.json", "json>a.json"},
 		{"--out a", "table>a"},
-		{"--format markdown --out a.json", "markdown>a.json"}, // who names it means it
+		{"--format markdown --out a.json", "--out: a.json: its ending stands for json, and it is written as markdown"},
+		{"--out junit=x.json", "--out: x.json: its ending stands for json, and it is written as junit"},
 		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt --out f.parquet", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt parquet>f.parquet"},
-		{"--out github=- --out junit=x.json", "github> junit>x.json"},
+		{"--out github=- --out junit=x.xml", "github> junit>x.xml"},
 		{"--out ./a=b.json", "json>./a=b.json"},
 		{"--format csv --out - --out json=x", "csv> json>x"},
 	} {
@@ -32,8 +33,12 @@ func TestTargets(t *testing.T) {
 		for _, x := range got {
 			texts = append(texts, string(x.format)+">"+x.path)
 		}
-		if text := strings.Join(texts, " "); err != nil || text != c.want {
-			t.Errorf("%s: %s, %v, want %s", c.args, text, err, c.want)
+		text := strings.Join(texts, " ")
+		if err != nil {
+			text = err.Error()
+		}
+		if text != c.want {
+			t.Errorf("%s: %s, want %s", c.args, text, c.want)
 		}
 	}
 }
