@@ -24,13 +24,13 @@ func compact(drawing []byte, height float64) []byte {
 	p := packer{height: height}
 	open := false
 	for _, m := range elements().FindAllSubmatch(drawing, -1) {
-		switch whole := string(m[0]); {
-		case whole == groupStart:
+		switch string(m[0]) {
+		case groupStart:
 			open = true
 			p.flush()
 			p.out.WriteString(groupStart)
 			continue
-		case whole == groupEnd: // and that of the whole drawing
+		case groupEnd: // and that of the whole drawing
 			p.flush()
 			if open {
 				p.out.WriteString(groupEnd)

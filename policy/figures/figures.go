@@ -72,7 +72,7 @@ func Price(x float64) string {
 	return s
 }
 
-// Minutes writes a number of minutes, of which a median may have a half.
+// Whole writes a number of minutes or other things, of which a median may have a half.
 func Whole(x float64) string { return Number(x, halves(x)) }
 
 // WholeChange writes a difference of minutes with its sign.

@@ -19,27 +19,27 @@ import (
 const completionWait = 3 * time.Second
 
 // Complete lets a shell complete the flags that [Cluster.Register] and [RegisterNamespace]
-// added, those of them that c has.
-func (x *Cluster) Complete(c *cobra.Command) {
-	cli.CompleteBy(c, "context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+// added, those of them that the command has.
+func (c *Cluster) Complete(command *cobra.Command) {
+	cli.CompleteBy(command, "context", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
-		rules.ExplicitPath = x.Kubeconfig
+		rules.ExplicitPath = c.Kubeconfig
 		raw, err := rules.Load()
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return slices.Sorted(maps.Keys(raw.Contexts)), cobra.ShellCompDirectiveNoFileComp
 	})
-	if c.Flags().Lookup("namespace") != nil {
-		cli.CompleteBy(c, "namespace", x.Names(&corev1.NamespaceList{}))
+	if command.Flags().Lookup("namespace") != nil {
+		cli.CompleteBy(command, "namespace", c.Names(&corev1.NamespaceList{}))
 	}
 }
 
 // Names completes the names of the objects of a kind that the cluster has.
-func (x *Cluster) Names(list client.ObjectList) cobra.CompletionFunc {
-	return func(c *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+func (c *Cluster) Names(list client.ObjectList) cobra.CompletionFunc {
+	return func(command *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 		const directive = cobra.ShellCompDirectiveNoFileComp
-		cfg, err := x.Config("completion")
+		cfg, err := c.Config("completion")
 		if err != nil {
 			return nil, directive
 		}
@@ -47,7 +47,7 @@ func (x *Cluster) Names(list client.ObjectList) cobra.CompletionFunc {
 		if err != nil {
 			return nil, directive
 		}
-		ctx, stop := context.WithTimeout(c.Context(), completionWait)
+		ctx, stop := context.WithTimeout(command.Context(), completionWait)
 		defer stop()
 		if reader.List(ctx, list) != nil {
 			return nil, directive

@@ -3,6 +3,7 @@ package doctor
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -207,7 +208,7 @@ func TestAWS(t *testing.T) {
 			var r report
 			checkAWS(t.Context(), &r, shape.Regions, true)
 			var out bytes.Buffer
-			if err := r.write(&out); err != nil || r.err() != c.code {
+			if err := r.write(&out); err != nil || !errors.Is(r.err(), c.code) {
 				t.Errorf("%v, and the command ends with %v, want %v", err, r.err(), c.code)
 			}
 			expect(t, name, 0, 0, out.String(), c.has...)

@@ -75,7 +75,7 @@ func (f *evalFlags) serve(p *cli.Program, cfg *eval.Config, run eval.Runner) (ev
 	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go h.Serve(listener) //nolint:errcheck // it ends when it is closed
 	fmt.Fprintf(p.Stderr, "report of the runs so far at http://%s\n", listener.Addr())
-	return s.noting(run), func() { h.Close() }, nil //nolint:errcheck // nothing is left to write
+	return s.noting(run), func() { h.Close() }, nil
 }
 
 // noting returns run with its outcomes noted.

@@ -115,9 +115,10 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 	var last *Table
 	for {
 		t, err := read(ctx, c, prices, f.sort)
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // that it was stopped is no error
+		}
 		switch {
-		case ctx.Err() != nil:
-			return nil
 		case err != nil && last == nil:
 			return err
 		case err == nil:
