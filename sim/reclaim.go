@@ -77,7 +77,7 @@ func (rc *reclaims) notice(id policy.NodeID, at policy.Time) {
 	n.NoticeAt, n.ReclaimAt = rc.q.Now, at
 	rc.space.SetNode(n)
 	rc.nodes.touch(id)
-	rc.countReclaim(id)
+	rc.interrupt(id)
 	rc.noteReclaim(id)
 	if rc.q.Now >= rc.window.From {
 		rc.result.Notices++
@@ -111,7 +111,13 @@ func (rc *reclaims) reclaim(id policy.NodeID) {
 	if x.billed {
 		return
 	}
-	rc.countReclaim(id)
+	rc.interrupt(id)
+	if rc.q.Now >= rc.window.From {
+		rc.result.Reclaims++
+		if rc.cfg.Sample > 0 {
+			rc.result.Taken = append(rc.result.Taken, Taken{rc.q.Now, n.Market})
+		}
+	}
 	rc.log.Add(rc.q.Now, engine.RecordReclaimed, n.Name, rc.scenario.Markets[n.Market].Name, 0)
 	rc.removals.stop(id)
 	x.lost = true
@@ -121,10 +127,10 @@ func (rc *reclaims) reclaim(id policy.NodeID) {
 	rc.q.Add(rc.q.Now.Add(rc.delays.Detect), engine.NodeGone, int32(id), 0, x.gen)
 }
 
-// countReclaim counts that the provider takes a node: once, when it says so or,
-// without a notice, when it does so. A node that we empty and give back under a
-// notice is lost to the provider all the same.
-func (rc *reclaims) countReclaim(id policy.NodeID) {
+// interrupt counts that the provider interrupts a node: once, at its notice or,
+// without a notice, when it takes the node. A node that is drained and terminated
+// in time is interrupted and not reclaimed.
+func (rc *reclaims) interrupt(id policy.NodeID) {
 	n, x := &rc.nodes.all[id], &rc.fates[id]
 	if x.counted {
 		return
@@ -132,12 +138,9 @@ func (rc *reclaims) countReclaim(id policy.NodeID) {
 	x.counted = true
 	outbid := x.passed != 0 && rc.q.Now >= x.passed
 	if rc.q.Now >= rc.window.From {
-		rc.result.Reclaims++
+		rc.result.Interruptions++
 		if outbid {
 			rc.result.Outbid++
-		}
-		if rc.cfg.Sample > 0 {
-			rc.result.Taken = append(rc.result.Taken, Taken{rc.q.Now, n.Market})
 		}
 	}
 	if outbid {

@@ -51,12 +51,12 @@ type Result struct {
 	TimeToReadyP50, TimeToReadyP95 time.Duration
 
 	// Launches counts nodes bought, Refusals launches refused, Reclaims nodes
-	// that the provider took or gave notice to, Outbid those of them that were
-	// lost to a price above their bid, Notices and Recommendations those given,
-	// Drains nodes drained.
+	// that the provider took while they ran, Notices and Recommendations those given,
+	// Interruptions nodes that were reclaimed or had a notice, each once, Outbid those
+	// of them with a price above their bid, Drains nodes drained.
 	//
 	// WarmUpLaunches counts nodes bought before the metered window.
-	Launches, WarmUpLaunches, Refusals, Reclaims, Outbid, Notices, Recommendations, Drains int64
+	Launches, WarmUpLaunches, Refusals, Reclaims, Notices, Recommendations, Interruptions, Outbid, Drains int64
 
 	// NodeHours and SpotHours are in hours of initialized nodes; SpotShare is
 	// the spot part of the CapacityHours held: vCPU-hours, in scenarios with GPUs

@@ -188,8 +188,8 @@ func TestNotice(t *testing.T) {
 	b.w.Prices[3].Price[0]++ // spot in z1: all nodes come up in z0
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(3 * time.Hour), Duration: time.Hour, Share: 1, Zone: "z0"}}
 	res, log := runScenario(t, b.scenario(), "spot")
-	if res.Notices == 0 || res.Reclaims != res.Notices {
-		t.Fatalf("%d notices for %d reclaims", res.Notices, res.Reclaims)
+	if res.Notices == 0 || res.Interruptions != res.Notices || res.Reclaims != 0 {
+		t.Fatalf("%d notices, %d interruptions, %d reclaims; want as many, and no node taken", res.Notices, res.Interruptions, res.Reclaims)
 	}
 	if n := count(log, " lost "); n != 0 {
 		t.Errorf("%d pods went down with their nodes in spite of the notice", n)

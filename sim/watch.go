@@ -102,15 +102,15 @@ type Sample struct {
 	// Outages have those in hand as if they were over.
 	Outages
 
-	// Reclaims are nodes taken or given notice, Evictions pods evicted by choice.
-	Reclaims, Evictions int64
+	// Notices and Reclaims are those of Result, Evictions pods evicted by choice.
+	Notices, Reclaims, Evictions int64
 
 	// Nodes and SpotNodes are the initialized ones; Size and SpotSize what they
 	// hold, in vCPUs, or in GPUs where every pool has them.
 	Nodes, SpotNodes, Size, SpotSize int64
 }
 
-// A Taken is one node that the provider took, or said that it would.
+// A Taken is one node that the provider took.
 type Taken struct {
 	At     policy.Time
 	Market policy.MarketID
@@ -258,7 +258,7 @@ func (wt *watch) sample(at policy.Time) Sample {
 
 func (wt *watch) counts(at policy.Time) Sample {
 	h := &wt.nodes.held
-	return Sample{At: at, Reclaims: wt.result.Reclaims, Evictions: wt.result.VoluntaryEvictions,
+	return Sample{At: at, Notices: wt.result.Notices, Reclaims: wt.result.Reclaims, Evictions: wt.result.VoluntaryEvictions,
 		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
 }
 

@@ -79,7 +79,7 @@ func (w *auditor) Settled(m *Moment) {
 // against returns what does not agree between what the auditor saw and the result.
 func (w *auditor) against(res *Result) error {
 	last := Sample{At: res.Window.To, Bill: res.Bill, OutageCost: res.OutageCost, Outages: res.Outages,
-		Reclaims: res.Reclaims, Evictions: res.VoluntaryEvictions,
+		Notices: res.Notices, Reclaims: res.Reclaims, Evictions: res.VoluntaryEvictions,
 		Nodes: w.last.Nodes, SpotNodes: w.last.SpotNodes, Size: w.last.Size, SpotSize: w.last.SpotSize}
 	switch {
 	case w.bad != nil:
@@ -187,7 +187,7 @@ func TestSamples(t *testing.T) {
 func TestSampleIsTheEnd(t *testing.T) {
 	for _, spec := range []string{"spot", "static:share=0.9"} {
 		long := mustRun(t, Config{Prepared: mustPrepare(t, stormy(60)), Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4, Sample: 13 * time.Hour})
-		if long.OutageCost == 0 || long.Reclaims == 0 {
+		if long.OutageCost == 0 || long.Interruptions == 0 {
 			t.Fatalf("%s: nothing failed", spec)
 		}
 		for _, s := range long.Samples[1:] {
@@ -200,7 +200,7 @@ func TestSampleIsTheEnd(t *testing.T) {
 			}
 			short := mustRun(t, Config{Prepared: st, Weather: w, Policy: mustPolicy(t, spec), Forecaster: mustForecaster(t), Seed: 4})
 			if short.Bill != s.Bill || short.OutageCost != s.OutageCost || short.Outages != s.Outages ||
-				short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
+				short.Notices != s.Notices || short.Reclaims != s.Reclaims || short.VoluntaryEvictions != s.Evictions {
 				t.Errorf("%s: ended at %v the run came to %v and %v (%+v), the sample says %+v", spec, s.At, short.Bill, short.OutageCost, short.Outages, s)
 			}
 		}

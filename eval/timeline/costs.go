@@ -27,13 +27,13 @@ type costLog struct {
 
 // counts are the parts of Costs that change at once.
 type counts struct {
-	reclaims, evictions int64
-	nodes, spotNodes    int32
-	size, spotSize      int64
+	notices, reclaims, evictions int64
+	nodes, spotNodes             int32
+	size, spotSize               int64
 }
 
 func countsOf(s *sim.Sample) counts {
-	return counts{reclaims: s.Reclaims, evictions: s.Evictions, nodes: int32(s.Nodes), spotNodes: int32(s.SpotNodes),
+	return counts{notices: s.Notices, reclaims: s.Reclaims, evictions: s.Evictions, nodes: int32(s.Nodes), spotNodes: int32(s.SpotNodes),
 		size: s.Size * 1000, spotSize: s.SpotSize * 1000}
 }
 
@@ -43,7 +43,8 @@ func costsOf(s *sim.Sample) Costs {
 }
 
 func (c Costs) with(n counts) Costs {
-	c.Reclaims, c.Evictions, c.Nodes, c.SpotNodes, c.Size, c.SpotSize = n.reclaims, n.evictions, n.nodes, n.spotNodes, n.size, n.spotSize
+	c.Notices, c.Reclaims, c.Evictions = n.notices, n.reclaims, n.evictions
+	c.Nodes, c.SpotNodes, c.Size, c.SpotSize = n.nodes, n.spotNodes, n.size, n.spotSize
 	return c
 }
 

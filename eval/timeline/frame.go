@@ -95,9 +95,9 @@ type Costs struct {
 	OutageCost policy.Money
 	sim.Outages
 
-	// Reclaims and Evictions count nodes taken by the provider and pods moved
-	// by choice.
-	Reclaims, Evictions int64
+	// Notices, Reclaims and Evictions count nodes under notice, nodes taken by the
+	// provider while they ran, and pods moved by choice.
+	Notices, Reclaims, Evictions int64
 
 	// Nodes and SpotNodes are the initialized nodes; Size and SpotSize what they
 	// hold, in thousandths of a vCPU (of a GPU where every pool has them).

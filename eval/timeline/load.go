@@ -266,7 +266,7 @@ func (l *loader) changed(s *policy.Snapshot, n *policy.Node) {
 		t.addEvent(l.since(s, n.Initialized), Joined, n.Name, "", 0)
 	}
 	if was.notice == 0 && n.ReclaimAt != 0 {
-		l.counts.reclaims++
+		l.counts.notices++
 		t.addEvent(l.since(s, n.NoticeAt), Noticed, n.Name, "", int64(n.ReclaimAt))
 	}
 	if !was.recommended && n.Recommended != 0 {
@@ -297,9 +297,7 @@ func (l *loader) left(s *policy.Snapshot, slot int) {
 		market = t.markets[was.market].Name
 	}
 	if taken {
-		if was.notice == 0 {
-			l.counts.reclaims++
-		}
+		l.counts.reclaims++
 		t.addEvent(s.Now, Reclaimed, name, market, 0)
 	} else {
 		t.addEvent(s.Now, Deleted, name, "", 0)

@@ -140,7 +140,7 @@ func TestAtIsReplay(t *testing.T) {
 				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) || !slices.Equal(f.Budgets, want.Budgets) {
 					t.Fatalf("seed %d: at %v (since %v)\n%+v\nwant\n%+v", seed, at, want.At, f, want)
 				}
-				got := Costs{}.with(counts{f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
+				got := Costs{}.with(counts{f.Costs.Notices, f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
 				want.Costs.Bill, want.Costs.OutageCost, want.Costs.Outages = 0, 0, sim.Outages{}
 				if got != want.Costs {
 					t.Fatalf("seed %d: at %v %+v, want %+v", seed, at, got, want.Costs)
@@ -162,7 +162,7 @@ func TestAtIsReplay(t *testing.T) {
 			}
 			tl.At(to, &f)
 			if f.Costs.Bill != res.Bill || f.Costs.OutageCost != res.OutageCost || f.Costs.Outages != res.Outages ||
-				f.Costs.Reclaims != res.Reclaims || f.Costs.Evictions != res.VoluntaryEvictions {
+				f.Costs.Notices != res.Notices || f.Costs.Reclaims != res.Reclaims || f.Costs.Evictions != res.VoluntaryEvictions {
 				t.Errorf("the end is %+v, the result %v, %v, %+v", f.Costs, res.Bill, res.OutageCost, res.Outages)
 			}
 		})
@@ -247,8 +247,8 @@ func TestEvents(t *testing.T) {
 			count[e.Kind]++
 		}
 	}
-	if count[Launched] != res.Launches || count[Noticed] != res.Notices || count[Refused] != res.Refusals || count[Draining] != res.Drains {
-		t.Errorf("%v, the result has %d launches, %d notices, %d refusals, %d drains", count, res.Launches, res.Notices, res.Refusals, res.Drains)
+	if count[Launched] != res.Launches || count[Noticed] != res.Notices || count[Reclaimed] != res.Reclaims || count[Refused] != res.Refusals || count[Draining] != res.Drains {
+		t.Errorf("%v, the result has %d launches, %d notices, %d reclaims, %d refusals, %d drains", count, res.Launches, res.Notices, res.Reclaims, res.Refusals, res.Drains)
 	}
 	for _, kinds := range [][]Kind{nil, {Reclaimed}, {Reclaimed, OutageBegan}} {
 		var forth, back []policy.Time

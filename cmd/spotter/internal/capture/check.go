@@ -179,7 +179,7 @@ func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed
 		return nil, fmt.Errorf("simulating what was captured: %w", err)
 	}
 	h := l.history()
-	h.Reclaims, h.Evictions = history.Count{N: r.Reclaims, Source: asIs}, history.Count{N: r.VoluntaryEvictions, Source: asIs}
+	h.Reclaims, h.Evictions = history.Count{N: r.Interruptions, Source: asIs}, history.Count{N: r.VoluntaryEvictions, Source: asIs}
 	h.Dollars, h.HasDollars = (r.Bill - r.Fees.Total()).Float(), true // bills and metrics are read for machines alone
 	return h, nil
 }

@@ -56,8 +56,8 @@ func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result
 	if r.Outbid > 0 {
 		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
 	}
-	s.line("market", "%d launches (%d more in the warm-up), %d refused, %d notices, %d recommendations, %d reclaims%s, %d drains",
-		r.Launches, r.WarmUpLaunches, r.Refusals, r.Notices, r.Recommendations, r.Reclaims, outbid, r.Drains)
+	s.line("market", "%d launches (%d more in the warm-up), %d refused, %d recommendations, %d notices%s, %d reclaims, %d drains",
+		r.Launches, r.WarmUpLaunches, r.Refusals, r.Recommendations, r.Notices, outbid, r.Reclaims, r.Drains)
 	if r.JobsDone+r.JobsMissed > 0 {
 		s.line("jobs", "%d done, %d missed, %s of work done twice", r.JobsDone, r.JobsMissed, figures.Duration(r.WorkLost))
 	}

@@ -78,10 +78,11 @@ type follower struct {
 	// since is where reading begins, the same throughout.
 	since policy.Time
 
-	// newest is the last segment that was read, and rest until when it is not read
-	// again.
+	// newest is the last segment that was read, rest until when it is not read again,
+	// and err why it could not be.
 	newest int
 	rest   time.Time
+	err    error
 }
 
 // open sends what there is of the record.
@@ -110,14 +111,14 @@ func (l *follower) load(r *record.Recording) (screen.Run, error) {
 // look sends what came of the record since it was last read, and what is in the way.
 func (l *follower) look(send func(any)) {
 	now := l.clock()
-	if now.Before(l.rest) {
-		return
+	if !now.Before(l.rest) {
+		var run screen.Run
+		var grown bool
+		if run, grown, l.err = l.more(); grown {
+			send(screen.Grown{Run: run})
+		}
 	}
-	run, grown, err := l.more()
-	if grown {
-		send(screen.Grown{Run: run})
-	}
-	send(screen.Looked{At: policy.TimeOf(now), Err: err})
+	send(screen.Looked{At: policy.TimeOf(now), Err: l.err}) // the last decision grows older all the same
 }
 
 func (l *follower) more() (run screen.Run, grown bool, err error) {

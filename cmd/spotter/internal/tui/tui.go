@@ -60,17 +60,17 @@ func Command(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tui [SCENARIO|RESULTS]",
 		Short: "Play a simulated week on the screen",
-		Long: "tui plays a scenario under several policies in the same weather, and on-demand\n" +
-			"beside them. The shown time can be paused, stepped by event or decision and set\n" +
-			"to any moment, while the runs are simulated as fast as they can be. Panes show\n" +
-			"the nodes, the markets, the savings, the workloads, the decisions with their\n" +
-			"reasons and dollars, and the budgets. Press ? for all keys.\n\n" +
+		Long: "tui plays a scenario under several policies and on demand, in the same weather.\n" +
+			"The time shown can be paused, stepped by event or decision and set to any moment,\n" +
+			"while the runs are simulated at full speed. Panes show the nodes, the markets, the\n" +
+			"savings, the workloads, the decisions with their reasons and dollars, and the\n" +
+			"budgets. Press ? for all keys and : for commands.\n\n" +
 			"Without a SCENARIO it is " + input.DefaultScenario + ", shortly before an outage that one policy has and\n" +
 			"the other has not. With --run it plays what sim --record wrote.\n" +
 			"RESULTS is a file of spotter eval --out results.json or results.parquet: its runs are\n" +
 			"listed, and the one chosen is simulated again.\n" +
-			"With --live it follows the record of a running controller: the screen stands at the\n" +
-			"last decision and goes on with it, and can be set to any moment before.",
+			"With --live it follows the record of a running controller: the screen shows the last\n" +
+			"decision and its age, and can be set to any moment before.",
 		Example: "  spotter tui\n" +
 			"  spotter tui squeeze --policies portfolio,static:share=0.7 --seed 7\n" +
 			"  spotter tui results.json\n" +
@@ -88,10 +88,10 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.StringVar(&f.live, "live", "", "follow the record in the folder `DIR` that a controller writes")
 	flags.DurationVar(&f.since, "since", liveSince, "with --live begin `TIME` before now; 0 with the whole record")
 	flags.StringVar(&f.terminal.Color, "color", "auto", "colours `N`: "+strings.Join(screen.Colors, ", "))
-	flags.StringVar(&f.terminal.Background, "background", "auto", "what lies behind them, `B`: "+strings.Join(screen.Backgrounds, ", "))
+	flags.StringVar(&f.terminal.Theme, "theme", "auto", "which colours, `NAME`: "+strings.Join(screen.Themes, ", ")+"; auto heeds "+screen.ThemeVariable)
 	cli.CompleteBy(c, "policies", input.CompletePolicies)
 	cli.Complete(c, "color", screen.Colors)
-	cli.Complete(c, "background", screen.Backgrounds)
+	cli.Complete(c, "theme", screen.Themes)
 	return c
 }
 

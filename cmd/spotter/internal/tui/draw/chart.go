@@ -97,9 +97,9 @@ func (ch Chart) look(w, h int) chartLook {
 	l := chartLook{}
 	switch {
 	case w >= 110:
-		l.right = 36
+		l.right = min(ch.namesWidth(), 36)
 	case w >= 72:
-		l.right = 30
+		l.right = min(ch.namesWidth(), 30)
 	}
 	if w >= 24 {
 		l.left = 8

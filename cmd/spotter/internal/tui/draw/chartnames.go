@@ -44,6 +44,25 @@ func (ch Chart) names(s scale) []chartName {
 	return all
 }
 
+// valueMax is the columns that the value of a series takes, whatever it is: the plot keeps
+// its width as time passes.
+const valueMax = 9
+
+// namesWidth returns the columns that the names take right of the plot with their values,
+// 0 without any.
+func (ch Chart) namesWidth() (n int) {
+	for _, s := range ch.Series {
+		n = max(n, Width(s.Name))
+	}
+	for _, l := range ch.Levels {
+		n = max(n, Width(l.Name))
+	}
+	if n > 0 {
+		n += 2 + 1 + valueMax + 1
+	}
+	return n
+}
+
 // valueOf returns the value of s at the shown time, the last known one without
 // a cursor; NaN where there is none.
 func (ch Chart) valueOf(s Series) float64 {

@@ -195,7 +195,7 @@ func window(selected, count, h int) int {
 	return min(max(top, 0), count-h)
 }
 
-// writeMore says on the last line of c how many rows of what there are above and
+// writeMore says on the last line of c how many of what, as "row", there are above and
 // below those shown.
 func writeMore(c Canvas, above, below int, what string) {
 	if c.h == 0 || above+below <= 0 {
@@ -204,11 +204,11 @@ func writeMore(c Canvas, above, below int, what string) {
 	s := "… "
 	switch {
 	case above > 0 && below > 0:
-		s += figures.Integer(above) + " " + what + " above, " + figures.Integer(below) + " below"
+		s += figures.Count(above, what) + " above, " + figures.Integer(below) + " below"
 	case above > 0:
-		s += figures.Integer(above) + " more " + what + " above"
+		s += figures.Count(above, "more "+what) + " above"
 	default:
-		s += figures.Integer(below) + " more " + what + " below"
+		s += figures.Count(below, "more "+what) + " below"
 	}
 	c.Text(1, c.h-1, Cut(s, c.w-1), ink(Muted))
 }

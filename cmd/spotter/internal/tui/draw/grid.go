@@ -61,7 +61,7 @@ func (g Grid) Draw(c Canvas) {
 	}
 	if l.more {
 		above, below := l.hidden()
-		writeMore(c.Sub(0, 0, c.w, l.first()+l.body+1), above, below, "nodes")
+		writeMore(c.Sub(0, 0, c.w, l.first()+l.body+1), above, below, "node")
 	}
 	if l.legend {
 		drawLegend(c.Sub(0, c.h-1, c.w, 1))
@@ -236,7 +236,7 @@ func (g Grid) drawLine(c Canvas, n timeline.Node, selected bool) {
 	}
 	name := min(max(c.w-45, 12), 28)
 	c.Text(2, 0, CutMiddle(n.Name, name), Style{}.bold())
-	most := float64(max(n.CPU, n.Memory, n.GPU, 0)) / 1000
+	most := float64(Use(&n)) / 1000
 	bar := c.Sub(3+name, 0, 15, 1)
 	Meter{Value: most, Whole: 1, Ink: ageInk(n.Spot, g.Now.Sub(n.Since))}.Draw(bar.Sub(0, 0, 10, 1))
 	part := figures.RoughShare(most)
@@ -280,8 +280,8 @@ var blocks = []rune("·▁▂▃▄▅▆▇█")
 
 // fillRune is the height of the fullest resource of n.
 func fillRune(n timeline.Node) rune {
-	most := int(max(n.CPU, n.Memory, n.GPU))
-	if most <= 0 {
+	most := int(Use(&n))
+	if most == 0 {
 		return blocks[0]
 	}
 	return blocks[min(max((most*8+500)/1000, 1), 8)]

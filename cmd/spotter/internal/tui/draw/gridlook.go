@@ -229,15 +229,16 @@ func (l gridLook) hidden() (above, below int) {
 }
 
 // NodeAt returns the place in Nodes of the node drawn at x, y on a canvas of w
-// columns and h lines, false where there is none.
+// columns and h lines, for the label of a row that of its first node; false where
+// there is none.
 func (g Grid) NodeAt(w, h, x, y int) (int, bool) {
 	l := g.look(w, h)
 	y -= l.first()
-	if y < 0 || y >= l.body || l.top+y >= len(l.rows) || x < l.label.width {
+	if y < 0 || y >= l.body || l.top+y >= len(l.rows) {
 		return 0, false
 	}
 	r := l.rows[l.top+y]
-	i := (x - l.label.width) / l.cell
+	i := max(x-l.label.width, 0) / l.cell
 	if i >= r.count {
 		return 0, false
 	}

@@ -107,12 +107,65 @@ type Log struct {
 	Empty    string
 }
 
+// noteMin is the height from which on the last line explains the selected entry.
+const noteMin = 6
+
 // Draw fills c.
-func (l Log) Draw(c Canvas) { l.table().Draw(c) }
+func (l Log) Draw(c Canvas) {
+	rows, note := c.Cut(l.rows(c.h))
+	l.table().Draw(rows)
+	if note.h > 0 {
+		note.Text(1, 0, Cut(l.note(), note.w-1), ink(Muted))
+	}
+}
+
+// rows is how many of h lines are for the table.
+func (l Log) rows(h int) int {
+	if h >= noteMin && l.note() != "" {
+		return h - 1
+	}
+	return h
+}
 
 // RowAt returns the place in Entries of what is drawn at line y on a canvas of h
 // lines.
-func (l Log) RowAt(h, y int) (int, bool) { return l.table().RowAt(h, y) }
+func (l Log) RowAt(h, y int) (int, bool) {
+	if h = l.rows(h); y >= h {
+		return 0, false
+	}
+	return l.table().RowAt(h, y)
+}
+
+// note explains the selected entry: its verb, and dollars in brackets.
+func (l Log) note() string {
+	if l.Selected < 0 || l.Selected >= len(l.Entries) {
+		return ""
+	}
+	e := &l.Entries[l.Selected]
+	text := e.Entry.Verb.String() + ": " + Meaning(e.Entry.Verb)
+	switch {
+	case e.Before == 0 && e.After == 0:
+	case e.Entry.Verb == timeline.Rank:
+		text = "($): the change an hour once the node is empty · " + text
+	case e.Entry.Verb == timeline.Hold:
+		text = "($): the change an hour that was not made · " + text
+	}
+	return text
+}
+
+// Meaning explains a verb.
+func Meaning(v timeline.Verb) string {
+	return [...]string{
+		timeline.Steer:  "how much of a pool runs on Spot, and where",
+		timeline.Launch: "buys nodes",
+		timeline.Drain:  "empties a node and terminates it",
+		timeline.Rank:   "whose pods go first when a workload scales down",
+		timeline.Gate:   "keeps new pods out while a budget is spent",
+		timeline.Pause:  "suspends a job while a budget is spent",
+		timeline.Evict:  "moves a pod off its node",
+		timeline.Hold:   "leaves something as it is",
+	}[v]
+}
 
 func (l Log) table() Table {
 	t := Table{Selected: l.Selected, Empty: l.Empty, Columns: []Column{

@@ -47,7 +47,7 @@ func (p Panel) Draw(c Canvas) {
 	if below := all - above - c.h; below > 0 && c.h >= 3 {
 		last := c.Sub(0, c.h-1, c.w, 1)
 		last.Fill(0, Style{})
-		writeMore(last, 0, below+1, "lines")
+		writeMore(last, 0, below+1, "line")
 	}
 }
 

@@ -1,5 +1,7 @@
 package draw
 
+import "github.com/spotter-dev/spotter/policy/figures"
+
 // A Column of a table.
 type Column struct {
 	Title string
@@ -80,13 +82,16 @@ func (l *tableLook) spread(widths []int, w int) {
 	}
 }
 
-// widths returns the width of each column in w columns: narrower ones first,
-// then some are left out.
+// widths returns the width of each column in w columns, -1 of those in which no row has
+// anything: narrower ones first, then some are left out.
 func (t Table) widths(w int) []int {
 	wide := make([]int, len(t.Columns))
 	sum := 1
 	for i, col := range t.Columns {
-		wide[i] = Width(col.Title)
+		if wide[i] = Width(col.Title); t.blank(i) {
+			wide[i] = -1
+			continue
+		}
 		for _, r := range t.Rows {
 			if i < len(r) {
 				wide[i] = max(wide[i], r[i].width())
@@ -114,6 +119,16 @@ func (t Table) widths(w int) []int {
 		wide[drop] = -1
 	}
 	return wide
+}
+
+// blank reports whether no row has anything in a column.
+func (t Table) blank(column int) bool {
+	for _, r := range t.Rows {
+		if column < len(r) && (r[column].Bar != nil || r[column].Text != "" && r[column].Text != " " && r[column].Text != figures.Unknown) {
+			return false
+		}
+	}
+	return len(t.Rows) > 0
 }
 
 // shrink takes over columns from those that may be narrower, the widest first,
@@ -169,7 +184,7 @@ func (t Table) Draw(c Canvas) {
 		t.row(c, l, l.top+i, l.body+i)
 	}
 	if l.more {
-		writeMore(c, l.top, len(t.Rows)-l.top-l.rows, "rows")
+		writeMore(c, l.top, len(t.Rows)-l.top-l.rows, "row")
 	}
 }
 

@@ -2,6 +2,7 @@ package draw
 
 import (
 	"image/color"
+	"math"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,7 @@ const (
 // never changes.
 type Theme struct {
 	depth Depth
+	dark  bool
 
 	// fore and back are the parameters of the escape sequence that selects an
 	// ink, each with a semicolon in front; empty for the terminal's own.
@@ -36,18 +38,96 @@ var plain = NewTheme(Plain, true)
 // NewTheme returns the theme of a terminal with that many colours, whose own
 // background is dark or light.
 func NewTheme(depth Depth, dark bool) *Theme {
-	t := &Theme{depth: depth}
+	if dark {
+		return newTheme(depth, dark, &night)
+	}
+	return newTheme(depth, dark, &light)
+}
+
+func newTheme(depth Depth, dark bool, shades *[inks]shade) *Theme {
+	t := &Theme{depth: depth, dark: dark}
 	if depth < Colours16 {
 		return t
-	}
-	shades := &light
-	if dark {
-		shades = &night
 	}
 	for i := Own + 1; i < inks; i++ {
 		t.fore[i], t.back[i] = parameters(shades[i], depth)
 	}
 	return t
+}
+
+// Themes are the names of the themes.
+var Themes = []string{"dark", "light", "high-contrast"}
+
+// As returns the theme of a name for the same terminal. That of high contrast is for the
+// background of t.
+func (t *Theme) As(name string) *Theme {
+	switch name {
+	case "dark", "light":
+		return NewTheme(t.depth, name == "dark")
+	}
+	shades := contrasted(t.dark)
+	return newTheme(t.depth, t.dark, &shades)
+}
+
+// contrastMin is the least contrast of text with its background that WCAG 2 asks for at
+// level AAA.
+const contrastMin = 7
+
+// contrasted returns the shades of high contrast: those of the usual theme, each lighter
+// or darker until it has contrastMin with a black or white background.
+func contrasted(dark bool) [inks]shade {
+	all, ground, end := light, uint32(0xffffff), uint32(0)
+	if dark {
+		all, ground, end = night, 0, 0xffffff
+	}
+	for i := Own + 1; i < inks; i++ {
+		s := &all[i]
+		switch i {
+		case Alarm, AlarmInk, Stripe, Chosen: // backgrounds, and what stands on one of them
+			continue
+		case Muted, Faint:
+			s.of = -1 // among sixteen colours grey is not far enough from either
+		}
+		for k := 1; contrast(s.rgb, ground) < contrastMin; k++ {
+			s.rgb = blend(s.rgb, end, k)
+		}
+		if dark && s.of > 0 && s.of < 8 {
+			s.of += 8
+		}
+	}
+	all[Alarm], all[AlarmInk] = shade{0x8b0000, 1}, shade{0xffffff, 15}
+	all[Stripe], all[Chosen] = shade{ground, -1}, shade{blend(ground, 0x0040a0, 16), 4}
+	if !dark {
+		all[Chosen] = shade{0xffe680, 11}
+	}
+	return all
+}
+
+// blend returns a colour k twentieths of the way to another.
+func blend(from, to uint32, k int) uint32 {
+	var out uint32
+	for shift := 0; shift <= 16; shift += 8 {
+		a, b := int(from>>shift&0xff), int(to>>shift&0xff)
+		out |= uint32(a+(b-a)*min(k, 20)/20) << shift
+	}
+	return out
+}
+
+// contrast is the ratio of the luminances of two colours as WCAG 2 defines it.
+func contrast(a, b uint32) float64 {
+	x, y := luminance(a), luminance(b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+func luminance(rgb uint32) float64 {
+	linear := func(shift int) float64 {
+		c := float64(rgb>>shift&0xff) / 255
+		if c <= 0.04045 {
+			return c / 12.92
+		}
+		return math.Pow((c+0.055)/1.055, 2.4)
+	}
+	return 0.2126*linear(16) + 0.7152*linear(8) + 0.0722*linear(0)
 }
 
 // A shade is one ink on one kind of background: red, green and blue, and the

@@ -170,23 +170,41 @@ func (c *comparison) saved(s *show) (policy.Money, bool) {
 }
 
 // attainable is what the oracle shows that no policy saves more than, and the
-// on-demand bill of the whole run; false while that is not known.
+// on-demand bill of the whole run; false while that is not known. Under budgets it
+// is not the limit of any policy: a closed gate lowers a bill.
 func (c *comparison) attainable() (saved, bill policy.Money, ok bool) {
 	b := c.baseline
-	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 {
+	if c.bound <= 0 || b == nil || !b.done || b.err != nil || len(b.costs) == 0 || len(b.budgets) > 0 {
 		return 0, 0, false
 	}
 	last := &b.costs[len(b.costs)-1].Costs
 	return spent(last) - c.bound, last.Bill, true
 }
 
-// share says what part of an on-demand bill an amount is, nothing before there is
-// a bill.
-func share(saved, bill policy.Money) string {
+// partOf is the part of an on-demand bill that is saved, nothing before there is a bill.
+// Net savings above the whole bill, since on-demand had outages to pay for, have no
+// figure: [comparison.ofRun] explains them.
+func partOf(saved, bill policy.Money) string {
 	if bill <= 0 {
+		return figures.Unknown
+	}
+	return atMostAll(saved.Float() / bill.Float())
+}
+
+// atMostAll writes a part of an on-demand bill, and only that it is more than all.
+func atMostAll(part float64) string {
+	if part > 1 {
+		return ">100%"
+	}
+	return figures.RoughShare(part)
+}
+
+// share is [partOf] in brackets behind an amount, nothing where it has no figure.
+func share(saved, bill policy.Money) string {
+	if bill <= 0 || saved > bill {
 		return ""
 	}
-	return " (" + figures.RoughShare(saved.Float()/bill.Float()) + ")"
+	return " (" + partOf(saved, bill) + ")"
 }
 
 func gain(m policy.Money) draw.Ink {
@@ -213,13 +231,18 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 		outages = []draw.Item{{Key: "outage cost", Value: "not known: a recording has the instants of decisions alone", Ink: draw.Muted}}
 	}
 	so := draw.Section{Title: "So far, at the time shown", Items: slices.Concat([]draw.Item{{Key: "bill", Value: figures.Dollars(k.Bill.Float())}}, outages, []draw.Item{
-		{Key: "reclaims", Value: figures.Integer(k.Reclaims)}, {Key: "evictions", Value: figures.Integer(k.Evictions) + " by choice"},
+		{Key: "notices", Value: figures.Integer(k.Notices) + " of reclaims to come"},
+		{Key: "reclaims", Value: figures.Integer(k.Reclaims) + " of nodes that still ran"}, {Key: "evictions", Value: figures.Integer(k.Evictions) + " by choice"},
 		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
 	if k.Size > 0 {
 		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: figures.RoughShare(float64(k.SpotSize) / float64(k.Size))})
 	}
 	if saved, ok := c.saved(s); ok {
 		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: figures.DollarChange(saved.Float()) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})
+		if b := &c.baseline.frame.Costs; saved > b.Bill && b.Bill > 0 {
+			so.Items = append(so.Items, draw.Item{Key: "above 100%", Value: fmt.Sprintf("on-demand paid %s and had outages of %s: both are saved",
+				figures.Dollars(b.Bill.Float()), figures.Dollars(b.OutageCost.Float()))})
+		}
 	}
 	r, err, done := s.Timeline.Ended()
 	end := draw.Section{Title: "In the end"}

@@ -88,7 +88,7 @@ func (h *header) moment(s *show) []draw.Part {
 	ahead := !s.done && h.clock.now >= h.limit()
 	switch {
 	case h.live.on && h.clock.now >= s.to:
-		state = draw.Strong(" ● live  ", draw.Good)
+		state = h.live.state(s.to)
 	case h.awaits, ahead && h.clock.playing:
 		state = draw.Strong(" ► simulating…  ", draw.Accent)
 	case ahead:

@@ -56,7 +56,7 @@ func keyHelp() draw.Help {
 		}
 		h.Groups = append(h.Groups, k)
 	}
-	mouse := []draw.Key{{Keys: "click", What: "select; again: inspect"}, {Keys: "on a bar", What: "go to that time"},
+	mouse := []draw.Key{{Keys: "click", What: "select a row; again: inspect"}, {Keys: "on a bar", What: "go to that time"},
 		{Keys: "wheel", What: "move; on the bar: hours"}}
 	times := []draw.Key{{Keys: "wed 14:00", What: "that day of the run"}, {Keys: "14:00", What: "the day shown"},
 		{Keys: "+36h -90m", What: "from the time shown"}, {Keys: "2026-01-07", What: "or RFC 3339"}}

@@ -56,9 +56,9 @@ func (j *jumps) complete(k tea.KeyMsg) string {
 		return j.step(by, "reclaim", timeline.Reclaimed)
 	case key.Matches(k, keys.decision):
 		return j.play.stepDecision(by, "decision that moves something", moving...)
-	case key.Matches(k, keys.jump):
+	case key.Matches(k, keys.start) && k.Runes[0] == 'g':
 		j.play.seek(j.play.shown().from)
-	case key.Matches(k, keys.jumpBack):
+	case key.Matches(k, keys.start):
 		j.play.seek(j.play.shown().to)
 	case key.Matches(k, keys.back):
 	default:
@@ -77,7 +77,7 @@ func (j *jumps) toStory() string {
 		e := line.Event(i)
 		j.selection.follow(&j.play.shown().inventory, &e)
 	}
-	return ""
+	return "paused at the story: enter says why, space plays on"
 }
 
 // step goes to an event and selects what it is about.

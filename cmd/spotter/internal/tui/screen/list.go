@@ -192,7 +192,7 @@ func (l *listPage) table() draw.Table {
 		if r.OutageMinutes > 0 || r.Incidents > 0 {
 			out = draw.Bad
 		}
-		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)}, draw.Field{Text: figures.RoughShare(r.Share), Ink: gain(r.Savings)},
+		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)}, draw.Field{Text: atMostAll(r.Share), Ink: gain(r.Savings)},
 			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
 	}
 	return t

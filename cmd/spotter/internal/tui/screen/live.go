@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -32,13 +33,31 @@ type live struct {
 // readers find it.
 const silentAfter = 20 * time.Minute
 
+// state is how the end of the record is marked: as live, or as stale where the last
+// decision is too old, in either case with its age.
+func (l *live) state(last policy.Time) draw.Part {
+	age := ""
+	if l.at != 0 {
+		age = ", " + l.age(last) + " ago"
+	}
+	if l.trouble != nil || l.silent(last) {
+		return draw.Strong(" ▲ stale"+age+"  ", draw.Warn)
+	}
+	return draw.Strong(" ● live"+age+"  ", draw.Good)
+}
+
+// age is how old the last decision was when the record was last looked at.
+func (l *live) age(last policy.Time) string {
+	return length(max(l.at.Sub(last), 0).Truncate(time.Second))
+}
+
 func (l *live) silent(last policy.Time) bool { return l.at != 0 && l.at.Sub(last) > silentAfter }
 
 // says returns how old the last decision is, and what is in the way of newer ones.
 func (l *live) says(last policy.Time) string {
 	text := "record of a controller"
 	if l.at != 0 {
-		text += fmt.Sprintf(", last decision %s ago", length(max(l.at.Sub(last), 0).Truncate(time.Second)))
+		text += fmt.Sprintf(", last decision %s ago", l.age(last))
 	}
 	if l.trouble != nil {
 		text += " · not read: " + l.trouble.Error()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/record"
@@ -84,7 +85,12 @@ func TestLive(t *testing.T) {
 	if v.play.time() != end {
 		t.Errorf("it opens at %v, and the record ends at %v", v.play.time(), end)
 	}
-	shows("● live", "last decision 3m ago", "the last decision", "outage cost not known")
+	shows("● live, 3m ago", "last decision 3m ago", "the last decision", "outage cost not known")
+	send(Looked{At: end.Add(silentAfter + time.Minute)})
+	shows("▲ stale, 21m ago")
+	if strings.Contains(v.Plain(), "● live") || v.play.live.state(end).Style.Ink != draw.Warn {
+		t.Errorf("a record that has stopped looks live:\n%s", v.Plain())
+	}
 	for _, never := range []string{"oracle", "$0.00", "outage 0 min"} {
 		if strings.Contains(v.Plain(), never) {
 			t.Errorf("the screen says %q of what is not known:\n%s", never, v.Plain())

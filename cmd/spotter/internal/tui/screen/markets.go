@@ -38,17 +38,11 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 	}
 	slices.SortStableFunc(p.ids, func(a, b int32) int { return cmp.Compare(s.inUse[b], s.inUse[a]) })
 	p.chart(now, sel.chosen[Markets])
-	reclaimed := make([]int, len(s.markets))
-	for _, r := range s.reclaims {
-		if r.at <= now && r.market >= 0 {
-			reclaimed[r.market]++
-		}
-	}
 	p.rows, p.names = p.rows[:0], p.names[:0]
 	for _, id := range p.ids {
 		m, f := &s.markets[id], &s.frame.Markets[id]
 		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand, Hazard: f.Hazard,
-			Nodes: int(s.inUse[id]), Reclaims: reclaimed[id]}
+			Nodes: int(s.inUse[id]), Reclaims: s.reclaimed(id, now)}
 		if i := slices.Index(p.charted, id); i >= 0 {
 			row.Key, row.Ink = letter(i), draw.SeriesInk(i)
 		}

@@ -96,6 +96,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.prompt.note = string(msg)
 	case Bounded:
 		m.play.bound = msg.Cost
+		m.play.look() // the runs have ended: what depends on it is shown with the bound
 	case Grown:
 		m.play.grow(msg)
 	case Looked:
@@ -104,7 +105,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.failed = msg.Err
 		return m, tea.Quit
 	case tick:
-		m.play.passed(time.Time(msg))
+		if m.play.passed(time.Time(msg)) {
+			m.prompt.note = m.jumps.toStory()
+		}
 	case tea.KeyMsg:
 		m.touched()
 		if cmd := m.pressAll(msg); cmd != nil {
@@ -151,7 +154,7 @@ func (m *Model) pressAll(k tea.KeyMsg) tea.Cmd {
 	}
 	if k.Paste {
 		if m.prompt.asked != nothing {
-			m.answer(k)
+			return m.answer(k)
 		}
 		return nil
 	}
@@ -169,8 +172,7 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 		return tea.Quit
 	}
 	if m.prompt.asked != nothing {
-		m.answer(k)
-		return nil
+		return m.answer(k)
 	}
 	m.prompt.note = ""
 	if m.jumps.prefix != 0 {
@@ -193,6 +195,8 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 			m.prompt.note = "there are no other runs; spotter tui results.json has those of spotter eval"
 		}
 	case m.play.shown() == nil:
+	case key.Matches(k, keys.command):
+		m.prompt.ask(forCommand, "", m.suggestions()...)
 	case m.pressTime(k), m.pressPane(k):
 	default:
 		m.prompt.note = m.port.press(k)
@@ -201,16 +205,27 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 }
 
 // answer handles the keys while something is typed. A filter works while it is
-// typed.
-func (m *Model) answer(k tea.KeyMsg) {
+// typed. It returns a command only to quit.
+func (m *Model) answer(k tea.KeyMsg) tea.Cmd {
 	asked := m.prompt.asked
 	text, done := m.prompt.answer(k)
 	switch {
 	case asked == forRuns:
 		m.list.setFilter(text)
 	case asked == forFilter:
-		m.selection.filters[m.port.pane] = strings.ToLower(strings.TrimSpace(text))
-	case done && strings.TrimSpace(text) != "":
+		m.setFilter(text)
+	case !done || strings.TrimSpace(text) == "":
+	case asked == forCommand:
+		var cmd tea.Cmd
+		m.prompt.note, cmd = m.command(text)
+		return cmd
+	default:
 		m.prompt.note = m.play.seekText(text)
 	}
+	return nil
+}
+
+// setFilter filters the pane with the focus.
+func (m *Model) setFilter(text string) {
+	m.selection.filters[m.port.pane] = strings.ToLower(strings.TrimSpace(text))
 }

@@ -19,6 +19,7 @@ import (
 // at all in a pause, and ends with the run.
 func TestPlay(t *testing.T) {
 	v := sit(t, 120, 40)
+	v.play.story = nil // it would pause there
 	passed := func(d time.Duration) time.Duration {
 		before := v.play.time()
 		v.wait(d)

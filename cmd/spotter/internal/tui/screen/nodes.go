@@ -1,6 +1,9 @@
 package screen
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/policy"
@@ -10,6 +13,29 @@ import (
 type nodesPane struct {
 	run  *run
 	grid draw.Grid
+
+	// order is that of the table, and names those of its rows.
+	order nodeOrder
+	names []string
+}
+
+// A nodeOrder is how nodes are shown: as a grid by pool and market, or in a table that is
+// sorted.
+type nodeOrder int
+
+// inGrid is the place of the grid in nodeOrders.
+const inGrid nodeOrder = 0
+
+// nodeOrders are all orders; equal nodes are ascending by name. compare is given the price
+// of each.
+var nodeOrders = []struct {
+	name, does string
+	compare    func(a, b *timeline.Node, priceA, priceB policy.Money) int
+}{
+	{"grid", "by pool and market", nil},
+	{"age", "by age, oldest first", func(a, b *timeline.Node, _, _ policy.Money) int { return cmp.Compare(a.Since, b.Since) }},
+	{"use", "by use, fullest first", func(a, b *timeline.Node, _, _ policy.Money) int { return cmp.Compare(draw.Use(b), draw.Use(a)) }},
+	{"price", "by price, most expensive first", func(_, _ *timeline.Node, a, b policy.Money) int { return cmp.Compare(b, a) }},
 }
 
 // list leaves those that the filter lets through. What is in danger can be
@@ -26,7 +52,8 @@ func (p *nodesPane) list(now policy.Time, sel *selection) {
 		g.Markets[i].Price = s.frame.Markets[i].Price
 	}
 	g.Now, g.Selected, g.Empty = now, sel.chosen[Nodes], sel.empty(Nodes, "no nodes")
-	if filter == "" {
+	p.order = sel.order
+	if filter == "" && p.order == inGrid {
 		g.Nodes = s.frame.Nodes
 		return
 	}
@@ -37,6 +64,30 @@ func (p *nodesPane) list(now policy.Time, sel *selection) {
 			g.Nodes = append(g.Nodes, *n)
 		}
 	}
+	if p.order != inGrid {
+		p.sort()
+	}
+}
+
+// sort sorts the nodes of the table.
+func (p *nodesPane) sort() {
+	price := func(n *timeline.Node) policy.Money {
+		if n.Market < 0 {
+			return policy.NoPrice
+		}
+		return p.run.frame.Markets[n.Market].Price
+	}
+	slices.SortFunc(p.grid.Nodes, func(a, b timeline.Node) int {
+		return cmp.Or(nodeOrders[p.order].compare(&a, &b, price(&a), price(&b)), cmp.Compare(a.Name, b.Name))
+	})
+	p.names = p.names[:0]
+	for i := range p.grid.Nodes {
+		p.names = append(p.names, p.grid.Nodes[i].Name)
+	}
+}
+
+func (p *nodesPane) table(sel *selection) draw.Table {
+	return p.grid.Table(nodeOrders[p.order].name, sel.row(Nodes, p.names))
 }
 
 func capacity(spot bool) string {
@@ -58,16 +109,27 @@ func dangerOf(n *timeline.Node) string {
 
 func (p *nodesPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
 	b.Right = sel.status(Nodes, numbers(len(p.grid.Nodes), len(p.run.frame.Nodes)))
+	if p.order != inGrid {
+		p.table(sel).Draw(b.Frame(c))
+		return
+	}
 	p.grid.Draw(b.Frame(c))
 }
 
 func (p *nodesPane) move(size rect, dx, dy int, sel *selection) {
+	if p.order != inGrid {
+		sel.move(Nodes, dx+dy, p.names)
+		return
+	}
 	if i := p.grid.Move(size.w, size.h, dx, dy); i >= 0 && i < len(p.grid.Nodes) {
 		sel.chosen[Nodes] = p.grid.Nodes[i].Name
 	}
 }
 
 func (p *nodesPane) pick(size rect, x, y int, sel *selection) hit {
+	if p.order != inGrid {
+		return sel.pick(Nodes, p.table(sel), size.h, y, p.names)
+	}
 	i, ok := p.grid.NodeAt(size.w, size.h, x, y)
 	if ok {
 		sel.chosen[Nodes] = p.grid.Nodes[i].Name

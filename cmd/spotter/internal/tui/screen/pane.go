@@ -37,6 +37,7 @@ type selection struct {
 	chosen  [paneCount]string
 	filters [paneCount]string
 	holds   bool // decisions that held something back are listed too
+	order   nodeOrder
 }
 
 // withHolds reports whether what was held back is among the decisions: a viewer

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -18,8 +19,9 @@ type playback struct {
 	live  live
 	port  *viewport
 
-	// awaits says that it begins at the story, which is not known before the runs end.
-	awaits bool
+	// awaits says that it begins at the story, which is not known before the runs end;
+	// wanted that the viewer has asked to go there.
+	awaits, wanted bool
 
 	// ticking says that a tick is on its way.
 	ticking bool
@@ -67,6 +69,7 @@ func (p *playback) storyLine() string {
 
 // dismiss waits for the story no longer, but plays.
 func (p *playback) dismiss() {
+	p.wanted = false
 	if p.awaits {
 		p.awaits, p.clock.playing = false, true
 	}
@@ -76,7 +79,8 @@ func (p *playback) dismiss() {
 func (p *playback) toStory() string {
 	switch {
 	case p.simulating():
-		return "the story is not known before the runs end"
+		p.wanted = true
+		return "the story is known when the runs have ended; this goes there then"
 	case p.story == nil:
 		return "nothing happened that sets the policies apart"
 	}
@@ -119,21 +123,28 @@ func (p *playback) time() policy.Time {
 	return min(p.clock.now, max(p.limit(), p.shown().warmup))
 }
 
-// passed lets the clock go on and looks how far the runs have come.
-func (p *playback) passed(t time.Time) {
+// passed advances the clock and looks how far the runs have come. It reports whether
+// the story is to be shown: the clock has come to it, or it was waited for.
+func (p *playback) passed(t time.Time) (story bool) {
 	p.ticking = false
 	p.look()
 	s := p.shown()
 	if s == nil {
-		return
+		return false
 	}
 	if p.awaits {
 		p.beginAtStory()
 	}
+	if p.wanted && !p.simulating() {
+		p.wanted = false
+		return true
+	}
+	before := p.clock.now
 	p.clock.advance(t, p.limit())
 	if p.clock.now >= s.to {
 		p.clock.playing = false
 	}
+	return p.story != nil && before < p.story.at && p.clock.now >= p.story.at
 }
 
 // next returns the command that brings the next tick, nil while nothing moves.
@@ -217,7 +228,22 @@ func (p *playback) stepEvent(by int, what string, kinds ...timeline.Kind) (*time
 		return nil, p.none(by, what)
 	}
 	p.stop(e.At)
-	return &e, draw.Day(e.At) + "  " + sentence(&p.shown().inventory, &e)
+	note := draw.Day(e.At) + "  " + sentence(&p.shown().inventory, &e)
+	if n := countAlike(line, &e); n > 1 {
+		note += fmt.Sprintf(", %d at once", n)
+	}
+	return &e, note
+}
+
+// countAlike returns how many events of one kind there are at its instant.
+func countAlike(line *timeline.Timeline, e *timeline.Event) (n int) {
+	for i, ok := line.NextEvent(e.At-1, e.Kind); ok && line.Event(i).At == e.At; i++ {
+		if line.Event(i).Kind == e.Kind {
+			n++
+		}
+		ok = i+1 < line.Events()
+	}
+	return n
 }
 
 // stepDecision goes to the next decision with one of the verbs, or the one before.

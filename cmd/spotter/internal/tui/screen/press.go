@@ -91,16 +91,30 @@ func (m *Model) pressPane(k tea.KeyMsg) bool {
 		m.goBack()
 	case key.Matches(k, keys.filter):
 		m.prompt.ask(forFilter, m.selection.filters[m.port.pane])
+	case key.Matches(k, keys.sort):
+		m.prompt.note = m.sortNodes((m.selection.order + 1) % nodeOrder(len(nodeOrders)))
 	case key.Matches(k, keys.holds):
-		m.selection.holds = !m.selection.holds
-		m.prompt.note = "decisions without holds: what was changed"
-		if m.selection.holds {
-			m.prompt.note = "decisions with holds: what was left alone, and why"
-		}
+		m.prompt.note = m.toggleHolds()
 	default:
 		return false
 	}
 	return true
+}
+
+// toggleHolds lists what was held back among the decisions, or leaves it out. It returns
+// what there is to say.
+func (m *Model) toggleHolds() string {
+	if m.selection.holds = !m.selection.holds; m.selection.holds {
+		return "decisions with holds: what was left alone, and why"
+	}
+	return "decisions without holds: what was changed"
+}
+
+// sortNodes shows the nodes as a table in an order, or as the grid. It returns what
+// there is to say.
+func (m *Model) sortNodes(by nodeOrder) string {
+	m.selection.order, m.port.pane = by, Nodes
+	return "nodes " + nodeOrders[by].does
 }
 
 // scrollOrMove scrolls the inspector, or moves the selection of the pane.

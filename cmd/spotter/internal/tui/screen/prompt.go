@@ -17,6 +17,7 @@ const (
 	forMoment
 	forFilter
 	forRuns
+	forCommand
 )
 
 // A prompt is the last line of the screen: what is being typed, or what the last
@@ -36,12 +37,15 @@ func newPrompt() prompt {
 	input := textinput.New()
 	input.Prompt = ""
 	input.CharLimit = 80
+	input.ShowSuggestions = true
 	return prompt{input: input}
 }
 
-// ask asks for an answer, which is text until another is typed.
-func (p *prompt) ask(q question, text string) {
+// ask asks for an answer, which is text until another is typed. Tab completes it to one
+// of the suggestions.
+func (p *prompt) ask(q question, text string, suggestions ...string) {
 	p.asked, p.before = q, text
+	p.input.SetSuggestions(suggestions)
 	p.input.SetValue(text)
 	p.input.CursorEnd()
 	p.input.Focus()
@@ -82,11 +86,13 @@ func (p *prompt) draw(c draw.Canvas, pane Pane, listed bool) {
 
 func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
 	label, example := " go to: ", "wed 14:00, +36h, 2026-01-07"
-	if p.asked == forFilter {
+	switch p.asked {
+	case forFilter:
 		label, example = " filter "+strings.ToLower(pane.String())+": ", filterHint(pane)
-	}
-	if p.asked == forRuns {
+	case forRuns:
 		label, example = " filter runs: ", "scenario, policy, seed=7"
+	case forCommand:
+		label, example = " :", "go wed 14:00, sort age, theme light, pane markets; tab completes"
 	}
 	x := c.Text(0, 0, label, draw.Style{Ink: draw.Accent, Attr: draw.Bold})
 	text := []rune(p.input.Value())
@@ -95,13 +101,17 @@ func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
 	if at > width && width > 0 { // the cursor stays in sight
 		text, at = text[at-width:], width
 	}
-	c.Text(x, 0, string(text), draw.Style{Ink: draw.Title})
+	end := c.Text(x, 0, string(text), draw.Style{Ink: draw.Title})
+	if s := []rune(p.input.CurrentSuggestion()); at == len(text) && len(s) > len(p.input.Value()) && len(text) > 0 {
+		c.Text(end, 0, string(s[len([]rune(p.input.Value())):]), draw.Style{Ink: draw.Muted})
+		text = append(text, s[len([]rune(p.input.Value())):]...)
+	}
 	under := " "
 	if at < len(text) {
 		under = string(text[at])
 	}
 	c.Text(x+draw.Width(string(text[:at])), 0, under, draw.Style{Attr: draw.Reverse})
-	if len(text) == 0 {
+	if len(p.input.Value()) == 0 {
 		c.Text(x+2, 0, example, draw.Style{Ink: draw.Muted})
 	}
 }
@@ -124,5 +134,5 @@ var greeting = draw.Hints{{Keys: "→", What: "next event"}, {Keys: "g o", What:
 
 // hints are the keys of the last line; those at its end go first where it is short.
 var hints = draw.Hints{{Keys: "space", What: "play"}, {Keys: "?", What: "help"}, {Keys: "q", What: "quit"}, {Keys: "←→", What: "event"}, {Keys: "g", What: "jump"},
-	{Keys: "tab", What: "policy"}, {Keys: "enter", What: "inspect"}, {Keys: "/", What: "filter"}, {Keys: "t", What: "time"}, {Keys: "b", What: "both"}, {Keys: "z", What: "zoom"},
+	{Keys: "tab", What: "policy"}, {Keys: "enter", What: "inspect"}, {Keys: "/", What: "filter"}, {Keys: "t", What: "time"}, {Keys: ":", What: "command"}, {Keys: "b", What: "both"}, {Keys: "z", What: "zoom"},
 	{Keys: "+-", What: "speed"}, {Keys: "[ ]", What: "decision"}, {Keys: "1-6", What: "pane"}}

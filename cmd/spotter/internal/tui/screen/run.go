@@ -232,10 +232,11 @@ func (p *progress) happened(e timeline.Event, names *inventory) {
 	}
 }
 
-// reclaimed is how many nodes the provider has taken in a market up to an instant.
-func (p *progress) reclaimed(market int32, at policy.Time) (n int) {
+// reclaimed is how many nodes the provider has taken in a market since the window began,
+// up to an instant.
+func (p *run) reclaimed(market int32, at policy.Time) (n int) {
 	for _, r := range p.reclaims {
-		if r.at <= at && r.market == market {
+		if r.at >= p.from && r.at <= at && r.market == market {
 			n++
 		}
 	}

@@ -2,7 +2,6 @@ package screen
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
@@ -51,12 +50,13 @@ func through(l draw.Series, at policy.Time, value float64) draw.Series {
 const policyMin = 24
 
 // savedColumn is the first of the columns that say what is saved.
-const savedColumn = 4
+const savedColumn = 5
 
 // table says what each run has come to at the shown time.
 func (p *savingsPane) table(sel *selection) draw.Table {
 	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin, Middle: true}, {Title: "bill", Right: true, Rank: 1},
-		{Title: "outage", Right: true, Rank: 2}, {Title: "reclaims", Right: true, Rank: 4}, {Title: "net savings", Right: true}, {Title: "%", Right: true, Rank: 3}}}
+		{Title: "outage", Right: true, Rank: 2}, {Title: "notices", Right: true, Rank: 5}, {Title: "reclaims", Right: true, Rank: 4},
+		{Title: "net savings", Right: true}, {Title: "%", Right: true, Rank: 3}}}
 	for i, s := range p.shows {
 		t.Rows = append(t.Rows, p.row(s, i))
 	}
@@ -77,16 +77,17 @@ func (p *savingsPane) row(s *show, series int) []draw.Field {
 	if series >= 0 {
 		name = draw.Field{Text: string(letter(series)) + " " + s.Name, Ink: draw.SeriesInk(series)}
 	}
-	row := []draw.Field{name, {Text: figures.Dollars(k.Bill.Float())}, {Text: figures.Dollars(k.OutageCost.Float())}, {Text: figures.Integer(k.Reclaims)}, {Text: "–"}, {Text: "–"}}
+	row := []draw.Field{name, {Text: figures.Dollars(k.Bill.Float())}, {Text: figures.Dollars(k.OutageCost.Float())},
+		{Text: figures.Integer(k.Notices)}, {Text: figures.Integer(k.Reclaims)}, {Text: figures.Unknown}, {Text: figures.Unknown}}
 	if s.about.Recorded {
-		row[2].Text = "–"
+		row[2].Text = figures.Unknown
 	}
 	if p.now > s.until {
-		return append([]draw.Field{name}, draw.Field{Text: "simulating…", Ink: draw.Accent}, draw.Field{}, draw.Field{}, draw.Field{}, draw.Field{})
+		return []draw.Field{name, {Text: "simulating…", Ink: draw.Accent}}
 	}
 	if saved, ok := p.saved(s); ok {
 		row[savedColumn] = draw.Field{Text: figures.DollarChange(saved.Float()), Ink: gain(saved)}
-		row[savedColumn+1] = draw.Field{Text: strings.Trim(share(saved, p.baseline.frame.Costs.Bill), " ()"), Ink: gain(saved)}
+		row[savedColumn+1] = draw.Field{Text: partOf(saved, p.baseline.frame.Costs.Bill), Ink: gain(saved)}
 	}
 	return row
 }
@@ -96,8 +97,11 @@ func (p *savingsPane) status() string {
 	if p.baseline == nil {
 		return "no on-demand run to compare with"
 	}
-	if saved, bill, ok := p.attainable(); ok {
+	switch saved, bill, ok := p.attainable(); {
+	case ok:
 		return "oracle ≤ " + figures.DollarChange(saved.Float()) + share(saved, bill)
+	case len(p.baseline.budgets) > 0:
+		return "no oracle under budgets"
 	}
 	return "against on-demand"
 }

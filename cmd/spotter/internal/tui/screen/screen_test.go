@@ -37,8 +37,10 @@ var visit = []scene{
 	{"its workloads", pressing("4")},
 	{"its decisions", pressing("5", "down")},
 	{"why one was taken", pressing("enter")},
-	{"savings", pressing("esc", "3", "z")},
-	{"both", pressing("z", "b", "1")},
+	{"nodes by age", pressing("esc", "s")},
+	{"savings", pressing("s", "s", "s", "3", "z")},
+	{"a command", pressing(":", "th")},
+	{"both", pressing("esc", "z", "b", "1")},
 	{"help", pressing("?")},
 }
 

@@ -131,13 +131,20 @@ func TestBeginAtStory(t *testing.T) {
 	if v.wait(time.Second); !strings.Contains(v.Plain(), "simulating…") || !strings.Contains(v.Plain(), "is looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
 		t.Errorf("before the run ends it does not wait for the story:\n%s", v.Plain())
 	}
-	if v.press("g", "s"); !strings.Contains(v.prompt.note, "not known") || v.play.awaits || !v.play.clock.playing {
+	if v.press("g", "s"); !strings.Contains(v.prompt.note, "when the runs have ended") || v.play.awaits || !v.play.clock.playing {
 		t.Errorf("a key does not end the wait, or the story is known: %q", v.prompt.note)
 	}
+	asked := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	asked.send(tea.WindowSizeMsg{Width: 120, Height: 40})
+	asked.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}})
+	asked.press("g", "s")
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
 	line.Finish(sim.Run(t.Context(), cfg))
 	if v.wait(frameTime); v.play.awaits || v.play.story == nil || v.play.time().Sub(v.play.story.at.Add(-storyLead)) > time.Minute {
 		t.Errorf("when the run has ended it is at %v, the story %+v", v.play.time(), v.play.story)
+	}
+	if asked.wait(frameTime); asked.play.story == nil || asked.play.time() != asked.play.story.at || strings.Contains(asked.prompt.note, "ended") {
+		t.Errorf("the story that was asked for early is %+v, it is at %v and says %q", asked.play.story, asked.play.time(), asked.prompt.note)
 	}
 }
 

@@ -148,7 +148,8 @@ func (s *facts) ofDecision(id entryID) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such decision", Ink: draw.Warn}}}}
 	}
 	d := s.Timeline.Decision(id.decision)
-	what := draw.Section{Title: "What and why", Items: append([]draw.Item{{Key: "at", Value: draw.DaySecond(d.At)}}, s.reasons(e)...)}
+	what := draw.Section{Title: "What and why", Items: append([]draw.Item{{Key: "at", Value: draw.DaySecond(d.At)},
+		{Key: "means", Value: draw.Meaning(e.Verb), Ink: draw.Muted}}, s.reasons(e)...)}
 	if e.Pool != "" {
 		what.Items = append(what.Items, draw.Item{Key: "pool", Value: e.Pool})
 	}

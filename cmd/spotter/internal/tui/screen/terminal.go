@@ -1,10 +1,12 @@
 package screen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/muesli/termenv"
@@ -18,39 +20,36 @@ func init() { quiet.Restore() }
 // ErrChoice is wrapped when a word is none of those that may be chosen.
 var ErrChoice = errors.New("unknown choice")
 
-// Colors are the choices of how many colours there are, Backgrounds those of what
-// lies behind them.
+// Colors are the choices of how many colours there are, Themes those of which.
 var (
-	Colors      = []string{"auto", "never", "16", "256", "true"}
-	Backgrounds = []string{"auto", "dark", "light"}
+	Colors = []string{"auto", "never", "16", "256", "true"}
+	Themes = append([]string{"auto"}, draw.Themes...)
 )
+
+// ThemeVariable is the environment variable that has the theme where no flag says it.
+const ThemeVariable = "SPOTTER_THEME"
 
 // A Terminal is where the screen is drawn.
 type Terminal struct {
 	In, Out *os.File
 
-	// Color is one of Colors and Background one of Backgrounds; auto finds out.
-	Color, Background string
+	// Color is one of Colors and Theme one of Themes; auto finds out, where ThemeVariable
+	// has no theme.
+	Color, Theme string
 }
 
 // Check says whether the choices of t are known.
 func (t *Terminal) Check() error {
-	if !has(Colors, t.Color) {
+	if !slices.Contains(Colors, t.Color) {
 		return fmt.Errorf("--color: %w: %q is none of %v", ErrChoice, t.Color, Colors)
 	}
-	if !has(Backgrounds, t.Background) {
-		return fmt.Errorf("--background: %w: %q is none of %v", ErrChoice, t.Background, Backgrounds)
+	if !slices.Contains(Themes, t.Theme) {
+		return fmt.Errorf("--theme: %w: %q is none of %v", ErrChoice, t.Theme, Themes)
+	}
+	if v := os.Getenv(ThemeVariable); v != "" && !slices.Contains(Themes, v) {
+		return fmt.Errorf("%s: %w: %q is none of %v", ThemeVariable, ErrChoice, v, Themes)
 	}
 	return nil
-}
-
-func has(list []string, word string) bool {
-	for _, x := range list {
-		if x == word {
-			return true
-		}
-	}
-	return false
 }
 
 // theme is how the screen looks on t. Where the background is to be found out the
@@ -70,11 +69,18 @@ func (t *Terminal) theme() *draw.Theme {
 			depth = draw.Mono
 		}
 	}
-	dark := t.Background == "dark"
-	if t.Background == "auto" {
-		dark = depth == draw.Mono || out.HasDarkBackground()
+	name := t.Theme
+	if name == "auto" {
+		name = cmp.Or(os.Getenv(ThemeVariable), name)
 	}
-	return draw.NewTheme(depth, dark)
+	if name == "dark" || name == "light" {
+		return draw.NewTheme(depth, name == "dark")
+	}
+	theme := draw.NewTheme(depth, depth == draw.Mono || out.HasDarkBackground())
+	if name == "auto" {
+		return theme
+	}
+	return theme.As(name)
 }
 
 // Show draws the screen called title until the viewer leaves it. Meanwhile play

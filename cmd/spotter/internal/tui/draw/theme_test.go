@@ -1,0 +1,77 @@
+package draw
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestHighContrast holds that every ink of the theme of high contrast has the contrast
+// with its background that WCAG 2 asks for at level AAA, and that the usual ones do not.
+func TestHighContrast(t *testing.T) {
+	for dark, ground := range map[bool]uint32{true: 0, false: 0xffffff} {
+		shades, usual, low := contrasted(dark), light, 0
+		if dark {
+			usual = night
+		}
+		for i := Own + 1; i < inks; i++ {
+			if i == Alarm || i == AlarmInk || i == Stripe || i == Chosen {
+				continue
+			}
+			if got := contrast(shades[i].rgb, ground); got < contrastMin {
+				t.Errorf("dark %v: ink %d has a contrast of %.1f", dark, i, got)
+			}
+			if contrast(usual[i].rgb, ground) < contrastMin {
+				low++
+			}
+		}
+		if got := contrast(shades[AlarmInk].rgb, shades[Alarm].rgb); got < contrastMin {
+			t.Errorf("dark %v: an alarm has a contrast of %.1f", dark, got)
+		}
+		if got := contrast(ground, shades[Chosen].rgb); dark && contrast(0xffffff, shades[Chosen].rgb) < contrastMin || !dark && contrast(0, shades[Chosen].rgb) < contrastMin {
+			t.Errorf("dark %v: what is chosen has a contrast of %.1f with its surroundings alone", dark, got)
+		}
+		if low == 0 {
+			t.Errorf("dark %v: the usual theme needs no other", dark)
+		}
+	}
+	if got := contrast(0, 0xffffff); got < 20.9 || got > 21.1 {
+		t.Errorf("black and white have a contrast of %v, want 21", got)
+	}
+}
+
+// TestAs keeps how many colours the terminal has, whatever theme is chosen.
+func TestAs(t *testing.T) {
+	for _, depth := range []Depth{Plain, Mono, Colours16, Colours256, TrueColour} {
+		for _, name := range Themes {
+			theme := NewTheme(depth, true).As(name)
+			if theme.depth != depth || theme.dark != (name != "light") {
+				t.Errorf("%s of depth %d: depth %d, dark %v", name, depth, theme.depth, theme.dark)
+			}
+			if depth < Colours16 && theme.fore[Good] != "" {
+				t.Errorf("%s of depth %d has colours", name, depth)
+			}
+		}
+	}
+}
+
+// TestBlankColumns: a column takes no space while no row has anything in it.
+func TestBlankColumns(t *testing.T) {
+	table := Table{Selected: -1, Columns: []Column{{Title: "A"}, {Title: ""}, {Title: "Empty"}, {Title: "None"}, {Title: "B"}},
+		Rows: [][]Field{{{Text: "a"}, {Text: " "}, {}, {Text: "–"}, {Text: "b"}}, {{Text: "a"}}}}
+	if got, want := Render(table, 20, 3, plain), " A  B\n a  b\n a"; trimmed(got) != want {
+		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
+	}
+	table.Rows[1] = []Field{{Text: "a"}, {}, {Text: "x"}}
+	if got, want := Render(table, 20, 3, plain), " A  Empty  B\n a         b\n a  x"; trimmed(got) != want {
+		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
+	}
+}
+
+// trimmed is a text without the blanks at the ends of its lines.
+func trimmed(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
