@@ -146,9 +146,9 @@ func (l Log) note() string {
 	switch {
 	case e.Before == 0 && e.After == 0:
 	case e.Entry.Verb == timeline.Rank:
-		text = "($): the change an hour once the node is empty · " + text
+		text += " · ($): once empty"
 	case e.Entry.Verb == timeline.Hold:
-		text = "($): the change an hour that was not made · " + text
+		text += " · ($): the change not made"
 	}
 	return text
 }
@@ -159,7 +159,7 @@ func Meaning(v timeline.Verb) string {
 		timeline.Steer:  "how much of a pool runs on Spot, and where",
 		timeline.Launch: "buys nodes",
 		timeline.Drain:  "empties a node and terminates it",
-		timeline.Rank:   "whose pods go first when a workload scales down",
+		timeline.Rank:   "whose pods go first on scale-down",
 		timeline.Gate:   "keeps new pods out while a budget is spent",
 		timeline.Pause:  "suspends a job while a budget is spent",
 		timeline.Evict:  "moves a pod off its node",

@@ -86,7 +86,11 @@ func contrasted(dark bool) [inks]shade {
 		case Alarm, AlarmInk, Stripe, Chosen: // backgrounds, and what stands on one of them
 			continue
 		case Muted, Faint:
-			s.of = -1 // among sixteen colours grey is not far enough from either
+			s.rgb, s.of = blend(s.rgb, end, 10), -1 // among sixteen colours grey is near both
+		case Spot2, Spot3: // shades of age would be pale
+			*s = all[Spot1]
+		case OnDemand2, OnDemand3:
+			*s = all[OnDemand1]
 		}
 		for k := 1; contrast(s.rgb, ground) < contrastMin; k++ {
 			s.rgb = blend(s.rgb, end, k)

@@ -307,3 +307,22 @@ func TestFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestLogNote explains the selected entry in the last line, which is no row; dollars in
+// brackets are those of a change that was not made, or not yet.
+func TestLogNote(t *testing.T) {
+	l := Log{Selected: 0, Entries: []LogEntry{{At: monday, Count: 1, Before: 30, After: 10, Entry: timeline.Entry{Verb: timeline.Rank, Subject: "a"}}}}
+	for verb, want := range map[timeline.Verb]string{timeline.Rank: "($): once empty", timeline.Hold: "($): the change not made", timeline.Drain: "empties a node"} {
+		l.Entries[0].Entry.Verb = verb
+		last := strings.Split(Render(l, 70, noteMin, plain), "\n")[noteMin-1]
+		if !strings.Contains(last, verb.String()+": "+Meaning(verb)) || !strings.Contains(last, want) {
+			t.Errorf("the last line of %v is %q", verb, last)
+		}
+	}
+	if _, ok := l.RowAt(noteMin, noteMin-1); ok {
+		t.Error("the explanation is a row")
+	}
+	if i, ok := l.RowAt(noteMin, 1); !ok || i != 0 {
+		t.Errorf("the first row is %d, %v", i, ok)
+	}
+}
