@@ -81,6 +81,11 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%q says %q, want %q", typed, v.prompt.note, want)
 		}
 	}
+	for _, typed := range []string{"", "fly", "sort"} {
+		v.press(":", typed, "up", "up", "down", "up")
+		fills(t, v, 120, 40)
+		v.press("esc")
+	}
 	v.press(":", "theme h")
 	if !strings.Contains(v.Plain(), ":theme high-contrast") {
 		t.Errorf("it does not show what tab completes:\n%s", v.Plain())

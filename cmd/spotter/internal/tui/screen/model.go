@@ -97,6 +97,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case Bounded:
 		m.play.bound = msg.Cost
 		m.play.look() // the runs have ended: what depends on it is shown with the bound
+		if m.play.awaits {
+			m.play.beginAtStory()
+		}
 	case Grown:
 		m.play.grow(msg)
 	case Looked:

@@ -84,6 +84,15 @@ func (p *prompt) draw(c draw.Canvas, pane Pane, listed bool) {
 	}
 }
 
+// suggestion is what tab completes to, empty without one: the input has no valid place
+// among no suggestions after a key that goes back.
+func (p *prompt) suggestion() string {
+	if len(p.input.MatchedSuggestions()) == 0 {
+		return ""
+	}
+	return p.input.CurrentSuggestion()
+}
+
 func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
 	label, example := " go to: ", "wed 14:00, +36h, 2026-01-07"
 	switch p.asked {
@@ -102,7 +111,7 @@ func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
 		text, at = text[at-width:], width
 	}
 	end := c.Text(x, 0, string(text), draw.Style{Ink: draw.Title})
-	if s := []rune(p.input.CurrentSuggestion()); at == len(text) && len(s) > len(p.input.Value()) && len(text) > 0 {
+	if s := []rune(p.suggestion()); at == len(text) && len(s) > len(p.input.Value()) && len(text) > 0 {
 		c.Text(end, 0, string(s[len([]rune(p.input.Value())):]), draw.Style{Ink: draw.Muted})
 		text = append(text, s[len([]rune(p.input.Value())):]...)
 	}

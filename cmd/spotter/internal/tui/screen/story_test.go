@@ -139,7 +139,13 @@ func TestBeginAtStory(t *testing.T) {
 	asked.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}})
 	asked.press("g", "s")
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
+	bounded := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t}
+	bounded.send(tea.WindowSizeMsg{Width: 120, Height: 40})
+	bounded.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
 	line.Finish(sim.Run(t.Context(), cfg))
+	if bounded.send(Bounded{Cost: bound}); bounded.play.story == nil || bounded.play.awaits || !bounded.port.both {
+		t.Errorf("with the bound the story is %+v, and it waits for it still: %v", bounded.play.story, bounded.play.awaits)
+	}
 	if v.wait(frameTime); v.play.awaits || v.play.story == nil || v.play.time().Sub(v.play.story.at.Add(-storyLead)) > time.Minute {
 		t.Errorf("when the run has ended it is at %v, the story %+v", v.play.time(), v.play.story)
 	}
