@@ -66,6 +66,23 @@ func (r *Report) Spending(g *Group, p int) Spending {
 	return out
 }
 
+// OverBaseline summarizes what policy p saves in g more than the baseline, outages deducted, in
+// dollars a month: run by run under the same weather.
+func (r *Report) OverBaseline(g *Group, p int) Summary {
+	base := slices.Index(r.Config.Policies, r.Config.Baseline)
+	windows := make([][]float64, len(g.Cases))
+	for w, k := range g.Cases {
+		months := MonthHours / r.Config.Cases[k].Bound.Duration.Hours()
+		for _, i := range r.indices(k, p) {
+			saved, other := r.Runs[i].Value("net_savings_usd"), r.Runs[i-p+base].Value("net_savings_usd")
+			if saved.Known && other.Known {
+				windows[w] = append(windows[w], (saved.V-other.V)*months)
+			}
+		}
+	}
+	return Summarize(windows, r.Config.errorRate())
+}
+
 func spendingOf(r, onDemand *sim.Result) Spending {
 	s := Spending{
 		Bill: r.Bill.Float(), SpotBill: r.SpotBill.Float(), OutageCost: r.OutageCost.Float(), JobCost: r.JobCost.Float(),

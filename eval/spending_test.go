@@ -99,3 +99,21 @@ func TestCompareSpending(t *testing.T) {
 		}
 	}
 }
+
+// Of one run, what a policy saves over the baseline is the difference of what both spend in a month.
+func TestOverBaseline(t *testing.T) {
+	c := shown()
+	c.Cases, c.Seeds, c.Gates = cases(1, "web-week"), DefaultSeeds(1), nil
+	r, err := Run(t.Context(), c, fake{}.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &r.Groups[0]
+	base := r.Spending(g, slices.Index(r.Config.Policies, r.Config.Baseline))
+	for p, name := range r.Config.Policies {
+		own, over := r.Spending(g, p), r.OverBaseline(g, p)
+		if want := base.Cost() - own.Cost(); over.N != 1 || math.Abs(over.Median-want) > 1e-3 || (want == 0) != (name == r.Config.Baseline) {
+			t.Errorf("%s saves %v a month over %s, want %v", name, over.Median, r.Config.Baseline, want)
+		}
+	}
+}

@@ -101,10 +101,10 @@ func TestCaptureRecording(t *testing.T) {
 	}
 	wrongCallIs(t, "no step 99999", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
 	wrongCallIs(t, "begins at", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
-	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, "\nas-is * ") {
+	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, " as-is * ") {
 		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
 	}
-	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "\nkarpenter * ") {
+	if code, again, stderr := call(t, "eval", out, scenario, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, " karpenter * ") {
 		t.Errorf("eval of a capture and another scenario: exit code %d, want the baseline karpenter\n%s%s", code, again, stderr)
 	}
 	mixed := filepath.Join(dir, "mixed.yaml")

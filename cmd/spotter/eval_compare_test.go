@@ -57,7 +57,7 @@ func TestCompareWithItself(t *testing.T) {
 	dir := t.TempDir()
 	out := func(name string) string { return filepath.Join(dir, name) }
 	code, stdout, stderr := call(t, small("--compare", otherSpotter(t, "v9.8.7-3-gabcdef"), "--out", "-",
-		"--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "github="+out("r.txt"))...)
+		"--details", "--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "github="+out("r.txt"))...)
 	if code != cli.ExitOK || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
 	}
@@ -161,7 +161,7 @@ func TestCompareOtherSchema(t *testing.T) {
 func TestCompareOlder(t *testing.T) {
 	other := script(t, "if [ $1 = version ]; then echo 'spotter v1 (go)'; exit 0; fi\n"+
 		"echo 'spotter: scenario \"tiny\" is not known' >&2; echo 'give another' >&2; exit 2")
-	code, out, stderr := call(t, small("--compare", other)...)
+	code, out, stderr := call(t, small("--compare", other, "--details")...)
 	if code != cli.ExitOK || !strings.Contains(out, `the other side cannot run tiny: refused: scenario "tiny" is not known`) ||
 		!strings.Contains(out, "⚠ this change: nothing could be compared") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)
@@ -187,7 +187,7 @@ func TestCompareStopped(t *testing.T) {
 	}()
 	var out, errs strings.Builder
 	if code := spotter.Run(ctx, small("--compare", other), &out, &errs); code != cli.ExitError ||
-		!strings.HasPrefix(out.String(), "INCOMPLETE: stopped after all 2 runs") || strings.Contains(out.String(), "this change") {
+		!strings.HasPrefix(out.String(), "✗ INCOMPLETE: stopped after all 2 runs") || strings.Contains(out.String(), "this change") {
 		t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 	}
 }

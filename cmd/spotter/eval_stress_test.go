@@ -58,7 +58,7 @@ func TestStressGate(t *testing.T) {
 	if code, _, stderr := call(t, args...); code != cli.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	code, out, stderr := call(t, append(args, "--gate", "spot:bill_usd.max <= 0")...)
+	code, out, stderr := call(t, append(args, "--details", "--gate", "spot:bill_usd.max <= 0")...)
 	if code != cli.ExitFailed || !strings.Contains(stderr, "under truth modelled") || !strings.Contains(out, "slots-0.2: ✗ spot: bill_usd.max <= 0") ||
 		!strings.Contains(out, "slots-0.2: ✓ spot: bill_usd.min > 0") {
 		t.Errorf("exit %d: %s\n%s", code, stderr, out)

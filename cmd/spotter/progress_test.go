@@ -57,7 +57,7 @@ func TestEvalStopped(t *testing.T) {
 			}
 		}
 		title, _, _ := strings.Cut(stdout, "\n")
-		if code != cli.ExitError || !strings.HasPrefix(title, "INCOMPLETE: stopped after ") || !strings.Contains(stderr, "spotter: INCOMPLETE: stopped after ") {
+		if code != cli.ExitError || !strings.HasPrefix(title, "✗ INCOMPLETE: stopped after ") || !strings.Contains(stderr, "spotter: INCOMPLETE: stopped after ") {
 			t.Fatalf("%v: exit code %d, title %q\n%s", sent, code, title, stderr)
 		}
 		if strings.Contains(stdout, "✓ ") || strings.Count(stdout, "; the comparison was stopped\n") < 2 {

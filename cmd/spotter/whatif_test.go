@@ -155,7 +155,7 @@ func TestWhatIfGate(t *testing.T) {
 	day, md := aDay(t), filepath.Join(t.TempDir(), "a.md")
 	args := []string{"whatif", "nodepools", "--trace", "synthetic", "--start", "on-demand", "--seeds", "2", "--allow-spot", "--set", "nodepool/general.spec.disruption.consolidateAfter=30m", "--gate", "net_savings_pct.median >= 50", "--out", md}
 	code, stdout, stderr := call(t, args...)
-	if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 2 failed\n✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") || !strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
+	if code != cli.ExitFailed || !strings.HasSuffix(stderr, "1 of 2 failed\n") || strings.Count(stdout, "✗ nodepool/general consolidateAfter=30m: net_savings_pct.median >= 50, is ") != 1 || strings.Contains(stdout, "✓ Spot allowed: net_savings_pct") || !strings.Contains(stdout, "· 8 runs") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if text, err := os.ReadFile(md); err != nil || !bytes.HasPrefix(text, []byte("### ✗ Spotter: ")) || !bytes.Contains(text, []byte("1 of 2 gates failed")) {
@@ -175,8 +175,8 @@ func TestWhatIfGate(t *testing.T) {
 func TestWhatIfSweep(t *testing.T) {
 	dir := t.TempDir()
 	svg, md := filepath.Join(dir, "a.svg"), filepath.Join(dir, "a.md")
-	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h/3", "--out", svg, "--out", md)
-	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") || !strings.Contains(stdout, "· 8 runs") || !strings.Contains(stdout, "\n2  7m30s ") {
+	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h/3", "--details", "--out", svg, "--out", md)
+	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") || !strings.Contains(stdout, "· 8 runs") || !strings.Contains(stdout, "2  7m30s ") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if text, err := os.ReadFile(svg); err != nil || !bytes.HasPrefix(text, []byte("<svg")) || !bytes.Contains(text, []byte("evictions per pod-day")) {

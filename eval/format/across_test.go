@@ -116,7 +116,7 @@ func TestAcrossOutputs(t *testing.T) {
 	r := acrossReport(t)
 	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic"
 	for f, want := range map[Format][]string{
-		Table:    {"ACROSS 3 SCENARIOS", "2 of 3             5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min in rough, window 1, seed 4\n    " + command},
+		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min in rough, window 1, seed 4\n    " + command},
 		Markdown: {"## Across 3 scenarios", "| portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
 		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
 		GitHub:   {"::notice title=spotter%3A across 3 scenarios::", "portfolio is first in 2 of 3 scenarios", command},
@@ -124,7 +124,7 @@ func TestAcrossOutputs(t *testing.T) {
 		JSON:     {`"across": {`, `"first": 2`, command},
 	} {
 		var out bytes.Buffer
-		if err := Write(&out, r, f, 200); err != nil {
+		if err := Write(&out, r, f, Options{Width: 200, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range want {
@@ -184,7 +184,7 @@ func TestMarked(t *testing.T) {
 		SARIF:    {`"ruleId": "manifest"`, `"level": "note"`, says},
 	} {
 		var out bytes.Buffer
-		if err := Write(&out, r, f, 300); err != nil {
+		if err := Write(&out, r, f, Options{Width: 300, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range want {
@@ -242,11 +242,11 @@ func TestMarkedIsNeverBest(t *testing.T) {
 func TestWideTable(t *testing.T) {
 	r := acrossReport(t)
 	var out bytes.Buffer
-	if err := writeTable(&out, r, 90); err != nil {
+	if err := Write(&out, r, Table, Options{Width: 90, Details: true}); err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(out.String(), "\nSAVED %")
-	table, _, _ = strings.Cut(table, "\nManifests")
+	table, _, _ = strings.Cut(table, "\nWorst")
 	if n := strings.Count(table, "\nrough "); n != 2 || !strings.Contains(table, "15.0 (−5.0), 7 min") {
 		t.Errorf("the table has %d parts, want 2:\n%s", n, table)
 	}

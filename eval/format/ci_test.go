@@ -38,7 +38,7 @@ func TestCIOutputs(t *testing.T) {
 	r := ciReport(t)
 	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit, "ci.github": GitHub, "ci.sarif": SARIF} {
 		var out bytes.Buffer
-		if err := Write(&out, r, f, 120); err != nil {
+		if err := Write(&out, r, f, Options{Width: 120, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, file, out.Bytes())
@@ -69,7 +69,7 @@ func TestCounts(t *testing.T) {
 	}
 	for _, f := range []Format{Table, Markdown, JSON, JUnit, GitHub, SARIF} {
 		out.Reset()
-		if err := Write(&out, r, f, 10_000); err != nil {
+		if err := Write(&out, r, f, Options{Width: 10_000, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		plainText := strings.NewReplacer(`\_`, "_", "&gt;", ">", "&lt;", "<", `\u003c`, "<", `&#39;`, "'").Replace(out.String())

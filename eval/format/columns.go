@@ -19,24 +19,47 @@ type column struct {
 	rank int
 
 	cell func(*eval.Report, *eval.PolicyReport) string
+
+	// short says that the table has it without being asked for all, about is what its legend says,
+	// and worse reports whether a cell is worse than the baseline's; nil where that is not asked.
+	short bool
+	about string
+	worse func(*eval.Report, *eval.PolicyReport) bool
 }
 
 // columns answer, from left to right: who saves how much, is it better than
 // the baseline, at what outage, and how.
 var columns = []column{
-	{"POLICY", "", 0, label},
-	{"BILL", "$", 0, median("bill_usd", figures.Amount)},
-	{"SAVED", "$", 0, median("net_savings_usd", figures.Amount)},
-	{"SAVED", "%", 0, median("net_savings_pct", percent)},
-	{"CHANGE ON *", "% [interval]", 0, change},
-	{"OUTAGE MIN", "med / max", 0, medianAndMax("outage_minutes")},
-	{"INCIDENTS", "med / max", 1, medianAndMax("outage_incidents")},
-	{"LONGEST", "max", 2, figureOf("outage_longest_s", func(s *eval.Summary) string { return figures.Duration(time.Duration(s.Max * float64(time.Second))) })},
-	{"VS *", "max", 1, figureOf("outage_delta", func(s *eval.Summary) string { return figures.Signed(s.Max, 0) })},
-	{"MOVED", "/pod-day", 4, median("voluntary_evictions_per_pod_day", rate)},
-	{"LOST", "/pod-day", 5, median("reclaim_evictions_per_pod_day", rate)},
-	{"SPOT", "%", 2, median("spot_share", share)},
-	{"REGRET", "%", 3, median("regret", share)},
+	{top: "POLICY", cell: label, short: true},
+	{top: "BILL", under: "$", cell: median("bill_usd", figures.Amount), short: true},
+	{top: "SAVED", under: "$", cell: median("net_savings_usd", figures.Amount)},
+	{top: "SAVED", under: "%", cell: median("net_savings_pct", percent), short: true, about: "SAVED is in percent of the on-demand bill, outages deducted"},
+	{top: "CHANGE ON *", under: "% [interval]", cell: change, short: true, worse: changeWorse, about: "CHANGE ON * is SAVED less the baseline's, run by run"},
+	{top: "OUTAGE MIN", under: "med / max", cell: medianAndMax("outage_minutes"), short: true},
+	{top: "INCIDENTS", under: "med / max", rank: 1, cell: medianAndMax("outage_incidents")},
+	{top: "LONGEST", under: "max", rank: 2, cell: figureOf("outage_longest_s", func(s *eval.Summary) string { return figures.Duration(time.Duration(s.Max * float64(time.Second))) })},
+	{top: "VS *", under: "max", rank: 1, cell: figureOf("outage_delta", func(s *eval.Summary) string { return figures.Signed(s.Max, 0) }), short: true, worse: outageWorse,
+		about: "VS * is the outage minutes beyond the baseline's, in the worst run"},
+	{top: "MOVED", under: "/pod-day", rank: 4, cell: median("voluntary_evictions_per_pod_day", rate), about: "MOVED are pods evicted by drains and consolidation"},
+	{top: "LOST", under: "/pod-day", rank: 5, cell: median("reclaim_evictions_per_pod_day", rate), about: "LOST are pods that went down with reclaimed nodes"},
+	{top: "SPOT", under: "%", rank: 2, cell: median("spot_share", share)},
+	{top: "REGRET", under: "%", rank: 3, cell: median("regret", share), about: "REGRET is how far the bound of the " + eval.OracleName + " is, in percent of the on-demand bill"},
+}
+
+// changeWorse reports whether p saves less than the baseline, beyond what chance explains where
+// that is known.
+func changeWorse(r *eval.Report, p *eval.PolicyReport) bool {
+	s := p.Summary("net_savings_delta_pct")
+	if i := s.MedianInterval; i != nil {
+		return i.High < 0
+	}
+	return s.N > 0 && s.Median < 0 && p.Policy != r.Config.Baseline
+}
+
+// outageWorse reports whether a run of p has more outage minutes than the baseline's.
+func outageWorse(_ *eval.Report, p *eval.PolicyReport) bool {
+	s := p.Summary("outage_delta")
+	return s.N > 0 && s.Max > 0
 }
 
 // figureOf makes a cell of the summary of a metric.
@@ -73,19 +96,6 @@ func change(r *eval.Report, p *eval.PolicyReport) string {
 		return points(s.Median)
 	}
 	return figures.Interval(s.Median, s.MedianInterval.Low, s.MedianInterval.High, points)
-}
-
-// cells returns the cells of group g, for the columns cols.
-func cells(r *eval.Report, g *eval.Group, cols []column) [][]string {
-	var out [][]string
-	for i := range g.Policies {
-		var row []string
-		for _, c := range cols {
-			row = append(row, c.cell(r, &g.Policies[i]))
-		}
-		out = append(out, row)
-	}
-	return out
 }
 
 // label is the name of p with the marks of tables: * is the baseline, ! does not

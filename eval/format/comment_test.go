@@ -14,7 +14,7 @@ import (
 func commentOf(t *testing.T, r *eval.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := Write(&out, r, Comment, 0); err != nil {
+	if err := Write(&out, r, Comment, Options{Width: 0, Details: true}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -1,23 +1,22 @@
 package format
 
 import (
-	"bytes"
+	"cmp"
 	"io"
 
 	"github.com/spotter-dev/spotter/eval"
 )
 
-// WriteComparison writes c as text of a width, in columns; 0 means 120.
-func WriteComparison(w io.Writer, c *eval.Comparison, width int) error {
-	var b bytes.Buffer
-	if width <= 0 {
-		width = defaultWidth
+// WriteComparison writes c as text.
+func WriteComparison(w io.Writer, of *eval.Comparison, o Options) error {
+	c := comparison{of}
+	tone := map[eval.Outcome]Tone{eval.Worse: Bad, eval.Undecided: Unsure, eval.NotComparable: Unsure}[c.Outcome]
+	heading, rows := c.table()
+	a := Answer{Verdicts: []Verdict{{cmp.Or(tone, Good), c.headline() + "."}, {Plain, c.summary()}}, About: c.title(), Legend: c.lines()[2:], Warnings: c.warnings()}
+	if rows != nil {
+		a.Tables = []Grid{plainTable(heading, rows)}
 	}
-	p := &printer{&b, width}
-	p.comparison(c)
-	p.list("Warnings", comparison{c}.warnings())
-	_, err := w.Write(bytes.TrimLeft(b.Bytes(), "\n"))
-	return err
+	return a.Write(w, o)
 }
 
 // ComparisonTitle says with what c compares, over which seeds.

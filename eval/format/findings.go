@@ -1,11 +1,9 @@
 package format
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A finding is something that a reader of CI has to see.
@@ -65,45 +63,4 @@ func findings(r *eval.Report) []finding {
 		out = append(out, finding{levelNote, ruleManifest, "manifests not kept", m.line, m.scenario})
 	}
 	return out
-}
-
-// resultLine is what everything comes to, in one line.
-func resultLine(r *eval.Report) string {
-	failed := 0
-	for i := range r.Gates {
-		if !r.Gates[i].Pass {
-			failed++
-		}
-	}
-	var parts []string
-	if r.Stopped {
-		parts = append(parts, Incomplete(r))
-	}
-	if n := r.Missing(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
-	}
-	switch {
-	case failed > 0:
-		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(failed), figures.Count(len(r.Gates), "gate")))
-	case len(r.Gates) > 0:
-		parts = append(parts, figures.Count(len(r.Gates), "gate")+" passed")
-	}
-	if c := r.Comparison; c != nil {
-		parts = append(parts, "against "+c.Other+": "+string(c.Outcome))
-	}
-	warned := len(Warnings(r))
-	if warned > 0 {
-		parts = append(parts, figures.Count(warned, "warning"))
-	}
-	mark := "✓"
-	switch {
-	case r.ExitCode() != 0:
-		mark = "✗"
-	case warned > 0:
-		mark = "⚠"
-	}
-	if len(parts) == 0 {
-		mark, parts = "○", []string{"no gate was asked for"} // nothing was demanded, so nothing was met
-	}
-	return mark + " " + strings.Join(parts, ", ")
 }

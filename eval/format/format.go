@@ -2,6 +2,7 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -43,6 +44,15 @@ func Formats() []Format {
 // allColumns is a width at which the table leaves nothing out.
 const allColumns = 200
 
+// columns returns o with the width at which the columns of a table are chosen.
+func (o Options) columns(f Format) Options {
+	o.Width = cmp.Or(max(o.Width, 0), defaultWidth)
+	if f == Wide {
+		o.Width = max(o.Width, allColumns)
+	}
+	return o
+}
+
 // asYAML writes what write writes as JSON.
 func asYAML(w io.Writer, write func(io.Writer) error) error {
 	var text bytes.Buffer
@@ -56,14 +66,12 @@ func asYAML(w io.Writer, write func(io.Writer) error) error {
 	return err
 }
 
-// Write writes r in format f. Width is that of the terminal, in
-// columns, and is read by the table only; 0 means 120.
-func Write(w io.Writer, r *eval.Report, f Format, width int) error {
+// Write writes r in format f.
+func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	switch f {
-	case Table:
-		return writeTable(w, r, width)
-	case Wide:
-		return writeTable(w, r, max(width, allColumns))
+	case Table, Wide:
+		o = o.columns(f)
+		return answerOf(r, o.Width, f == Wide, o.Details).Write(w, o)
 	case JSON:
 		return writeJSON(w, r)
 	case YAML:

@@ -46,18 +46,20 @@ func TestOutputs(t *testing.T) {
 		file   string
 		report *eval.Report
 		format Format
-		width  int
+		o      Options
 	}{
-		{"report.txt", r, Table, 120},
-		{"report-80.txt", r, Table, 80},
-		{"report.md", r, Markdown, 0},
-		{"report.csv", r, CSV, 0},
-		{"several.txt", several, Table, 120},
-		{"weeks.txt", long, Table, 120},
-		{"weeks.md", long, Markdown, 0},
+		{"report.txt", r, Table, Options{Details: true}},
+		{"report-80.txt", r, Table, Options{Width: 80}},
+		{"report-colors.txt", r, Table, Options{Width: 80, Color: true}},
+		{"report.md", r, Markdown, Options{}},
+		{"report.csv", r, CSV, Options{}},
+		{"several.txt", several, Table, Options{Details: true}},
+		{"several-80.txt", several, Table, Options{Width: 80}},
+		{"weeks.txt", long, Table, Options{Details: true}},
+		{"weeks.md", long, Markdown, Options{}},
 	} {
 		var out bytes.Buffer
-		if err := Write(&out, x.report, x.format, x.width); err != nil {
+		if err := Write(&out, x.report, x.format, x.o); err != nil {
 			t.Fatalf("%s: %v", x.file, err)
 		}
 		golden(t, x.file, out.Bytes())
@@ -184,7 +186,7 @@ func TestNothingBilled(t *testing.T) {
 		}
 		for _, f := range Formats() {
 			var out bytes.Buffer
-			if err := Write(&out, r, f, 0); err != nil {
+			if err := Write(&out, r, f, Options{Width: 0, Details: true}); err != nil {
 				t.Fatalf("%s: %v", f, err)
 			}
 			if bad := regexp.MustCompile(`\bNaN\b|[+-]?\bInf\b`).FindString(out.String()); bad != "" {
@@ -211,7 +213,7 @@ func TestParallelChangesNothing(t *testing.T) {
 		}
 		var out bytes.Buffer
 		for _, f := range Formats() {
-			if err := Write(&out, r, f, 100); err != nil {
+			if err := Write(&out, r, f, Options{Width: 100, Details: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -34,7 +34,7 @@ func TestGateWords(t *testing.T) {
 		SARIF: "spot in batch-night: outage_minutes.median <= 10, is 12",
 	} {
 		var out bytes.Buffer
-		if err := Write(&out, r, f, 200); err != nil {
+		if err := Write(&out, r, f, Options{Width: 200, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), want) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -44,62 +43,33 @@ const failedFirst = 50
 // [MarkdownMax] long: what does not fit is left out, least important first, and
 // a line says so.
 func writeMarkdown(w io.Writer, r *eval.Report) error {
-	head := "# " + escape(Title(r)) + "\n\n**" + escape(resultLine(r)) + "**\n"
-	if c := r.Comparison; c != nil {
-		head += "\n" + escape(Headline(c)) + "\n"
-	}
+	head := "# " + escape(Title(r)) + "\n\n**" + escape(verdictOf(r).String()) + "**\n"
 	_, err := io.WriteString(w, cutToFit(head, blocks(r), MarkdownMax))
 	return err
 }
 
 // blocks are the parts of the report below its result, in the order of reading.
 func blocks(r *eval.Report) []block {
-	var out []block
-	failed, passed := gatesByResult(r)
+	failed, _ := gatesByResult(r)
 	first := failed[:min(len(failed), failedFirst)]
-	out = append(out, listBlock("Gates", first, rankWhy), listBlock("More gates that failed", failed[len(first):], rankDetail))
-	if len(failed) == 0 {
-		out = append(out, listBlock("Gates", passed, rankNote))
-	} else {
-		out = append(out, listBlock("Gates that passed", passed, rankNote))
-	}
-	if r.Comparison != nil {
-		c := comparison{r.Comparison}
-		heading, rows := c.table()
-		out = append(out, listBlock(c.title(), c.lines(), rankWhy))
-		if rows != nil {
-			out = append(out, tableBlock("", heading, rows, rankWhy, "changes"))
-		}
-	}
-	out = append(out, listBlock("Warnings", Warnings(r), rankWhy))
-	out = append(out, acrossBlocks(r)...)
-	out = append(out, listBlock("Manifests not kept", Violations(r), rankNote))
-	notes := Notes(r)
-	if len(r.Groups) == 1 {
-		g := &r.Groups[0]
-		out = append(out, groupBlocks(r, g)...)
-		out = append(out, listBlock("Runs with outages", outageLines(r, g), rankFound), listBlock("Worst runs", worstLines(r, g), rankWhy))
-	} else {
-		for i := range r.Groups {
-			out = append(out, shortBlocks(r, &r.Groups[i])...)
-		}
-		notes = slices.DeleteFunc(notes, func(note string) bool { return note == movedNote || note == commitmentNote(&r.Config) })
-	}
-	return append(out,
-		listBlock("Missing runs", missingLines(r), rankWhy), listBlock("Notes", notes, rankNote), listBlock("Configuration", Settings(r), rankNote))
+	parts := []Section{{Heading: "Gates", Items: first, rank: rankWhy}, {Heading: "More gates that failed", Items: failed[len(first):], rank: rankDetail},
+		{Heading: "Warnings", Items: Warnings(r), rank: rankWhy}}
+	return sectionBlocks(append(append(parts, acrossSections(r)...), sections(r, 0, false)...))
 }
 
-// acrossBlocks are what is said over several scenarios, none with one.
-func acrossBlocks(r *eval.Report) []block {
+// acrossSections are what is said over several scenarios, none with one.
+func acrossSections(r *eval.Report) []Section {
 	heading, rows := acrossTable(r)
 	if rows == nil {
 		return nil
 	}
 	heading[0] = "POLICY"
-	out := []block{tableBlock("\n## "+AcrossTitle(r)+"\n", heading, rows, rankFound, "policies")}
+	out := Section{Heading: AcrossTitle(r), Table: plainTable(heading, rows), What: "policies", rank: rankFound}
 	heading, rows = scenarioTable(r)
-	about := "\nSaved is the median of net savings in percent of the on-demand bill, after what outages cost; at most is what the " + eval.OracleName + " saves.\n"
-	return append(out, tableBlock(about, heading, rows, rankFound, "scenarios"), listBlock("Worst outages", worstOutageCommands(r), rankWhy))
+	return []Section{out, {
+		About: "Saved is the median of net savings in percent of the on-demand bill, after what outages cost; at most is what the " + eval.OracleName + " saves.",
+		Table: plainTable(heading, rows), What: "scenarios", rank: rankFound,
+	}, {Heading: "Worst outages", Items: worstOutageCommands(r), rank: rankWhy}}
 }
 
 // gatesByResult splits the lines of the gates.
@@ -114,30 +84,24 @@ func gatesByResult(r *eval.Report) (failed, passed []string) {
 	return failed, passed
 }
 
-// groupBlocks are the tables of g where it is the only scenario.
-func groupBlocks(r *eval.Report, g *eval.Group) []block {
-	var heading []string
-	for _, c := range columns {
-		heading = append(heading, strings.TrimSpace(c.top+" "+c.under))
-	}
-	out := append([]block{tableBlock("", heading, cells(r, g, columns), rankFound, "policies")}, otherTables(r, g, rankFound)...)
-	if line := OracleLine(r, g); line != "" {
-		out = append(out, block{rows: []string{"\n" + escape(line) + "\n"}, rank: rankFound, what: "sentences"})
-	}
-	return out
-}
-
-// shortBlocks are the tables of g where it is one of several scenarios.
-func shortBlocks(r *eval.Report, g *eval.Group) []block {
-	heading, rows := rankedTable(r, g)
-	return append([]block{tableBlock("\n## "+escape(g.Scenario)+"\n", heading, rows, rankDetail, "policies")}, otherTables(r, g, rankDetail)...)
-}
-
-// otherTables are those of [groupTables] that have something to say of g.
-func otherTables(r *eval.Report, g *eval.Group, rank int) (out []block) {
-	for _, table := range groupTables {
-		if heading, rows := table(r, g); rows != nil {
-			out = append(out, tableBlock("", heading, rows, rank, "rows"))
+// sectionBlocks makes sections blocks: a list or a table under a heading, or a sentence.
+func sectionBlocks(all []Section) (out []block) {
+	for i := range all {
+		s := &all[i]
+		switch {
+		case len(s.Table.Rows) > 0:
+			about := ""
+			if s.Heading != "" {
+				about = "\n## " + escape(s.Heading) + "\n"
+			}
+			if s.About != "" {
+				about += "\n" + escape(s.About) + "\n"
+			}
+			out = append(out, tableBlock(about, &s.Table, s.rank, s.What))
+		case s.About != "":
+			out = append(out, block{rows: []string{"\n" + escape(s.About) + "\n"}, rank: s.rank, what: s.What})
+		default:
+			out = append(out, listBlock(s.Heading, s.Items, s.rank))
 		}
 	}
 	return out
@@ -232,8 +196,24 @@ func firstHeading(head string) string {
 	return ""
 }
 
-// tableBlock makes a table a block.
-func tableBlock(about string, heading []string, rows [][]string, rank int, what string) block {
+// tableBlock makes a table a block. Its headings become one line.
+func tableBlock(about string, t *Grid, rank int, what string) block {
+	var heading []string
+	for i := range t.Headings[0] {
+		text := ""
+		for _, line := range t.Headings {
+			text += " " + line[i]
+		}
+		heading = append(heading, strings.TrimSpace(text))
+	}
+	var rows [][]string
+	for _, row := range t.Rows {
+		cells := row.Cells
+		if row.First {
+			cells = append([]string{firstMark + cells[0]}, cells[1:]...)
+		}
+		rows = append(rows, cells)
+	}
 	var b bytes.Buffer
 	markdownTable(&b, heading, rows)
 	lines := strings.SplitAfter(strings.TrimSuffix(b.String(), "\n"), "\n")

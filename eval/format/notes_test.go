@@ -30,7 +30,7 @@ func TestManyWindows(t *testing.T) {
 			t.Fatal(err)
 		}
 		var table, js bytes.Buffer
-		if err := errors.Join(writeTable(&table, r, 160), writeJSON(&js, r)); err != nil {
+		if err := errors.Join(Write(&table, r, Table, Options{Width: 160, Details: true}), writeJSON(&js, r)); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(table.String(), x.says) || !strings.Contains(js.String(), `"intervals_over": "`+x.over+`"`) {
@@ -66,7 +66,7 @@ func TestNeed(t *testing.T) {
 		}
 		for _, f := range []Format{Table, Markdown, JSON, JUnit, SARIF} {
 			var out bytes.Buffer
-			if err := Write(&out, r, f, 160); err != nil {
+			if err := Write(&out, r, f, Options{Width: 160, Details: true}); err != nil {
 				t.Fatal(err)
 			}
 			for _, says := range []string{x.need + " for 98.8%", x.need} {
@@ -112,7 +112,7 @@ func TestReclaimsSaidAsTheyAre(t *testing.T) {
 		}
 		for _, f := range Formats() {
 			var out bytes.Buffer
-			if err := Write(&out, r, f, 200); err != nil {
+			if err := Write(&out, r, f, Options{Width: 200, Details: true}); err != nil {
 				t.Fatal(err)
 			}
 			want := map[Format]string{CSV: "," + x.want + ",", JSON: `"reclaims": "` + x.want + `"`, Parquet: `"reclaims":"` + x.want + `"`}[f]

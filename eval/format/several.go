@@ -12,9 +12,9 @@ import (
 // shortColumns are what Markdown says of each of several scenarios. The other formats
 // have the rest.
 var shortColumns = []column{
-	{"SAVED", "% [interval]", 0, figureOf("net_savings_pct", savedWithInterval)},
-	{"OUTAGE MIN", "med / max", 0, medianAndMax("outage_minutes")},
-	{"INCIDENTS", "med / max", 0, medianAndMax("outage_incidents")},
+	{top: "SAVED", under: "% [interval]", cell: figureOf("net_savings_pct", savedWithInterval)},
+	{top: "OUTAGE MIN", under: "med / max", cell: medianAndMax("outage_minutes")},
+	{top: "INCIDENTS", under: "med / max", cell: medianAndMax("outage_incidents")},
 }
 
 func savedWithInterval(s *eval.Summary) string {

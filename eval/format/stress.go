@@ -1,8 +1,6 @@
 package format
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -20,15 +18,12 @@ type stress struct{ *eval.Stress }
 // StressFormats lists the formats that a [eval.Stress] has.
 func StressFormats() []Format { return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet} }
 
-// WriteStress writes a stress in format f. Width is that of the terminal, in columns, and
-// is read by the table only; 0 means 120.
-func WriteStress(w io.Writer, of *eval.Stress, f Format, width int) error {
+// WriteStress writes a stress in format f.
+func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	s := stress{of}
 	switch f {
-	case Table:
-		return s.writeTable(w, width)
-	case Wide:
-		return s.writeTable(w, max(width, allColumns))
+	case Table, Wide:
+		return s.answer().Write(w, o.columns(f))
 	case JSON:
 		return s.writeJSON(w)
 	case YAML:
@@ -67,8 +62,7 @@ func (s stress) done() int    { return s.sum((*eval.Report).Done) }
 func (s stress) missing() int { return s.sum((*eval.Report).Missing) }
 
 // headline says of each scenario which policy comes through best.
-func (s stress) headline() []string {
-	var lines []string
+func (s stress) headline() (lines []string) {
 	for _, scenario := range s.Scenarios() {
 		x := &s.Rows(scenario)[0]
 		saved, outage := x.Worst()
@@ -88,9 +82,8 @@ func (s stress) headline() []string {
 const legend = "Net savings are in percent of the on-demand bill, after what outages cost, the median over runs; outage minutes are those of the worst run. " +
 	"Worst is the least saved and the most minutes under any truth, and policies are ranked by it; ! marks a policy that did not keep the manifests, behind those that do."
 
-// grid returns headings and rows for a terminal: two lines of each policy, net
-// savings and outage minutes.
-func (s stress) grid(scenario string) (headings, rows [][]string) {
+// grid returns the table for a terminal: two lines of each policy, net savings and outage minutes.
+func (s stress) grid(scenario string) Grid {
 	// A long name goes on in the second line, where its parameters begin.
 	split := func(name, at string) (string, string) {
 		if i := strings.Index(name, at); i > 0 {
@@ -98,22 +91,25 @@ func (s stress) grid(scenario string) (headings, rows [][]string) {
 		}
 		return name, ""
 	}
-	headings = [][]string{{"POLICY"}, {""}}
-	for _, t := range s.Truths {
-		top, under := split(t.String(), "-")
-		headings[0], headings[1] = append(headings[0], top), append(headings[1], strings.TrimPrefix(under, "-"))
+	top, under := []string{"POLICY"}, []string{""}
+	if len(s.Scenarios()) > 1 {
+		top[0] = scenario
 	}
-	headings[0], headings[1] = append(headings[0], "WORST"), append(headings[1], "")
-	for _, x := range s.Rows(scenario) {
-		top, under := split(stressLabel(&x), ":")
-		saved, outage := []string{top}, []string{under}
+	for _, t := range s.Truths {
+		first, second := split(t.String(), "-")
+		top, under = append(top, first), append(under, strings.TrimPrefix(second, "-"))
+	}
+	t := Grid{Headings: [][]string{append(top, "WORST"), append(under, "")}}
+	for i, x := range s.Rows(scenario) {
+		first, second := split(stressLabel(&x), ":")
+		saved, outage := []string{first}, []string{second}
 		for _, c := range x.Cells {
 			saved, outage = append(saved, textOf(c.Saved, percent)), append(outage, textOf(c.Outage, figures.Whole))
 		}
 		worst, longest := x.Worst()
-		rows = append(rows, append(saved, textOf(worst, percent)), append(outage, textOf(longest, figures.Whole)))
+		t.Rows = append(t.Rows, Row{Cells: append(saved, textOf(worst, percent)), First: i == 0 && worst.Known}, Row{Cells: append(outage, textOf(longest, figures.Whole))})
 	}
-	return headings, rows
+	return t
 }
 
 // truthLines say what each truth is.
@@ -203,32 +199,49 @@ func (s stress) notes() []string {
 	return append(notes, scenarioNotes(&r.Config)...)
 }
 
-func (s stress) writeTable(w io.Writer, width int) error {
-	b := new(bytes.Buffer)
-	p := printer{b, cmp.Or(width, defaultWidth)}
-	p.text("", s.title())
-	scenarios := s.Scenarios()
-	for _, scenario := range scenarios {
-		p.blank()
-		if len(scenarios) > 1 {
-			p.text("", scenario)
-		}
-		p.wide(s.grid(scenario))
-	}
-	p.blank()
-	for _, line := range s.headline() {
-		p.text("", line)
-	}
-	p.text("", "Of each policy the first line is what it saves and the second its outage minutes.")
+// answer makes an answer of the stress.
+func (s stress) answer() *Answer {
 	failed, passed := s.gateLines()
-	p.list("Truths", s.truthLines())
-	p.list("Gates", append(failed, passed...))
-	p.list("Worst runs", s.worstLines())
-	p.list("Missing runs: "+fmt.Sprint(s.missing()), s.missingLines())
-	p.list("Notes", s.notes())
-	p.list("Configuration", Settings(s.Reports[0]))
-	_, err := w.Write(b.Bytes())
-	return err
+	a := &Answer{About: s.title(), Failed: failed, Warnings: s.missingLines(), Details: s.sections(passed), Legend: []string{
+		strings.TrimSpace(firstMark) + " saves most where it saves least. Of each policy the first line is what it saves, in percent of the on-demand bill, outages deducted; the second is the outage minutes of its worst run.",
+	}}
+	for i, line := range s.headline() {
+		v := Verdict{Text: line}
+		if i == 0 {
+			v.Tone = s.tone()
+		}
+		a.Verdicts = append(a.Verdicts, v)
+	}
+	for _, scenario := range s.Scenarios() {
+		a.Tables = append(a.Tables, s.grid(scenario))
+	}
+	if again := s.Reports[0].Config.Invocation; again != "" {
+		a.Next = Step{"keep the figures of every run", again + " --out results.json"}
+	}
+	return a
+}
+
+// tone says whether every run was done and every gate holds.
+func (s stress) tone() Tone {
+	tone := Plain
+	for _, r := range s.Reports {
+		switch {
+		case r.ExitCode() != 0:
+			return Bad
+		case len(r.Gates) > 0:
+			tone = Good
+		}
+	}
+	return tone
+}
+
+// sections are what an answer has on request.
+func (s stress) sections(passed []string) []Section {
+	return []Section{
+		{Heading: "Truths", Items: s.truthLines(), rank: rankFound}, {Heading: "Worst runs", Items: s.worstLines(), rank: rankWhy},
+		{Heading: "Missing runs", Items: s.missingLines(), rank: rankWhy}, {Heading: "Gates that passed", Items: passed, rank: rankNote},
+		{Heading: "Notes", Items: s.notes(), rank: rankNote}, {Heading: "Configuration", Items: Settings(s.Reports[0]), rank: rankNote},
+	}
 }
 
 // writeMarkdown writes the stress as GitHub's Markdown, at most [MarkdownMax] long.
@@ -238,7 +251,7 @@ func (s stress) writeMarkdown(w io.Writer) error {
 		head += "\n**" + escape(line) + "**\n"
 	}
 	failed, passed := s.gateLines()
-	blocks := []block{listBlock("Gates", failed, rankWhy)}
+	parts := []Section{{Heading: "Gates", Items: failed, rank: rankWhy}}
 	heading := []string{"policy"}
 	for _, t := range s.Truths {
 		heading = append(heading, t.String())
@@ -254,13 +267,9 @@ func (s stress) writeMarkdown(w io.Writer) error {
 			saved, outage := x.Worst()
 			rows = append(rows, append(row, textOf(saved, percent)+" / "+textOf(outage, figures.Whole)))
 		}
-		about := "\n## " + escape(scenario) + "\n\nNet savings, % / outage minutes.\n"
-		blocks = append(blocks, tableBlock(about, heading, rows, rankFound, "policies"))
+		parts = append(parts, Section{Heading: scenario, About: "Net savings, % / outage minutes.", Table: plainTable(heading, rows), rank: rankFound, What: "policies"})
 	}
-	blocks = append(blocks, listBlock("Truths", s.truthLines(), rankFound), listBlock("Worst runs", s.worstLines(), rankWhy),
-		listBlock("Missing runs", s.missingLines(), rankWhy), listBlock("Gates that passed", passed, rankNote),
-		listBlock("Notes", s.notes(), rankNote), listBlock("Configuration", Settings(s.Reports[0]), rankNote))
-	_, err := io.WriteString(w, cutToFit(head, blocks, MarkdownMax))
+	_, err := io.WriteString(w, cutToFit(head, sectionBlocks(append(parts, s.sections(passed)...)), MarkdownMax))
 	return err
 }
 

@@ -186,13 +186,13 @@ func TestStressOutputs(t *testing.T) {
 		width  int
 	}{{"stress.txt", Table, 120}, {"stress-80.txt", Table, 80}, {"stress.md", Markdown, 0}} {
 		var out bytes.Buffer
-		if err := WriteStress(&out, s, x.format, x.width); err != nil {
+		if err := WriteStress(&out, s, x.format, Options{Width: x.width, Details: true}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, x.file, out.Bytes())
 	}
 	var out bytes.Buffer
-	if err := WriteStress(&out, s, CSV, 0); err != nil {
+	if err := WriteStress(&out, s, CSV, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(&out).ReadAll()
@@ -203,7 +203,7 @@ func TestStressOutputs(t *testing.T) {
 	if len(lines) != 1+(stress{s}).runs() || lines[1][at] != "modelled" || lines[len(lines)-1][at] != "slots-0.2" {
 		t.Errorf("%d lines for %d runs, from %v to %v", len(lines), (stress{s}).runs(), lines[1][at], lines[len(lines)-1][at])
 	}
-	if err := WriteStress(&out, s, JUnit, 0); !errors.Is(err, eval.ErrConfig) {
+	if err := WriteStress(&out, s, JUnit, Options{}); !errors.Is(err, eval.ErrConfig) {
 		t.Errorf("a format that a stress has not gives %v", err)
 	}
 }
@@ -218,7 +218,7 @@ func TestStressJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := WriteStress(&out, s, JSON, 0); err != nil {
+	if err := WriteStress(&out, s, JSON, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	var value map[string]any
@@ -257,7 +257,7 @@ func TestStressMarksWhoBreaksManifests(t *testing.T) {
 		t.Errorf("the order is %v, want %v", order, want)
 	}
 	var out bytes.Buffer
-	if err := WriteStress(&out, s, Markdown, 0); err != nil {
+	if err := WriteStress(&out, s, Markdown, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "| portfolio ! |") || !strings.Contains(out.String(), "! marks a policy that did not keep the manifests") {
@@ -288,7 +288,7 @@ func TestStressStopped(t *testing.T) {
 		Table: "INCOMPLETE: stopped after ", Markdown: "INCOMPLETE: stopped after ", JSON: `"incomplete": true`, CSV: ",true,",
 	} {
 		var out bytes.Buffer
-		if err := WriteStress(&out, s, f, 200); err != nil {
+		if err := WriteStress(&out, s, f, Options{Width: 200}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(out.String(), want) {

@@ -1,154 +1,53 @@
 package format
 
 import (
-	"bytes"
-	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// defaultWidth is taken where the width of the terminal is not known.
-const defaultWidth = 120
-
-// writeTable writes the report for a reader at a terminal of the given width;
-// 0 means 120 columns. Where that is too narrow the less important columns are
-// left out, and named.
-func writeTable(w io.Writer, r *eval.Report, width int) error {
-	width = cmp.Or(width, defaultWidth)
-	b := new(bytes.Buffer)
-	p := printer{b, width}
-	p.text("", Title(r))
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		p.blank()
-		if t := groupTitle(r, g); t != "" {
-			p.text("", t)
-		}
-		left := p.table(r, g)
-		for _, table := range groupTables {
-			if heading, rows := table(r, g); rows != nil {
-				p.blank()
-				p.grid([][]string{heading}, rows)
-			}
-		}
-		if line := OracleLine(r, g); line != "" {
-			p.blank()
-			p.text("", line)
-		}
-		if left != "" && i == 0 {
-			p.text("", "Left out for want of width: "+left+".")
+// answerOf makes an answer of a comparison, whose table has the columns that fit a width, and of
+// all columns those of the short table unless all are asked for.
+func answerOf(r *eval.Report, width int, all, details bool) *Answer {
+	a := &Answer{Verdicts: []Verdict{verdictOf(r)}, About: compared(r), Failed: FailedGates(r), Warnings: warningsOf(r, details), Next: nextStep(r)}
+	if len(r.Groups) > 1 {
+		a.acrossTables(r)
+	} else {
+		cols, left := fitting(r, &r.Groups[0], width, all || details)
+		a.Tables, a.Legend = []Grid{tableOf(r, &r.Groups[0], cols)}, legendOf(r, cols)
+		if left != "" && (all || details) {
+			a.About += " · left out for want of width: " + left
 		}
 	}
-	for _, table := range []func(*eval.Report) ([]string, [][]string){acrossTable, savedTable} {
-		if heading, rows := table(r); rows != nil {
-			p.blank()
-			p.wide([][]string{heading}, rows)
-		}
-	}
-	p.list("Manifests not kept", Violations(r))
-	p.list("Gates", gateLines(r))
-	p.comparison(r.Comparison)
-	p.list("Warnings", Warnings(r))
-	p.list("Worst outages", worstOutageLines(r))
-	for i := range r.Groups {
-		g := &r.Groups[i]
-		p.list("Runs with outages"+inScenario(r, g.Scenario), outageLines(r, g))
-		p.list("Worst runs"+inScenario(r, g.Scenario), worstLines(r, g))
-	}
-	p.list("Missing runs: "+fmt.Sprint(r.Missing()), missingLines(r))
-	p.list("Notes", Notes(r))
-	p.list("Configuration", Settings(r))
-	_, err := w.Write(b.Bytes())
-	return err
+	a.Details = sections(r, width, true)
+	return a
 }
 
-// comparison writes the difference to the other side, nothing without one.
-func (p *printer) comparison(x *eval.Comparison) {
-	if x == nil {
-		return
+// acrossTables sets the tables of several scenarios: each policy over all of them, and the winner
+// of each scenario.
+func (a *Answer) acrossTables(r *eval.Report) {
+	_, rows := acrossTable(r)
+	t := plainTable([]string{"POLICY", "FIRST IN", "WORST SHORTFALL", "WORST OUTAGE"}, rows)
+	t.Headings = append(t.Headings, []string{"", "", "points", "min"})
+	if w := firstAcross(r); w != nil {
+		t.Rows[slices.Index(r.Config.Policies, w.Policy)].First = true
 	}
-	c := comparison{x}
-	p.list(c.title(), c.lines())
-	if heading, rows := c.table(); rows != nil {
-		p.blank()
-		p.grid([][]string{heading}, rows)
-	}
+	a.Tables = []Grid{t, plainTable(scenarioTable(r))}
+	a.Legend = []string{strings.TrimSpace(firstMark) + " is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; " +
+		"AT MOST is what the " + eval.OracleName + " saves."}
 }
 
-// gateLines are the results of the gates in words.
-func gateLines(r *eval.Report) []string {
-	var lines []string
-	for i := range r.Gates {
-		lines = append(lines, gateLine(r, &r.Gates[i]))
-	}
-	return lines
-}
-
-// A printer writes plain text of a width.
-type printer struct {
-	w     *bytes.Buffer
-	width int
-}
-
-func (p *printer) blank() { p.w.WriteByte('\n') }
-
-// list writes a heading and items, or nothing without items. What follows a
-// line break inside an item is a command and is not wrapped, so that it can be
-// copied.
-func (p *printer) list(heading string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	p.blank()
-	p.text("", heading)
-	for _, item := range items {
-		first, rest, _ := strings.Cut(item, "\n")
-		p.text("  ", first)
-		if rest != "" {
-			p.w.WriteString(rest + "\n")
-		}
-	}
-}
-
-// text writes s, wrapped between words, each line after indent.
-func (p *printer) text(indent, s string) {
-	used := 0
-	for i, word := range strings.Fields(s) {
-		n := utf8.RuneCountInString(word)
-		if i == 0 {
-			p.w.WriteString(indent)
-			used = len(indent)
-		} else if used+1+n > p.width {
-			p.w.WriteString("\n" + indent + "  ")
-			used = len(indent) + 2
-		} else {
-			p.w.WriteByte(' ')
-			used++
-		}
-		p.w.WriteString(word)
-		used += n
-	}
-	p.blank()
-}
-
-// table writes the comparison of g and returns the columns left out.
-func (p *printer) table(r *eval.Report, g *eval.Group) (left string) {
-	cols := slices.Clone(columns)
+// fitting returns the columns that fit a width, and the names of those that are left out.
+func fitting(r *eval.Report, g *eval.Group, width int, all bool) (cols []column, left string) {
+	cols = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !all && !c.short })
 	var names []string
 	for {
-		headings := make([][]string, 2)
-		for _, c := range cols {
-			headings[0], headings[1] = append(headings[0], c.top), append(headings[1], c.under)
-		}
-		rows := cells(r, g, cols)
-		if total(widths(append(headings, rows...))) <= p.width || !slices.ContainsFunc(cols, func(c column) bool { return c.rank > 0 }) {
-			p.grid(headings, rows)
-			return strings.Join(names, ", ")
+		t := tableOf(r, g, cols).marked()
+		if total(t.widths()) <= width || !slices.ContainsFunc(cols, func(c column) bool { return c.rank > 0 }) {
+			return cols, strings.Join(names, ", ")
 		}
 		drop := 0
 		for i, c := range cols {
@@ -161,73 +60,147 @@ func (p *printer) table(r *eval.Report, g *eval.Group) (left string) {
 	}
 }
 
-// grid writes headings, a rule and rows; the first column to the left, the
-// others to the right.
-func (p *printer) grid(headings, rows [][]string) {
-	w := widths(append(slices.Clone(headings), rows...))
-	for _, h := range headings {
-		p.row(h, w)
+// tableOf returns the comparison of g with the policies that save most marked.
+func tableOf(r *eval.Report, g *eval.Group, cols []column) Grid {
+	t := Grid{Headings: make([][]string, 2)}
+	for _, c := range cols {
+		t.Headings[0], t.Headings[1] = append(t.Headings[0], c.top), append(t.Headings[1], c.under)
 	}
-	p.w.WriteString(strings.Repeat("─", total(w)) + "\n")
-	for _, row := range rows {
-		p.row(row, w)
-	}
-}
-
-// wide writes a grid with as many columns side by side as fit, and the others below,
-// each part after a blank line and with the first column again.
-func (p *printer) wide(headings, rows [][]string) {
-	w := widths(append(slices.Clone(headings), rows...))
-	for from := 1; from < len(w); {
-		to, used := from+1, w[0]+2+w[from]
-		for to < len(w) && used+2+w[to] <= p.width {
-			used += 2 + w[to]
-			to++
-		}
-		part := func(lines [][]string) (out [][]string) {
-			for _, line := range lines {
-				out = append(out, append([]string{line[0]}, line[from:to]...))
+	first := firstIn(r, g)
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		row := Row{First: slices.Contains(first, p.Policy)}
+		for _, c := range cols {
+			tone := Plain
+			if c.worse != nil && c.worse(r, p) {
+				tone = Bad
 			}
-			return out
+			row.Cells, row.Tones = append(row.Cells, c.cell(r, p)), append(row.Tones, tone)
 		}
-		if from > 1 {
-			p.blank()
-		}
-		p.grid(part(headings), part(rows))
-		from = to
+		t.Rows = append(t.Rows, row)
 	}
+	return t
 }
 
-func (p *printer) row(cells []string, widths []int) {
-	var b strings.Builder
-	for i, c := range cells {
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c))
-		if i == 0 {
-			b.WriteString(c + pad)
-		} else {
-			b.WriteString("  " + pad + c)
+// legendOf explains the columns of a table.
+func legendOf(r *eval.Report, cols []column) []string {
+	lines := []string{strings.TrimSpace(firstMark) + " saves most; * is the baseline"}
+	if len(Violations(r)) > 0 {
+		lines = append(lines, "! did not keep the manifests")
+	}
+	for _, c := range cols {
+		if c.about != "" {
+			lines = append(lines, c.about)
 		}
 	}
-	p.w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+	return []string{strings.Join(lines, ". ") + "."}
 }
 
-func widths(rows [][]string) []int {
-	var w []int
-	for _, row := range rows {
-		for i, c := range row {
-			if i == len(w) {
-				w = append(w, 0)
-			}
-			w[i] = max(w[i], utf8.RuneCountInString(c))
+// warningsOf are what to know before relying on a verdict, the gravest first. Without details those
+// are left out that the verdict counts and of which the gates that failed are.
+func warningsOf(r *eval.Report, details bool) []string {
+	lines := estimateWarnings(r)
+	if details {
+		lines = Warnings(r)
+	}
+	for _, f := range findings(r) {
+		switch f.rule {
+		case ruleComparison:
+			lines = slices.Insert(lines, 0, f.title+": "+f.detail)
+		case ruleManifest:
+			lines = append(lines, f.detail)
 		}
 	}
-	return w
+	return lines
 }
 
-func total(widths []int) int {
-	sum := 2 * (len(widths) - 1)
-	for _, w := range widths {
-		sum += w
+// sections are the parts of a report below its answer, in the order of reading. Long ones are for a
+// reader with room: they have every table of several scenarios, of a table that fits a width.
+func sections(r *eval.Report, width int, long bool) []Section {
+	_, passed := gatesByResult(r)
+	out := append(comparisonSections(r.Comparison), Section{Heading: "Gates that passed", Items: passed, rank: rankNote}, Section{Heading: "Manifests not kept", Items: Violations(r), rank: rankNote})
+	for i := range r.Groups {
+		out = append(out, groupSections(r, &r.Groups[i], width, long)...)
 	}
-	return sum
+	if long {
+		heading, rows := savedTable(r)
+		out = append(out, Section{Table: plainTable(heading, rows)}, Section{Heading: "Worst outages", Items: worstOutageLines(r)})
+	}
+	for i := range r.Groups {
+		if g := &r.Groups[i]; long || len(r.Groups) == 1 {
+			in := inScenario(r, g.Scenario)
+			out = append(out, Section{Heading: "Runs with outages" + in, Items: outageLines(r, g), rank: rankFound},
+				Section{Heading: "Worst runs" + in, Items: worstLines(r, g), rank: rankWhy})
+		}
+	}
+	notes := Notes(r)
+	if len(r.Groups) > 1 && !long {
+		notes = slices.DeleteFunc(notes, func(note string) bool { return note == movedNote || note == commitmentNote(&r.Config) })
+	}
+	return append(out, Section{Heading: "Missing runs: " + fmt.Sprint(r.Missing()), Items: missingLines(r), rank: rankWhy},
+		Section{Heading: "Notes", Items: notes, rank: rankNote}, Section{Heading: "Configuration", Items: Settings(r), rank: rankNote})
+}
+
+// groupSections are the tables of one scenario. Of the only one the answer has the first.
+func groupSections(r *eval.Report, g *eval.Group, width int, long bool) []Section {
+	rank, only := rankDetail, len(r.Groups) == 1
+	var out []Section
+	switch {
+	case only && long:
+		rank = rankFound
+	case only:
+		rank = rankFound
+		out = append(out, Section{Table: tableOf(r, g, columns), What: "policies", rank: rank})
+	case long:
+		cols, _ := fitting(r, g, width, true)
+		out = append(out, Section{Heading: g.Scenario, Table: tableOf(r, g, cols)})
+	default:
+		heading, rows := rankedTable(r, g)
+		out = append(out, Section{Heading: g.Scenario, Table: plainTable(heading, rows), What: "policies", rank: rank})
+	}
+	for _, table := range groupTables {
+		heading, rows := table(r, g)
+		out = append(out, Section{Table: plainTable(heading, rows), What: "rows", rank: rank})
+	}
+	if only || long {
+		if line := OracleLine(r, g); line != "" {
+			out = append(out, Section{About: line, rank: rank, What: "sentences"})
+		}
+	}
+	return out
+}
+
+// comparisonSections are the difference to the other side, none without one.
+func comparisonSections(x *eval.Comparison) []Section {
+	if x == nil {
+		return nil
+	}
+	c := comparison{x}
+	heading, rows := c.table()
+	return []Section{{Heading: c.title(), Items: c.lines(), rank: rankWhy}, {Table: plainTable(heading, rows), What: "changes", rank: rankWhy}}
+}
+
+// nextStep is the one thing to do with the result of a report.
+func nextStep(r *eval.Report) Step {
+	again := r.Config.Invocation
+	if again == "" {
+		return Step{}
+	}
+	if r.Stopped {
+		return Step{"do the rest", again}
+	}
+	if n := r.Missing(); n > 0 {
+		first := slices.IndexFunc(r.Runs, func(x eval.RunRow) bool { return x.Err != nil })
+		return Step{"repeat the first run that broke", r.Command(first)}
+	}
+	g := &r.Groups[0]
+	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver() == eval.OverSeeds {
+		return Step{"run as many seeds as intervals need", withFlag(again, "seeds", fmt.Sprint(need))}
+	}
+	if best := r.Best(g); best >= 0 && len(r.Groups) == 1 {
+		if worst := g.Policies[best].Worst; outageOf(r, worst) > 0 {
+			return Step{fmt.Sprintf("see how the worst run of %s, %s outage minutes, came about", g.Policies[best].Policy, figures.Whole(outageOf(r, worst))), r.Command(worst)}
+		}
+	}
+	return Step{"read the result as a page with charts", again + " --report report.html"}
 }

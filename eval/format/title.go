@@ -107,14 +107,6 @@ func Settings(r *eval.Report) []string {
 	return lines
 }
 
-// groupTitle heads the table of one group where there are several.
-func groupTitle(r *eval.Report, g *eval.Group) string {
-	if len(r.Groups) == 1 {
-		return ""
-	}
-	return g.Scenario
-}
-
 // Incomplete says how far a comparison came that was stopped, empty for one that
 // was not.
 func Incomplete(r *eval.Report) string {

@@ -23,6 +23,11 @@ func Warnings(r *eval.Report) []string {
 			out = append(out, "gate without a verdict: "+firstLine(gateLine(r, g))+": it counts as failed")
 		}
 	}
+	return append(out, estimateWarnings(r)...)
+}
+
+// estimateWarnings are those of [Warnings] that are about neither runs that broke nor gates.
+func estimateWarnings(r *eval.Report) (out []string) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		for k := range g.Policies {

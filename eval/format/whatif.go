@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -53,60 +52,85 @@ func changeInterval(s *eval.Summary) string {
 	return figures.DollarChange(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
 }
 
-// whatIfTable returns headings and rows, the scenario as it is first.
-func whatIfTable(r *eval.WhatIf, wide bool) (headings [][]string, rows [][]string) {
+// whatIfTable returns the table of r, the scenario as it is first. The value at the knee of a sweep
+// and else the cheapest variant is marked.
+func whatIfTable(r *eval.WhatIf, wide bool) Grid {
 	knee, bends := r.Knee()
-	headings = make([][]string, 2)
+	first := cheapest(r)
+	if first >= 0 && r.Variants[first].Change.Median >= 0 {
+		first = -1
+	}
+	if bends {
+		first = knee
+	}
+	t := Grid{Headings: make([][]string, 2)}
 	cols := slices.DeleteFunc(slices.Clone(whatIfColumns), func(c whatIfColumn) bool { return c.wide && !wide })
 	for _, c := range cols {
-		headings[0], headings[1] = append(headings[0], c.top), append(headings[1], c.under)
+		t.Headings[0], t.Headings[1] = append(t.Headings[0], c.top), append(t.Headings[1], c.under)
 	}
 	for i := -1; i < len(r.Variants); i++ {
 		x := &r.AsIs
 		if i >= 0 {
 			x = &r.Variants[i]
 		}
-		var row []string
+		row := Row{First: i == first && (i >= 0 || bends)}
 		for _, c := range cols {
-			row = append(row, c.cell(x))
+			row.Cells = append(row.Cells, c.cell(x))
 		}
 		if i < 0 {
-			row[2], row[3] = "", ""
+			row.Cells[2], row.Cells[3] = "", ""
+		} else if in := x.Change.MedianInterval; in != nil && in.Low > 0 {
+			row.Tones = make([]Tone, len(cols))
+			row.Tones[2], row.Tones[3] = Bad, Bad
 		}
 		if r.Sweep != "" {
-			row[0] = markOf(i) + "  " + strings.TrimPrefix(row[0], r.Sweep+"=")
+			row.Cells[0] = markOf(i) + "  " + strings.TrimPrefix(row.Cells[0], r.Sweep+"=")
 			if bends && i == knee {
-				row[0] += " ← knee"
+				row.Cells[0] += " ← knee"
 			}
 		}
-		rows = append(rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	return headings, rows
+	return t
 }
 
-// WriteWhatIf writes what changes of a scenario would cost, for a terminal of a width; 0 means
-// 120.
-func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, width int) error {
-	b := new(bytes.Buffer)
-	p := printer{b, cmp.Or(width, defaultWidth)}
-	p.text("", whatIfTitle(r))
-	p.blank()
-	headings, rows := whatIfTable(r, wide)
-	p.wide(headings, rows)
-	if r.Sweep != "" {
-		p.blank()
-		writeFrontier(b, r)
-	}
-	p.blank()
-	for _, line := range WhatIfWords(r) {
-		p.text("", line)
-	}
+// WriteWhatIf writes what changes of a scenario would cost as text, wide with all columns.
+func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, o Options) error {
+	a := Answer{Tables: []Grid{whatIfTable(r, wide || o.Details)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Legend: []string{
+		strings.TrimSpace(firstMark) + " is the cheapest, of a sweep the knee. $/MONTH is the bill of 730 hours with what is paid in advance, without the cost of outages.",
+	}}
+	tone := Plain
 	if r.Judged != nil {
-		p.list("Gates", gateLines(r.Judged))
+		a.Failed = FailedGates(r.Judged)
+		if tone = Good; len(a.Failed) > 0 {
+			tone = Bad
+		}
+		_, passed := gatesByResult(r.Judged)
+		a.Details = append(a.Details, Section{Heading: "Gates that passed", Items: passed})
 	}
-	p.list("Notes", whatIfNotes(r))
-	_, err := w.Write(b.Bytes())
-	return err
+	for _, line := range WhatIfWords(r) {
+		a.Verdicts, tone = append(a.Verdicts, Verdict{tone, line}), Plain
+	}
+	if r.Sweep != "" {
+		a.Details = append(a.Details, Section{Heading: "Frontier", Picture: frontier(r)})
+	}
+	a.Details = append(a.Details, Section{Heading: "Notes", Items: whatIfNotes(r)})
+	a.Next = whatIfNext(r)
+	return a.Write(w, o)
+}
+
+// whatIfNext is the one thing to do with the result.
+func whatIfNext(r *eval.WhatIf) Step {
+	again := r.Config.Invocation
+	if again == "" {
+		return Step{}
+	}
+	for i := range r.Variants {
+		if x := &r.Variants[i].Change; x.Need > 0 && x.Over == eval.OverSeeds {
+			return Step{"run as many seeds as intervals need", withFlag(again, "seeds", fmt.Sprint(x.Need))}
+		}
+	}
+	return Step{"keep it for a review", again + " --out whatif.md"}
 }
 
 // whatIfTitle says what is compared, in one line.
@@ -139,19 +163,27 @@ func whatIfNotes(r *eval.WhatIf) []string {
 	lines := []string{
 		"Changes are of runs with the same prices, weather and seed. $/MONTH is the bill of 730 hours with what was paid in advance, without the cost of outages. " + interval,
 	}
-	if r.Config.Cases[0].Bound.Trace.Synthetic {
-		lines = append(lines, "The prices are synthetic: give --trace for recorded ones.")
+	lines = append(lines, whatIfWarnings(r)...)
+	if len(r.Config.Invocation) > 0 {
+		lines = append(lines, "repeat with\n    "+r.Config.Invocation)
 	}
+	return lines
+}
+
+// whatIfWarnings are what to know before relying on r.
+func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	for i := range r.Variants {
 		if x := &r.Variants[i]; x.Missing > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %d of its runs have no pair.", x.Name, x.Missing))
 		}
+	}
+	if r.Config.Cases[0].Bound.Trace.Synthetic {
+		lines = append(lines, "The prices are synthetic: give --trace for recorded ones.")
+	}
+	for i := range r.Variants {
 		if x := &r.Variants[i]; x.Demand {
 			lines = append(lines, x.Name+": the workloads ask for something else, so a smaller bill is no saving by itself.")
 		}
-	}
-	if len(r.Config.Invocation) > 0 {
-		lines = append(lines, "repeat with\n    "+r.Config.Invocation)
 	}
 	return lines
 }

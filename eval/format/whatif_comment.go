@@ -18,15 +18,16 @@ func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error {
 		b.WriteString(CommentQuiet + "\n")
 	}
 	b.WriteString("### " + escape(whatIfHeadline(r)) + "\n")
-	headings, rows := whatIfTable(r, false)
-	heading := make([]string, len(headings[0]))
-	for i, top := range headings[0] {
+	t := whatIfTable(r, false)
+	for i, top := range t.Headings[0] {
 		words := strings.ToLower(top)
-		if heading[i] = strings.ToUpper(words[:1]) + words[1:]; headings[1][i] != "" {
-			heading[i] += ", " + headings[1][i]
+		if t.Headings[0][i] = strings.ToUpper(words[:1]) + words[1:]; t.Headings[1][i] != "" {
+			t.Headings[0][i] += ", " + t.Headings[1][i]
 		}
 	}
-	markdownTable(&b, heading, rows)
+	t.Headings = t.Headings[:1]
+	table := tableBlock("", &t, 0, "")
+	b.WriteString(table.text(len(table.rows)))
 	b.WriteByte('\n')
 	for _, line := range WhatIfWords(r) {
 		markdownItem(&b, line)
@@ -37,9 +38,7 @@ func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error {
 		}
 	}
 	if r.Sweep != "" {
-		b.WriteString("\n```\n")
-		writeFrontier(&b, r)
-		b.WriteString("```\n")
+		b.WriteString("\n```\n" + frontier(r) + "```\n")
 	}
 	b.WriteString("\n<details><summary>What is changed, and how it was measured</summary>\n\n" + escape(whatIfTitle(r)) + "\n\n")
 	for i := range r.Variants {

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -29,17 +28,18 @@ func markOf(i int) string {
 	return "•"
 }
 
-// writeFrontier draws what each value of a sweep saves over the evictions that it costs.
-func writeFrontier(b *bytes.Buffer, r *eval.WhatIf) {
+// frontier draws what each value of a sweep saves over the evictions that it costs.
+func frontier(r *eval.WhatIf) string {
 	points, places := r.Tradeoffs()
-	WriteFrontier(b, points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", figures.Dollars)
+	return Frontier(points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", figures.Dollars)
 }
 
-// WriteFrontier draws points, each by its mark, in a frame of characters. Gain and price say what the
+// Frontier draws points, each by its mark, in a frame of characters. Gain and price say what the
 // axes are, and words writes a gain. Of points at one place the first is seen.
-func WriteFrontier(b *bytes.Buffer, points []eval.Tradeoff, mark func(i int) string, gain, price string, words func(float64) string) {
+func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price string, words func(float64) string) string {
+	var b strings.Builder
 	if len(points) == 0 {
-		return
+		return ""
 	}
 	low, high := points[0], points[0]
 	for _, p := range points {
@@ -72,8 +72,9 @@ func WriteFrontier(b *bytes.Buffer, points []eval.Tradeoff, mark func(i int) str
 	b.WriteString(strings.Repeat(" ", margin+1) + "└" + strings.Repeat("─", frontierWidth) + "\n")
 	between := max(frontierWidth-len(from)-len(to), 1)
 	if n := between - len(price); n >= 2 {
-		fmt.Fprintf(b, "%s%s%s%s%s%s\n", indent, from, strings.Repeat(" ", n/2), price, strings.Repeat(" ", n-n/2), to)
+		fmt.Fprintf(&b, "%s%s%s%s%s%s\n", indent, from, strings.Repeat(" ", n/2), price, strings.Repeat(" ", n-n/2), to)
 	}
+	return b.String()
 }
 
 // scaled returns the place of x among so many between low and high.

@@ -62,7 +62,7 @@ func TestWhatIfOutputs(t *testing.T) {
 	few := whatIf(t, 3, saves(1, 8))
 	for name, r := range map[string]*eval.WhatIf{"whatif": w, "whatif-sweep": sweep, "whatif-few": few} {
 		var table, comment, data bytes.Buffer
-		if err := WriteWhatIf(&table, r, name == "whatif", 160); err != nil {
+		if err := WriteWhatIf(&table, r, name == "whatif", Options{Width: 160, Details: name != "whatif-few"}); err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name+".txt", table.Bytes())

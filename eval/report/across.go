@@ -122,7 +122,7 @@ func monthly(r *eval.Report, p int) monthlySavings {
 	}
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		d := overBaseline(r, g, p)
+		d := r.OverBaseline(g, p)
 		switch x := &g.Policies[p]; {
 		case against && d.N > 0:
 			m.names, m.amount = append(m.names, g.Scenario), append(m.amount, d.Median)

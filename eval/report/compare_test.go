@@ -13,7 +13,7 @@ import (
 func recordedOf(t *testing.T, name string, r *eval.Report) *eval.Recorded {
 	t.Helper()
 	var b bytes.Buffer
-	if err := format.Write(&b, r, format.JSON, 0); err != nil {
+	if err := format.Write(&b, r, format.JSON, format.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := format.ReadReport(&b)

@@ -94,29 +94,12 @@ func foundIn(r *eval.Report) ([]string, []card) {
 	return found, append(versus, cards(r, g, x)...)
 }
 
-// overBaseline summarizes what policy p saves in dollars a month more than the
-// baseline, run by run under the same weather.
-func overBaseline(r *eval.Report, g *eval.Group, p int) eval.Summary {
-	base := slices.Index(r.Config.Policies, r.Config.Baseline)
-	windows := make([][]float64, len(g.Cases))
-	for w, k := range g.Cases {
-		months := eval.MonthHours / r.Config.Cases[k].Bound.Duration.Hours()
-		for _, i := range r.RunsOf(&eval.Group{Cases: []int{k}}, p) {
-			saved, other := r.Runs[i].Value("net_savings_usd"), r.Runs[i-p+base].Value("net_savings_usd")
-			if saved.Known && other.Known {
-				windows[w] = append(windows[w], (saved.V-other.V)*months)
-			}
-		}
-	}
-	return eval.Summarize(windows, 1-r.Level)
-}
-
 // versusBaseline returns the headline, which compares policy p with the baseline, and its
 // figures; nothing where p is the baseline, where the two have no run in common, or where all is
 // measured against the cost of a cluster as it is.
 func versusBaseline(r *eval.Report, g *eval.Group, p int) (string, []card) {
 	x, base := &g.Policies[p], r.Config.Baseline
-	d := overBaseline(r, g, p)
+	d := r.OverBaseline(g, p)
 	if x.Policy == base || d.N == 0 || r.Config.Today != nil {
 		return "", nil
 	}

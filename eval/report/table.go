@@ -126,7 +126,7 @@ func savedAMonth(r *eval.Report, g *eval.Group, p int) cell {
 
 // overBaselineCell has what a policy saves a month more than the baseline.
 func overBaselineCell(r *eval.Report, g *eval.Group, p int) cell {
-	s := overBaseline(r, g, p)
+	s := r.OverBaseline(g, p)
 	return versus(r, g, p, &s, figures.DollarChange)
 }
 

@@ -121,7 +121,7 @@ func merged(c eval.Config, parts []*Part) (*eval.Report, error) {
 func written(t interface{ Fatal(...any) }, r *eval.Report, page bool) []byte {
 	var out bytes.Buffer
 	for _, f := range []format.Format{format.Table, format.JSON, format.Parquet, format.CSV, format.JUnit} {
-		if err := format.Write(&out, r, f, 0); err != nil {
+		if err := format.Write(&out, r, f, format.Options{Details: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

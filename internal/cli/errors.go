@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The exit codes.
@@ -38,6 +39,16 @@ func Invalid(err error, next string) error {
 
 // ErrGate means that everything ran and a gate was not met.
 var ErrGate = errors.New("a gate was not met")
+
+// FailedGates returns the error of those of n gates that failed, with what is said of each unless that
+// was shown.
+func FailedGates(n int, failed []string, shown bool) error {
+	text := fmt.Sprintf("%d of %d failed", len(failed), n)
+	if !shown {
+		text += "\n" + strings.Join(failed, "\n")
+	}
+	return fmt.Errorf("%w: %s", ErrGate, text)
+}
 
 // ErrCheck means that everything ran and a check failed.
 var ErrCheck = errors.New("a check failed")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/muesli/termenv"
 	"golang.org/x/term"
 )
 
@@ -191,6 +192,13 @@ func (p *Program) Width(out string) int {
 		}
 	}
 	return 0
+}
+
+// Colors reports whether what goes to out is for a terminal that shows colours, and is to have
+// them: NO_COLOR takes them away.
+func (p *Program) Colors(out string) bool {
+	f, ok := p.Stdout.(*os.File)
+	return ok && out == "" && termenv.NewOutput(f).EnvColorProfile() != termenv.Ascii
 }
 
 // Warn prints each warning once.

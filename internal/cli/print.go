@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
 )
 
@@ -22,8 +23,9 @@ const (
 
 // A Form is the form in which a command prints, one of those that its flag takes.
 type Form struct {
-	name  string
-	forms []string
+	name    string
+	forms   []string
+	details bool
 }
 
 // String returns the name of the form.
@@ -51,6 +53,20 @@ func (f *Form) Register(c *cobra.Command, more ...string) {
 	f.name, f.forms = FormTable, append([]string{FormTable, FormWide, FormJSON, FormYAML}, more...)
 	c.Flags().VarP(f, "format", "o", "output `F`: "+strings.Join(f.forms, ", "))
 	Complete(c, "format", f.forms)
+}
+
+// RegisterDetails gives c the flag --details.
+func (f *Form) RegisterDetails(c *cobra.Command) { DetailsVar(c.Flags(), &f.details) }
+
+// Details reports whether everything is asked for.
+func (f *Form) Details() bool { return f.details }
+
+// IsText reports whether people read the form.
+func (f *Form) IsText() bool { return f.name == FormTable || f.name == FormWide }
+
+// DetailsVar adds the flag --details, which has a command print everything that it found.
+func DetailsVar(flags *pflag.FlagSet, v *bool) {
+	flags.BoolVar(v, "details", false, "print as text everything that was found, not the answer alone")
 }
 
 // Print writes v to the terminal as JSON or YAML where f says so, and else calls text,

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/eval/bill"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy"
@@ -25,9 +26,12 @@ import (
 
 // The forms of a bill.
 const (
+	formTable    = "table"
 	formFocus    = "focus"
 	formOpenCost = "opencost"
 )
+
+var formNames = []string{formTable, formFocus, formOpenCost}
 
 // periods are the lengths of a period that can be asked for.
 var periods = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour}
@@ -41,15 +45,20 @@ type billFlags struct {
 	granularity string
 	aggregate   string
 	account     string
+	by          string
 }
+
+// divisions are what the table can be divided by.
+var divisions = []string{bill.ByPool, bill.ByNamespace, bill.ByDay}
 
 // Command returns the command bill.
 func Command(p *cli.Program) *cobra.Command {
 	var f billFlags
 	c := &cobra.Command{
 		Use:   "bill SCENARIO|RESULTS|RECORDING [RUN…]",
-		Short: "Write the bill of a run or of a cluster, as FOCUS or OpenCost have it",
-		Long: "bill writes what each node cost, hour by hour or day by day, with the columns of\n" +
+		Short: "Write the bill of a run or of a cluster, also as FOCUS or OpenCost have it",
+		Long: "bill prints on a terminal what pools, namespaces and days cost. In a pipe, to a file\n" +
+			"or with --format it writes what each node cost, hour by hour or day by day, with the columns of\n" +
 			"FOCUS " + bill.FocusVersion + "; or divides it among pods by what they request, as the /allocation of\n" +
 			"OpenCost answers, and leaves to __idle__ what no pod asked for. Either adds up to the\n" +
 			"bill to the micro-dollar.\n\n" +
@@ -59,7 +68,8 @@ func Command(p *cli.Program) *cobra.Command {
 			"knows prices, nodes and pods as the steps saw them.\n\n" +
 			"Exit code: 0 good, 2 the call or an input is wrong, or lacks what the bill needs,\n" +
 			"3 it broke.",
-		Example: "  spotter bill web-week --policy portfolio --out bill.parquet\n" +
+		Example: "  spotter bill web-week --by namespace\n" +
+			"  spotter bill web-week --policy portfolio --out bill.parquet\n" +
 			"  spotter bill results.json portfolio@3 karpenter@3 --granularity day --out bill.csv\n" +
 			"  spotter bill /var/lib/spotter/record --account 123456789012 --out bill.parquet\n" +
 			"  spotter bill web-week --format opencost --aggregate label:team",
@@ -71,14 +81,16 @@ func Command(p *cli.Program) *cobra.Command {
 	f.Register(flags)
 	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P` of the run of a SCENARIO, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather of the run of a SCENARIO")
-	flags.StringVarP(&f.form, "format", "o", formFocus, "form `F` of the bill: "+formFocus+", "+formOpenCost)
-	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost)
+	flags.StringVarP(&f.form, "format", "o", "", "form `F` of the bill: "+strings.Join(formNames, ", ")+" (default: "+formTable+" on a terminal and with --by, else "+formFocus+")")
+	flags.StringVar(&f.by, "by", "", "divide the table by `D`: "+strings.Join(divisions, ", ")+" (default: a table for each)")
+	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost+", .txt for "+formTable)
 	flags.StringVar(&f.granularity, "granularity", "", "length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
 	flags.StringVar(&f.aggregate, "aggregate", "namespace", "with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
 	flags.StringVar(&f.account, "account", "", "`ID` of the account that is billed (default: simulated/SCENARIO; a recording of a cluster has none)")
 	cli.CompleteBy(c, "policy", input.CompletePolicy)
 	cli.Complete(c, "truth", input.TruthNames())
-	cli.Complete(c, "format", []string{formFocus, formOpenCost})
+	cli.Complete(c, "format", formNames)
+	cli.Complete(c, "by", divisions)
 	cli.Complete(c, "granularity", slices.Sorted(maps.Keys(periods)))
 	cli.Complete(c, "aggregate", bill.Aggregates())
 	return c
@@ -119,9 +131,18 @@ func refused(err error) error {
 
 // check reports early what of the flags is wrong.
 func (f *billFlags) check(p *cli.Program) error {
-	extensions, known := map[string][]string{formFocus: {".csv", ".parquet"}, formOpenCost: {".json"}}[f.form]
+	if f.out == "-" {
+		f.out = ""
+	}
+	if !f.Flags.Changed("format") {
+		f.form = f.usualForm(p)
+	}
+	extensions, known := map[string][]string{formTable: {".txt"}, formFocus: {".csv", ".parquet"}, formOpenCost: {".json"}}[f.form]
 	if !known {
-		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, []string{formFocus, formOpenCost})), "give "+formFocus+" or "+formOpenCost+"; a file is named by --out")
+		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, formNames)), "give one of "+strings.Join(formNames, ", ")+"; a file is named by --out")
+	}
+	if f.Flags.Changed("by") && (f.form != formTable || !slices.Contains(divisions, f.by)) {
+		return cli.Invalid(fmt.Errorf("--by: %q divides no %s", f.by, f.form), "give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
 	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
 		return cli.Invalid(fmt.Errorf("--granularity: %q is no length of a period", f.granularity), "give hour or day")
@@ -131,9 +152,6 @@ func (f *billFlags) check(p *cli.Program) error {
 	}
 	if f.form != formOpenCost && f.Flags.Changed("aggregate") {
 		return cli.Invalid(errors.New("--aggregate: it is for --format opencost"), "leave it out")
-	}
-	if f.out == "-" {
-		f.out = ""
 	}
 	if f.out == "" {
 		return nil
@@ -147,9 +165,23 @@ func (f *billFlags) check(p *cli.Program) error {
 	return nil
 }
 
+// usualForm is the form where none is asked for: a table on a terminal.
+func (f *billFlags) usualForm(p *cli.Program) string {
+	text := f.out == "" && p.Width("") > 0 && !f.Flags.Changed("granularity") && !f.Flags.Changed("aggregate")
+	if text || f.Flags.Changed("by") || strings.EqualFold(filepath.Ext(f.out), ".txt") {
+		return formTable
+	}
+	return formFocus
+}
+
 // made returns what writes the bill of usages, and what that is in words.
 func (f *billFlags) made(p *cli.Program, usages []*bill.Usage) (write func(io.Writer) error, about string, err error) {
 	every := periods[f.granularity]
+	if f.form == formTable {
+		a, err := f.table(p, usages)
+		options := format.Options{Width: p.Width(f.out), Color: p.Colors(f.out)}
+		return func(w io.Writer) error { return a.Write(w, options) }, "the bill", err
+	}
 	if f.form == formOpenCost {
 		sets, err := usages[0].Allocate(f.aggregate, every)
 		return func(w io.Writer) error { return bill.WriteOpenCost(w, sets) }, "allocations", err

@@ -50,7 +50,7 @@ type evalFlags struct {
 type outputs struct {
 	format, report string
 	out            []string
-	yes            bool
+	details, yes   bool
 	shard, plan    string
 	reuse          []string
 
@@ -133,6 +133,7 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 func (o *outputs) registerResult(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
 	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
+	cli.DetailsVar(flags, &o.details)
 	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 }
 
@@ -167,20 +168,20 @@ func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []s
 		return refused(err)
 	}
 	if stress != nil {
-		stressed := func(w io.Writer, f format.Format, width int) error { return format.WriteStress(w, stress, f, width) }
-		if err := write(p, stressed, targets); err != nil {
+		stressed := func(w io.Writer, f format.Format, o format.Options) error { return format.WriteStress(w, stress, f, o) }
+		if err := f.write(p, stressed, targets); err != nil {
 			return err
 		}
-		return stressResult(p, stress)
+		return stressResult(stress, shown(targets))
 	}
-	compared := func(w io.Writer, f format.Format, width int) error { return format.Write(w, report, f, width) }
-	if err := write(p, compared, targets); err != nil {
+	compared := func(w io.Writer, f format.Format, o format.Options) error { return format.Write(w, report, f, o) }
+	if err := f.write(p, compared, targets); err != nil {
 		return err
 	}
 	if err := writeReport(p, f, report); err != nil {
 		return err
 	}
-	return gateResult(p, report)
+	return gateResult(report, shown(targets))
 }
 
 // refused returns err of a comparison, as a fault of the call where it is one.
@@ -268,8 +269,9 @@ func prepare(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Co
 	return nil
 }
 
-// gateResult returns what the report means for the exit code.
-func gateResult(p *cli.Program, report *eval.Report) error {
+// gateResult returns what the report means for the exit code. It names the gates that failed unless
+// they were shown.
+func gateResult(report *eval.Report, shown bool) error {
 	if report.Stopped {
 		return &cli.StoppedError{Err: errors.New(format.Incomplete(report)), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}
@@ -284,7 +286,7 @@ func gateResult(p *cli.Program, report *eval.Report) error {
 		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
 	}
 	if failed := format.FailedGates(report); len(failed) > 0 {
-		return fmt.Errorf("%w: %d of %d failed\n%s", cli.ErrGate, len(failed), len(report.Gates), strings.Join(failed, "\n"))
+		return cli.FailedGates(len(report.Gates), failed, shown)
 	}
 	if c := report.Comparison; c != nil && c.Outcome == eval.Worse {
 		return fmt.Errorf("%w: worse than %s: %s", cli.ErrGate, c.Other, format.Headline(c))

@@ -118,10 +118,18 @@ func checkTargets(p *cli.Program, targets []target) error {
 	return nil
 }
 
-// write writes what in writes in each format to every target.
-func write(p *cli.Program, in func(io.Writer, format.Format, int) error, targets []target) error {
+// shown reports whether the answer goes to standard output as text.
+func shown(targets []target) bool {
+	return slices.ContainsFunc(targets, func(t target) bool {
+		return t.path == "" && (t.format == format.Table || t.format == format.Wide)
+	})
+}
+
+// write writes what in writes in each format to every target. A file has the details.
+func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error, targets []target) error {
 	for _, t := range targets {
-		err := p.Output(t.path, func(w io.Writer) error { return in(w, t.format, p.Width(t.path)) })
+		options := format.Options{Width: p.Width(t.path), Details: o.details || t.path != "", Color: p.Colors(t.path)}
+		err := p.Output(t.path, func(w io.Writer) error { return in(w, t.format, options) })
 		if err != nil {
 			return err
 		}

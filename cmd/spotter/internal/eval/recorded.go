@@ -57,7 +57,9 @@ func compareFiles(p *cli.Program, older, newer, out string) error {
 	if err != nil {
 		return refused(err)
 	}
-	if err := p.Output("", func(w io.Writer) error { return format.WriteComparison(w, c, p.Width("")) }); err != nil {
+	if err := p.Output("", func(w io.Writer) error {
+		return format.WriteComparison(w, c, format.Options{Width: p.Width(""), Color: p.Colors("")})
+	}); err != nil {
 		return err
 	}
 	if out != "" {

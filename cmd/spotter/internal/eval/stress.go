@@ -39,13 +39,13 @@ func (f *evalFlags) setStress() error {
 
 // stressResult returns what the stress means for the exit code: a gate has to hold
 // under every truth, and a run that broke is worse than a gate that did not.
-func stressResult(p *cli.Program, s *eval.Stress) error {
+func stressResult(s *eval.Stress, shown bool) error {
 	if s.Stopped {
 		return &cli.StoppedError{Err: errors.New("stopped before every truth was compared"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}
 	var gate error
 	for i, r := range s.Reports {
-		err := gateResult(p, r)
+		err := gateResult(r, shown)
 		if err == nil {
 			continue
 		}

@@ -20,24 +20,18 @@ func (s sheet) line(name, format string, args ...any) {
 	fmt.Fprintf(s.w, "  %-16s %s\n", name, fmt.Sprintf(format, args...))
 }
 
-// printRun prints the figures of a run, and what it saves against onDemand, nil where
-// that was not run. Of the workloads it has those with incidents, and wide all.
-func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result, wide bool) error {
-	s := sheet{bufio.NewWriter(out)}
-	fmt.Fprintf(s.w, "%s · %s · seed %d\n", r.Scenario, r.Policy, r.Seed)
-	fmt.Fprintf(s.w, "%s … %s, after %s of warm-up\n", cli.Minute(r.Window.From), cli.Minute(r.Window.To), figures.Duration(w.WarmUp))
-	fmt.Fprintf(s.w, "%s\n", traceLine(w))
-	fmt.Fprintf(s.w, "start: %s\n\n", w.StartCluster.Describe())
-	if t := w.Truth; !t.Modelled() {
-		s.line("truth", "%v, which no policy knows: %s", t, t.About)
-	}
+// workloadsShown is how many workloads with incidents are printed without details.
+const workloadsShown = 5
 
+// printRun prints what a run costs and what it saves against onDemand, nil where that was not run;
+// then its main figures or, with details, all of them. Of the workloads it has those with incidents,
+// and wide all.
+func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result, wide, details bool) error {
+	s := sheet{bufio.NewWriter(out)}
+	fmt.Fprintf(s.w, "%s\n\n", verdict(r, onDemand))
 	s.line("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
 	if r.Fees.Total() > 0 {
 		s.line("fees", "%s of the bill (node fees %s, volumes %s)", usd(r.Fees.Total()), usd(r.Fees.Fee), usd(r.Fees.Volumes))
-	}
-	if onDemand != nil && onDemand != r {
-		s.line("saved", "%s", saved(r, onDemand))
 	}
 	if len(w.Commitments) > 0 {
 		s.line("commitments", "%s", commitments(r))
@@ -50,8 +44,39 @@ func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result
 	s.line("availability", "%s", figures.Share(r.Availability, 4))
 	s.line("evictions", "%s by us (%s per pod-day), %s by reclaims (%s per pod-day)",
 		figures.Integer(r.VoluntaryEvictions), figures.Number(per(r.VoluntaryEvictions, r.PodDays), 3), figures.Integer(r.ReclaimEvictions), figures.Number(per(r.ReclaimEvictions, r.PodDays), 3))
-	s.line("time to ready", "p50 %s, p95 %s", figures.Duration(r.TimeToReadyP50), figures.Duration(r.TimeToReadyP95))
 	s.line("nodes", "%s node-hours (%s spot), spot share %s", figures.Number(r.NodeHours, 1), figures.Number(r.SpotHours, 1), figures.Share(r.SpotShare, 1))
+	if details {
+		s.more(r)
+	}
+	left := workloads(s.w, r, wide, details)
+	budgets(s.w, w, r)
+	fmt.Fprintf(s.w, "\n%s · %s · seed %d · %s … %s, after %s of warm-up\n", r.Scenario, r.Policy, r.Seed, cli.Minute(r.Window.From), cli.Minute(r.Window.To), figures.Duration(w.WarmUp))
+	fmt.Fprintf(s.w, "%s\nstart: %s\n", traceLine(w), w.StartCluster.Describe())
+	if t := w.Truth; !t.Modelled() {
+		fmt.Fprintf(s.w, "truth: %v, which no policy knows: %s\n", t, t.About)
+	}
+	fmt.Fprintf(s.w, "weather %x\nhash %x\n", r.Weather, r.Hash)
+	if !details {
+		fmt.Fprintf(s.w, "--details prints every figure%s\n", left)
+	}
+	return s.w.Flush()
+}
+
+// verdict says in a sentence what a run costs, saves and how long it is out.
+func verdict(r, onDemand *sim.Result) string {
+	text := r.Policy + " costs " + usd(r.Bill)
+	if onDemand != nil && onDemand != r {
+		text += " and saves " + saved(r, onDemand)
+	}
+	if r.Incidents == 0 {
+		return text + "; no outage."
+	}
+	return text + "; " + figures.Count(r.OutageMinutes, "outage minute") + " in " + figures.Count(r.Incidents, "incident") + "."
+}
+
+// more prints the figures that explain the others.
+func (s sheet) more(r *sim.Result) {
+	s.line("time to ready", "p50 %s, p95 %s", figures.Duration(r.TimeToReadyP50), figures.Duration(r.TimeToReadyP95))
 	outbid := ""
 	if r.Outbid > 0 {
 		outbid = fmt.Sprintf(" (%d outbid)", r.Outbid)
@@ -69,10 +94,6 @@ func printRun(out io.Writer, w *scenarios.BoundScenario, r, onDemand *sim.Result
 		s.line("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
 	}
 	s.line("decisions", "%s, over %s", figures.Integer(r.Decisions), figures.Count(r.Events, "event"))
-	workloads(s.w, r, wide)
-	budgets(s.w, w, r)
-	fmt.Fprintf(s.w, "\nweather %x\nhash %x\n", r.Weather, r.Hash)
-	return s.w.Flush()
 }
 
 // saved says what r saves.
@@ -95,12 +116,16 @@ func commitments(r *sim.Result) string {
 	return text
 }
 
-// workloads prints the workloads that had incidents, or all.
-func workloads(w *bufio.Writer, r *sim.Result, all bool) {
-	heading := false
+// workloads prints the workloads that had incidents, or all. It returns how many it left out, in words.
+func workloads(w *bufio.Writer, r *sim.Result, all, details bool) string {
+	heading, printed, left := false, 0, 0
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
 		if x.Incidents == 0 && !all {
+			continue
+		}
+		if printed++; printed > workloadsShown && !all && !details {
+			left++
 			continue
 		}
 		if !heading {
@@ -110,6 +135,10 @@ func workloads(w *bufio.Writer, r *sim.Result, all bool) {
 		fmt.Fprintf(w, "  %-28s %-12s %8d %10d %6d %9s %14s %14s %7s\n",
 			x.Name, x.Kind, x.OutageMinutes, x.Incidents, x.PodsAffected, figures.Duration(x.Longest.Outage), usd(x.OutageCost), figures.Share(x.Availability, 4), figures.Share(x.SpotShare, 1))
 	}
+	if left == 0 {
+		return ""
+	}
+	return " and " + figures.Count(left, "more workload") + " with incidents"
 }
 
 // budgets prints what the budgets of the scenario came to.

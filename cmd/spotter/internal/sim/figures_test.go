@@ -27,14 +27,14 @@ func TestOutageFigures(t *testing.T) {
 		r.Add(&r.Workloads[i].Outages)
 	}
 	var out bytes.Buffer
-	if err := printRun(&out, &scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}, false); err != nil {
+	if err := printRun(&out, &scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}, false, false); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")
 	for _, want := range []string{
 		"outages 2 min in 2 incidents, 4 pods; none from Spot (provisioner 1m30s)",
 		"longest 1m10s of default/b from 2026-01-05 03:04:05 (2 pods, provisioner)",
-		"saved $10.00 (100.0%) against a bill of $10.00 on demand, outages deducted",
+		"saves $10.00 (100.0%) against a bill of $10.00 on demand, outages deducted",
 		"default/a Deployment 0 1 2 20s", "default/b Deployment 1 1 2 1m10s",
 	} {
 		if !strings.Contains(text, want) {

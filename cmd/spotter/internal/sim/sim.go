@@ -52,6 +52,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags := c.Flags()
 	f.Register(flags)
 	f.form.Register(c)
+	f.form.RegisterDetails(c)
 	flags.StringVar(&f.policy, "policy", registry.Manifest, "policy `P`, as NAME[:key=value…]; manifest is what each pool's manifest names, "+registry.DefaultPolicy+" where it names none")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
@@ -95,7 +96,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	row := eval.RowOf(job, r, onDemand)
 	return p.Print(&f.form, format.Run(&row, f.Command(job)), func(out io.Writer, wide bool) error {
-		return printRun(out, w, r, onDemand, wide)
+		return printRun(out, w, r, onDemand, wide, f.form.Details())
 	})
 }
 

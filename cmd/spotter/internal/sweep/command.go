@@ -70,6 +70,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.RegisterCases(flags, "12")
 	flags.StringVar(&f.out, "out", "", "write into the folder `DIR` (default: the name of the plan and .sweep)")
 	f.form.Register(c)
+	f.form.RegisterDetails(c)
 	cli.Complete(c, "truth", input.TruthNames())
 	return c
 }

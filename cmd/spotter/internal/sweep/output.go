@@ -56,7 +56,7 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	if err := cli.ReplaceFiles(out.Files, func(w io.Writer, i int) error { _, err := w.Write(contents[out.Files[i]]); return err }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	return p.Print(&f.form, out, func(w io.Writer, wide bool) error { return writeTable(w, out, wide) })
+	return p.Print(&f.form, out, func(w io.Writer, wide bool) error { return writeTable(w, out, wide, f.form.Details()) })
 }
 
 // title says under which conditions a race was.
@@ -108,13 +108,15 @@ func sorted(x *race) []candidate {
 }
 
 // rowsShown is how many candidates a table has that is not to have all.
-const rowsShown = 15
+const rowsShown = 8
 
-// writeTable writes what a sweep came to for a terminal.
-func writeTable(w io.Writer, r *result, wide bool) error {
+// writeTable writes the result of a sweep for a terminal, with details also what candidates save over
+// what it costs.
+func writeTable(w io.Writer, r *result, wide, details bool) error {
 	var b bytes.Buffer
 	for i := range r.Races {
 		x := &r.Races[i]
+		b.WriteString(strings.Join(words(x), "\n") + "\n\n")
 		fmt.Fprintf(&b, "%s: %d candidates, %d seeds", r.Scenario, len(x.Candidates), len(x.Seeds))
 		if len(x.of.Cases) > 1 {
 			fmt.Fprintf(&b, ", %d windows", len(x.of.Cases))
@@ -123,21 +125,23 @@ func writeTable(w io.Writer, r *result, wide bool) error {
 			fmt.Fprintf(&b, ", with %s", name)
 		}
 		b.WriteString("\n\n")
-		if err := writeCandidates(&b, x, wide); err != nil {
+		if err := writeCandidates(&b, x, wide || details); err != nil {
 			return err
 		}
 		names := sorted(x)
 		for k := range prices {
+			if !details {
+				break
+			}
 			all := points(x.of, prices[k].of)
 			if !slices.ContainsFunc(all, func(t eval.Tradeoff) bool { return t.Price != all[0].Price }) {
 				continue // there is nothing to weigh
 			}
-			b.WriteString("\n")
-			format.WriteFrontier(&b, all, func(i int) string {
+			b.WriteString("\n" + format.Frontier(all, func(i int) string {
 				return markOf(slices.IndexFunc(names, func(c candidate) bool { return c.Name == x.of.Candidates[i].Name }), i == 0)
-			}, "% saved", prices[k].label, func(g float64) string { return figures.Number(g, 1) })
+			}, "% saved", prices[k].label, func(g float64) string { return figures.Number(g, 1) }))
 		}
-		b.WriteString("\n" + strings.Join(words(x), "\n") + "\n\n")
+		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "written to %s\n", filepath.Dir(r.Files[0]))
 	_, err := w.Write(b.Bytes())
@@ -174,7 +178,7 @@ func writeCandidates(b *bytes.Buffer, x *race, wide bool) error {
 		return err
 	}
 	if more > 0 {
-		fmt.Fprintf(b, "and %d more: -o wide shows them\n", more)
+		fmt.Fprintf(b, "and %d more: --details shows them\n", more)
 	}
 	return nil
 }

@@ -51,6 +51,7 @@ func Command(p *cli.Program) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
 	}
 	f.form.Register(c)
+	f.form.RegisterDetails(c)
 	flags := c.Flags()
 	f.cluster.Register(flags)
 	flags.Lookup("context").Usage = "use the contexts `NAME[,NAME…]` of the kubeconfig"
@@ -96,7 +97,7 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 	if err != nil {
 		return err
 	}
-	return p.Print(&f.form, r, func(w io.Writer, wide bool) error { return r.text(w, wide) })
+	return p.Print(&f.form, r, func(w io.Writer, wide bool) error { return r.text(w, wide || f.form.Details()) })
 }
 
 // source returns what the flags name, with its prices.

@@ -68,7 +68,7 @@ func (f folder) write(s *staged, r *eval.Report, p *poolPlan, found *result) ([]
 	if err := report.Write(&page, r, report.Options{}); err != nil {
 		return nil, err
 	}
-	if err := format.Write(&results, r, format.JSON, 0); err != nil {
+	if err := format.Write(&results, r, format.JSON, format.Options{}); err != nil {
 		return nil, err
 	}
 	files := []string{f.scenario(), filepath.Join(f.dir, reportFile), filepath.Join(f.dir, resultsFile)}

@@ -31,13 +31,24 @@ func (x *sight) title(policy string) string {
 }
 
 // notesShown is how many assumptions and omissions are printed; the rest are in the file.
-const notesShown = 4
+const notesShown = 3
 
-// noteWidth is about how many letters of one are, all of them where wide is asked for.
+// noteWidth is about how many letters of one are, all of them where details are asked for.
 const noteWidth = 180
 
+// verdict says in a sentence what Spotter would cost against what is paid, and what its worst run is.
+func (r *result) verdict() string {
+	p := r.row(portfolio)
+	change := figures.Percent(-p.Change, 1) + " less"
+	if p.Change > 0 {
+		change = figures.Percent(p.Change, 1) + " more"
+	}
+	return fmt.Sprintf("%s costs %s a month, %s than %s; too few pods ready in the worst run: %s.", p.Title, p.month(), change, r.Now.title(), p.Worst.sentence())
+}
+
 // text writes r for a terminal.
-func (r *result) text(w io.Writer, wide bool) error {
+func (r *result) text(w io.Writer, details bool) error {
+	fmt.Fprintf(w, "%s\n\n", r.verdict())
 	if r.Manifests != "" {
 		fmt.Fprintf(w, "This is of %s.\n\n", r.Manifests)
 	}
@@ -53,8 +64,8 @@ func (r *result) text(w io.Writer, wide bool) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	notes(w, "Assumed", r.Assumed, r.scenario, wide)
-	notes(w, "Left out", r.LeftOut, r.scenario, wide)
+	notes(w, "Assumed", r.Assumed, r.scenario, details)
+	notes(w, "Left out", r.LeftOut, r.scenario, details)
 	fmt.Fprintf(w, "\nNext: %s\n", r.Next.Do)
 	for _, c := range r.Next.Commands {
 		fmt.Fprintf(w, "  %s\n", c)
@@ -99,14 +110,14 @@ func (x *worst) sentence() string {
 }
 
 // notes writes the first of the sentences, and where the others are.
-func notes(w io.Writer, title string, all []string, file string, wide bool) {
+func notes(w io.Writer, title string, all []string, file string, details bool) {
 	for i, text := range all {
-		if i == notesShown-1 && len(all) > notesShown && !wide {
+		if i == notesShown-1 && len(all) > notesShown && !details {
 			fmt.Fprintf(w, "%s: %d more, at the head of %s\n", title, len(all)-i, file)
 			return
 		}
 		text = strings.TrimSuffix(text, ".") + "."
-		if short := []rune(text); len(short) > noteWidth && !wide {
+		if short := []rune(text); len(short) > noteWidth && !details {
 			text = strings.TrimSpace(string(short[:noteWidth])) + "…"
 		}
 		fmt.Fprintf(w, "%s: %s\n", title, text)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -94,6 +93,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.changes.register(flags, flagWith, "", "join the change before it and the one behind it to one variant")
 	flags.Float64Var(&f.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
 	f.form.Register(c, formMarkdown)
+	f.form.RegisterDetails(c)
 	flags.StringArrayVar(&f.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
 	cli.CompleteBy(c, "gate", input.CompleteGates)
@@ -115,7 +115,7 @@ func (c *call) run(ctx context.Context, p *cli.Program, name string) error {
 	if err := c.write(p, w); err != nil {
 		return err
 	}
-	return result(w)
+	return result(w, c.form.IsText())
 }
 
 // compare makes the variants and runs them all.
@@ -265,8 +265,9 @@ func (c *call) runOnce(ctx context.Context, j eval.Job) (*sim.Result, error) {
 	return c.runner.Run(ctx, j)
 }
 
-// result returns what w means for the exit code.
-func result(w *eval.WhatIf) error {
+// result returns what w means for the exit code. It names the gates that failed unless they were
+// shown.
+func result(w *eval.WhatIf, shown bool) error {
 	if w.Stopped {
 		return &cli.StoppedError{Err: errors.New("stopped before every variant was run"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}
@@ -284,7 +285,7 @@ func result(w *eval.WhatIf) error {
 		return nil
 	}
 	failed := format.FailedGates(w.Judged)
-	return fmt.Errorf("%w: %d of %d failed\n%s", cli.ErrGate, len(failed), len(w.Judged.Gates), strings.Join(failed, "\n"))
+	return cli.FailedGates(len(w.Judged.Gates), failed, shown)
 }
 
 // completeSettings lets a shell complete the settings of the scenario that is named.

@@ -47,7 +47,8 @@ func (c *call) write(p *cli.Program, w *eval.WhatIf) error {
 		if file != "" {
 			form = forms[strings.ToLower(filepath.Ext(file))]
 		}
-		if err := p.Output(file, func(out io.Writer) error { return writeAs(out, w, form, p.Width(file)) }); err != nil {
+		options := format.Options{Width: p.Width(file), Details: c.form.Details() || file != "", Color: p.Colors(file)}
+		if err := p.Output(file, func(out io.Writer) error { return writeAs(out, w, form, options) }); err != nil {
 			return err
 		}
 		if file != "" {
@@ -57,7 +58,7 @@ func (c *call) write(p *cli.Program, w *eval.WhatIf) error {
 	return nil
 }
 
-func writeAs(out io.Writer, w *eval.WhatIf, form string, width int) error {
+func writeAs(out io.Writer, w *eval.WhatIf, form string, o format.Options) error {
 	switch form {
 	case cli.FormJSON:
 		return cli.WriteJSON(out, format.WhatIf(w))
@@ -69,7 +70,7 @@ func writeAs(out io.Writer, w *eval.WhatIf, form string, width int) error {
 	if kind, err := chart.ParseFormat(form); err == nil {
 		return drawSweep(out, kind, w)
 	}
-	return format.WriteWhatIf(out, w, form == cli.FormWide, width)
+	return format.WriteWhatIf(out, w, form == cli.FormWide, o)
 }
 
 // drawSweep draws what the values of a sweep save over the evictions that they cost.

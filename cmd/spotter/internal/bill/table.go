@@ -1,0 +1,76 @@
+package bill
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval/bill"
+	"github.com/spotter-dev/spotter/eval/format"
+	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
+)
+
+// table returns the bills of usages for a reader: divided by what --by names, or by each of the
+// divisions.
+func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer, error) {
+	by := divisions
+	if f.by != "" {
+		by = []string{f.by}
+	}
+	a := &format.Answer{}
+	for _, u := range usages {
+		var sum, spot, hours float64
+		for _, division := range by {
+			parts, err := u.Sums(division)
+			if err != nil {
+				return nil, err
+			}
+			t, all := divided(division, parts)
+			a.Tables = append(a.Tables, t)
+			sum = all.Billed.Float()
+			hours, spot = max(hours, all.NodeHours), max(spot, all.SpotHours)
+		}
+		text := fmt.Sprintf("%s from %s to %s", figures.Dollars(sum), cli.Minute(u.Window.From), cli.Minute(u.Window.To))
+		if name := cmp.Or(u.About.Run, u.About.Account); name != "" {
+			text = name + " costs " + text
+		}
+		if hours > 0 {
+			text += fmt.Sprintf(", for %s node-hours, %s of them on Spot", figures.Number(hours, 0), figures.Share(spot/hours, 1))
+		}
+		a.Verdicts = append(a.Verdicts, format.Verdict{Text: text + "."})
+	}
+	a.About = "Fees and volumes of nodes are included, what is paid in advance is not. " + bill.Idle + " is what no pod requested."
+	if f.by == "" && !f.Flags.Changed("format") {
+		a.Next = format.Step{Do: "write a row for each node and hour, with the columns of FOCUS", Command: p.Invocation() + " --out bill.csv"}
+	}
+	return a, nil
+}
+
+// divided returns the table of the parts of a bill, with their sum.
+func divided(by string, parts []bill.Sum) (format.Grid, bill.Sum) {
+	all := bill.Sum{Name: "all"}
+	for _, s := range parts {
+		all.Billed += s.Billed
+		all.NodeHours += s.NodeHours
+		all.SpotHours += s.SpotHours
+	}
+	t := format.Grid{Headings: [][]string{{strings.ToUpper(by), "BILL $", "SHARE %"}}}
+	if by != bill.ByNamespace {
+		t.Headings[0] = append(t.Headings[0], "NODE-HOURS", "SPOT %")
+	}
+	for _, s := range append(parts, all) {
+		cells := []string{s.Name, figures.Amount(s.Billed.Float()), share(s.Billed, all.Billed)}
+		if by != bill.ByNamespace {
+			cells = append(cells, figures.Number(s.NodeHours, 0), figures.Number(100*s.SpotHours/s.NodeHours, 1))
+		}
+		t.Rows = append(t.Rows, format.Row{Cells: cells})
+	}
+	return t, all
+}
+
+// share is a part of the whole in percent.
+func share(part, whole policy.Money) string {
+	return figures.Number(100*part.Float()/whole.Float(), 1)
+}
