@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnread is returned while not all of the cluster was read once.
-var ErrUnread = errors.New("the cluster was not read yet")
+var ErrUnread = errors.New("the cluster has not been read yet")
 
 // Notices returns the nodes under notice that we are to empty by what is known right now,
 // those that go first before the others: between two snapshots, and also before the first.

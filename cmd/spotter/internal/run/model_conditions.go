@@ -34,16 +34,16 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 		c.Message += "; " + text
 	}
 	if x.reason != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, x.reason, "the closed form stands in: "+x.why
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, x.reason, "the closed form is used instead: "+x.why
 	}
 	return []metav1.Condition{c}
 }
 
 // What is measured of a bundle.
 var (
-	modelUp        = prometheus.NewDesc("spotter_model_up", "1 while the bundle that policies name foretells, 0 while the closed form stands in.", []string{"bundle", "fingerprint"}, nil)
-	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total", "Forecasts of spot markets that a bundle was wanted for, by what became of them.", []string{"outcome"}, nil)
-	modelValues    = prometheus.NewDesc("spotter_model_values_total", "Pools whose actions a bundle was to value, by what became of it.", []string{"outcome"}, nil)
+	modelUp        = prometheus.NewDesc("spotter_model_up", "1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.", []string{"bundle", "fingerprint"}, nil)
+	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total", "Forecasts of Spot markets requested from a bundle, by result.", []string{"outcome"}, nil)
+	modelValues    = prometheus.NewDesc("spotter_model_values_total", "Pools whose actions a bundle should rate, by result.", []string{"outcome"}, nil)
 	modelFailures  = prometheus.NewDesc("spotter_model_failures_total", "Steps at which a bundle that is named had no answer, by the reason.", []string{"reason"}, nil)
 )
 
