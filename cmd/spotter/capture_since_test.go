@@ -47,7 +47,7 @@ func TestCaptureSince(t *testing.T) {
 		"# What it did from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z by the metrics at " + server.URL,
 		"spotter.dev/replica-schedule: +0s=4 +9h0m0s=2", "spotter.dev/replica-schedule: +0s=1 +3h0m0s=0", "cpu: 250m",
 		"rules unknown: 1 workloads", "default/gone", "start: \"2026-01-01T00:00:00Z\"", "duration: 24h0m0s", "count: 2", "m5.xlarge",
-		"# Reclaims: 1 in 33 spot node-hours by karpenter_nodeclaims_disrupted_total", "spotter.dev/deviation: node-hours", "# Simulated as-is",
+		"# Reclaims: 1 in 33 Spot node-hours by karpenter_nodeclaims_disrupted_total", "spotter.dev/deviation: node-hours", "# Simulated as-is",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -64,8 +64,8 @@ func TestCaptureSince(t *testing.T) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
 	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
-	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
-		!strings.Contains(text, "the other 1 of no node of it that is known; karpenter_nodeclaims_disrupted_total counted 1") {
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 Spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
+		!strings.Contains(text, "the other 1 of no known node of it; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+

@@ -52,9 +52,9 @@ func TestReadPlanErrors(t *testing.T) {
 		{"policy: static", "policy: static\n  method: best", `field "spec.method": "best" is not grid`},
 		{"values: [0.1, 0.5, 0.52, 0.9]", "range: 2..1", `plan.yaml:8: field "spec.parameters[0].range": 2 is not below 1`},
 		{"values: [0.1, 0.5, 0.52, 0.9]", "", `field "spec.parameters[0].range": "" beside 0 values`},
-		{"0.52", "0.5", `field "spec.parameters[0].values": "0.5" stands twice`},
-		{"parameter: share", "parameter: 'share=1:x'", `"share=1:x" is no name of a parameter`},
-		{"parameter: share", "set: a/b.c, parameter: share", `"a/b.c" beside parameter "share"`},
+		{"0.52", "0.5", `field "spec.parameters[0].values": "0.5" is listed twice`},
+		{"parameter: share", "parameter: 'share=1:x'", `"share=1:x" is not the name of a parameter`},
+		{"parameter: share", "set: a/b.c, parameter: share", `"a/b.c" is set together with parameter "share"`},
 		{"  parameters:", "  conditions:\n    - {parameter: x, values: [1]}\n  parameters:", `field "spec.conditions[0].set": must be set`},
 		{"  parameters:", "  parameters:\n    - {parameter: x, range: 1..100/35}\n    - {parameter: y, range: 1..100/35}", "candidates, more than 1000"},
 	} {

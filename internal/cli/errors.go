@@ -36,8 +36,8 @@ func Invalid(err error, next string) error {
 	return &InvalidError{err, next}
 }
 
-// ErrGate means that everything ran and a gate was not met.
-var ErrGate = errors.New("a gate was not met")
+// ErrGate means that everything ran and a gate failed.
+var ErrGate = errors.New("a gate failed")
 
 // ErrCheck means that everything ran and a check failed.
 var ErrCheck = errors.New("a check failed")

@@ -180,7 +180,7 @@ func TestBadJSONRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{path + ":16: price \"true\" is no number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
+	want := []string{path + ":16: price \"true\" is not a number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
 	if report.Rows != 3 || report.Bad != 2 || !reflect.DeepEqual(report.BadRows, want) {
 		t.Errorf("%+v", report)
 	}

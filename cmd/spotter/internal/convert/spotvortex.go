@@ -261,7 +261,7 @@ func (r *reader) finishAgent() {
 	case a == nil:
 		s = t.source
 		a = &agent{source: s}
-		s.warn("", "there is no config.yaml beside it: who provisions, the region and the budget are to be filled in")
+		s.warn("", "there is no config.yaml next to it: add the provisioner, the region and the budget")
 	case t != nil:
 		s = a.source
 	default:
