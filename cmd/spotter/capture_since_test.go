@@ -164,7 +164,7 @@ func TestCaptureSinceCalls(t *testing.T) {
 		`--since: "7 days" is no time`:            {"--since", "7 days", "--prometheus", at},
 		`--since: "5m" is not from 1h0m0s`:        {"--since", "5m", "--prometheus", at},
 		`--to: "soon" is neither`:                 {"--since", "7d", "--to", "soon", "--prometheus", at},
-		`--prometheus: "prom:9090" is no address`: {"--since", "7d", "--prometheus", "prom:9090"},
+		`--prometheus: "prom:9090" is not an address`: {"--since", "7d", "--prometheus", "prom:9090"},
 		`--prometheus-header: "x" is not`:         {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
 		"--prometheus-token-file: " + dir:         {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
 		"--nodes: with --since":                   {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},

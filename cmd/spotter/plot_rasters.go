@@ -9,6 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // reclaims draws where nodes ran, and when they were taken there.
@@ -24,7 +25,7 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
-	pic.Frame = d.framed(fmt.Sprintf("%d nodes reclaimed, %d released under notice", total, back), s.run)
+	pic.Frame = d.framed(fmt.Sprintf("%s reclaimed, %d released under notice", figures.Count(total, "node"), back), s.run)
 	if len(rows) > pictures.RowsShown {
 		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", pictures.RowsShown, len(rows))
 		rows = rows[:pictures.RowsShown]

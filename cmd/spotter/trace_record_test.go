@@ -119,7 +119,7 @@ func TestTraceRecordUpload(t *testing.T) {
 	if code, _, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitInvalid || !strings.Contains(errs, "holds no recording") {
 		t.Errorf("a copy of another: exit %d\n%s", code, errs)
 	}
-	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "no s3:// name") {
+	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "not an s3:// name") {
 		t.Errorf("no S3: exit %d\n%s", code, errs)
 	}
 }

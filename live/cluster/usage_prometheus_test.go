@@ -204,8 +204,8 @@ func TestPrometheusFails(t *testing.T) {
 		{"no node", vector(sampleOf("", 0, "3"), sampleOf("", 0, "3")), "NoMetrics", "names no node"},
 		{"two labels", vector(sampleOf(`"a":"x","b":"y"`, 0, "3"), ""), "NoMetrics", "names no node"},
 		{"another cluster's", vector(sampleOf(`"node":"far"`, 0, "1"), sampleOf(`"node":"far"`, 0, "1")), "NoSuchNodes", `"far"`},
-		{"of last year", vector(sampleOf(`"node":"n"`, -9000*time.Hour, "1"), n("1")), "NoMetrics", "not now"},
-		{"of tomorrow", vector(sampleOf(`"node":"n"`, 24*time.Hour, "1"), n("1")), "NoMetrics", "not now"},
+		{"of last year", vector(sampleOf(`"node":"n"`, -9000*time.Hour, "1"), n("1")), "NoMetrics", "not current"},
+		{"of tomorrow", vector(sampleOf(`"node":"n"`, 24*time.Hour, "1"), n("1")), "NoMetrics", "not current"},
 	} {
 		p.server.set(c.answer)
 		if got := p.read(); got.Status != metav1.ConditionFalse || got.Reason != c.reason || !strings.Contains(got.Message, c.in) {
@@ -271,11 +271,11 @@ func TestPrometheusConfig(t *testing.T) {
 	for want, change := range map[string]func(*cluster.PrometheusConfig){
 		`URL: "prometheus:9090" does not have the form`: func(c *cluster.PrometheusConfig) { c.URL = "prometheus:9090" },
 		`URL: "" does not have the form`:                func(c *cluster.PrometheusConfig) { c.URL = "" },
-		"holds a user":                              func(c *cluster.PrometheusConfig) { c.URL = "http://a:b@c" },
-		"is of a page":                              func(c *cluster.PrometheusConfig) { c.URL = "http://c/graph?x=1" },
-		"CPU: the query is empty":                   func(c *cluster.PrometheusConfig) { c.CPU = " " },
-		"Memory: the query is empty":                func(c *cluster.PrometheusConfig) { c.Memory = "" },
-		"Timeout: 0s is not positive":               func(c *cluster.PrometheusConfig) { c.Timeout = 0 },
+		"holds a user":                                  func(c *cluster.PrometheusConfig) { c.URL = "http://a:b@c" },
+		"is the address of a page":                      func(c *cluster.PrometheusConfig) { c.URL = "http://c/graph?x=1" },
+		"CPU: the query is empty":                       func(c *cluster.PrometheusConfig) { c.CPU = " " },
+		"Memory: the query is empty":                    func(c *cluster.PrometheusConfig) { c.Memory = "" },
+		"Timeout: 0s is not positive":                   func(c *cluster.PrometheusConfig) { c.Timeout = 0 },
 	} {
 		c := cluster.DefaultPrometheusConfig()
 		c.URL = "https://prometheus.example.com/prefix"

@@ -356,7 +356,7 @@ func TestImportRefusesForms(t *testing.T) {
 		want       error
 		says       string
 	}{
-		"no date":            {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "when it begins"},
+		"no date":            {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gives its start"},
 		"no market":          {day + "x.json", sampledText, Options{}, trace.ErrUnnamed, "us-east-1a_v100_1.json"},
 		"unknown kind":       {day + "us-east-1a_h900_1.json", sampledText, Options{}, trace.ErrUnnamed, `"h900_1"`},
 		"kind of another":    {"gcp-01-02-2026/us-east1-b_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gcp"},

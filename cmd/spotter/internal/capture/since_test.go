@@ -252,7 +252,7 @@ func TestIntensity(t *testing.T) {
 		{figure{spot: 10_000, reclaims: history.Count{Source: "x"}}, 0.018, "0 in 10000"},
 		{figure{spot: 10, reclaims: history.Count{Source: "x"}}, 1, "0 in 10"},
 		{figure{spot: 500}, 1, "no metric counted them"},
-		{figure{reclaims: history.Count{Source: "x"}}, 1, "no spot node"},
+		{figure{reclaims: history.Count{Source: "x"}}, 1, "no Spot node"},
 	} {
 		if x, said := intensity(&c.was, model); x != c.want || !strings.Contains(said, c.said) {
 			t.Errorf("%+v: %v, %q", c.was, x, said)

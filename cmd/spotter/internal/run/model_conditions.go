@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ConditionModel says of a pool whose policy names a bundle whether the forecasts are
@@ -23,12 +25,12 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	case !named && !x.reported[pool]:
 		return nil
 	case !named:
-		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool names no bundle any more"}}
+		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool no longer names a bundle"}}
 	}
 	x.reported[pool] = true
-	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %d markets", dir, x.said.Scored)}
+	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %s", dir, figures.Count(x.said.Scored, "market"))}
 	if x.said.Valued > 0 {
-		c.Message += fmt.Sprintf(" and valued the actions of %d pools", x.said.Valued)
+		c.Message += " and rated the actions of " + figures.Count(x.said.Valued, "pool")
 	}
 	if text := x.said.String(); text != "" {
 		c.Message += "; " + text
