@@ -195,7 +195,7 @@ func TestPrometheusFails(t *testing.T) {
 		{"matrix", says(200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`), "BadAnswer", "matrix"},
 		{"scalar", says(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), "BadAnswer", "scalar"},
 		{"nothing", vector("", ""), "NoMetrics", ""},
-		{"CPU alone", vector(n("1"), ""), "NoMetrics", "alone"},
+		{"CPU alone", vector(n("1"), ""), "NoMetrics", "only memory"},
 		{"NaN", vector(n("NaN"), n("1")), "NoMetrics", `NaN is not a valid usage of node "n"`},
 		{"infinite", vector(n("1"), n("+Inf")), "NoMetrics", "+Inf"},
 		{"negative", vector(n("-1"), n("1")), "NoMetrics", "-1"},
