@@ -220,7 +220,7 @@ func TestWhatIfCalls(t *testing.T) {
 		{"--discount-1y: 1 is not a share", "--savings-plan 50 --discount-1y 1"},
 		{"portfolo", "--policy portfolo"},
 		{"every pool may buy Spot already", "--allow-spot --with --allow-spot"},
-		{"is set twice", "--allow-spot --allow-spot"},
+		{"stands twice", "--allow-spot --allow-spot"},
 		{"--seeds: ", "--allow-spot --seeds none"},
 		{"--windows: ", "--allow-spot --windows none"},
 	} {
