@@ -178,7 +178,7 @@ func TestImportNamedOutside(t *testing.T) {
 		}
 	}
 	_, report := checkImport(t, Options{}, twoPrices, filepath.Join(dir, "prices"))
-	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0], "README.md: format not understood: it begins \"These are prices.\"") {
+	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0], "README.md: format not understood: it starts with \"These are prices.\"") {
 		t.Errorf("skipped %q", report.Skipped)
 	}
 	checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"}, "aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, "one"))
