@@ -65,7 +65,7 @@ func TestCaptureSince(t *testing.T) {
 	}
 	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
 	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 Spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
-		!strings.Contains(text, "the other 1 of no known node of it; karpenter_nodeclaims_disrupted_total counted 1") {
+		!strings.Contains(text, "and 1 of no known node of it; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+

@@ -51,7 +51,7 @@ func TestReadPlanErrors(t *testing.T) {
 		{"policy: static", "policy: static\n  method: random", `field "spec.points": 0 is not from 2`},
 		{"policy: static", "policy: static\n  method: best", `field "spec.method": "best" is not grid`},
 		{"values: [0.1, 0.5, 0.52, 0.9]", "range: 2..1", `plan.yaml:8: field "spec.parameters[0].range": 2 is not below 1`},
-		{"values: [0.1, 0.5, 0.52, 0.9]", "", `field "spec.parameters[0].range": "" beside 0 values`},
+		{"values: [0.1, 0.5, 0.52, 0.9]", "", `field "spec.parameters[0].range": "" is set together with 0 values`},
 		{"0.52", "0.5", `field "spec.parameters[0].values": "0.5" is listed twice`},
 		{"parameter: share", "parameter: 'share=1:x'", `"share=1:x" is not the name of a parameter`},
 		{"parameter: share", "set: a/b.c, parameter: share", `"a/b.c" is set together with parameter "share"`},

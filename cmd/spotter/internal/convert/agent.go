@@ -200,7 +200,7 @@ func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 	}
 	set(p, "runtime", filepath.Base(t.file))
 	t.warn("deterministic_policy", "its thresholds are not the shipped ones and have no keys: the parameter runtime names the file, which must "+
-		"must be in the folder of models.dir, with the file of feature_buckets.source")
+		"be in the folder of models.dir, with the file of feature_buckets.source")
 }
 
 // limited warns of values that were out of range and are brought into it.

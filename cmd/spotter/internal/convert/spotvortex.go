@@ -283,7 +283,7 @@ func (r *reader) finishAgent() {
 		}
 	}
 	s.warn("", "the rules are the agent's with their known faults fixed: pods keep their own grace, a drain waits for its replacement, a workload "+
-		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" has them to the letter")
+		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" reproduces them exactly")
 	s.shadow("the agent, which has --dry-run=true unless that flag is changed,")
 	for i, name := range names {
 		p := base.DeepCopy()

@@ -159,7 +159,7 @@ func TestInterruptionsRefused(t *testing.T) {
 		`{"Records":[{"eventTime":"soon"}]}`:   "value 1: parsing time",
 		`{"Records":[`:                         "value 1: unexpected EOF",
 		head + stamp(1) + ",us-east-1,x,3\n":   `row 1: spot-total-interruptions-inst: "x" is not a number`,
-		head + "soon,us-east-1,1,3\n":          `row 1: timestamp: "soon" is no time`,
+		head + "soon,us-east-1,1,3\n":          `row 1: timestamp: "soon" is not a time`,
 		head + stamp(1) + ",us-east-1,-1,3\n":  "neither can be negative",
 		strings.TrimPrefix(head, "timestamp,"): "no folders y=, m=, d= and h= say its hour",
 		"PAR1 and no more of it":               "it is not a complete Parquet file",
