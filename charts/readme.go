@@ -56,7 +56,7 @@ func valuesOf(m *yaml.Node, above string) ([]Value, error) {
 			}
 			all = append(all, below...)
 		default:
-			return nil, fmt.Errorf("value %s has no comment that begins with %q", path, mark)
+			return nil, fmt.Errorf("value %s has no comment that starts with %q", path, mark)
 		}
 	}
 	return all, nil

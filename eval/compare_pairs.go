@@ -406,7 +406,7 @@ func (p *pairing) warnings() []string {
 	var out []string
 	for _, name := range p.scenarios() {
 		if p.strange[name] {
-			out = append(out, name+" is not comparable: the two sides met another weather there, or other prices or faults")
+			out = append(out, name+" is not comparable: the two sides had different weather, prices or faults there")
 		}
 	}
 	for _, why := range p.refused {

@@ -43,7 +43,7 @@ var ErrConfig = errors.New("wrong configuration")
 
 // ErrWeather is wrapped when two policies of one case and seed met different
 // weather, so that their figures must not be compared.
-var ErrWeather = errors.New("policies met different weather")
+var ErrWeather = errors.New("policies had different weather")
 
 // A Config says what is compared. The zero value of a field that has a default
 // means that default.
@@ -222,7 +222,7 @@ func (c *Config) validate() error {
 		}
 		for _, o := range c.Cases[:i] {
 			if o.Scenario == k.Scenario && o.Window == k.Window {
-				return fmt.Errorf("%w: cases[%d]: %s, window %d stands twice", ErrConfig, i, k.Scenario, k.Window)
+				return fmt.Errorf("%w: cases[%d]: %s, window %d is listed twice", ErrConfig, i, k.Scenario, k.Window)
 			}
 		}
 	}

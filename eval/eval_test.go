@@ -70,7 +70,7 @@ func TestConfigErrors(t *testing.T) {
 		{func(c *Config) { c.Policies = []string{"oracle"} }, "is a bound and no policy"},
 		{func(c *Config) { c.Cases = nil }, "there is no scenario to run"},
 		{func(c *Config) { c.Cases[1].Bound = nil }, "web-week, window 1) has no scenario"},
-		{func(c *Config) { c.Cases[1].Window = 0 }, "web-week, window 0 stands twice"},
+		{func(c *Config) { c.Cases[1].Window = 0 }, "web-week, window 0 is listed twice"},
 		{func(c *Config) { c.Seeds = []uint64{1, 2, 1} }, "seed 1 is named twice"},
 		{func(c *Config) { c.Discount3y = 1.5 }, "discount3y is 1.5"},
 		{func(c *Config) { c.Gates = []Gate{{Policy: "portfolio", Metric: "regret", Statistic: Max, Op: "<"}} }, `"portfolio" is not compared; compared are on-demand, spot`},

@@ -16,7 +16,7 @@ import (
 // and the other is to hold an exact ratio: policies that go by the manifest keep both,
 // the baselines that know no share do not, and on-demand holds less than asked for.
 func TestManifestsKept(t *testing.T) {
-	const most = "pool general holds more on spot than the 80% that spotShare.max allows"
+	const most = "pool general holds more on Spot than the 80% that spotShare.max allows"
 	w, l := evaltest.Embedded(t, "mixed-pool"), newLibrary(false)
 	for policy, says := range map[string]string{
 		"spot": most, "karpenter": most, "as-is": most, OnDemand: "spotShare.min",

@@ -133,7 +133,7 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return seconds(m.run.Gangs.WaitP50), m.run.Gangs.Started > 0 }},
 	{"gang_wait_p95_s", "s", "95th percentile of the same.", false,
 		func(m *match) (float64, bool) { return seconds(m.run.Gangs.WaitP95), m.run.Gangs.Started > 0 }},
-	{"gang_restarts", "count", "How often all pods of a gang were made anew because one was lost.", false, count(func(r *sim.Result) int64 { return r.Gangs.Restarts })},
+	{"gang_restarts", "count", "How often all pods of a gang were recreated because one was lost.", false, count(func(r *sim.Result) int64 { return r.Gangs.Restarts })},
 	{"gang_requeues", "count", "How often a gang was evicted since not all of its pods were ready in time.", false, count(func(r *sim.Result) int64 { return r.Gangs.Requeues })},
 	{"oracle_usd", "$", "A lower bound on bill and outage cost over every policy.", false,
 		func(m *match) (float64, bool) { return m.oracle.Float(), true }},

@@ -130,7 +130,7 @@ type WorkloadReport struct {
 	PodValue policy.Money
 }
 
-// Failed reports whether a gate was not met.
+// Failed reports whether a gate failed.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Gates, func(g GateResult) bool { return !g.Pass })
 }

@@ -114,7 +114,7 @@ func (c *Config) Validate() error {
 	case c.Namespace == "":
 		return fmt.Errorf("Namespace is empty")
 	case c.LeaderElect && c.Identity == "":
-		return fmt.Errorf("Identity is empty: replicas could not be told apart")
+		return fmt.Errorf("Identity is empty: replicas could not be distinguished")
 	case c.RetryPeriod <= 0 || c.RenewDeadline <= c.RetryPeriod+c.RetryPeriod/5 || c.LeaseDuration <= c.RenewDeadline:
 		return fmt.Errorf("LeaseDuration %v, RenewDeadline %v and RetryPeriod %v must fall in this order", c.LeaseDuration, c.RenewDeadline, c.RetryPeriod)
 	case !(c.Discount1y >= 0 && c.Discount1y <= 1):

@@ -158,7 +158,7 @@ func (c *Controller) takeOver(ctx context.Context) error {
 	}
 	if c.parts.Experience != nil && len(experience) > 0 {
 		if err := c.parts.Experience.Import(experience); err != nil {
-			c.parts.Log.Error("what was met in the markets is lost", "error", err)
+			c.parts.Log.Error("the recorded experience of markets is lost", "error", err)
 		}
 	}
 	c.store.head.Writer = c.cfg.Identity
@@ -199,7 +199,7 @@ func (c *Controller) awaitPrices(ctx context.Context) {
 	case <-ctx.Done():
 	case <-c.parts.Priced:
 	case <-timer.C():
-		c.parts.Log.Warn("the first step does not wait any longer for prices", "waited", c.cfg.PricesWait)
+		c.parts.Log.Warn("the first step no longer waits for prices", "waited", c.cfg.PricesWait)
 	}
 }
 
@@ -214,7 +214,7 @@ func (c *Controller) loop(ctx context.Context) error {
 		wake, err := c.step(ctx, reasons)
 		switch {
 		case errors.Is(err, ErrSuperseded):
-			c.parts.Log.Error("another replica leads: nothing more is done", "error", err)
+			c.parts.Log.Error("another replica leads: this one stops acting", "error", err)
 			return err
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // the process is to end
@@ -234,15 +234,15 @@ func (c *Controller) shutDown(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Shutdown)
 	defer cancel()
 	if err := c.parts.Lease.Fence(ending); err != nil {
-		c.parts.Log.Error("stopping without settling drains", "error", err)
+		c.parts.Log.Error("stopping without finishing drains", "error", err)
 		return
 	}
 	if err := c.store.save(ending, &c.memory, true); err != nil {
-		c.parts.Log.Error("saving the memory before the end", "error", err)
+		c.parts.Log.Error("saving the memory before shutdown", "error", err)
 	}
 	if c.parts.Ledger != nil {
 		if err := c.parts.Ledger.Flush(ending); err != nil {
-			c.parts.Log.Error("saving the ledgers of budgets before the end", "error", err)
+			c.parts.Log.Error("saving the ledgers of budgets before shutdown", "error", err)
 		}
 	}
 	c.saveExperience(ending, true)
@@ -250,7 +250,7 @@ func (c *Controller) shutDown(ctx context.Context) {
 	var err error
 	if c.cfg.Mode == policy.ModeActive { // last, since it may take all of the time that is left
 		if settled, err = c.parts.Drains.Shutdown(ending); err != nil {
-			c.parts.Log.Error("settling drains before the end", "error", err)
+			c.parts.Log.Error("finishing drains before shutdown", "error", err)
 		}
 	}
 	c.parts.Log.Info("stopped", "undone", settled.Undone, "left", settled.Left)
@@ -264,6 +264,6 @@ func (c *Controller) saveExperience(ctx context.Context, now bool) {
 	}
 	c.experience = at
 	if err := c.store.SaveExperience(ctx, c.parts.Experience.Export()); err != nil {
-		c.parts.Log.Error("saving what was met in the markets", "error", err)
+		c.parts.Log.Error("saving the experience of markets", "error", err)
 	}
 }

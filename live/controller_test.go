@@ -356,7 +356,7 @@ func TestRule20KillSwitchSurvives(t *testing.T) {
 	if got := w.take(); len(got) != 0 {
 		t.Errorf("the next leader did %v", got)
 	}
-	if got := w.condition(t, ConditionStopped); got.Status != "True" || !strings.Contains(got.Message, "is not there, so that what it said last holds") {
+	if got := w.condition(t, ConditionStopped); got.Status != "True" || !strings.Contains(got.Message, "does not exist, so its last known value applies") {
 		t.Errorf("condition %+v", got)
 	}
 }

@@ -62,7 +62,7 @@ func (d *decider) Decide(s *policy.Snapshot, m policy.Memory) (plan policy.Plan,
 }
 
 // adopt makes the policy anew where the pools name others than it was made for.
-// One that cannot be made is left out: the pools that name it are held.
+// One that cannot be made is dropped: the pools that name it are held.
 func (d *decider) adopt(s *policy.Snapshot) {
 	var named []string
 	for i := range s.Pools {

@@ -118,7 +118,7 @@ func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !x.stopped {
 		return ""
 	}
-	parts := []string{"nothing is touched, nodes under notice neither"}
+	parts := []string{"no node is changed, including those under notice"}
 	if len(x.undone) > 0 {
 		parts = append(parts, "undone: "+strings.Join(x.undone, ", "))
 	}
@@ -130,7 +130,7 @@ func (x *finding) stoppedSays(drains []drain.Status) string {
 		parts = append(parts, "left: "+strings.Join(left, ", "))
 	}
 	if x.missing != "" {
-		parts = append(parts, x.missing+", so that what it said last holds")
+		parts = append(parts, x.missing+", so its last known value applies")
 	}
 	return strings.Join(parts, "; ")
 }

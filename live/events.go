@@ -1,6 +1,7 @@
 package live
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,18 @@ func (r *statusReporter) event(pool *v1alpha1.CapacityPool, v verified) {
 	if bad(v) {
 		kind = corev1.EventTypeWarning
 	}
-	r.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+v.message, noteMax))
+	r.parts.Events.Eventf(pool, nil, kind, v.reason, v.action, "%s", clip(v.kind+": "+oneLine(v.message), noteMax))
+}
+
+// oneLine joins the lines of a text, each once: an error may join several that are equal.
+func oneLine(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "; ")
 }
 
 // clip cuts text that is longer than most bytes, at a letter.

@@ -70,7 +70,7 @@ func (l *Lease) Fence(ctx context.Context) error {
 		return fmt.Errorf("the lease is held by %q: %w", holder, ErrSuperseded)
 	}
 	if !l.clock.Now().Before(until) {
-		return fmt.Errorf("the lease ran out at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
+		return fmt.Errorf("the lease expired at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func packBook(b *poolBook) ([]byte, error) {
 			return data, nil
 		}
 	}
-	return nil, fmt.Errorf("memory of pool %s is above the %d bytes that its object may hold", b.Memory.Name, memoryMax)
+	return nil, fmt.Errorf("memory of pool %s exceeds the %d bytes that its object may hold", b.Memory.Name, memoryMax)
 }
 
 // fold counts all namespaces as one.

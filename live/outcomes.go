@@ -132,7 +132,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 	}
 	c.store.head.Stopped, c.current.missing = stopped, missing
 	if c.table.turnSwitch(stopped) {
-		c.parts.Log.Warn("the kill switch has turned", "on", stopped)
+		c.parts.Log.Warn("the kill switch changed", "on", stopped)
 	}
 	return nil
 }

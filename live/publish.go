@@ -143,7 +143,7 @@ func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 	is := p.busy[s.Pools[pool].Name]
 	if is {
 		p.soon = true
-		p.hold(s, pool, held{"LaunchUnderWay", "a launch of the plan before has not been answered yet"})
+		p.hold(s, pool, held{"LaunchUnderWay", "a launch of the previous plan is still pending"})
 	}
 	return is
 }
@@ -201,7 +201,7 @@ func (p *publisher) add(s *policy.Snapshot, kind string, pool policy.PoolID, v o
 func (p *publisher) backend(s *policy.Snapshot, pool policy.PoolID) backend.Backend {
 	b := p.c.parts.Backends[s.Pools[pool].Provisioner]
 	if b == nil {
-		p.hold(s, pool, held{"BackendMissing", "nothing that provisions nodes as this pool asks is set up"})
+		p.hold(s, pool, held{"BackendMissing", "the backend that this pool requires is not configured"})
 	}
 	return b
 }
@@ -227,7 +227,7 @@ func (p *publisher) enforce(kind, budget string, do func(context.Context, driver
 func (p *publisher) holdYoung(s *policy.Snapshot, n policy.NodeID) {
 	if n >= 0 && s.Nodes[n].Pool >= 0 {
 		p.young = true
-		p.hold(s, s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name + " is so young that Karpenter may have promised it to pods"})
+		p.hold(s, s.Nodes[n].Pool, held{"Nominated", "node " + s.Nodes[n].Name + " is new, and Karpenter may still assign pods to it"})
 	}
 }
 

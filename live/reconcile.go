@@ -85,7 +85,7 @@ func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) 
 	for _, run := range all {
 		running.Go(func() {
 			if err := run(ctx); err != nil && ctx.Err() == nil {
-				c.parts.Log.Error("what runs besides the steps has stopped", "error", err)
+				c.parts.Log.Error("the background workers have stopped", "error", err)
 			}
 		})
 	}
@@ -184,7 +184,7 @@ func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Resul
 		x.workers.status.add(priorityReport, s.Pools[p].Name)
 	}
 	if err != nil {
-		return reconcile.Result{}, fmt.Errorf("tending what the backends hold: %w", err)
+		return reconcile.Result{}, fmt.Errorf("maintaining the backends' objects: %w", err)
 	}
 	return again, nil
 }

@@ -78,8 +78,8 @@ func (g *scrapeGuard) filter(log logr.Logger, next http.Handler) (http.Handler, 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		decision, err := g.decide(r)
 		if err != nil {
-			log.Error(err, "a request for metrics was refused: the API server could not be asked")
-			http.Error(w, "the API server could not be asked", http.StatusInternalServerError)
+			log.Error(err, "a request for metrics was refused: the API server could not be reached")
+			http.Error(w, "the API server could not be reached", http.StatusInternalServerError)
 			return
 		}
 		if decision.status != http.StatusOK {

@@ -211,7 +211,7 @@ func bad(v verified) bool {
 // The time of a change is that of the controller's clock.
 func (r *statusReporter) setCondition(st *v1alpha1.CapacityPoolStatus, v verified, generation int64) bool {
 	x := metav1.Condition{
-		Type: v.kind, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: camel(v.reason), Message: clip(v.message, messageMax),
+		Type: v.kind, Status: metav1.ConditionFalse, ObservedGeneration: generation, Reason: camel(v.reason), Message: clip(oneLine(v.message), messageMax),
 		LastTransitionTime: metav1.NewTime(r.parts.Clock.Now()),
 	}
 	if v.holds {
@@ -296,11 +296,11 @@ func (x *finding) ready(all []verified) verified {
 	}
 	switch x.decision {
 	case outcomeOff:
-		return condition(ConditionReady, false, "", "Off", "the pool is off: nothing is decided for it")
+		return condition(ConditionReady, false, "", "Off", "the pool is off: no decisions are made for it")
 	case outcomeDone:
-		return condition(ConditionReady, true, "Active", "", "what is decided is carried out")
+		return condition(ConditionReady, true, "Active", "", "decisions are carried out")
 	}
-	return condition(ConditionReady, true, "Shadow", "", "what is decided is recorded and not carried out")
+	return condition(ConditionReady, true, "Shadow", "", "decisions are recorded but not carried out")
 }
 
 // reasonPanicked is the reason of Degraded that goes before all others.
@@ -314,7 +314,7 @@ func degraded(panicked string, forecast error) verified {
 	switch {
 	case panicked != "":
 		line, _, _ := strings.Cut(panicked, "\n")
-		return condition(ConditionDegraded, true, reasonPanicked, "", "the policy panicked, so that only nodes under notice are touched: "+line)
+		return condition(ConditionDegraded, true, reasonPanicked, "", "the policy panicked, so only nodes under notice are drained: "+line)
 	case forecast != nil:
 		return condition(ConditionDegraded, true, "ForecastFailed", "", forecast.Error())
 	}
@@ -325,7 +325,7 @@ func degraded(panicked string, forecast error) verified {
 func stale(s *policy.Snapshot) verified {
 	for _, x := range s.Sources {
 		if strings.HasPrefix(x.Name, "prices") && s.Now.Sub(x.At) > staleAfter {
-			return condition(ConditionPricesStale, true, "Old", "", fmt.Sprintf("the newest of %s are of %v", x.Name, x.At))
+			return condition(ConditionPricesStale, true, "Old", "", fmt.Sprintf("the newest of %s are from %v", x.Name, x.At))
 		}
 	}
 	return condition(ConditionPricesStale, false, "", "Fresh", "")
@@ -335,11 +335,11 @@ func stale(s *policy.Snapshot) verified {
 func (r *ramp) says() string {
 	switch r.Stage {
 	case rampOne:
-		return "one node is moved first"
+		return "ramp: the first node is moved alone"
 	case rampPercent:
-		return "one node in a hundred is moved at a time, at least one"
+		return "ramp: 1% of the nodes, at least one, are moved at a time"
 	}
-	return "as many nodes are moved as the disruption budget allows"
+	return "ramp: nodes are moved within the disruption budget"
 }
 
 // camel makes the reason of a condition of a word such as "no-edge".

@@ -150,12 +150,12 @@ func (c *Controller) decided(s *policy.Snapshot, p *policy.Plan) {
 		return
 	}
 	c.parts.Metrics.Panicked()
-	c.parts.Log.Error("the policy panicked: only nodes under notice are touched", "decision", decisionID(s), "panic", c.decider.panicked)
+	c.parts.Log.Error("the policy panicked: only nodes under notice are drained", "decision", decisionID(s), "panic", c.decider.panicked)
 	if c.parts.Panics == nil {
 		return
 	}
 	if err := c.parts.Panics.Record(context.Background(), s, &c.memory, p); err != nil {
-		c.parts.Log.Error("the snapshot on which the policy panicked is not kept", "decision", decisionID(s), "error", err)
+		c.parts.Log.Error("the snapshot on which the policy panicked is not saved", "decision", decisionID(s), "error", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
 	err := c.judge(inner, c.current.snapshot, c.current.plan)
 	end()
 	if err != nil {
-		return fmt.Errorf("reading how far pools may go: %w", err)
+		return fmt.Errorf("reading the modes of pools: %w", err)
 	}
 	ctx, end = c.current.times.begin(ctx, "save")
 	defer end()

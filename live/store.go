@@ -136,7 +136,7 @@ func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
 	}
 	name := x.Annotations[memoryPool]
 	if name == "" || memoryName(memoryBook, name) != x.Name {
-		return fmt.Errorf("annotation %s is %q, which is not the pool that it is named for", memoryPool, name)
+		return fmt.Errorf("annotation %s is %q, which does not match its name", memoryPool, name)
 	}
 	t.books[name] = b
 	return nil
@@ -144,7 +144,7 @@ func (t *Store) readBook(x *corev1.ConfigMap, data []byte) error {
 
 func checkFormat(format int) error {
 	if format < 1 || format > memoryFormat {
-		return fmt.Errorf("format %d is not known: a later version wrote it", format)
+		return fmt.Errorf("format %d is unknown: a later version wrote it", format)
 	}
 	return nil
 }
@@ -246,7 +246,7 @@ func (t *Store) saveBook(ctx context.Context, pool string, k *keptObject, figure
 // SaveExperience writes what was met in the markets.
 func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
 	if len(data) > memoryMax {
-		return fmt.Errorf("what was met in the markets is %d bytes, above %d", len(data), memoryMax)
+		return fmt.Errorf("the experience of markets is %d bytes, above %d", len(data), memoryMax)
 	}
 	return t.write(ctx, memoryExperience, "", t.object(memoryName(memoryExperience, "")), data)
 }

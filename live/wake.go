@@ -84,7 +84,7 @@ func (w *waker) notice(ctx context.Context) (behind bool) {
 	all, err := x.Notices(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.parts.Log.Warn("which nodes are under notice is not known yet", "error", err)
+			w.parts.Log.Warn("the nodes under notice are not known yet", "error", err)
 		}
 		return true
 	}

@@ -124,7 +124,7 @@ func TestSeedBundleSpoilt(t *testing.T) {
 		{"scope twice", "model_scope: cloud \"gcp\" is not \"aws\"", func(f fstest.MapFS) {
 			change(f, func(m map[string]any) { m["model_scope"].(map[string]any)["cloud"] = "gcp" })
 		}},
-		{"path outside", "does not lie in the bundle", func(f fstest.MapFS) {
+		{"path outside", "is not in the bundle", func(f fstest.MapFS) {
 			change(f, func(m map[string]any) {
 				m["artifacts"].(map[string]any)["tft.onnx"].(map[string]any)["path"] = "../tft.onnx"
 			})

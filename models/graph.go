@@ -193,7 +193,7 @@ func (w *walk) message(k kind, b []byte) ([]byte, error) { return w.copied(k, b,
 
 func (w *walk) copied(k kind, b []byte, depth int) ([]byte, error) {
 	if depth > deepest {
-		return nil, fmt.Errorf("messages lie more than %d deep", deepest)
+		return nil, fmt.Errorf("messages are nested more than %d deep", deepest)
 	}
 	if k == tensorProto {
 		return w.tensor(b)
@@ -289,7 +289,7 @@ func (at *external) read(entry []byte) error {
 		at.length, err = strconv.ParseInt(string(value), 10, 64)
 	}
 	if err != nil {
-		return fmt.Errorf("external data: %s %q is no number", key, value)
+		return fmt.Errorf("external data: %s %q is not a number", key, value)
 	}
 	return nil
 }

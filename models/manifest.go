@@ -192,12 +192,12 @@ func (m *Manifest) complete() error {
 		return fmt.Errorf("schema_version %q is neither %s nor %s", m.Schema, SchemaV1, SchemaV2)
 	}
 	if len(m.Artifacts) == 0 {
-		return errors.New("artifacts: there are none")
+		return errors.New("artifacts: the list is empty")
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Artifacts)) {
 		a := m.Artifacts[name]
 		if !fs.ValidPath(a.Path) || a.Path == "." || strings.Contains(a.Path, `\`) {
-			return fmt.Errorf("artifacts: %s: path %q does not lie in the bundle", name, a.Path)
+			return fmt.Errorf("artifacts: %s: path %q is not in the bundle", name, a.Path)
 		}
 		if sum, err := hex.DecodeString(a.SHA256); err != nil || len(sum) != 32 {
 			return fmt.Errorf("artifacts: %s: sha256 %q is no SHA-256 in hex", name, a.SHA256)
@@ -222,7 +222,7 @@ func (m *Manifest) checkScope() error {
 		return errors.New("cloud: it is missing")
 	}
 	if len(m.Families) == 0 {
-		return errors.New("supported_instance_families: there are none")
+		return errors.New("supported_instance_families: the list is empty")
 	}
 	if slices.Contains(m.Families, "") || slices.Contains(m.Families, "*") {
 		return errors.New("supported_instance_families: a token is empty")
@@ -308,7 +308,7 @@ func (m *Model) check(builders map[string][]string, outputs []string, others ...
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.Labels)) {
 		if m.Outputs[name] == "" {
-			return fmt.Errorf("labels: %s is no output", name)
+			return fmt.Errorf("labels: %s is not an output", name)
 		}
 	}
 	return m.Normalisation.check(len(names))

@@ -44,9 +44,9 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		at := x.places[cluster]
 		switch {
 		case cluster != "":
-			all = append(all, fmt.Sprintf("cloudspace %s lies in %s: a cloudspace has one region", cluster, at.Region))
+			all = append(all, fmt.Sprintf("cloudspace %s is in %s: a cloudspace has one region", cluster, at.Region))
 		case slices.ContainsFunc(x.offers, func(o offer) bool { return o.series.Provider == at.Provider && o.series.Region != at.Region }):
-			all = append(all, fmt.Sprintf("the cluster lies in %s/%s, of several regions that the trace has: a cluster has one unless markets.regions names more",
+			all = append(all, fmt.Sprintf("the cluster is in %s/%s, one of several regions of the trace: a cluster has one unless markets.regions lists more",
 				at.Provider, at.Region))
 		}
 	}
@@ -63,9 +63,9 @@ func (x *selection) warnings() []string {
 		{x.unknownType, "the catalog does not hold their instance type"},
 		{x.tooSmall, "the kubelet leaves nothing of their memory for pods"},
 		{x.unpriced, "neither the trace nor the catalog has an on-demand price"},
-		{x.notOffered, "they have no spot price in this window"},
+		{x.notOffered, "they have no Spot price in this window"},
 		{x.halfPriced, "their recorded prices leave out their accelerators"},
-		{x.otherProduct, "their prices are not those of a Linux node, or stand beside such"},
+		{x.otherProduct, "their prices are not only those of Linux nodes"},
 	} {
 		if len(k.names) == 0 {
 			continue
@@ -75,7 +75,7 @@ func (x *selection) warnings() []string {
 		if len(shown) < len(k.names) {
 			more = ", …"
 		}
-		all = append(all, fmt.Sprintf("markets left out: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
+		all = append(all, fmt.Sprintf("markets not used: %d: %s (%s%s)", len(k.names), k.why, strings.Join(shown, ", "), more))
 	}
 	return append(all, x.notes...)
 }

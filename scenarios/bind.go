@@ -228,7 +228,7 @@ func (p *pool) nothing(x *selection) error {
 	if p.own != nil {
 		path = []string{"spec", "template", "spec", "requirements"}
 	}
-	err := p.doc.problem(path, "pool %s may buy none of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
+	err := p.doc.problem(path, "pool %s may not buy in any of the %d markets of trace %s", p.name, len(x.offers), x.tr.Name)
 	if len(x.offers) > 0 {
 		f, l := x.offers[0].series, x.offers[len(x.offers)-1].series
 		return fmt.Errorf("%w: %w (from %s to %s)%s", ErrNoMarket, err, f.Name(), l.Name(), p.unmet(x))

@@ -54,7 +54,7 @@ func (sc *Scenario) readCommitments(specs []commitmentSpec, doc *document) []err
 		if c.Name == "" {
 			fail("name", "must be set")
 		} else if slices.ContainsFunc(specs[:i], func(x commitmentSpec) bool { return x.Name == c.Name }) {
-			fail("name", "%q stands twice", c.Name)
+			fail("name", "%q is listed twice", c.Name)
 		}
 		before := len(errs)
 		switch plan := c.Spend != nil || c.Discount != nil; {

@@ -59,7 +59,7 @@ func TestCommitmentsRefused(t *testing.T) {
 		`{name: r, instanceType: large, count: 1, sizeFlexible: true}`:                         `sizeFlexible: "large" has no size`,
 		`{name: r, instanceType: m5.large, count: 1, fee: -1}`:                                 `fee: -1 is not from 0`,
 		`{name: r, instanceTypes: m5.large, count: 1}`:                                         `instanceTypes`,
-		"{name: r, instanceType: a.large, count: 1}\n    - {name: r, spend: 1, discount: 0.3}": `spec.commitments[1].name: "r" stands twice`,
+		"{name: r, instanceType: a.large, count: 1}\n    - {name: r, spend: 1, discount: 0.3}": `spec.commitments[1].name: "r" is listed twice`,
 		`{name: r, instanceType: m5.large, count: 1, zone: a, sizeFlexible: true}`:             `sizeFlexible: zone is set too`,
 	} {
 		_, err := withCommitments(t, "    - "+list+"\n")

@@ -375,7 +375,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path []string) {
 		key := n.Content[i]
 		at := append(slices.Clip(path), key.Value)
 		if first, twice := seen[key.Value]; twice {
-			d.fail(key, at, "stands twice, first on line %d", first)
+			d.fail(key, at, "is set twice, first on line %d", first)
 			continue
 		}
 		seen[key.Value] = key.Line
@@ -407,7 +407,7 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path []string) {
 		at := append(slices.Clip(path), key.Value)
 		k := reflect.ValueOf(key.Value).Convert(v.Type().Key())
 		if v.MapIndex(k).IsValid() {
-			d.fail(key, at, "stands twice")
+			d.fail(key, at, "is set twice")
 			continue
 		}
 		x := reflect.New(v.Type().Elem()).Elem()

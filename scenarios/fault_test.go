@@ -90,7 +90,7 @@ func TestFaultOtherRegionsRecommended(t *testing.T) {
 				t.Errorf("%s: %s is a market of the pool, which lies in %s", c.markets, w.Markets[m].Name, c.region)
 			}
 		}
-		if len(w.Pools[0].Markets) == 0 || !strings.Contains(strings.Join(w.Warnings, "\n"), "cloudspace shop lies in "+c.region) {
+		if len(w.Pools[0].Markets) == 0 || !strings.Contains(strings.Join(w.Warnings, "\n"), "cloudspace shop is in "+c.region) {
 			t.Errorf("%s: %d markets; %q", c.markets, len(w.Pools[0].Markets), w.Warnings)
 		}
 	}

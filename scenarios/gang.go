@@ -116,7 +116,7 @@ func (sc *Scenario) checkGangs() []error {
 		}
 		g := l.gang
 		if g.total != 0 && g.total != pods[g.name] {
-			errs = append(errs, g.doc.problem(g.totalPath, "the group %s is said to have %d pods, and the file has %d", g.name, g.total, pods[g.name]))
+			errs = append(errs, g.doc.problem(g.totalPath, "the group %s has a size of %d pods, but the file has %d", g.name, g.total, pods[g.name]))
 		}
 		f := first[g.name]
 		if f == nil {
@@ -127,7 +127,7 @@ func (sc *Scenario) checkGangs() []error {
 			if sc.loads[i-1].gang != nil && sc.loads[i-1].gang.doc == g.doc {
 				continue // another job of the same JobSet
 			}
-			errs = append(errs, g.doc.problem([]string{"metadata", "name"}, "the gang %s of this %s has the name of one of a %s, %s",
+			errs = append(errs, g.doc.problem([]string{"metadata", "name"}, "the gang %s of this %s has the same name as the gang of a %s, %s",
 				g.name, g.doc.kind(), f.gang.doc.kind(), f.gang.doc.place(g.doc)))
 			continue
 		}

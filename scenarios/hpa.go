@@ -74,7 +74,7 @@ func (sc *Scenario) readHPA(doc *document, o *horizontalPodAutoscaler) []error {
 		return errs
 	}
 	if l.scaler != nil || l.scaled != nil {
-		return append(errs, doc.problem([]string{"spec", "scaleTargetRef"}, "%s is scaled by another object too", l.Name))
+		return append(errs, doc.problem([]string{"spec", "scaleTargetRef"}, "%s is also scaled by another object", l.Name))
 	}
 	a := &autoscaler{min: lowest, max: s.MaxReplicas}
 	a.up, a.down = rulesOf(s.Behavior)

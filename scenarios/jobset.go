@@ -115,7 +115,7 @@ func (sc *Scenario) readReplicatedJob(doc *document, o *jobSet, i int, restarts 
 		errs = append(errs, doc.problem(append(at[:3:3], "name"), "must be set"))
 	}
 	if slices.ContainsFunc(o.Spec.ReplicatedJobs[:i], func(x replicatedJob) bool { return x.Name == r.Name }) {
-		errs = append(errs, doc.problem(append(at[:3:3], "name"), "%q stands twice", r.Name))
+		errs = append(errs, doc.problem(append(at[:3:3], "name"), "%q is listed twice", r.Name))
 	}
 	errs = append(errs, sc.readJobSpec(doc, l, append(template[:4:4], "spec"), &r.Template.Spec, a)...)
 	if why := outsideGang(l.Job); why != "" {

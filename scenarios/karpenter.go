@@ -31,7 +31,7 @@ func ParseKarpenterVersion(text string) (KarpenterVersion, error) {
 			return KarpenterVersion(n), nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no version of Karpenter from %v to %v", text, OldestKarpenter, NewestKarpenter)
+	return 0, fmt.Errorf("%q is not a version of Karpenter from %v to %v", text, OldestKarpenter, NewestKarpenter)
 }
 
 // String returns the version as "1.14".

@@ -119,7 +119,7 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 		return errs
 	}
 	if l.scaler != nil || l.scaled != nil {
-		return append(errs, doc.problem([]string{"spec", "scaleTargetRef"}, "%s is scaled by another object too", l.Name))
+		return append(errs, doc.problem([]string{"spec", "scaleTargetRef"}, "%s is also scaled by another object", l.Name))
 	}
 	schedule, more := sc.loadSchedule(doc, o.Annotations, l)
 	errs = append(errs, more...)
@@ -144,7 +144,7 @@ func (sc *Scenario) readScaledObject(doc *document, o *scaledObject) []error {
 	default:
 		l.scaler = k
 		if len(others) > 0 {
-			sc.warn("%s: nothing is simulated of the triggers %s, whose load nothing states", doc.title(), some(others))
+			sc.warn("%s: the triggers %s are not simulated, since no load is set for them", doc.title(), some(others))
 		}
 	}
 	return errs

@@ -79,7 +79,7 @@ func readNodeLabels(t *policy.Template, fail func(at []string, format string, ar
 	for _, l := range nodeLabels(t) {
 		stated := *l.key
 		if *l.key = todaysLabel(stated); unknownLabel(*l.key) {
-			fail(append([]string{"spec"}, l.path...), "%q: it is not known which nodes carry this label", stated)
+			fail(append([]string{"spec"}, l.path...), "%q: which nodes have this label is unknown", stated)
 		}
 	}
 	slices.SortFunc(t.NodeSelector, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })

@@ -47,7 +47,7 @@ func TestUnknownLabelsOfPods(t *testing.T) {
 		"affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: " + warp + ", labelSelector: {matchLabels: {app: q}}}]}}",
 	} {
 		_, err := withLabelsOf(twoFamilies, spec)
-		if err == nil || !strings.Contains(err.Error(), `"`+warp+`": it is not known which nodes carry this label`) || !strings.Contains(err.Error(), "s.yaml:7") {
+		if err == nil || !strings.Contains(err.Error(), `"`+warp+`": which nodes have this label is unknown`) || !strings.Contains(err.Error(), "s.yaml:7") {
 			t.Errorf("%s: %v", spec, err)
 		}
 	}

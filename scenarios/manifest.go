@@ -178,7 +178,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 	sc.Name, sc.statedIn = m.Name, doc.file
 	if text, stated := m.Annotations[AnnotationCaptured]; stated {
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
-			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured}, "%q is no time as 2026-01-03T14:00:00Z", text))
+			errs = append(errs, doc.problem([]string{"metadata", "annotations", AnnotationCaptured}, "%q is not a time such as 2026-01-03T14:00:00Z", text))
 		}
 		sc.Captured = true
 	}
@@ -291,7 +291,7 @@ func (sc *Scenario) readNodes(nodes []nodesSpec, doc *document) []error {
 	for i, n := range nodes {
 		at := func(field string) []string { return []string{"spec", "nodes", Index(i), field} }
 		if !slices.ContainsFunc(sc.pools, func(p pool) bool { return p.name == n.Pool }) {
-			errs = append(errs, doc.problem(at("pool"), "no CapacityPool or NodePool is called %q", n.Pool))
+			errs = append(errs, doc.problem(at("pool"), "there is no CapacityPool or NodePool %q", n.Pool))
 		}
 		if why := outside(n.Count, 1, nodesMax); why != "" {
 			errs = append(errs, doc.problem(at("count"), "%s", why))
@@ -316,7 +316,7 @@ func (sc *Scenario) readFaults(faults []faultSpec, doc *document) []error {
 		kind, ok := faultKinds[f.Kind]
 		if !ok {
 			known := strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", ")
-			errs = append(errs, doc.problem(at("kind"), "%q is no kind of fault; known are %s", f.Kind, known))
+			errs = append(errs, doc.problem(at("kind"), "%q is not a kind of fault; known are %s", f.Kind, known))
 			continue
 		}
 		errs = append(errs, f.check(kind, doc, at)...)
@@ -351,7 +351,7 @@ func (sc *Scenario) checkSpan(f *faultSpec, doc *document, at func(string) []str
 	case begin >= sc.Duration:
 		return []error{doc.problem(at("at"), "%v is not before the end of the run, %v after its start", begin, sc.Duration)}
 	case end <= -sc.WarmUp:
-		return []error{doc.problem(at("at"), "%v is so early that the fault is over at %v, when warm-up begins at %v", begin, end, -sc.WarmUp)}
+		return []error{doc.problem(at("at"), "%v is so early that the fault is over at %v, when warm-up starts at %v", begin, end, -sc.WarmUp)}
 	}
 	return nil
 }

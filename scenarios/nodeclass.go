@@ -179,7 +179,7 @@ func (sc *Scenario) newNodeClass(doc *document, kind, name string) (*nodeClass, 
 		sc.warn("%s %s: which zones subnetSelectorTerms selects is known by status.subnets alone, which is not there: it may buy in all zones", kind, name)
 	}
 	if len(idle) > 0 {
-		sc.warn("%s %s: nothing is simulated of %s", kind, name, strings.Join(idle, ", "))
+		sc.warn("%s %s: not simulated: %s", kind, name, strings.Join(idle, ", "))
 	}
 	errs = append(errs, c.readReservations()...)
 	sc.classes = append(sc.classes, c)
@@ -205,7 +205,7 @@ func readFamily(s *ec2NodeClassSpec, fail func([]string, string, ...any)) string
 	family = cmp.Or(family, "custom")
 	switch why, known := families[family]; {
 	case !known:
-		fail(path, "%q is of no family of images that is known; known are %s", stated, strings.Join(slices.Sorted(maps.Keys(families)), ", "))
+		fail(path, "%q is not of a known family of images; known are %s", stated, strings.Join(slices.Sorted(maps.Keys(families)), ", "))
 	case why != "":
 		fail(path, "%q: %s", stated, why)
 	}
@@ -367,7 +367,7 @@ func (sc *Scenario) resolveClasses() []error {
 	for _, c := range sc.classes {
 		for _, text := range c.unbilled {
 			if c.used {
-				sc.warn("EC2NodeClass %s: it is not known %s", c.name, text)
+				sc.warn("EC2NodeClass %s: unknown %s", c.name, text)
 			}
 		}
 		switch {
@@ -375,9 +375,9 @@ func (sc *Scenario) resolveClasses() []error {
 			sc.warn("%s %s has no effect: no NodePool and no CapacityPool is of it", c.kind, c.name)
 		case c.disk && wanted:
 			errs = append(errs, c.doc.problem([]string{"spec", "instanceStorePolicy"},
-				"RAID0: pods ask for ephemeral-storage, and the sizes of the disks of instances are not known"))
+				"RAID0: pods request ephemeral-storage, and the sizes of the disks of instances are not known"))
 		case c.disk:
-			sc.warn("EC2NodeClass %s: nothing is simulated of instanceStorePolicy: no pod asks for ephemeral-storage", c.name)
+			sc.warn("EC2NodeClass %s: instanceStorePolicy is not simulated: no pod requests ephemeral-storage", c.name)
 		}
 	}
 	return errs

@@ -105,7 +105,7 @@ func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]
 	if strings.HasPrefix(o.AMIType, windowsAMI) {
 		r.fail([]string{"amiType"}, "%q: nodes of Windows are not simulated", o.AMIType)
 	}
-	r.warn("its subnets do not say in which zones it launches, and it may in all; describe its Auto Scaling group beside it to say so")
+	r.warn("its subnets do not say in which zones it launches, and it may in all; describe its Auto Scaling group as well to restrict them")
 	r.readManaged(o)
 	return r.keep()
 }

@@ -91,9 +91,9 @@ func (sc *Scenario) readNodeOverlay(doc *document, o *nodeOverlay) []error {
 	case price != nil && change != nil:
 		fail([]string{"price"}, "priceAdjustment is set too")
 	case price != nil && !overlayPrice().MatchString(*price):
-		fail([]string{"price"}, "%q is no price in dollars an hour", *price)
+		fail([]string{"price"}, "%q is not a price in dollars an hour", *price)
 	case change != nil && !overlayChange().MatchString(*change):
-		fail([]string{"priceAdjustment"}, "%q is no change of a price such as +0.5 or -15%%", *change)
+		fail([]string{"priceAdjustment"}, "%q is not a price change such as +0.5 or -15%%", *change)
 	case price != nil:
 		x.change.Value, _ = strconv.ParseFloat(*price, 64)
 	case change != nil:

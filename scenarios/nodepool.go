@@ -177,7 +177,7 @@ func (r *poolReader) readTemplate() {
 				r.sc.warn("NodePool %s: %s: %q has no effect on nodes: true has", r.name, key, t.Annotations[key])
 			}
 		} else {
-			r.sc.warn("NodePool %s: nothing is simulated of the annotation %s", r.name, key)
+			r.sc.warn("NodePool %s: the annotation %s is not simulated", r.name, key)
 		}
 	}
 	if d := t.Spec.TerminationGracePeriod; d != nil {
@@ -242,7 +242,7 @@ var disruptionReasons = map[karpv1.DisruptionReason]policy.DisruptionReason{
 func (r *poolReader) readBudget(b *karpv1.Budget, path []string) {
 	at := func(field string) []string { return append(slices.Clip(path), field) }
 	if !budgetNodes().MatchString(b.Nodes) {
-		r.fail(at("nodes"), "%q is no number of nodes, nor a percentage up to 100%%", b.Nodes)
+		r.fail(at("nodes"), "%q is not a number of nodes, nor a percentage up to 100%%", b.Nodes)
 		return
 	}
 	nodes := karpv1.GetIntStrFromValue(b.Nodes)
@@ -265,7 +265,7 @@ func (r *poolReader) readBudget(b *karpv1.Budget, path []string) {
 	default:
 		out.Schedule, out.Duration, out.Active = *b.Schedule, b.Duration.Duration, false
 		if _, err := cron.ParseStandard(out.Schedule); err != nil {
-			r.fail(at("schedule"), "%q is no schedule: %v", out.Schedule, err)
+			r.fail(at("schedule"), "%q is not a schedule: %v", out.Schedule, err)
 		}
 		if out.Duration <= 0 {
 			r.fail(at("duration"), "%v is not above 0", out.Duration)
@@ -295,7 +295,7 @@ func (r *poolReader) readLimits() {
 			}
 		case "nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi":
 			if r.own.gpuLimited != "" {
-				r.fail(path, "a limit on %s stands beside it, and one kind of accelerator can be limited", r.own.gpuLimited)
+				r.fail(path, "there is also a limit on %s, and only one kind of accelerator can be limited", r.own.gpuLimited)
 			}
 			r.own.gpuLimited, r.own.gpuNone, l.GPU = string(name), q.IsZero(), q.Value()
 		default:
@@ -354,7 +354,7 @@ func (sc *Scenario) checkPoolNames() []error {
 	for i := range sc.pools {
 		p := &sc.pools[i]
 		if d := first[p.name]; d != nil {
-			errs = append(errs, p.doc.problem([]string{"metadata", "name"}, "%s is the name of a %s too, on line %d: pools are known by their names",
+			errs = append(errs, p.doc.problem([]string{"metadata", "name"}, "%s is also the name of a %s, on line %d: pools are identified by name",
 				p.name, d.kind(), d.node.Line))
 			continue
 		}

@@ -303,17 +303,17 @@ func TestNodePoolErrors(t *testing.T) {
 		{"    metadata:\n      labels: {team: a}", "    labels: {team: a}\n    metadata:", `"spec.template.labels": unknown key`},
 		{`nodes: "5"`, `pods: "5"`, `"spec.limits.pods": limits on pods are not simulated`},
 		{`nodes: "5"`, `nodes: "-5"`, `"spec.limits.nodes": -5 is negative`},
-		{`nodes: "5"`, `amd.com/gpu: "5"`, `a limit on amd.com/gpu stands beside it`},
+		{`nodes: "5"`, `amd.com/gpu: "5"`, `there is also a limit on amd.com/gpu`},
 		{"kind: EC2NodeClass, name: c}", "kind: AKSNodeClass, name: c}", `"spec.template.spec.nodeClassRef.kind": nodes of kind "AKSNodeClass" are not simulated`},
 		{"group: karpenter.k8s.aws,", "group: karpenter.aws,", `"spec.template.spec.nodeClassRef.group": "karpenter.aws" of kind EC2NodeClass`},
 		{"expireAfter: 48h", "expireAfter: soon", `want a duration such as 90s, 15m or 24h, or Never, got "soon"`},
 		{"expireAfter: 48h", "expireAfter: -1h", `"spec.template.spec.expireAfter": -1h0m0s is negative`},
 		{"terminationGracePeriod: 30m", "terminationGracePeriod: 0s", `"spec.template.spec.terminationGracePeriod": 0s is not above 0`},
 		{"consolidationPolicy: Balanced", "consolidationPolicy: Never", `"spec.disruption.consolidationPolicy": "Never" is not WhenEmpty`},
-		{`{nodes: "3"}`, `{nodes: 101%}`, `"spec.disruption.budgets[0].nodes": "101%" is no number of nodes`},
+		{`{nodes: "3"}`, `{nodes: 101%}`, `"spec.disruption.budgets[0].nodes": "101%" is not a number of nodes`},
 		{`{nodes: "3"}`, `{nodes: "3", duration: 1h}`, `"spec.disruption.budgets[0]": schedule and duration must be set together`},
 		{"[Empty, Drifted]", "[Empty, Old]", `"spec.disruption.budgets[1].reasons[1]": "Old" is not`},
-		{`"0 9 * * *"`, `"9 * *"`, `"spec.disruption.budgets[1].schedule": "9 * *" is no schedule`},
+		{`"0 9 * * *"`, `"9 * *"`, `"spec.disruption.budgets[1].schedule": "9 * *" is not a schedule`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/instance-warp, operator: Exists}]", `requirements[0].key": "karpenter.k8s.aws/instance-warp": the catalog does not know this`},
 		{"[ROOM]", "[{key: karpenter.k8s.aws/placement-group-id, operator: DoesNotExist}]", `requirements[0].key": "karpenter.k8s.aws/placement-group-id": the catalog does not know this`},
 		{"[ROOM]", "[{key: a.b/c, operator: In, values: [x, y]}, {key: a.b/c, operator: NotIn, values: [y, x]}]", `"a.b/c": no value meets all`},
@@ -328,7 +328,7 @@ func TestNodePoolErrors(t *testing.T) {
 		{"spec: {CLASS}", "spec: {capacityReservationSelectorTerms: [{id: x}]}", `"spec.capacityReservationSelectorTerms": what it selects is known by status.capacityReservations alone`},
 		{"spec: {CLASS}", "spec: {placementGroupSelector: {name: x}}", `"spec.placementGroupSelector": placement groups are not simulated`},
 		{"spec: {CLASS}", "spec: {amiFamily: Windows2022}", `"spec.amiFamily": "Windows2022": nodes of Windows are not simulated`},
-		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}", `"spec.amiSelectorTerms[0].alias": "suse@latest" is of no family`},
+		{"spec: {CLASS}", "spec: {amiSelectorTerms: [{alias: suse@latest}]}", `"spec.amiSelectorTerms[0].alias": "suse@latest" is not of a known family`},
 		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeType: gp9}}]}", `"spec.blockDeviceMappings[0].ebs.volumeType": "gp9" is not one of gp2, gp3`},
 		{"spec: {CLASS}", "spec: {blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {iops: -3}}]}", `"spec.blockDeviceMappings[0].ebs.iops": -3 is not from 1`},
 		{"spec: {CLASS}", "spec: {kubelet: {maxPods: 0}}", `"spec.kubelet.maxPods": 0 is not above 0`},
@@ -339,7 +339,7 @@ func TestNodePoolErrors(t *testing.T) {
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID1}", `"RAID1" is not RAID0`},
 		{"kind: EC2NodeClass\nmetadata", "kind: EC2NodeClass\nmeta", `unknown key`},
 		{"apiVersion: karpenter.sh/v1\n", "apiVersion: karpenter.sh/v1beta1\n", `"spec.template.spec.expireAfter": karpenter.sh/v1beta1 has no such field`},
-		{"---\napiVersion: apps/v1", "---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is the name of a NodePool too, on line 2`},
+		{"---\napiVersion: apps/v1", "---\napiVersion: spotter.dev/v1alpha1\nkind: CapacityPool\nmetadata: {name: own}\nspec: {backend: {karpenter: {nodeClassName: x}}}\n---\napiVersion: apps/v1", `own is also the name of a NodePool, on line 2`},
 		{"requests: {cpu: 1}", "requests: {cpu: 1, ephemeral-storage: 1Gi}", ``},
 		{"spec: {CLASS}", "spec: {instanceStorePolicy: RAID0}", ``},
 	} {
@@ -383,8 +383,8 @@ func TestNodePoolWarnings(t *testing.T) {
 	all := strings.Join(sc.Warnings, "\n")
 	for _, want := range []string{
 		"NodePool own: startupTaints", "the annotation note", "there is no reserved capacity", "spec.disruption.budgets[0] has no effect",
-		"nothing is simulated of kubelet.clusterDNS, kubelet.evictionSoft, role, tags", "status.subnets", "instanceStorePolicy", "EC2NodeClass unused has no effect",
-		"EC2NodeClass c: it is not known which volumes its images have",
+		"not simulated: kubelet.clusterDNS, kubelet.evictionSoft, role, tags", "status.subnets", "instanceStorePolicy", "EC2NodeClass unused has no effect",
+		"EC2NodeClass c: unknown which volumes its images have",
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no warning says %q:\n%s", want, all)
@@ -475,8 +475,8 @@ spec:
 		t.Errorf("a price below nothing is %v", got)
 	}
 	for change, want := range map[string]string{
-		"-25%|cheap":               `"spec.priceAdjustment": "cheap" is no change of a price`,
-		`"0.01"|x`:                 `"spec.price": "x" is no price`,
+		"-25%|cheap":               `"spec.priceAdjustment": "cheap" is not a price change`,
+		`"0.01"|x`:                 `"spec.price": "x" is not a price`,
 		"  weight: 10|  weight: 0": `"spec.weight": 0 is not from 1 to 10000`,
 		`price: "0.01"|capacity: {example.com/x: 1}`:                  `"spec.capacity": extended resources`,
 		`price: "0.01"|price: "0.01"` + "\n  priceAdjustment: \"+1\"": `"spec.price": priceAdjustment is set too`,

@@ -43,12 +43,12 @@ func (sc *Scenario) checkPods(pods map[string]int32, doc *document, at []string)
 			if best, ok := nearest.Of(qualified(name), known); ok {
 				meant = fmt.Sprintf("; did you mean %q?", best)
 			}
-			errs = append(errs, doc.problem(path, "no workload is called %q%s", qualified(name), meant))
+			errs = append(errs, doc.problem(path, "there is no workload %q%s", qualified(name), meant))
 			continue
 		case sc.loads[i].Kind == policy.KindDaemonSet:
 			errs = append(errs, doc.problem(path, "is a DaemonSet, which has a pod on each node by itself"))
 		case name != qualified(name) && pods[qualified(name)] > 0:
-			errs = append(errs, doc.problem(path, "stands twice, as %q too", qualified(name)))
+			errs = append(errs, doc.problem(path, "is listed twice, also as %q", qualified(name)))
 		}
 		if why := outside(pods[name], 1, podsMax); why != "" {
 			errs = append(errs, doc.problem(path, "%s", why))
@@ -75,7 +75,7 @@ func (w *BoundScenario) podsOn(sc *Scenario) {
 			continue
 		}
 		if want := w.wantedFirst(&w.Workloads[i]); n > want {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("spec.nodes has %d pods of %s, which wants %d when warm-up begins", n, w.Workloads[i].Name, want))
+			w.Warnings = append(w.Warnings, fmt.Sprintf("spec.nodes has %d pods of %s, which requires %d when warm-up starts", n, w.Workloads[i].Name, want))
 		}
 	}
 }

@@ -31,8 +31,8 @@ func TestPodsOnNodes(t *testing.T) {
 	daemon := slices.IndexFunc(sc.loads, func(l load) bool { return l.Kind == policy.KindDaemonSet })
 	for pods, want := range map[string]string{
 		"{" + name + ": 0}":                  `"spec.nodes[0].pods.` + name + `": 0`,
-		"{" + name + "x: 1}":                 `no workload is called "` + name + `x"; did you mean "` + name + `"?`,
-		"{nowhere: 1}":                       `no workload is called "default/nowhere"`,
+		"{" + name + "x: 1}":                 `there is no workload "` + name + `x"; did you mean "` + name + `"?`,
+		"{nowhere: 1}":                       `there is no workload "default/nowhere"`,
 		"{" + name + ": many}":               `want an integer`,
 		"{" + sc.loads[daemon].Name + ": 1}": `is a DaemonSet`,
 	} {

@@ -46,7 +46,7 @@ func (sc *Scenario) priority(class, workload string, value *int32) (kube.Priorit
 	case value != nil:
 		return kube.Priority{Name: class, Value: *value}, nil
 	case mistyped:
-		return p, fmt.Errorf("no PriorityClass is called %q%s", class, suggestion(class, sc.priorities))
+		return p, fmt.Errorf("there is no PriorityClass %q%s", class, suggestion(class, sc.priorities))
 	}
 	sc.note(fmt.Sprintf("PriorityClass %s is not given, and pods of it have the priority 0", class), workload)
 	return kube.Priority{Name: class}, nil

@@ -71,13 +71,13 @@ func (c *nodeClass) readReservations() (errs []error) {
 			}
 		}
 		if slices.ContainsFunc(c.reservations, func(y reservedSpec) bool { return y.id == x.id }) {
-			fail("id", "%s stands twice", x.id)
+			fail("id", "%s is listed twice", x.id)
 		}
 		const total = "totalInstanceCount"
 		if n, err := strconv.ParseInt(value(total), 10, 32); value(total) == "" {
 			fail(total, "must say how many nodes this cluster may have in %s: add what `aws ec2 describe-capacity-reservations` prints as TotalInstanceCount, less what others use", x.id)
 		} else if err != nil {
-			fail(total, "%q is no number of nodes", value(total))
+			fail(total, "%q is not a number of nodes", value(total))
 		} else if why := outside(int32(n), 1, nodesMax); why != "" {
 			fail(total, "%s", why)
 		} else {
@@ -86,7 +86,7 @@ func (c *nodeClass) readReservations() (errs []error) {
 		if text := value("endTime"); text != "" {
 			end, err := time.Parse(time.RFC3339, text)
 			if x.until = policy.TimeOf(end); err != nil {
-				fail("endTime", "%q is no time such as 2026-01-02T15:04:05Z", text)
+				fail("endTime", "%q is not a time such as 2026-01-02T15:04:05Z", text)
 			}
 		}
 		switch kind := value("reservationType"); kind {
@@ -200,7 +200,7 @@ func (w *BoundScenario) keepReserved(x *selection) {
 			c.Fee = policy.NoPrice // it was paid at a price of its own
 		}
 		if r.Until > 0 && r.Until <= w.Start.Add(-w.WarmUp) {
-			w.Warnings = append(w.Warnings, fmt.Sprintf("reservation %s has no effect: it ended %v, before the run begins", r.ID, r.Until))
+			w.Warnings = append(w.Warnings, fmt.Sprintf("reservation %s has no effect: it ended %v, before the run starts", r.ID, r.Until))
 		}
 		w.Reservations, w.Commitments = append(w.Reservations, r), append(w.Commitments, c)
 	}

@@ -107,12 +107,12 @@ func TestReservationProblems(t *testing.T) {
 	for change, want := range map[string]string{
 		"totalInstanceCount: 3|ownerID: x":               `"status.capacityReservations[0].totalInstanceCount": must say how many nodes`,
 		"totalInstanceCount: 3|totalInstanceCount: 0":    `"status.capacityReservations[0].totalInstanceCount": 0 is not above 0`,
-		"totalInstanceCount: 3|totalInstanceCount: many": `"status.capacityReservations[0].totalInstanceCount": "many" is no number of nodes`,
+		"totalInstanceCount: 3|totalInstanceCount: many": `"status.capacityReservations[0].totalInstanceCount": "many" is not a number of nodes`,
 		"id: cr-1, |": `"status.capacityReservations[0].id": must be set`,
 		"targeted,|targeted, reservationType: future,":     `"status.capacityReservations[0].reservationType": "future" is not default or capacity-block`,
-		"targeted,|targeted, endTime: soon,":               `"status.capacityReservations[0].endTime": "soon" is no time`,
+		"targeted,|targeted, endTime: soon,":               `"status.capacityReservations[0].endTime": "soon" is not a time`,
 		"targeted,|targeted, interruptible: true,":         `"status.capacityReservations[0].interruptible": interruptible reservations are not simulated`,
-		"[{id: cr-1|[" + wholeReservation + "}, {id: cr-1": `"status.capacityReservations[1].id": cr-1 stands twice`,
+		"[{id: cr-1|[" + wholeReservation + "}, {id: cr-1": `"status.capacityReservations[1].id": cr-1 is listed twice`,
 	} {
 		from, to, _ := strings.Cut(change, "|")
 		text := reservedText("", wholeReservation+"}")

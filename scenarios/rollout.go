@@ -70,7 +70,7 @@ func (sc *Scenario) readRollout(doc *document, o *rollout, objects []object) []e
 		s := source{policy.KindDeployment, &o.ObjectMeta, &d.Spec.Template, path, d.Spec.Selector, nil, nil}
 		return sc.readService(doc, &s, o.Spec.Replicas, nil)
 	}
-	return []error{doc.problem([]string{"spec", "workloadRef", "name"}, "no Deployment is called %q here", ref.Name)}
+	return []error{doc.problem([]string{"spec", "workloadRef", "name"}, "there is no Deployment %q here", ref.Name)}
 }
 
 func (sc *Scenario) readReplicaSet(doc *document, o *appsv1.ReplicaSet) []error {
@@ -98,7 +98,7 @@ func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 		return sc.readPodsOfJob(doc, &s, pods)
 	}
 	if !owned {
-		sc.note("pods without a controller are simulated as one replica each, which is made again when it is lost", doc.qualified(meta.Name))
+		sc.note("pods without a controller are simulated as one replica each, which is recreated when it is lost", doc.qualified(meta.Name))
 	}
 	return sc.readService(doc, &s, &pods, nil)
 }

@@ -269,7 +269,7 @@ func (r *groupReader) sort(keys map[string]describedKey) {
 		}
 	}
 	if len(idle) > 0 {
-		r.warn("nothing is simulated of %s", strings.Join(idle, ", "))
+		r.warn("not simulated: %s", strings.Join(idle, ", "))
 	}
 }
 
@@ -307,12 +307,12 @@ func (r *groupReader) readTags(tags []awsTag) {
 			r.pool.Spec.Template.Labels[name] = t.Value
 		}
 		if strings.HasPrefix(t.Key, tagNodeTemplate) && !strings.HasPrefix(t.Key, tagNodeLabel) && !strings.HasPrefix(t.Key, tagNodeTaint) {
-			r.warn("nothing is simulated of the tag %s", t.Key)
+			r.warn("the tag %s is not simulated", t.Key)
 		}
 		if name, ok := strings.CutPrefix(t.Key, tagNodeTaint); ok {
 			value, effect, _ := strings.Cut(t.Value, ":")
 			if !slices.Contains(effects, effect) {
-				r.fail([]string{"Tags", Index(i), "Value"}, "%q is no taint as VALUE:NoSchedule", t.Value)
+				r.fail([]string{"Tags", Index(i), "Value"}, "%q is not a taint of the form VALUE:NoSchedule", t.Value)
 			}
 			r.pool.Spec.Template.Taints = append(r.pool.Spec.Template.Taints, corev1.Taint{Key: name, Value: value, Effect: corev1.TaintEffect(effect)})
 		}
@@ -335,7 +335,7 @@ func (r *groupReader) readMixed(m *awsMixed) {
 			r.fail(at("WeightedCapacity"), "%q: the Cluster Autoscaler counts instances, and groups whose size counts weights are not simulated", w)
 		}
 		if x.LaunchTemplate != nil || x.Image != nil {
-			r.warn("nothing is simulated of the launch template that override %d has for itself", i)
+			r.warn("the launch template of override %d itself is not simulated", i)
 		}
 		r.own.Types = append(r.own.Types, x.InstanceType)
 	}
@@ -376,7 +376,7 @@ func (r *groupReader) readMixed(m *awsMixed) {
 		r.fail(at("DistributionSegments"), "segments of a distribution are not simulated")
 	}
 	if d.SpotMaxPrice != "" {
-		r.fail(at("SpotMaxPrice"), "%q: a greatest price of spot alone is not simulated", d.SpotMaxPrice)
+		r.fail(at("SpotMaxPrice"), "%q: a maximum price for Spot only is not simulated", d.SpotMaxPrice)
 	}
 }
 
@@ -388,7 +388,7 @@ func (r *groupReader) keep() []error {
 		}
 	}
 	if problems := validation.IsDNS1123Subdomain(strings.ToLower(r.pool.Name)); len(problems) > 0 {
-		r.fail(nil, "the name %q is no name of a pool: %s", r.pool.Name, problems[0])
+		r.fail(nil, "the name %q is not a valid pool name: %s", r.pool.Name, problems[0])
 	}
 	r.pool.Spec.Markets.InstanceTypes = slices.Compact(slices.Sorted(slices.Values(r.own.Types)))
 	r.pool.Default()

@@ -55,7 +55,7 @@ func TestDescribedGroups(t *testing.T) {
 		warned                           []string
 	}{
 		{besides(mixedGroup), "eks-web-1", "[{team a}]", "only", "[on-demand spot]", mixed, []string{"AZRebalance is taken as suspended", "CapacityRebalance has no effect"}},
-		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]", "spot", "[spot]", managed, []string{"nothing is simulated of updateConfig (nodes are not upgraded)", "in which zones"}},
+		{besides(eksNodegroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team b}]", "spot", "[spot]", managed, []string{"not simulated: updateConfig (nodes are not upgraded)", "in which zones"}},
 		{besides(eksNodegroup, mixedGroup), "web", "[{eks.amazonaws.com/capacityType SPOT} {eks.amazonaws.com/nodegroup web} {team a}]", "only", "[on-demand spot]", mixed, nil},
 	} {
 		sc, err := Parse("own.yaml", []byte(x.file))
@@ -108,7 +108,7 @@ func TestDescribedGroupsRefused(t *testing.T) {
 		{`"SuspendedProcesses": []`, `"SuspendedProcesses": [{"ProcessName": "Launch"}]`, `"SuspendedProcesses[0]": Launch`},
 		{`"CapacityRebalance": true`, `"WarmPoolConfiguration": {"MinSize": 1}`, `"WarmPoolConfiguration": warm pools`},
 		{`"CapacityRebalance": true`, `"CapacityRebalancing": true`, `"CapacityRebalancing": unknown key; did you mean "CapacityRebalance"?`},
-		{`"web:NoSchedule"`, `"web:Never"`, `"Tags[1].Value": "web:Never" is no taint`},
+		{`"web:NoSchedule"`, `"web:Never"`, `"Tags[1].Value": "web:Never" is not a taint`},
 		{`"InstanceType": "m5a.xlarge"`, `"InstanceType": "m5z.xlarge"`, `"m5z.xlarge"`},
 		{`"capacityType": "SPOT"`, `"capacityType": "CAPACITY_BLOCK"`, `"capacityType": capacity blocks`},
 		{`"effect": "NO_SCHEDULE"`, `"effect": "NEVER"`, `"taints[0].effect": "NEVER"`},

@@ -182,7 +182,7 @@ func (sc *Scenario) Validate() error {
 	case len(sc.pools) == 0:
 		return fmt.Errorf("%s: there is no CapacityPool and no NodePool, so nothing can be bought", sc.file)
 	case len(sc.templates) == 0:
-		return fmt.Errorf("%s: there is no workload, so nothing is wanted", sc.file)
+		return fmt.Errorf("%s: there is no workload, so no pods are needed", sc.file)
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func decodeAll(docs []document) ([]object, []error) {
 			name = d.kind() + " " + cmp.Or(o.meta.Namespace, "default") + "/" + o.meta.Name
 		}
 		if first := firsts[name]; first != nil {
-			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s stands twice, first %s", name, first.place(d)))
+			errs = append(errs, d.problem([]string{"metadata", "name"}, "%s appears twice, first %s", name, first.place(d)))
 			continue
 		}
 		firsts[name] = d

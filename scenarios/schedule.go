@@ -109,7 +109,7 @@ func parseDays(text string) ([]time.Weekday, error) {
 		}
 		from, to := slices.Index(weekdays[:], first), slices.Index(weekdays[:], last)
 		if from < 0 || to < 0 {
-			return nil, fmt.Errorf("%q is no day; days are mon, tue, wed, thu, fri, sat, sun", item)
+			return nil, fmt.Errorf("%q is not a day; days are mon, tue, wed, thu, fri, sat, sun", item)
 		}
 		for d := from; ; d = (d + 1) % 7 {
 			days = append(days, time.Weekday(d))

@@ -39,7 +39,7 @@ func TestBindMarkets(t *testing.T) {
 	if p := w.Prices[5]; !reflect.DeepEqual(p.Price, []policy.Money{30_000, 31_000}) || p.At[0] > w.Start.Add(-w.WarmUp) {
 		t.Errorf("spot curve %+v", p)
 	}
-	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "markets left out: 1: the catalog") || !strings.Contains(w.Warnings[0], "no.such") {
+	if len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0], "markets not used: 1: the catalog") || !strings.Contains(w.Warnings[0], "no.such") {
 		t.Errorf("warnings %q", w.Warnings)
 	}
 	if !reflect.DeepEqual(w.Pools[0].Markets, []policy.MarketID{0, 1, 2, 3, 4, 5}) || w.Pools[0].Mode != policy.ModeActive {
@@ -89,7 +89,7 @@ func TestBindOneRegion(t *testing.T) {
 	near := []trace.Series{series("a", "m5.large", []policy.Time{0}, 32_000), series("a", "m5.xlarge", []policy.Time{0}, 60_000)}
 	tr := &trace.Trace{Name: "test", Series: append(near, far, azure), From: newDay, To: newDay + 96*hours, WholeFrom: newDay, WholeTo: newDay + 96*hours}
 	w := bind(t, parse(t, "{}", ""), tr, BindOptions{})
-	if len(w.Markets) != 4 || !strings.Contains(strings.Join(w.Warnings, "\n"), "lies in aws/us-east-1") {
+	if len(w.Markets) != 4 || !strings.Contains(strings.Join(w.Warnings, "\n"), "is in aws/us-east-1") {
 		t.Errorf("markets %s, warnings %q", names(w), w.Warnings)
 	}
 	if w = bind(t, parse(t, "{regions: [us-east-1, us-west-2]}", ""), tr, BindOptions{}); len(w.Markets) != 6 {

@@ -145,7 +145,7 @@ func (sc *Scenario) readCronJob(doc *document, o *batchv1.CronJob) []error {
 	a.refuse("CronJob", AnnotationReleases)
 	var err error
 	if l.releases, err = cron.ParseStandard(text); err != nil {
-		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is no cron schedule: %v", o.Spec.Schedule, err))
+		errs = append(errs, doc.problem([]string{"spec", "schedule"}, "%q is not a cron schedule: %v", o.Spec.Schedule, err))
 	}
 	if p := o.Spec.ConcurrencyPolicy; p == batchv1.ForbidConcurrent || p == batchv1.ReplaceConcurrent {
 		sc.warn("%s: concurrencyPolicy %s is taken as Allow", t.Name, p)

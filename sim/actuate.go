@@ -111,7 +111,7 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 	}
 	for _, m := range l.Markets {
 		if !slices.Contains(s.Pools[l.Pool].Markets, m) {
-			return fmt.Errorf("market %s is not one of the pool's", s.Markets[m].Name)
+			return fmt.Errorf("market %s is not in the pool", s.Markets[m].Name)
 		}
 		if s.Markets[m].Capacity != s.Markets[l.Markets[0]].Capacity {
 			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
@@ -128,7 +128,7 @@ func (ac *actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 		}
 	}
 	if len(fit) == 0 || ac.pools.full(l.Pool, nil) {
-		return fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
+		return fmt.Errorf("the limits of the pool are reached: %w", driver.ErrNoCapacity)
 	}
 	if !slices.ContainsFunc(fit, func(m policy.MarketID) bool { return !ac.away(l.Pool, m) }) {
 		ac.pools.refuse(l.Pool, fit)
@@ -168,7 +168,7 @@ func (ac *actuator) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain
 		return fmt.Errorf("node %s is not initialized", n.Name)
 	}
 	if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs && n.ReclaimAt == 0 {
-		return fmt.Errorf("node %s is in the hands of %v", n.Name, n.ActedBy)
+		return fmt.Errorf("node %s is being handled by %v", n.Name, n.ActedBy)
 	}
 	if g := ac.groups.groupOf(d.Node); g != nil && n.ReclaimAt == 0 && ac.nodes.state[d.Node].drain < 0 && !ac.groups.maySpare(g) {
 		return fmt.Errorf("node %s: %w", n.Name, errLeastSize)

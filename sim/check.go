@@ -216,7 +216,7 @@ func (ch *checker) checkMissing(w policy.WorkloadID, waiting int32) error {
 		owed += ch.workloads.state[w].owed[c]
 	}
 	if missing != waiting+owed || owed > 0 && ch.workloads.state[w].active+owed > ch.serving.of[w].wanted {
-		return fmt.Errorf("workload %s misses %d pods; %d do not serve, %d are to be replaced, %d of %d are there",
+		return fmt.Errorf("workload %s misses %d pods; %d do not serve, %d must be replaced, %d of %d exist",
 			ch.scenario.Workloads[w].Name, missing, waiting, owed, ch.workloads.state[w].active, ch.serving.of[w].wanted)
 	}
 	return nil

@@ -236,7 +236,7 @@ func (sv *serving) recountRequired(w policy.WorkloadID) {
 func (gb *gpuBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pause) error {
 	w := x.Workload
 	if gb.scenario.Workloads[w].Kind != policy.KindJob {
-		return fmt.Errorf("%s is no job", gb.scenario.Workloads[w].Name)
+		return fmt.Errorf("%s is not a job", gb.scenario.Workloads[w].Name)
 	}
 	if gb.jobs.suspended[w] == x.Paused {
 		return nil

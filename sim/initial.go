@@ -45,7 +45,7 @@ func (la *launches) startStated() {
 		for k := range s.Count {
 			slot, ok := la.market.Slot(s.Market)
 			if !ok {
-				la.result.Warnings = append(la.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are left out: the market has no more slots",
+				la.result.Warnings = append(la.result.Warnings, fmt.Sprintf("%d of %d nodes of %s are not started: the market has no more slots",
 					s.Count-k, s.Count, la.scenario.Markets[s.Market].Name))
 				break
 			}

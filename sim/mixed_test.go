@@ -81,7 +81,7 @@ func TestMixedFallsBack(t *testing.T) {
 	if last < at(4*time.Hour) {
 		t.Errorf("the last node left at %v: those on demand stay", last)
 	}
-	if want := []string{"pool p buys on demand in place of spot that was refused, which onDemandFallback forbids"}; !slices.Equal(res.Violations, want) {
+	if want := []string{"pool p buys on demand in place of Spot that was refused, which onDemandFallback forbids"}; !slices.Equal(res.Violations, want) {
 		t.Errorf("violations %q, want %q", res.Violations, want)
 	}
 	if res, _ := runScenario(t, w, "spot"); len(res.Violations) > 0 {

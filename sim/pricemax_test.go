@@ -122,7 +122,7 @@ func TestMaxPriceSaysWhyPodsWait(t *testing.T) {
 		said, steps := 0, 0
 		mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: policies, Forecaster: mustForecaster(t), Seed: 1, Observed: func(s *policy.Snapshot, p *policy.Plan) {
 			for _, h := range p.Holds {
-				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour: the cheapest costs $0.09 in")
+				dear := strings.Contains(h.Why.Text, "maxPrice, $0.06 an hour (the cheapest is $0.09 in")
 				if dear && (s.Now < from || s.Now >= until) {
 					t.Errorf("%s: at %v: %s", spec, s.Now, h.Why.Text)
 				}

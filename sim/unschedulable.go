@@ -46,7 +46,7 @@ func (p *Prepared) describe(u Unschedulable) string {
 	if most > 0 {
 		name += fmt.Sprintf(" (%d)", most)
 	}
-	return fmt.Sprintf("the pods of %s stay pending and are left out of outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
+	return fmt.Sprintf("the pods of %s stay pending and do not count in outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
 }
 
 // pending reports whether no pod of a workload that fits no node that can be bought runs at the start.

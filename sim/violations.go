@@ -98,13 +98,13 @@ func (k *kept) broken(name string, length int64) (out []string) {
 	percent := func(share float64) string { return figures.Share(share, figures.Few) }
 	above, below := k.aboveMS > most, k.belowMS > most
 	if k.bounds.Exact {
-		say(above || below || k.aboveMS+k.belowMS > most, "does not hold the %s on spot that exactRatio states", percent(k.bounds.Target))
+		say(above || below || k.aboveMS+k.belowMS > most, "does not hold the %s on Spot that exactRatio sets", percent(k.bounds.Target))
 	} else {
-		say(above, "holds more on spot than the %s that spotShare.max allows", percent(k.bounds.Max))
-		say(below, "holds less on spot than the %s that spotShare.min asks for", percent(k.bounds.Min))
+		say(above, "holds more on Spot than the %s that spotShare.max allows", percent(k.bounds.Max))
+		say(below, "holds less on Spot than the %s that spotShare.min requires", percent(k.bounds.Min))
 	}
 	say(k.overMS > most, "holds more than its limits allow")
-	say(k.fellBack, "buys on demand in place of spot that was refused, which onDemandFallback forbids")
+	say(k.fellBack, "buys on demand in place of Spot that was refused, which onDemandFallback forbids")
 	return out
 }
 

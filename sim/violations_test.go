@@ -23,9 +23,9 @@ func TestKept(t *testing.T) {
 	most := policy.ShareRange{Max: 0.8}
 	range2080 := policy.ShareRange{Min: 0.2, Max: 0.8}
 	exact := policy.ShareRange{Min: 0.9, Max: 0.9, Target: 0.9, Exact: true, HasTarget: true}
-	const above = "pool p holds more on spot than the 80% that spotShare.max allows"
-	const below = "pool p holds less on spot than the 20% that spotShare.min asks for"
-	const off = "pool p does not hold the 90% on spot that exactRatio states"
+	const above = "pool p holds more on Spot than the 80% that spotShare.max allows"
+	const below = "pool p holds less on Spot than the 20% that spotShare.min requires"
+	const off = "pool p does not hold the 90% on Spot that exactRatio sets"
 	for name, x := range map[string]struct {
 		bounds  policy.ShareRange
 		steps   []step
@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 // and nodes that were there from the start, above the limits of their pool.
 func TestViolations(t *testing.T) {
 	for _, x := range []struct{ spec, says string }{
-		{"spot", "pool p holds more on spot than the 80% that spotShare.max allows"}, {"karpenter", "spotShare.max"},
+		{"spot", "pool p holds more on Spot than the 80% that spotShare.max allows"}, {"karpenter", "spotShare.max"},
 		{"on-demand", ""}, {"static", ""}, {"static:share=1", ""}, {"spotvortex", ""}, {"portfolio", ""},
 	} {
 		b := one(20)

@@ -47,7 +47,7 @@ func TestCaptureSince(t *testing.T) {
 		"# What it did from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z by the metrics at " + server.URL,
 		"spotter.dev/replica-schedule: +0s=4 +9h0m0s=2", "spotter.dev/replica-schedule: +0s=1 +3h0m0s=0", "cpu: 250m",
 		"rules unknown: 1 workloads", "default/gone", "start: \"2026-01-01T00:00:00Z\"", "duration: 24h0m0s", "count: 2", "m5.xlarge",
-		"# Reclaims: 1 in 33 spot node-hours by karpenter_nodeclaims_disrupted_total", "spotter.dev/deviation: node-hours", "# Simulated as-is",
+		"# Reclaims: 1 in 33 Spot node-hours by karpenter_nodeclaims_disrupted_total", "spotter.dev/deviation: node-hours", "# Simulated as-is",
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -64,8 +64,8 @@ func TestCaptureSince(t *testing.T) {
 		t.Errorf("the same answers give another file, %v", err)
 	}
 	trail := file(t, "trail.json", `{"Records":[{"eventTime":"2026-01-01T09:00:00Z","eventSource":"ec2.amazonaws.com","eventName":"BidEvictedEvent","serviceEventDetails":{"instanceIdSet":["i-0b","i-0x"]}}]}`)
-	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
-		!strings.Contains(text, "the other 1 of no node of it that is known; karpenter_nodeclaims_disrupted_total counted 1") {
+	if text := captured(t, append(args[3:], "--interruptions", trail)...); !strings.Contains(text, "# Reclaims: 1 in 33 Spot node-hours by BidEvictedEvent of CloudTrail, 0.0303 per node-hour (exact 95% interval") ||
+		!strings.Contains(text, "and 1 of no known node of it; karpenter_nodeclaims_disrupted_total counted 1") {
 		t.Errorf("by CloudTrail it is\n%s", text)
 	}
 	cur := file(t, "cur.csv", "line_item_resource_id,line_item_usage_start_date,line_item_usage_end_date,line_item_unblended_cost,line_item_line_item_type,line_item_usage_type,line_item_usage_amount\n"+
@@ -157,19 +157,19 @@ func TestCaptureSinceCalls(t *testing.T) {
 	dir := t.TempDir()
 	out, at := filepath.Join(dir, "c.yaml"), "http://localhost:1"
 	for want, args := range map[string][]string{
-		"--since is missing":                      {"--prometheus", at},
-		"--since is missing: how far back":        {"--interruptions", dir},
-		"--since and --from say the same":         {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
-		"--since reads one of":                    {"--since", "7d"},
-		`--since: "7 days" is no time`:            {"--since", "7 days", "--prometheus", at},
-		`--since: "5m" is not from 1h0m0s`:        {"--since", "5m", "--prometheus", at},
-		`--to: "soon" is neither`:                 {"--since", "7d", "--to", "soon", "--prometheus", at},
-		`--prometheus: "prom:9090" is no address`: {"--since", "7d", "--prometheus", "prom:9090"},
-		`--prometheus-header: "x" is not`:         {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
-		"--prometheus-token-file: " + dir:         {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
-		"--nodes: with --since":                   {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
-		"--duration: with --since":                {"--since", "7d", "--prometheus", at, "--duration", "3h"},
-		"--prometheus-ca-file: " + dir + "/ca":    {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
+		"--since is missing":                          {"--prometheus", at},
+		"--since is missing: how far back":            {"--interruptions", dir},
+		"--since and --from say the same":             {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
+		"--since reads one of":                        {"--since", "7d"},
+		`--since: "7 days" is no time`:                {"--since", "7 days", "--prometheus", at},
+		`--since: "5m" is not from 1h0m0s`:            {"--since", "5m", "--prometheus", at},
+		`--to: "soon" is neither`:                     {"--since", "7d", "--to", "soon", "--prometheus", at},
+		`--prometheus: "prom:9090" is not an address`: {"--since", "7d", "--prometheus", "prom:9090"},
+		`--prometheus-header: "x" is not`:             {"--since", "7d", "--prometheus", at, "--prometheus-header", "x"},
+		"--prometheus-token-file: " + dir:             {"--since", "7d", "--prometheus", at, "--prometheus-token-file", filepath.Join(dir, "token")},
+		"--nodes: with --since":                       {"--since", "7d", "--prometheus", at, "--nodes", "on-demand"},
+		"--duration: with --since":                    {"--since", "7d", "--prometheus", at, "--duration", "3h"},
+		"--prometheus-ca-file: " + dir + "/ca":        {"--since", "7d", "--prometheus", at, "--prometheus-ca-file", filepath.Join(dir, "ca")},
 	} {
 		wrongCallIs(t, want, append([]string{"capture", "--out", out}, args...)...)
 	}

@@ -40,7 +40,7 @@ func TestCaptureCalls(t *testing.T) {
 	out := filepath.Join(dir, "c.yaml")
 	for want, args := range map[string][]string{
 		"--out is missing":                       {},
-		there + " is there already":              {"--out", there},
+		there + " already exists":                {"--out", there},
 		"no such file or directory":              {"--out", filepath.Join(dir, "nowhere", "c.yaml"), "--run", dir},
 		`--at: "7" needs --run`:                  {"--out", out, "--at", "7"},
 		"--run: a recording has its own cluster": {"--out", out, "--run", dir, "--context", "x"},
@@ -92,7 +92,7 @@ func TestCaptureRecording(t *testing.T) {
 	if want, got := hourly(then.Snapshot), hourly(now); want != got || want == 0 {
 		t.Errorf("the run begins at %v an hour, and the recording was at %v", got, want)
 	}
-	wrongCallIs(t, "is there already", "capture", "--out", out, "--run", rec)
+	wrongCallIs(t, "already exists", "capture", "--out", out, "--run", rec)
 	if code, _, stderr := call(t, "capture", "--out", out, "--run", rec, "--force", "--nodes", "on-demand"); code != cli.ExitOK {
 		t.Fatalf("exit code %d\n%s", code, stderr)
 	}
@@ -100,7 +100,7 @@ func TestCaptureRecording(t *testing.T) {
 		t.Errorf("on demand it begins with %+v", h)
 	}
 	wrongCallIs(t, "no step 99999", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "99999")
-	wrongCallIs(t, "begins at", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
+	wrongCallIs(t, "starts at", "capture", "--out", filepath.Join(dir, "x.yaml"), "--run", rec, "--at", "2001-01-01")
 	if code, again, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1"); code != cli.ExitOK || !strings.Contains(again, "static") || !strings.Contains(again, " as-is * ") {
 		t.Errorf("eval of a capture: exit code %d, want the baseline as-is\n%s%s", code, again, stderr)
 	}

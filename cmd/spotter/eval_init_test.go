@@ -50,7 +50,7 @@ func TestProjectFile(t *testing.T) {
 	write("eval:\n  polices: static\n")
 	wrongCallIs(t, "eval.polices: there is no flag --polices; did you mean policies?", "eval", scenario)
 	write("evl:\n  policies: static\n")
-	wrongCallIs(t, `evl: is none of eval, sim, plot, tui`, "eval", scenario)
+	wrongCallIs(t, `evl: is not one of eval, sim, plot, tui`, "eval", scenario)
 	write("sim: {seed: -1}\n")
 	wrongCallIs(t, `sim.seed: --seed: "-1" is not a whole number`, "sim", scenario)
 	t.Setenv(cli.ProjectVariable, "off")

@@ -63,7 +63,7 @@ func TestShards(t *testing.T) {
 				}
 				flags, got := outputs("merged")
 				again, _, stderr := call(t, append(append([]string{"eval", "merge"}, parts...), flags...)...)
-				if again != code || strings.Contains(errs, "gate") && !strings.Contains(stderr, "a gate was not met") {
+				if again != code || strings.Contains(errs, "gate") && !strings.Contains(stderr, "a gate failed") {
 					t.Errorf("exit code %d, and of one call %d: %s", again, code, stderr)
 				}
 				for i := range want {

@@ -80,7 +80,7 @@ func TestExplainCommand(t *testing.T) {
 	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--node", "z")
 	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--pool", "z")
 	wrongCallIs(t, "no such step", "explain", "--run", dir, "--step", "100000")
-	wrongCallIs(t, "begins at", "explain", "--run", dir, "--at", "2020-01-01")
+	wrongCallIs(t, "starts at", "explain", "--run", dir, "--at", "2020-01-01")
 	wrongCallIs(t, "--run is missing", "explain", "--step", "1")
 	wrongCallIs(t, "--at and --step exclude", "explain", "--run", dir, "--step", "1", "--at", "2026-01-01")
 	wrongCallIs(t, "--from and --to", "explain", "--run", dir, "--step", "1", "--from", "2026-01-01")

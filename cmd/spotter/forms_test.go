@@ -82,7 +82,7 @@ func TestQuiet(t *testing.T) {
 		t.Errorf("with -q it ends with %d and says %q", code, stderr)
 	}
 	code, _, stderr := call(t, append(args, "-q", "--gate", "net_savings_pct.median >= 200")...)
-	if code != cli.ExitFailed || !strings.HasPrefix(stderr, "spotter: a gate was not met") {
+	if code != cli.ExitFailed || !strings.HasPrefix(stderr, "spotter: a gate failed") {
 		t.Errorf("a failed gate ends with %d and says %q", code, stderr)
 	}
 }

@@ -85,7 +85,7 @@ func TestFolderOfManifests(t *testing.T) {
 	write("b/api.yml", "---\n"+deployment("api", "some"))
 	wrongCallIs(t, filepath.Join(dir, "b/api.yml")+`:7: field "spec.replicas": want an integer, got "some"`, "scenario", "validate", "-R", dir)
 	write("b/api.yml", deployment("web", "1"))
-	wrongCallIs(t, "Deployment default/web stands twice, first in "+filepath.Join(dir, "a.yaml")+":2", "scenario", "validate", "-R", dir)
+	wrongCallIs(t, "Deployment default/web appears twice, first in "+filepath.Join(dir, "a.yaml")+":2", "scenario", "validate", "-R", dir)
 	write("b/api.yml", "a: [1\n")
 	wrongCallIs(t, filepath.Join(dir, "b/api.yml")+":", "scenario", "validate", "-R", dir)
 	wrongCallIs(t, "there is no file that ends with .yaml, .yml or .json", "scenario", "validate", t.TempDir())

@@ -38,7 +38,7 @@ func (p *program) modelsVerifyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify DIR",
 		Short: "Check every file of a bundle, its graphs and that they answer",
-		Long: "verify checks the checksum of every file that the manifest lists, that weights lie\n" +
+		Long: "verify checks the checksum of every file that the manifest lists, that weights are\n" +
 			"in listed files only, the names and shapes of what goes into the graphs and comes\n" +
 			"out, and that each answers an ordinary input with numbers.\n\n" +
 			"Exit code: 0 good, 1 a check failed, 2 the call is wrong.",

@@ -47,7 +47,7 @@ func (p *program) plotCommand() *cobra.Command {
 		Short: "Draw a recorded or a fresh run: prices, fleet, savings",
 		Long: "plot draws what sim --record or a cluster recorded in the folder DIR, or plays\n" +
 			"SCENARIO under one or more policies and draws that.\n\n" +
-			"  prices     spot prices of the markets most used\n" +
+			"  prices     Spot prices of the markets most used\n" +
 			"  fleet      nodes on spot and on demand\n" +
 			"  savings    saved so far, outages deducted, against on-demand in the same weather;\n" +
 			"             of a recording, against its own nodes at on-demand prices\n" +
@@ -73,7 +73,7 @@ func (p *program) plotCommand() *cobra.Command {
 	flags.StringVar(&f.what, "what", "prices,fleet,savings", "draw `LIST` of prices, fleet, savings, reclaims and workloads")
 	flags.StringVar(&f.out, "out", ".", "write into the folder `DIR`, or one picture to FILE.png or FILE.svg")
 	flags.StringVarP(&f.format, "format", "o", "", "`F` png or svg (default: as the name in --out says, else png)")
-	flags.StringVar(&f.since, "since", "", "draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the begin (default: when metering begins)")
+	flags.StringVar(&f.since, "since", "", "draw from `TIME` on, as 2026-01-03, RFC 3339 or 36h after the start (default: when metering starts)")
 	flags.StringVar(&f.until, "until", "", "draw up to `TIME`, likewise (default: the end)")
 	flags.BoolVar(&f.dark, "dark", false, "draw on dark paper")
 	flags.IntVar(&f.width, "width", 0, "width in pixels `N` (default 720)")
@@ -170,7 +170,7 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 				return 0, false, cli.Invalid(fmt.Errorf("--format: %s, and --out is %s", name, f.out), "leave --format out")
 			}
 			if name = ext; len(what) > 1 {
-				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what asks for %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
+				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what names %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
 			}
 			if err := cli.CheckWritable(f.out); err != nil {
 				return 0, false, cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
@@ -317,7 +317,7 @@ func (d *plotted) cut(f *plotFlags) error {
 		}
 		at, err := parseInstant(side.value, from)
 		if err != nil {
-			return cli.Invalid(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the begin as 36h")
+			return cli.Invalid(fmt.Errorf("%s: %w", side.flag, err), "give a time as 2026-01-03T14:00:00Z, or hours after the start as 36h")
 		}
 		if at < begin || at > to {
 			return cli.Invalid(fmt.Errorf("%s: %v is not within the run, %v to %v", side.flag, at, begin, to), "choose a time within it")

@@ -189,16 +189,16 @@ func (d *plotted) used() (markets []int, none bool) {
 func (d *plotted) prices() (chart.Picture, error) {
 	markets, none := d.used()
 	if len(markets) == 0 {
-		return nil, cli.Invalid(fmt.Errorf("--what: no spot market has a price to draw"), "leave prices out of --what")
+		return nil, cli.Invalid(fmt.Errorf("--what: no Spot market has a price to draw"), "leave prices out of --what")
 	}
 	t := d.runs[0]
 	shown := markets[:min(marketsDrawn, len(markets))]
-	title := fmt.Sprintf("Prices of the %d spot markets most used, of %d", len(shown), len(markets))
+	title := fmt.Sprintf("Prices of the %d Spot markets most used, of %d", len(shown), len(markets))
 	switch {
 	case none:
 		title = fmt.Sprintf("No spot was used; prices of %d of %d markets with the types held", len(shown), len(markets))
 	case len(shown) == len(markets):
-		title = "Prices of the spot markets used"
+		title = "Prices of the Spot markets used"
 	}
 	pic := &chart.Lines{Frame: d.framed(title, nil)}
 	pic.Y = chart.Axis{Label: "share of the on-demand price", Percent: true}

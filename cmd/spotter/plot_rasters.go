@@ -9,12 +9,13 @@ import (
 	"github.com/spotter-dev/spotter/eval/timeline"
 	"github.com/spotter-dev/spotter/internal/pictures"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // reclaims draws where nodes ran, and when they were taken there.
 func (d *plotted) reclaims(s *seen) chart.Picture {
 	taken, left := d.taken(s)
-	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was given back"}}
+	pic := &chart.Raster{States: []string{"nodes ran here", "a node was reclaimed", "a node under notice was released"}}
 	count := func(m int) int { return len(taken[m]) + len(left[m]) }
 	var rows []int
 	total, back := 0, 0
@@ -24,7 +25,7 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b int) int { return cmp.Compare(count(b), count(a)) })
-	pic.Frame = d.framed(fmt.Sprintf("%d nodes reclaimed, %d given back under notice", total, back), s.run)
+	pic.Frame = d.framed(fmt.Sprintf("%s reclaimed, %d released under notice", figures.Count(total, "node"), back), s.run)
 	if len(rows) > pictures.RowsShown {
 		pic.Note += fmt.Sprintf("; the %d of %d markets used with most reclaims", pictures.RowsShown, len(rows))
 		rows = rows[:pictures.RowsShown]
@@ -41,8 +42,8 @@ func (d *plotted) reclaims(s *seen) chart.Picture {
 		pic.Rows = append(pic.Rows, strip)
 	}
 	if len(pic.Rows) == 0 {
-		pic.Rows = []chart.Strip{{Name: "no spot market", Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}}
-		pic.States = []string{"no spot node ran"}
+		pic.Rows = []chart.Strip{{Name: "no Spot market", Spans: []chart.Span{{From: pictures.Seconds(d.from), To: pictures.Seconds(d.to), State: 0}}}}
+		pic.States = []string{"no Spot node ran"}
 	}
 	d.tall(&pic.Frame, len(pic.Rows))
 	return pic

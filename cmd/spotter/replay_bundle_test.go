@@ -60,7 +60,7 @@ func TestReplayOfOtherBundle(t *testing.T) {
 			t.Errorf("recorded with %q %.4s, taken again by %s: want %q\n%s", c.name, c.sum, c.policy, c.want, stderr)
 		}
 		_, text, stderr := call(t, "explain", "--run", dir, "--step", "1")
-		if named := strings.Contains(text, "the bundle asked is "+c.name+", SHA-256 "+c.sum); named != (c.name != "") {
+		if named := strings.Contains(text, "model bundle "+c.name+", SHA-256 "+c.sum); named != (c.name != "") {
 			t.Errorf("recorded with %q, explain says\n%s", c.name, text)
 		}
 		if stated := strings.Contains(stderr, "not of what"); stated != (c.name == "builtin-actions" && c.sum == other) {

@@ -49,7 +49,7 @@ func TestRunFile(t *testing.T) {
 		`leaderElection.leaseDuration: Invalid value: "5s": must be more than`:       "leaderElection: {leaseDuration: 5s}",
 		`mode: Invalid value: true: must be a string`:                                "mode: on",
 		`policies: unknown policy "best"`:                                            "policies: best",
-		`prices.trace: wrong setting: trace folder "` + nowhere:                      "prices: {trace: " + nowhere + "}",
+		`prices.trace: invalid setting: trace folder "` + nowhere:                    "prices: {trace: " + nowhere + "}",
 		`[mode: Unsupported value: "on": supported values: "shadow", "active", `:     "mode: 'on'\nwrites: {qps: 0}",
 	} {
 		path := configured(t, settings)

@@ -208,7 +208,7 @@ func (p *plant) since(ctx context.Context) (map[string]string, error) {
 // draining waits until a node is cordoned by us, and returns all that are.
 func (p *plant) draining(t *testing.T) (begun map[string]string) {
 	t.Helper()
-	p.within(t, patience, "a node is being emptied", func() (err error) {
+	p.within(t, patience, "a node is being drained", func() (err error) {
 		if begun, err = p.since(t.Context()); err == nil && len(begun) == 0 {
 			err = errors.New("none is")
 		}

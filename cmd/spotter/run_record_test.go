@@ -39,7 +39,7 @@ func TestRecordCall(t *testing.T) {
 		`recording.complete: Invalid value: "1ms": must be within`:       "dir: " + dir + ", complete: 1ms",
 		`recording.bucket.encryption: Unsupported value: "rot13"`:        "dir: " + dir + ", bucket: {url: s3://b, encryption: rot13}",
 		`recording.bucket.kmsKey: "k": it needs the encryption aws:kms`:  "dir: " + dir + ", bucket: {url: s3://b, kmsKey: k}",
-		`recording.bucket.endpoint: "b": it must begin with http://`:     "dir: " + dir + ", bucket: {url: s3://b, endpoint: b}",
+		`recording.bucket.endpoint: "b": it must start with http://`:     "dir: " + dir + ", bucket: {url: s3://b, endpoint: b}",
 	} {
 		path := configured(t, "recording: {"+recording+"}")
 		wrongCallIs(t, path+": "+want, "run", "--config", path)

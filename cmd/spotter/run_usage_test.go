@@ -26,7 +26,7 @@ func TestUsageCall(t *testing.T) {
 	const url = "https://prometheus.monitoring:9090"
 	for want, prometheus := range map[string]string{
 		"usage.prometheus.url: Required value: Prometheus is not asked without it": "cpuQuery: up",
-		`usage.prometheus.url: "prometheus:9090" is not of the form`:               "url: 'prometheus:9090'",
+		`usage.prometheus.url: "prometheus:9090" does not have the form`:           "url: 'prometheus:9090'",
 		"usage.prometheus.url: http://a:xxxxx@b holds a user or a password":        "url: 'http://a:b@b'",
 		"usage.prometheus.tokenFile: open " + none:                                 "url: '" + url + "', tokenFile: " + none,
 		"usage.prometheus.caFile: open " + none:                                    "url: '" + url + "', caFile: " + none,

@@ -52,7 +52,7 @@ func TestImportSaysWhatIsModelled(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "t")
 	src := file(t, "us-east-1a_m5.large.json", samples)
 	code, stdout, stderr := call(t, "trace", "import", src, "--from", "2026-01-01", "--price-ratio", "0.5", "--out", dir)
-	if code != cli.ExitOK || !strings.Contains(stderr, "modelled as 0.5 of those on demand: aws/us-east-1/us-east-1a/m5.large") ||
+	if code != cli.ExitOK || !strings.Contains(stderr, "modelled as 0.5 of on-demand prices: aws/us-east-1/us-east-1a/m5.large") ||
 		!strings.Contains(stdout, "JSON of availability\n4 rows read, 0 could not be used\n0 duplicates, 1 repeats of what was in force, 3 changes left\n") {
 		t.Fatalf("%d\n%s%s", code, stdout, stderr)
 	}

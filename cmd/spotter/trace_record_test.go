@@ -119,7 +119,7 @@ func TestTraceRecordUpload(t *testing.T) {
 	if code, _, errs := record("2026-01-07", "--upload", prefix); code != cli.ExitInvalid || !strings.Contains(errs, "holds no recording") {
 		t.Errorf("a copy of another: exit %d\n%s", code, errs)
 	}
-	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "no s3:// name") {
+	if code, _, errs := record("2026-01-07", "--upload", "elsewhere"); code != cli.ExitInvalid || !strings.Contains(errs, "not an s3:// name") {
 		t.Errorf("no S3: exit %d\n%s", code, errs)
 	}
 }
@@ -141,7 +141,7 @@ func TestTraceRecordFaults(t *testing.T) {
 		{[]string{"--region", "us-east-1", "--out", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is no time`, "2026-01-31"},
 		{[]string{"--region", "us-east-1", "--out", dir, "--until", "2026-01-08", "--follow"}, cli.ExitInvalid, "--follow", "leave one"},
 		{[]string{"--region", "us-east-1", "--out", dir, "--product", "Plan 9"}, cli.ExitInvalid, `product "Plan 9"`, "--help"},
-		{[]string{"--region", "us-east-1", "--out", filepath.Dir(dir)}, cli.ExitInvalid, "no folder of a recorder", "-o"},
+		{[]string{"--region", "us-east-1", "--out", filepath.Dir(dir)}, cli.ExitInvalid, "not a folder of a recorder", "-o"},
 	} {
 		if filepath.Dir(dir) == c.args[len(c.args)-1] {
 			if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "mine.txt"), nil, 0o600); err != nil {
@@ -155,7 +155,7 @@ func TestTraceRecordFaults(t *testing.T) {
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "--out", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials") || !strings.Contains(errs, "AWS_PROFILE") {
+	if code, _, errs := call(t, "trace", "record", "--region", "us-east-1", "--out", dir); code != cli.ExitInvalid || !strings.Contains(errs, "no credentials found") || !strings.Contains(errs, "AWS_PROFILE") {
 		t.Errorf("without credentials: exit %d\n%s", code, errs)
 	}
 	if _, err := os.Stat(dir); err == nil {

@@ -90,7 +90,7 @@ func aggregateBy(text string) (aggregate, error) {
 			return Unallocated, Properties{}
 		}, nil
 	}
-	return nil, fmt.Errorf("%q is none of %s", text, strings.Join(Aggregates(), ", "))
+	return nil, fmt.Errorf("%q is not one of %s", text, strings.Join(Aggregates(), ", "))
 }
 
 // CheckAggregate returns why nothing can be aggregated by text.

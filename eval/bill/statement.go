@@ -23,7 +23,7 @@ const (
 )
 
 // ErrForm is returned for a file that is in no form of a statement.
-var ErrForm = errors.New("it is no bill that is known: an AWS Cost and Usage Report or a FOCUS export, as CSV or Parquet, or an answer of OpenCost's /allocation")
+var ErrForm = errors.New("it is not a known kind of bill: an AWS Cost and Usage Report or a FOCUS export, as CSV or Parquet, or an answer of OpenCost's /allocation")
 
 // A Statement is what somebody else says that machines cost in a span of time: a provider's
 // bill, or what OpenCost makes of prices.
@@ -230,11 +230,11 @@ func (s *Statement) ReadOpenCost(r io.Reader) error {
 			a := set[name]
 			from, err := time.Parse(time.RFC3339, a.Window.Start)
 			if err != nil {
-				return fmt.Errorf("data[%d][%q].window.start: %q is no time", i, name, a.Window.Start)
+				return fmt.Errorf("data[%d][%q].window.start: %q is not a time", i, name, a.Window.Start)
 			}
 			to, err := time.Parse(time.RFC3339, a.Window.End)
 			if err != nil {
-				return fmt.Errorf("data[%d][%q].window.end: %q is no time", i, name, a.Window.End)
+				return fmt.Errorf("data[%d][%q].window.end: %q is not a time", i, name, a.Window.End)
 			}
 			window = billing.Span{From: policy.TimeOf(from), To: policy.TimeOf(to)}
 			s.Whole.Dollars += float64((a.CPUCost + a.RAMCost + a.GPUCost) * s.part(window))

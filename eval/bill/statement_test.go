@@ -119,12 +119,12 @@ func TestStatementRefuses(t *testing.T) {
 	for want, files := range map[string][]string{
 		"its columns are a, b": {"a,b\n1,2\n"},
 		"its columns are line_item_resource_id, line_item_unblended_cost":          {"line_item_resource_id,line_item_unblended_cost\n"},
-		`row 1: line_item_usage_end_date: "soon" is no time`:                       {head + "i-0a,2026-03-02,soon,1,Usage,BoxUsage:x,1\n"},
-		`row 1: line_item_unblended_cost: "x" is no number`:                        {head + "i-0a,2026-03-02,2026-03-03,x,Usage,BoxUsage:x,1\n"},
+		`row 1: line_item_usage_end_date: "soon" is not a time`:                    {head + "i-0a,2026-03-02,soon,1,Usage,BoxUsage:x,1\n"},
+		`row 1: line_item_unblended_cost: "x" is not a number`:                     {head + "i-0a,2026-03-02,2026-03-03,x,Usage,BoxUsage:x,1\n"},
 		"it is a FOCUS export, and what was read before is the AWS Cost and Usage": {head, focus},
 		"it has no data, code 500 no prometheus":                                   {`{"code":500,"message":"no prometheus"}`},
-		`data[0]["a"].window.end: "" is no time`:                                   {`{"code":200,"data":[{"a":{"window":{"start":"2026-03-02T00:00:00Z"}}}]}`},
-		"it is no bill that is known":                                              {"[1]"},
+		`data[0]["a"].window.end: "" is not a time`:                                {`{"code":200,"data":[{"a":{"window":{"start":"2026-03-02T00:00:00Z"}}}]}`},
+		"it is not a known kind of bill":                                           {"[1]"},
 	} {
 		s := &Statement{Span: span}
 		var err error

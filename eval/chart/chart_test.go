@@ -156,7 +156,7 @@ func TestParseFormat(t *testing.T) {
 			t.Errorf("%s: %v, %v", s, got, err)
 		}
 	}
-	if _, err := ParseFormat("jpeg"); err == nil || !strings.Contains(err.Error(), "svg and png") {
+	if _, err := ParseFormat("jpeg"); err == nil || !strings.Contains(err.Error(), "svg or png") {
 		t.Error(err)
 	}
 }

@@ -68,13 +68,13 @@ func (l *Lines) compose() (*plot, []key, error) {
 		if s.Low != nil {
 			outline := band(s)
 			if !finite(outline) {
-				return nil, nil, fmt.Errorf("%w: a bound of line %q is no number", ErrValue, s.Name)
+				return nil, nil, fmt.Errorf("%w: a bound of line %q is not a number", ErrValue, s.Name)
 			}
 			parts = append(parts, hull{outline, veil(hue, 0x38)})
 		}
 		for _, part := range pieces(s) {
 			if !finite(part) {
-				return nil, nil, fmt.Errorf("%w: a value of line %q is no number", ErrValue, s.Name)
+				return nil, nil, fmt.Errorf("%w: a value of line %q is not a number", ErrValue, s.Name)
 			}
 			parts = append(parts, curve{part, pen{hue, 1.8, pattern}, s.Step})
 		}

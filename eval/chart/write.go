@@ -25,7 +25,7 @@ func ParseFormat(s string) (Format, error) {
 			return f, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no format of pictures: there are svg and png", s)
+	return 0, fmt.Errorf("%q is not a format of pictures: use svg or png", s)
 }
 
 // A Picture is something that can be drawn: *[Lines], *[Points], *[Bars],

@@ -177,7 +177,7 @@ func without(c scenarios.PriceCurve, from, to policy.Time) scenarios.PriceCurve 
 	return out
 }
 
-// least returns the least of the curves from the begin of the window on.
+// least returns the least of the curves from the start of the window.
 func (o *Oracle) least(curves []scenarios.PriceCurve) (at []policy.Time, price []policy.Money) {
 	cuts := []policy.Time{o.window.From}
 	for i := range curves {

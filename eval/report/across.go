@@ -47,7 +47,7 @@ func across(r *eval.Report) *table {
 func worstOutages(r *eval.Report, l *weekList) *table {
 	t := &table{
 		Caption: "Worst outage of each policy over " + figures.Count(len(r.Groups), "scenario"),
-		Note:    "The run with the most outage minutes. The worst runs of each scenario, measured to the baseline, stand there.",
+		Note:    "The run with the most outage minutes. The worst runs of each scenario against the baseline are listed there.",
 		Head:    worstHead(),
 	}
 	for _, x := range r.Across() {

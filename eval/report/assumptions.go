@@ -45,7 +45,7 @@ func traces(r *eval.Report) table {
 // casesTable has what was run, a row for each window.
 func casesTable(r *eval.Report) table {
 	t := table{
-		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of squeezes. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has only so many nodes.",
+		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of capacity shortages. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has a limited number of nodes.",
 		Head: []heading{{Text: "Scenario", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
 			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Bound by slots"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
 	}

@@ -68,7 +68,7 @@ func difference(c *eval.Change, d eval.Difference) cell {
 func buildSentence(c *eval.Comparison) string {
 	outcome := map[eval.Outcome]string{
 		eval.Equal: "equal to", eval.NoWorse: "no worse than", eval.Worse: "worse than",
-		eval.Undecided: "not told apart with certainty from", eval.NotComparable: "not comparable with",
+		eval.Undecided: "not distinguishable with certainty from", eval.NotComparable: "not comparable with",
 	}[c.Outcome]
 	return "This is " + outcome + " " + c.Other + "; " + format.Headline(c) + "."
 }

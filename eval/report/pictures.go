@@ -268,7 +268,7 @@ func (a *artist) axis() (label string, scale float64) {
 func (a *artist) costs() {
 	a.course("Bill and outage cost so far", "$ since the window began (median of runs)", false,
 		func(s sim.Sample) (float64, bool) { return (s.Bill + s.OutageCost).Float(), true },
-		"ends at", figures.Dollars, "What the nodes cost and what outages cost, from the begin of the window on.")
+		"ends at", figures.Dollars, "What the nodes cost and what outages cost, from the start of the window.")
 }
 
 // spotShare shows the part of the fleet that is on spot.
@@ -335,7 +335,7 @@ func (a *artist) parts() {
 		for k := range sums {
 			pic.Series[k].Y = append(pic.Series[k].Y, sums[k])
 		}
-		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, spot nodes %s, outages %s.", a.r.Config.Policies[p], figures.Dollars(sums[0]), figures.Dollars(sums[1]), figures.Dollars(sums[2])))
+		detail = append(detail, fmt.Sprintf("%s: on-demand nodes %s, Spot nodes %s, outages %s.", a.r.Config.Policies[p], figures.Dollars(sums[0]), figures.Dollars(sums[1]), figures.Dollars(sums[2])))
 	}
 	if len(pic.Classes) == 0 {
 		return

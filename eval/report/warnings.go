@@ -33,7 +33,7 @@ func warnings(r *eval.Report, running bool) []warning {
 		case t.Synthetic:
 			out = append(out, warning{Text: fmt.Sprintf("The prices are synthetic: the trace %s was generated and not recorded (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Scripted:
-			out = append(out, warning{Text: fmt.Sprintf("The prices are scripted: somebody wrote those of the trace %s down in advance (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
+			out = append(out, warning{Text: fmt.Sprintf("The prices are scripted: those of the trace %s were written by hand (%s). Savings under real prices will differ.", t.Name, strings.TrimSuffix(t.About, "."))})
 		case t.Modelled:
 			out = append(out, warning{Text: fmt.Sprintf("The trace %s has no prices of its own: they are modelled as a share of the price on demand.", t.Name)})
 		}
@@ -128,7 +128,7 @@ func noted(r *eval.Report) []warning {
 		}
 		if warned > 0 {
 			name := r.Groups[i].Scenario
-			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s met faults that did not stop them, first %s", name, warned, figures.Count(of, "run"), first)})
+			out = append(out, warning{Text: fmt.Sprintf("%s: %d of %s had faults that did not stop them, first %s", name, warned, figures.Count(of, "run"), first)})
 		}
 	}
 	return out

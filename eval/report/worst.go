@@ -13,7 +13,7 @@ import (
 func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
 	t := &table{
 		Caption: "Worst run of each policy over " + g.Scenario,
-		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least beside it.",
+		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least.",
 		Head:    worstHead(),
 	}
 	for p := range g.Policies {

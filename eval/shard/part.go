@@ -166,7 +166,7 @@ func rowOf(c *Cell) (*row, error) {
 func Read(name string, data []byte) (p *Part, err error) {
 	at := bytes.LastIndex(data, []byte(sumMark)) + len(sumMark)
 	if at < len(sumMark) || at+len(noSum) > len(data) {
-		return nil, refused(name, "it is no whole part of a comparison: it has no digest of its own; it is damaged or cut short, or another file")
+		return nil, refused(name, "it is not a complete part of a comparison: it has no digest of its own; it is damaged or cut short, or another file")
 	}
 	said := string(data[at : at+len(noSum)])
 	bare := slices.Concat(data[:at], []byte(noSum), data[at+len(noSum):])
@@ -175,12 +175,12 @@ func Read(name string, data []byte) (p *Part, err error) {
 	}
 	defer func() {
 		if bug := recover(); bug != nil { // the decoder panics on some files
-			p, err = nil, refused(name, "it is no part of a comparison: %v", bug)
+			p, err = nil, refused(name, "it is not a part of a comparison: %v", bug)
 		}
 	}()
 	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, refused(name, "it is no part of a comparison: %v", err)
+		return nil, refused(name, "it is not a part of a comparison: %v", err)
 	}
 	if v, _ := f.Lookup(keyFormat); v != partFormat {
 		return nil, refused(name, "it is of format %q, and this build reads %s", v, partFormat)

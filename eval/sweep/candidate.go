@@ -70,7 +70,7 @@ func (c *Config) candidate(settings []Setting, base []byte, cases []eval.Case) (
 		}
 		for i := range own {
 			if eval.EvidenceOf(own[i].Bound).Demand != eval.EvidenceOf(cases[i].Bound).Demand {
-				return x, errors.New("it changes what workloads ask for: put it among spec.conditions")
+				return x, errors.New("it changes what workloads request: put it in spec.conditions")
 			}
 		}
 		cases = own

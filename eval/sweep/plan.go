@@ -200,11 +200,11 @@ func (a *Axis) read(condition bool) (where string, err error) {
 	case condition && a.Parameter != "":
 		return "parameter", fmt.Errorf("%q: conditions are fields of the scenario, and no policy's", a.Parameter)
 	case (a.Parameter == "") == (a.Set == ""):
-		return "set", fmt.Errorf("%q beside parameter %q: state one of the two", a.Set, a.Parameter)
+		return "set", fmt.Errorf("%q is set together with parameter %q: set one of the two", a.Set, a.Parameter)
 	case strings.ContainsAny(a.Parameter, ":=,"):
-		return "parameter", fmt.Errorf("%q is no name of a parameter", a.Parameter)
+		return "parameter", fmt.Errorf("%q is not the name of a parameter", a.Parameter)
 	case (len(a.Values) == 0) == (a.Range == ""):
-		return "range", fmt.Errorf("%q beside %d values: state one of the two", a.Range, len(a.Values))
+		return "range", fmt.Errorf("%q is set together with %d values: set one of the two", a.Range, len(a.Values))
 	}
 	for i, v := range a.Values {
 		if strings.ContainsAny(string(v), ":,") && a.Parameter != "" {
@@ -212,7 +212,7 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		}
 		for _, o := range a.Values[:i] {
 			if o == v {
-				return "values", fmt.Errorf("%q stands twice", v)
+				return "values", fmt.Errorf("%q is listed twice", v)
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (r Row) Number(n int) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(r.values[n], 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, fmt.Errorf("%s: %q is no number", r.names[n], r.values[n])
+		return 0, fmt.Errorf("%s: %q is not a number", r.names[n], r.values[n])
 	}
 	return v, nil
 }
@@ -80,7 +80,7 @@ func (r Row) Time(n int) (policy.Time, error) {
 			return policy.TimeOf(at), nil
 		}
 	}
-	return 0, fmt.Errorf("%s: %q is no time", r.names[n], r.values[n])
+	return 0, fmt.Errorf("%s: %q is not a time", r.names[n], r.values[n])
 }
 
 // A Reader says what is read of a table.
@@ -161,12 +161,12 @@ const batch = 1024
 func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // the decoder panics on some damaged files
-			err = fmt.Errorf("it is no whole Parquet file: %v", p)
+			err = fmt.Errorf("it is not a complete Parquet file: %v", p)
 		}
 	}()
 	f, err := parquet.OpenFile(data, size)
 	if err != nil {
-		return fmt.Errorf("it is no whole Parquet file: %w", err)
+		return fmt.Errorf("it is not a complete Parquet file: %w", err)
 	}
 	var leaves []*parquet.Column
 	var names []string

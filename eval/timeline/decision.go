@@ -66,7 +66,7 @@ func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	}
 	for i := range p.Pauses {
 		x := &p.Pauses[i]
-		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ", "let it go on for ")+x.Budget, &x.Why)
+		l.addEntry(Pause, s.Workloads[x.Workload].Name, "", "", choose(x.Paused, "suspend it for ", "let it continue for ")+x.Budget, &x.Why)
 	}
 	for i := range p.Evicts {
 		x := &p.Evicts[i]
@@ -135,7 +135,7 @@ func steerDetail(x *policy.Steer) string {
 		detail += " of " + figures.Count(len(x.Markets), "market")
 	}
 	if x.Mixed {
-		detail = joined(detail, "the provisioner chooses between spot and on demand")
+		detail = joined(detail, "the provisioner chooses between Spot and on-demand")
 	} else if x.Fallback {
 		detail = joined(detail, "on demand where spot is refused")
 	}

@@ -12,8 +12,8 @@ import (
 // What a bundle cannot be to two policies at once, since a market has one
 // forecast.
 var (
-	errTwoBundles = errors.New("the policies of one world name two bundles")
-	errTwoLetters = errors.New("of the policies of one world that share a bundle only some are spotvortex:compat=true")
+	errTwoBundles = errors.New("the policies of one run name two bundles")
+	errTwoLetters = errors.New("only some of the policies of one run that share a bundle are spotvortex:compat=true")
 )
 
 // Compatible says why one forecaster cannot serve both a and b.
@@ -68,5 +68,5 @@ func Mismatch(meta *record.Meta, dir string) string {
 	case b.Fingerprint == meta.BundleSHA256:
 		return ""
 	}
-	return fmt.Sprintf("the forecasts recorded are of %s, and not of what %s holds now, SHA-256 %.12s…", was, dir, b.Fingerprint)
+	return fmt.Sprintf("the forecasts recorded are of %s, not of what %s holds now, SHA-256 %.12s…", was, dir, b.Fingerprint)
 }

@@ -30,7 +30,7 @@ func Folder(dir string) (fs.FS, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("%s is no folder", dir)
+		return nil, fmt.Errorf("%s is not a folder", dir)
 	}
 	fsys := os.DirFS(dir)
 	if _, err := fs.Stat(fsys, models.ManifestName); err != nil {

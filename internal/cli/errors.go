@@ -37,8 +37,8 @@ func Invalid(err error, next string) error {
 	return &InvalidError{err, next}
 }
 
-// ErrGate means that everything ran and a gate was not met.
-var ErrGate = errors.New("a gate was not met")
+// ErrGate means that everything ran and a gate failed.
+var ErrGate = errors.New("a gate failed")
 
 // FailedGates returns the error of those of n gates that failed, with what is said of each unless that
 // was shown.

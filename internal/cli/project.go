@@ -94,7 +94,7 @@ func openProject() (map[string]map[string]projectFlag, error) {
 	file := map[string]map[string]projectFlag{}
 	for _, command := range commands {
 		if !slices.Contains(projectCommands, command.key) {
-			return nil, projectFault(command.value, command.key, "is none of "+strings.Join(projectCommands, ", "))
+			return nil, projectFault(command.value, command.key, "is not one of "+strings.Join(projectCommands, ", "))
 		}
 		flags, err := projectMapping(command.key, command.value)
 		if err != nil {

@@ -37,12 +37,12 @@ func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
 
 func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDefault string) {
 	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather in each window, `N|A-B`: N means 1…N, and A-A the one seed A"+seedsDefault)
-	text := "windows `N|A-B|all`: N from --from on; all that lie after the trace's first week, or of these numbers A to B"
+	text := "windows `N|A-B|all`: N from --from on; all after the trace's first week, or of these numbers A to B"
 	if windows == "" {
-		text += fmt.Sprintf(" (default: %d, one begun each week, where the trace is long enough and neither --from nor the scenario says when to begin, else 1)", weeksDefault)
+		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from nor the scenario gives a start, else 1)", weeksDefault)
 	}
 	flags.StringVar(&f.Windows, "windows", windows, text)
-	flags.DurationVar(&f.Every, "every", 0, "let a window begin every `DURATION`, as 168h for weeks (default: back to back)")
+	flags.DurationVar(&f.Every, "every", 0, "start a window every `DURATION`, as 168h for weeks (default: back to back)")
 	cli.Section(flags, marketSection, "windows", "every")
 }
 
@@ -77,7 +77,7 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces
 		stride = weekOf(sc)
 	}
 	if stride < sc.Duration {
-		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would lie over each other every %v", name, sc.Duration, stride), "give the length of a window or more")
+		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would overlap every %v", name, sc.Duration, stride), "give the length of a window or more")
 	}
 	if r.weekly {
 		weeks, err := f.hasWeeks(sc, opened, stride)

@@ -58,9 +58,9 @@ func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
 	m.RegisterSources(flags)
 	flags.StringVar(&m.Trace, "trace", "", "prices to replay: a trace `DIR|FILE|NAME`, where a name is that of an embedded one, "+strings.Join(trace.EmbeddedNames(), ", ")+" (default: the scenario's, else "+trace.Recorded+", which was recorded)")
-	flags.StringVar(&m.from, "from", "", "begin the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
+	flags.StringVar(&m.from, "from", "", "start the first window at `TIME`, as 2023-03-01, which is 00:00 UTC, or RFC 3339 (default: the scenario's start, else after a day of warm-up where the trace has twelve weeks, else the trace's first time)")
 	flags.StringVar(&m.start, "start", "", "start the warm-up in a `CLUSTER`: empty, in which each policy launches its first nodes, or on-demand, the cheapest on-demand packing for every policy, which measures a migration (default: the scenario's, else empty)")
-	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of squeezes by `X`, in place of the scenario's market.intensity")
+	flags.Float64Var(&m.intensity, "intensity", 1, "multiply reclaim rates and the frequency of capacity shortages by `X`, in place of the scenario's market.intensity")
 	flags.StringVar(&m.nodeFee, "node-fee", "", "charge `FEE` for every node on top of its price, as $15/month or 0.02/h, in place of the scenario's nodeFee")
 	flags.StringVar(&m.truth, "truth", weather.Truth{}.String(), "draw the weather and the prices under the truth `NAME`, which no policy knows: "+strings.Join(TruthNames(), ", ")+" (docs/market.md)")
 	cli.Section(flags, marketSection, "trace", "from", "start", "intensity", "node-fee", "truth")
@@ -81,7 +81,7 @@ func (m *MarketFlags) Options() (scenarios.BindOptions, error) {
 	}
 	if m.Flags.Changed("intensity") {
 		if !(m.intensity >= 0 && m.intensity <= intensityMax) {
-			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for a world without reclaims, 1 for the world as it is")
+			return o, cli.Invalid(fmt.Errorf("--intensity: %v is not in 0…%d", m.intensity, intensityMax), "give 0 for no reclaims, 1 for the rate of the scenario")
 		}
 		o.Intensity = &m.intensity
 	}

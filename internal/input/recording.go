@@ -31,7 +31,7 @@ func RefuseBucket(what, dir string) error {
 	if !strings.HasPrefix(dir, "s3://") {
 		return nil
 	}
-	return cli.Invalid(fmt.Errorf("%s: %s lies in a bucket, and recordings are read from folders", what, dir), "fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
+	return cli.Invalid(fmt.Errorf("%s: %s is in a bucket, and recordings are read from folders", what, dir), "fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
 }
 
 // RecordingError tells a recording that is none, or is damaged, from a fault of the

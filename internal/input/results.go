@@ -32,7 +32,7 @@ func ReadResults(path string) (*format.Results, error) {
 	}
 	out, err := format.ReadResults(bytes.NewReader(text))
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it anew with `spotter eval --out "+filepath.Base(path)+"`")
+		return nil, cli.Invalid(fmt.Errorf("%s: %w", path, err), "write it again with `spotter eval --out "+filepath.Base(path)+"`")
 	}
 	return out, nil
 }
@@ -44,7 +44,7 @@ func (m *MarketFlags) OfRun(x *format.ResultRun) error {
 	m.Register(flags)
 	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}, {"node-fee", x.NodeFee}, {"start", x.Start}} {
 		if err := flags.Set(one[0], one[1]); err != nil {
-			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file anew with `spotter eval --out`")
+			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file again with `spotter eval --out`")
 		}
 	}
 	return nil

@@ -153,7 +153,7 @@ func (b *bucket) List(name string) ([]trace.Entry, error) {
 		return nil, err
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: nothing lies there: %w", name, fs.ErrNotExist)
+		return nil, fmt.Errorf("%s: nothing exists there: %w", name, fs.ErrNotExist)
 	}
 	all := make([]trace.Entry, len(found))
 	for i, x := range found {

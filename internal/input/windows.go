@@ -85,7 +85,7 @@ func ParseWindows(s string) (WindowRange, error) {
 	case firstErr != nil || lastErr != nil:
 		return WindowRange{}, fmt.Errorf("%q is neither a number of windows nor a range A-B of them nor %s", s, All)
 	case first < 1:
-		return WindowRange{}, fmt.Errorf("%q begins before window 1", s)
+		return WindowRange{}, fmt.Errorf("%q starts before window 1", s)
 	case last < first:
 		return WindowRange{}, fmt.Errorf("%q holds no window", s)
 	case last > windowsMax:

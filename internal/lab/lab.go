@@ -27,12 +27,12 @@ var (
 	ModelsTrain       = Command{"train --out DIR", "Train the network behind the policy model against the simulator"}
 	ScenarioFromTrace = Command{"from-trace FILE…", "Turn a recorded workload into a scenario"}
 	TraceCheck        = Command{"check A [--against B]", "Say in figures what a trace is like, or how far it is from another"}
-	TraceForecast     = Command{"forecast [TRACE] --out DIR", "Write what a trained model foretells of a trace into its column hazard"}
+	TraceForecast     = Command{"forecast [TRACE] --out DIR", "Write the forecasts of a trained model for a trace into its column hazard"}
 	TraceGenerate     = Command{"generate (--preset NAME | --like TRACE) --out DIR", "Draw synthetic prices like those of a preset, or of a trace"}
 )
 
 // errMissing means that the program is not installed.
-var errMissing = errors.New("is part of " + Program + ", which is neither beside this program nor in PATH")
+var errMissing = errors.New("is part of " + Program + ", which is neither next to this program nor in PATH")
 
 const advice = "build it in a clone of the repository: `make build` makes bin/spotter and bin/" + Program
 
@@ -42,7 +42,7 @@ func (c Command) Forward(p *cli.Program) *cobra.Command {
 	forwarded := &cobra.Command{
 		Use:   c.Use,
 		Short: c.Short,
-		Long:  c.Short + ". The command is part of the program\n" + Program + ", which spotter runs where it is beside it or in PATH.",
+		Long:  c.Short + ". The command is part of the program\n" + Program + ", which spotter runs if it is next to it or in PATH.",
 
 		DisableFlagParsing:    true,
 		DisableFlagsInUseLine: true,

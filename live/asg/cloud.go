@@ -66,7 +66,7 @@ func (c *cloud) blame(ctx context.Context, err error) error {
 	short, stop := context.WithTimeout(ctx, keysMax)
 	defer stop()
 	if _, no := c.keys.Retrieve(short); no != nil && ctx.Err() == nil {
-		return backend.Hold(ReasonNoKeys, "there are no credentials for AWS: %v", no)
+		return backend.Hold(ReasonNoKeys, "no AWS credentials found: %s; %s", wire.CredentialsFault(no), wire.RoleAdvice)
 	}
 	return err
 }

@@ -51,9 +51,9 @@ func (t *groupTable) conditionOf(pool string) error {
 	case p < 0:
 		return nil
 	case t.polled == 0:
-		return backend.Hold(ReasonUnread, "the Auto Scaling groups were not read yet since this replica began")
+		return backend.Hold(ReasonUnread, "the Auto Scaling groups have not been read since this replica started")
 	case claimed >= 0:
-		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left alone", t.all[claimed].name)
+		return backend.Hold(ReasonConflict, "the group %s has the discovery tags of several pools, so it is left unchanged", t.all[claimed].name)
 	case !slices.ContainsFunc(t.all, func(g *group) bool { return g.pool == pool }):
 		return backend.Hold(ReasonNoGroup, "no Auto Scaling group has the discovery tags %s", written(t.pools[p].tags))
 	}

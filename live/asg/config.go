@@ -89,10 +89,10 @@ func (c *Config) now() policy.Time { return policy.TimeOf(c.Clock.Now()) }
 // validate names the field that is wrong and its value.
 func (c *Config) validate() error {
 	if c.Region == "" {
-		return fmt.Errorf("asg: region %q: it must be named", c.Region)
+		return fmt.Errorf("asg: region %q: it must be set", c.Region)
 	}
 	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return fmt.Errorf("asg: endpoint %q: it must begin with http:// or https:// and a host", c.Endpoint)
+		return fmt.Errorf("asg: endpoint %q: it must start with http:// or https:// and name a host", c.Endpoint)
 	}
 	for _, d := range []struct {
 		field    string
@@ -109,7 +109,7 @@ func (c *Config) validate() error {
 		{"age for cleanup", c.CleanupAfter, 0, 24 * time.Hour}, {"longest backoff", c.BackoffMax, 0, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.top {
-			return fmt.Errorf("asg: %s %v: it must lie within %v and %v", d.field, d.value, d.low, d.top)
+			return fmt.Errorf("asg: %s %v: it must be between %v and %v", d.field, d.value, d.low, d.top)
 		}
 	}
 	for _, n := range []struct {
@@ -117,7 +117,7 @@ func (c *Config) validate() error {
 		value int
 	}{{"launches in flight", c.InFlightMax}, {"attempts", c.AttemptsMax}} {
 		if n.value < 1 || n.value > 100 {
-			return fmt.Errorf("asg: %s %d: it must lie within 1 and 100", n.field, n.value)
+			return fmt.Errorf("asg: %s %d: it must be between 1 and 100", n.field, n.value)
 		}
 	}
 	if c.Clock == nil || c.Log == nil {

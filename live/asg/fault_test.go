@@ -224,7 +224,7 @@ func TestNoCredentials(t *testing.T) {
 	if b.groups.pools, err = b.kube.readPools(w.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	check(ReasonUnread, "not read yet")
+	check(ReasonUnread, "not been read")
 	if err := b.Poll(w.ctx()); err == nil {
 		t.Error("a poll without credentials fails")
 	}

@@ -107,11 +107,11 @@ func (t *groupTable) fresh(ctx context.Context, name string) (*group, error) {
 		return nil, held(err, "reading the group %s", name)
 	}
 	if x == nil {
-		return nil, backend.Hold(ReasonGone, "the group %s does not exist any more", name)
+		return nil, backend.Hold(ReasonGone, "the group %s no longer exists", name)
 	}
 	g := groupOf(x)
 	if err := t.templates.complete(ctx, g); err != nil {
-		return nil, held(err, "reading what the group %s launches", name)
+		return nil, held(err, "reading the launch template of the group %s", name)
 	}
 	if g.managed.name != "" {
 		if err := t.readNodegroup(ctx, g); err != nil {
@@ -270,7 +270,7 @@ func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []s
 			continue
 		}
 		m := &s.Markets[pool.Markets[i]]
-		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, and pool %s pays %s at most", name, m.Name, m.Charge().Short(), pool.Name, pool.PriceMax.Short())
+		dear = fmt.Sprintf("the group %s may launch in %s for %s an hour, but pool %s pays at most %s", name, m.Name, m.Charge().Short(), pool.Name, pool.PriceMax.Short())
 	}
 	return left, dear
 }

@@ -116,10 +116,10 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 // mayGrow returns why g is not to be made larger now; nil if it is.
 func (lr *launcher) mayGrow(ctx context.Context, g *group) error {
 	if g.desired >= g.max {
-		return backend.Hold(ReasonAtMax, "the group %s is to hold %d instances and may hold no more than %d", g.name, g.desired, g.max)
+		return backend.Hold(ReasonAtMax, "the group %s has a desired capacity of %d and a maximum of %d", g.name, g.desired, g.max)
 	}
 	if len(g.tags) > tagsMax-tagsFree {
-		return backend.Hold(ReasonTags, "the group %s has %d tags, and a launch is written down as one more", g.name, len(g.tags))
+		return backend.Hold(ReasonTags, "the group %s has %d tags, and recording a launch needs one more", g.name, len(g.tags))
 	}
 	nodes, err := lr.kube.nodesByInstance(ctx)
 	if err != nil {
@@ -132,10 +132,10 @@ func (lr *launcher) mayGrow(ctx context.Context, g *group) error {
 		}
 	}
 	if wait := lr.nextRaise(g).Sub(lr.cfg.now()); wait > 0 {
-		return backend.Hold(ReasonInFlight, "the group %s was raised lately, and may be again in %v", g.name, wait)
+		return backend.Hold(ReasonInFlight, "the group %s was enlarged recently and may be again in %v", g.name, wait)
 	}
 	if flying >= lr.cfg.InFlightMax {
-		return backend.Hold(ReasonInFlight, "the group %s has not brought the node that was asked for before", g.name)
+		return backend.Hold(ReasonInFlight, "the group %s has not launched the node that was requested before", g.name)
 	}
 	return nil
 }
@@ -170,20 +170,20 @@ func (lr *launcher) resize(ctx context.Context, g *group, x *launch) error {
 		case kindUnknown:
 			again, readErr := lr.groups.fresh(ctx, g.name)
 			if readErr != nil {
-				return errors.Join(held(err, "raising the size of the group %s", g.name), readErr)
+				return errors.Join(held(err, "enlarging the group %s", g.name), readErr)
 			}
 			if again.desired != x.from {
 				return nil // it arrived, or others have raised the size as far
 			}
 			if ctx.Err() != nil {
-				return held(err, "raising the size of the group %s", g.name)
+				return held(err, "enlarging the group %s", g.name)
 			}
 		default:
 			lr.mu.Lock()
 			lr.raised[g.name] = before // nothing was raised
 			lr.mu.Unlock()
-			return errors.Join(held(err, "raising the size of the group %s", g.name), lr.launches.forget(ctx, g, x.token))
+			return errors.Join(held(err, "enlarging the group %s", g.name), lr.launches.forget(ctx, g, x.token))
 		}
 	}
-	return fmt.Errorf("raising the size of the group %s: AWS did not say whether it was done", g.name)
+	return fmt.Errorf("enlarging the group %s: AWS did not report whether it was done", g.name)
 }

@@ -29,7 +29,7 @@ type launchLedger struct {
 // keep writes a launch down, here and with the group.
 func (w *launchLedger) keep(ctx context.Context, g *group, l launch) error {
 	if err := w.cloud.tag(ctx, g, TagLaunch+l.token, l.encode()); err != nil {
-		return held(err, "writing down a launch at the group %s", g.name)
+		return held(err, "recording a launch in the tags of the group %s", g.name)
 	}
 	w.groups.note(g, writing{launch: l, group: g.name})
 	return nil
@@ -38,7 +38,7 @@ func (w *launchLedger) keep(ctx context.Context, g *group, l launch) error {
 // forget strikes a launch out.
 func (w *launchLedger) forget(ctx context.Context, g *group, token string) error {
 	if err := w.cloud.untag(permit.Undo(ctx), g, TagLaunch+token); err != nil {
-		return held(err, "striking out a launch at the group %s", g.name)
+		return held(err, "removing the record of a launch from the group %s", g.name)
 	}
 	w.groups.note(g, writing{launch: launch{token: token}, group: g.name, struck: true})
 	return nil
@@ -51,7 +51,7 @@ func (w *launchLedger) sweep(ctx context.Context) {
 	ctx = permit.Undo(ctx)
 	nodes, err := w.kube.nodesByInstance(ctx)
 	if err != nil {
-		w.cfg.Log.Warn("looking after launches", "error", err)
+		w.cfg.Log.Warn("checking launches", "error", err)
 		return
 	}
 	for _, g := range w.groups.list() {
@@ -65,7 +65,7 @@ func (w *launchLedger) sweep(ctx context.Context) {
 				err = w.forget(ctx, g, l.token)
 			}
 			if err != nil && !errors.Is(err, backend.ErrNotYet) {
-				w.cfg.Log.Warn("looking after a launch", "group", g.name, "token", l.token, "error", err)
+				w.cfg.Log.Warn("checking a launch", "group", g.name, "token", l.token, "error", err)
 			}
 		}
 	}
@@ -162,7 +162,7 @@ func (w *launchLedger) settle(ctx context.Context, g *group, l launch) error {
 	i := g.find(l.instance)
 	if i != nil && l.protected && i.protected && !i.ending() {
 		if err := w.cloud.protect(ctx, g.name, i.id, false); err != nil && kindOf(err) != kindGone && kindOf(err) != kindRefused {
-			return held(err, "taking the scale-in protection off instance %s", i.id)
+			return held(err, "removing the scale-in protection of instance %s", i.id)
 		}
 	}
 	nodes, err := w.kube.nodesByInstance(ctx)

@@ -61,11 +61,11 @@ func (t *groupTable) readAll(ctx context.Context) error {
 	}
 	for _, g := range groups {
 		if err := t.examine(ctx, g); err != nil {
-			return fmt.Errorf("looking at the group %s: %w", g.name, err)
+			return fmt.Errorf("reading the group %s: %w", g.name, err)
 		}
 	}
 	if err := t.instances.readBought(ctx, groups); err != nil {
-		return fmt.Errorf("looking at new instances: %w", err)
+		return fmt.Errorf("reading new instances: %w", err)
 	}
 	nodes, err := t.kube.nodesByInstance(ctx)
 	if err != nil {

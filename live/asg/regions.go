@@ -34,7 +34,7 @@ var _ backend.Backend = (*Regions)(nil)
 func NewRegions(cfg Config, regions []string, base sdk.Config, c client.Client, r client.Reader, sink backend.Sink) (*Regions, error) {
 	names := slices.Sorted(slices.Values(regions))
 	if len(names) == 0 {
-		return nil, fmt.Errorf("asg: no region is named")
+		return nil, fmt.Errorf("asg: no region is set")
 	}
 	rs := &Regions{}
 	for _, name := range slices.Compact(names) {
@@ -78,7 +78,7 @@ func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 			return b, nil
 		}
 	}
-	return nil, backend.Hold(ReasonNoGroup, "node %s lies in region %q, and groups are worked on in %s", node.Name, node.Labels[corev1.LabelTopologyRegion], rs.names())
+	return nil, backend.Hold(ReasonNoGroup, "node %s is in region %q, but groups are managed in %s", node.Name, node.Labels[corev1.LabelTopologyRegion], rs.names())
 }
 
 // within reports whether a node lies in a region, as far as it says: by its label,

@@ -64,19 +64,19 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 		return backend.Hold(ReasonLifecycle, "instance %s of node %s is not in service in the group %s", id, node, g.name)
 	}
 	if eks {
-		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s by itself, as it is recommended to leave", node)
+		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s itself, since AWS recommends leaving it", node)
 	}
 	leaving, err := r.leaving(ctx, g, id)
 	if err != nil {
 		return err
 	}
 	if g.desired-len(leaving) <= g.min {
-		return backend.Hold(ReasonAtMin, "the group %s is to hold %d instances, %d of them are leaving, and it may hold no fewer than %d: what is terminated there comes back",
+		return backend.Hold(ReasonAtMin, "the group %s has a desired capacity of %d, of which %d are leaving, and a minimum of %d: an instance terminated there is replaced",
 			g.name, g.desired, len(leaving), g.min)
 	}
 	gone := func(x string) bool { return x == id || slices.Contains(leaving, x) }
 	if g.rebalances && !g.balanced(gone) {
-		return backend.Hold(ReasonZones, "without node %s the zones of the group %s differ by more than one instance, and its AZRebalance process would then end another by itself",
+		return backend.Hold(ReasonZones, "without node %s the zones of the group %s differ by more than one instance, and its AZRebalance process would then terminate another",
 			node, g.name)
 	}
 	return nil
@@ -86,14 +86,14 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (string, *group, error) {
 	id, ok := instanceID(node.Spec.ProviderID)
 	if !ok {
-		return "", nil, backend.Hold(ReasonNoGroup, "node %s is no instance of EC2: its provider ID is %q", node.Name, node.Spec.ProviderID)
+		return "", nil, backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
 	g, err := r.groups.seek(ctx, func(g *group) bool { return g.has(id) })
 	if err != nil {
 		return id, nil, err
 	}
 	if g == nil {
-		return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in none of the groups that pools name", id, node.Name)
+		return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in no group of a pool", id, node.Name)
 	}
 	g, err = r.groups.fresh(ctx, g.name)
 	return id, g, err
@@ -142,7 +142,7 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 		return errors.Join(err, backend.ErrNotYet)
 	}
 	if g.desired <= g.min {
-		return backend.Hold(ReasonAtMin, "the group %s is to hold %d instances and may hold no fewer: node %s would come back", g.name, g.desired, node.Name)
+		return backend.Hold(ReasonAtMin, "the group %s has a desired capacity of %d, which is its minimum: node %s would be replaced", g.name, g.desired, node.Name)
 	}
 	return b.releases.terminate(ctx, id)
 }
@@ -176,14 +176,14 @@ func (r *releaser) terminate(ctx context.Context, id string) error {
 // out of its group by somebody, and is then not ours to end.
 func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) error {
 	if id == "" {
-		return backend.Hold(ReasonNoGroup, "node %s is no instance of EC2: its provider ID is %q", node.Name, node.Spec.ProviderID)
+		return backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
 	found, err := r.cloud.instances(ctx, []string{id})
 	if err != nil {
 		return notYet(held(err, "looking for instance %s", id))
 	}
 	if x, exists := found[id]; exists && !x.ended {
-		return backend.Hold(ReasonNoGroup, "instance %s of node %s was taken out of its group", id, node.Name)
+		return backend.Hold(ReasonNoGroup, "instance %s of node %s was removed from its group", id, node.Name)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share f
 	}
 	now := steered{share, w.cfg.now()}
 	if err := w.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
-		return held(err, "writing down at the group %s what pool %s is to buy", g.name, pool)
+		return held(err, "recording in the tags of the group %s what pool %s buys", g.name, pool)
 	}
 	w.groups.edit(func() { g.tags[TagSteer] = now.encode() })
 	w.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
@@ -159,15 +159,15 @@ func (w *steerer) unboundGroup(ctx context.Context, name string) error {
 func (w *steerer) setBound(ctx context.Context, g *group, m bounds, ours bool) error {
 	if m.ours != g.max {
 		if err := w.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
-			return held(err, "writing down the bound of the group %s", g.name)
+			return held(err, "recording the bound of the group %s", g.name)
 		}
 		if err := w.cloud.setMax(ctx, g, m.ours); err != nil {
-			return held(err, "bounding the group %s", g.name)
+			return held(err, "setting the bound of the group %s", g.name)
 		}
 		ours = true
 	}
 	if m.ours == m.user && ours {
-		return heldOr(w.cloud.untag(ctx, g, TagMax), "striking out the bound of the group %s", g.name)
+		return heldOr(w.cloud.untag(ctx, g, TagMax), "removing the bound of the group %s", g.name)
 	}
 	return nil
 }
@@ -203,8 +203,8 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 	}
 	replaced := (abs(want-g.buys.onDemandPercent)*g.desired + 99) / 100
 	if !w.groups.allowances(g.pool).replaces {
-		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances without asking a disruption budget; "+
-			"use a group for each capacity type, or allow it by spec.backend.autoScalingGroups.allowGroupReplacement", want, g.buys.onDemandPercent, g.name, replaced, g.desired)
+		return backend.Hold(ReasonReplaces, "to buy %d%% on demand instead of %d%% the group %s would replace about %d of its %d instances regardless of disruption budgets; "+
+			"use one group per capacity type, or allow it with spec.backend.autoScalingGroups.allowGroupReplacement", want, g.buys.onDemandPercent, g.name, replaced, g.desired)
 	}
 	if g.managed.name != "" {
 		return backend.Hold(ReasonEKS, "the purchase options of the managed node group %s cannot be changed", g.managed.name)
@@ -214,7 +214,7 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 		return held(err, "reading the lifecycle hooks of the group %s", g.name)
 	}
 	if !hooked {
-		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and no lifecycle hook holds up their end until they are drained",
+		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and no lifecycle hook delays their termination until they are drained",
 			g.name, replaced, g.desired)
 	}
 	may := s.Disruptable(x.Pool, policy.Underutilized)
@@ -223,7 +223,7 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 		step = min(step, may*100/g.desired)
 	}
 	if step == 0 {
-		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, and %d may be disrupted now", g.name, replaced, g.desired, may)
+		return backend.Hold(ReasonReplaces, "the group %s would replace about %d of its %d instances, but only %d may be disrupted now", g.name, replaced, g.desired, may)
 	}
 	if want < g.buys.onDemandPercent {
 		step = -step

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 
 	"github.com/spotter-dev/spotter/live/flock"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ListRegions returns the regions that the account may use, ascending.
@@ -47,7 +48,7 @@ func (e *RegionsError) Error() string {
 	for i, region := range e.Regions {
 		said = append(said, fmt.Sprintf("%s: %v", region, e.Errs[i]))
 	}
-	return fmt.Sprintf("%d regions are not recorded: %s", len(e.Regions), strings.Join(said, "; "))
+	return fmt.Sprintf("not recorded: %s: %s", figures.Count(len(e.Regions), "region"), strings.Join(said, "; "))
 }
 
 // Unwrap returns the faults.
@@ -64,10 +65,10 @@ type Apart struct {
 // limit of requests, as at AWS; the quota of placement scores is shared out.
 func NewApart(c Config, workers int) (*Apart, error) {
 	if workers < 1 || workers > parallelMax {
-		return nil, fmt.Errorf("%w: regions at once %d: it must lie within 1 and %d", ErrConfig, workers, parallelMax)
+		return nil, fmt.Errorf("%w: regions at once %d: it must be between 1 and %d", ErrConfig, workers, parallelMax)
 	}
 	if c.Dir == "" {
-		return nil, fmt.Errorf("%w: folder %q: it must be named", ErrConfig, c.Dir)
+		return nil, fmt.Errorf("%w: folder %q: it must be set", ErrConfig, c.Dir)
 	}
 	return &Apart{c, workers}, c.validate()
 }

@@ -29,7 +29,7 @@ func (r *run) fetchBands(ctx context.Context) error {
 	}
 	for _, region := range r.plan.Regions {
 		if len(bands[region]) == 0 {
-			r.config.warn("the Spot Instance Advisor names no type of %s", region)
+			r.config.warn("the Spot Instance Advisor lists no instance type of %s", region)
 		}
 	}
 	return r.keep(entry{Bands: &bandsEntry{Regions: bands}})
@@ -49,7 +49,7 @@ func (s *session) bands(ctx context.Context, url string, p *plan) (map[string]ma
 				continue
 			}
 			if *v.Band < 0 || *v.Band > bandMax {
-				return nil, fault(ctx, actionAdvisor, url, fmt.Errorf("band %d of %s in %s is none of 0…%d", *v.Band, kind, region, bandMax))
+				return nil, fault(ctx, actionAdvisor, url, fmt.Errorf("band %d of %s in %s is not in 0…%d", *v.Band, kind, region, bandMax))
 			}
 			bands[kind] = int8(*v.Band)
 		}
@@ -85,7 +85,7 @@ func (s *session) advice(ctx context.Context, url string) (*advice, error) {
 type statusError int
 
 func (s statusError) Error() string {
-	return fmt.Sprintf("it answers %d %s", int(s), http.StatusText(int(s)))
+	return fmt.Sprintf("it answered %d %s", int(s), http.StatusText(int(s)))
 }
 
 func mayRetry(limits *pacer, err error) bool {
@@ -115,7 +115,7 @@ func (s *session) readAdvice(ctx context.Context, url string) (*advice, error) {
 	}
 	var a advice
 	if !json.Valid(body) {
-		return nil, &cutShortError{what: fmt.Sprintf("%d bytes are no whole JSON", len(body))}
+		return nil, &cutShortError{what: fmt.Sprintf("%d bytes are not complete JSON", len(body))}
 	}
 	if err := json.Unmarshal(body, &a); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func (r *run) commit(ctx context.Context, s *Summary) error {
 		}
 		events := r.events(region, names, s)
 		if len(events) == 0 {
-			r.config.warn("AWS has no price of what was asked for in %s", region)
+			r.config.warn("AWS has no price for the requested types in %s", region)
 			continue
 		}
 		files, err := loadDays(r.config.Dir, region, r.plan.From, names.meta())
@@ -29,7 +29,7 @@ func (r *run) commit(ctx context.Context, s *Summary) error {
 			return err
 		}
 		if n := len(files); n > 0 && files[n-1].t.WholeTo < r.plan.From {
-			r.config.warn("nothing is on record of %s from %v to %v; the prices before stand for that time",
+			r.config.warn("nothing is recorded of %s from %v to %v; the prices before are used for that time",
 				region, files[n-1].t.WholeTo, r.plan.From)
 		}
 		b := r.book(region, names, files, events, s)
@@ -38,7 +38,7 @@ func (r *run) commit(ctx context.Context, s *Summary) error {
 		}
 	}
 	if s.Markets == 0 {
-		return fmt.Errorf("%w: AWS names none for %s", ErrNothing, r.plan)
+		return fmt.Errorf("%w: AWS lists none for %s", ErrNothing, r.plan)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ const DaysMax = 90
 const AdvisorURL = "https://spot-bid-advisor.s3.amazonaws.com/spot-advisor-data.json"
 
 // ErrConfig is returned for a configuration that cannot be meant.
-var ErrConfig = errors.New("wrong setting")
+var ErrConfig = errors.New("invalid setting")
 
 // A Config says what is recorded and where it goes.
 type Config struct {
@@ -146,7 +146,7 @@ func (c *Config) validate() error {
 		return fmt.Errorf("%w: %s %q: %s", ErrConfig, field, value, rule)
 	}
 	if len(c.Regions) == 0 {
-		return fault("region", "", "at least one must be named")
+		return fault("region", "", "at least one must be set")
 	}
 	for _, check := range []struct {
 		field, rule string
@@ -167,12 +167,12 @@ func (c *Config) validate() error {
 		return fault("types", fmt.Sprint(n), fmt.Sprintf("AWS filters by at most %d types and families at once", filterMax))
 	}
 	if !slices.Contains(products, c.Product) {
-		return fault("product", c.Product, "AWS knows "+strings.Join(products, ", "))
+		return fault("product", c.Product, "AWS has "+strings.Join(products, ", "))
 	}
 	for _, address := range []struct{ field, value string }{{"endpoint", c.Endpoint}, {"advisor URL", c.AdvisorURL}} {
 		u, err := url.Parse(address.value)
 		if address.value != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-			return fault(address.field, address.value, "it must begin with http:// or https:// and a host")
+			return fault(address.field, address.value, "it must start with http:// or https:// and name a host")
 		}
 	}
 	return c.validateNumbers()
@@ -192,11 +192,11 @@ func (c *Config) validateNumbers() error {
 		{"requests a second", c.Pace.PerSecond, 0, 1e6},
 	} {
 		if n.value < n.low || n.value > n.high {
-			return fmt.Errorf("%w: %s %v: it must lie within %v and %v", ErrConfig, n.field, n.value, n.low, n.high)
+			return fmt.Errorf("%w: %s %v: it must be between %v and %v", ErrConfig, n.field, n.value, n.low, n.high)
 		}
 	}
 	if !c.Until.IsZero() && c.Until.After(c.Now()) {
-		return fmt.Errorf("%w: the end %v lies in the future", ErrConfig, c.Until.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w: the end %v is in the future", ErrConfig, c.Until.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

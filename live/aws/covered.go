@@ -58,7 +58,7 @@ func (r *Recorder) cover(p *plan) error {
 	}
 	fresh := r.coveredPath() + ".new" // which sweep removes
 	if err := os.WriteFile(fresh, text, 0o644); err != nil {
-		return fmt.Errorf("writing down what is recorded: %w", err)
+		return fmt.Errorf("writing the list of recorded spans: %w", err)
 	}
 	return moveFile(fresh, r.coveredPath())
 }

@@ -18,19 +18,19 @@ import (
 
 // The kinds of fault that a user can mend, for errors.Is.
 var (
-	ErrNoCredentials = errors.New("no credentials")
-	ErrCredentials   = errors.New("credentials are refused")
+	ErrNoCredentials = errors.New("no credentials found")
+	ErrCredentials   = errors.New("credentials were refused")
 	ErrExpired       = errors.New("credentials have expired")
 	ErrPermission    = errors.New("no permission")
-	ErrRegion        = errors.New("region cannot be used")
+	ErrRegion        = errors.New("region is not usable")
 	ErrUnreachable   = errors.New("not reachable")
-	ErrTimeout       = errors.New("the time is over")
+	ErrTimeout       = errors.New("the time limit was reached")
 	ErrUnfinished    = errors.New("another recording is unfinished")
 	ErrBusy          = flock.ErrBusy
-	ErrFolder        = errors.New("no folder of a recorder")
-	ErrRefused       = errors.New("the request is refused")
+	ErrFolder        = errors.New("not a folder of a recorder")
+	ErrRefused       = errors.New("the request was refused")
 	ErrUpload        = errors.New("the copy was not made")
-	ErrZones         = errors.New("zones cannot be told apart")
+	ErrZones         = errors.New("zones cannot be distinguished")
 )
 
 // A RequestError is a request that failed for good.
@@ -57,6 +57,54 @@ func (e *RequestError) Unwrap() []error {
 	}
 	return []error{e.Kind, e.Err}
 }
+
+// Causes returns the causes in err, each once and on one line. Requests that failed for one
+// cause count as one, and the first of them is named.
+func Causes(err error) []string {
+	var causes []string
+	first, more := map[string]string{}, map[string]int{}
+	for _, x := range parts(err) {
+		request, text := "", oneLine(x.Error())
+		if e := (*RequestError)(nil); errors.As(x, &e) && e.Kind != nil {
+			request, text = e.Action+" in "+e.Region, oneLine(fmt.Sprintf("%v: %s", e.Kind, cause(e.Err)))
+		}
+		if slices.Contains(causes, text) {
+			more[text]++
+			continue
+		}
+		causes, first[text] = append(causes, text), request
+	}
+	for i, text := range causes {
+		if request := first[text]; request != "" && more[text] > 0 {
+			causes[i] += fmt.Sprintf(" (%s and %d more)", request, more[text])
+		} else if request != "" {
+			causes[i] += " (" + request + ")"
+		}
+	}
+	return causes
+}
+
+// parts returns the errors that were joined as err.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // a join is looked for and nothing inside
+	if !ok {
+		return []error{err}
+	}
+	var lines []string
+	var all []error
+	for _, x := range joined.Unwrap() {
+		lines, all = append(lines, x.Error()), append(all, parts(x)...)
+	}
+	if err.Error() != strings.Join(lines, "\n") {
+		return []error{err}
+	}
+	return all
+}
+
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // cause returns the part of an SDK's error that says something: what AWS
 // said, or what the network did.

@@ -102,7 +102,7 @@ func openDay(dir, region string, date policy.Time, zones string) (*dayFile, erro
 	case meta[metaSource] != source:
 		return nil, fmt.Errorf("%s: %w: it was not recorded here", f.path, ErrFolder)
 	case zones != "" && meta[metaZones] != zones:
-		return nil, fmt.Errorf("%s: %w: its zones go by %s and not by %s", f.path, ErrFolder, meta[metaZones], zones)
+		return nil, fmt.Errorf("%s: %w: its zones are identified by %s, not by %s", f.path, ErrFolder, meta[metaZones], zones)
 	}
 	return f, nil
 }

@@ -243,7 +243,7 @@ const priceMax = 100_000
 func dollars(text string) (policy.Money, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(v >= 0 && v <= priceMax) {
-		return 0, fmt.Errorf("%q is no price", text)
+		return 0, fmt.Errorf("%q is not a price", text)
 	}
 	return policy.Dollars(v), nil
 }

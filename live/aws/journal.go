@@ -146,7 +146,7 @@ func readJournal(f *os.File) (entries []entry, end int64, err error) {
 		return nil, 0, cut(err)
 	}
 	if string(magic) != journalMagic {
-		return nil, 0, fmt.Errorf("%w: it begins %q", ErrFolder, magic)
+		return nil, 0, fmt.Errorf("%w: it starts with %q", ErrFolder, magic)
 	}
 	end = int64(len(magic))
 	for {

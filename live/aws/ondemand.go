@@ -44,7 +44,7 @@ func (r *run) fetchOnDemand(ctx context.Context, region string) error {
 		return err
 	}
 	if len(prices) == 0 {
-		r.config.warn("the price list names no on-demand price for %s; the catalog's prices stand in", region)
+		r.config.warn("the price list has no on-demand price for %s; the catalog's prices are used", region)
 	}
 	return r.keep(entry{OnDemand: &onDemandEntry{Region: region, Prices: prices}})
 }
@@ -86,7 +86,7 @@ func (s *session) onDemand(ctx context.Context, region string, p *plan) (map[str
 func (p *plan) offer(prices map[string]policy.Money, region, text string) error {
 	var x product
 	if err := json.Unmarshal([]byte(text), &x); err != nil {
-		return fmt.Errorf("an element of the price list is no JSON: %w", err)
+		return fmt.Errorf("an element of the price list is not JSON: %w", err)
 	}
 	a := &x.Product.Attributes
 	if a.RegionCode != region || a.Tenancy != "Shared" || a.Capacity != "Used" || a.Software != "NA" ||

@@ -117,7 +117,7 @@ func (r *Reader) Prices(ctx context.Context, region string, from, until policy.T
 }
 
 // errCircle is returned for pages that lead to each other.
-var errCircle = errors.New("its pages go in a circle")
+var errCircle = errors.New("its pages form a loop")
 
 // pages reads all pages of w.
 func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPrice, unreadable int, err error) {

@@ -42,8 +42,8 @@ func TestFaults(t *testing.T) {
 		{"refused for good", aws.ErrRefused, "InvalidParameterCombination", fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "InvalidParameterCombination"}}, nil},
 		{"region not enabled", aws.ErrRegion, "OptInRequired", fake.Faults{Deny: map[string]string{"DescribeAvailabilityZones": "OptInRequired"}}, nil},
 		{"nobody there", aws.ErrUnreachable, "connection refused", fake.Faults{}, func(c *aws.Config) { c.Endpoint = "http://127.0.0.1:1" }},
-		{"throttled for ever", aws.ErrTimeout, "time is over", fake.Faults{Throttle: 1}, func(c *aws.Config) { c.Timeout = 300 * time.Millisecond }},
-		{"never whole", aws.ErrUnreachable, "cut short", fake.Faults{Empty: 1}, nil},
+		{"throttled for ever", aws.ErrTimeout, "time limit was reached", fake.Faults{Throttle: 1}, func(c *aws.Config) { c.Timeout = 300 * time.Millisecond }},
+		{"never whole", aws.ErrUnreachable, "truncated", fake.Faults{Empty: 1}, nil},
 		{"no such type", aws.ErrNothing, "z9", fake.Faults{}, func(c *aws.Config) { c.Families = []string{"z9"} }},
 		{"bad region", aws.ErrConfig, `region "us_east"`, fake.Faults{}, func(c *aws.Config) { c.Regions = []string{"us_east"} }},
 		{"bad days", aws.ErrConfig, "days 91", fake.Faults{}, func(c *aws.Config) { c.Days = 91 }},
@@ -109,7 +109,7 @@ func TestPricesOnly(t *testing.T) {
 			want = named(state, want)
 		}
 		compare(t, prices(open(t, dir)), want)
-		if byName := strings.Contains(strings.Join(said, "\n"), "go by name"); byName != noIDs {
+		if byName := strings.Contains(strings.Join(said, "\n"), "identified by name"); byName != noIDs {
 			t.Errorf("without IDs %v: %q", noIDs, said)
 		}
 		asked := 0

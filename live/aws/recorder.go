@@ -58,7 +58,7 @@ type Summary struct {
 // New returns a recorder. It asks for nothing yet.
 func New(c Config) (*Recorder, error) {
 	if c.Dir == "" {
-		return nil, fmt.Errorf("%w: folder %q: it must be named", ErrConfig, c.Dir)
+		return nil, fmt.Errorf("%w: folder %q: it must be set", ErrConfig, c.Dir)
 	}
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (r *run) start(entries []entry, s *Summary) error {
 	}
 	begun := entries[0].Plan
 	if begun == nil {
-		return fmt.Errorf("%s: %w: it does not begin with a plan; remove it to begin again", r.journal.path, ErrFolder)
+		return fmt.Errorf("%s: %w: it does not start with a plan; remove it to start over", r.journal.path, ErrFolder)
 	}
 	if !begun.like(r.plan) {
 		return fmt.Errorf("%s: %w: %s", r.config.Dir, ErrUnfinished, begun)

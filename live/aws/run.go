@@ -113,6 +113,6 @@ func (r *run) without(what string, err error) error {
 	if !errors.As(err, &refused) || errors.Is(err, ErrExpired) {
 		return err
 	}
-	r.config.warn("%s are left out: %v", what, err)
+	r.config.warn("%s are skipped: %v", what, err)
 	return nil
 }

@@ -46,7 +46,7 @@ func readQuota(path string, now policy.Time) (*scoreQuota, error) {
 		err = json.Unmarshal(body, q)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the count of asked placement scores, %s: %w", path, err)
+		return nil, fmt.Errorf("reading the count of requested placement scores, %s: %w", path, err)
 	}
 	q.forget(now)
 	return q, nil
@@ -89,7 +89,7 @@ func (r *run) fetchScores(ctx context.Context) error {
 		return nil
 	}
 	if len(r.plan.Types)+len(r.plan.Families) == 0 {
-		r.config.warn("placement scores are asked for chosen types only (their quota is about %d a day): choose types or families", r.config.ScoresMax)
+		r.config.warn("placement scores are requested only for selected types (their quota is about %d a day): select types or families", r.config.ScoresMax)
 		return nil
 	}
 	quota, err := readQuota(filepath.Join(r.state, "scores.json"), r.plan.Until)
@@ -120,7 +120,7 @@ func (r *run) fetchScores(ctx context.Context) error {
 			r.config.ScoresMax, len(skipped), strings.Join(skipped[:min(3, len(skipped))], ", "))
 	}
 	if r.over {
-		r.config.warn("AWS takes no new configuration of placement scores for now; those not asked for yet have none")
+		r.config.warn("AWS accepts no new configuration of placement scores for now; those not requested yet have none")
 	}
 	return nil
 }
@@ -178,7 +178,7 @@ func (s *session) score(ctx context.Context, region, kind string, capacity int) 
 				continue
 			}
 			if *x.Score < 1 || *x.Score > scoreMax {
-				return nil, false, fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is none of 1…%d", *x.Score, kind, scoreMax))
+				return nil, false, fault(ctx, actionScores, region, fmt.Errorf("score %d of %s is not in 1…%d", *x.Score, kind, scoreMax))
 			}
 			scores[*x.AvailabilityZoneId] = int8(*x.Score)
 		}

@@ -39,13 +39,13 @@ func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
 	defer stop()
 	base, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Regions[0]), wire.Silent)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the configuration of AWS cannot be read: %w", ErrNoCredentials, err)
+		return nil, fmt.Errorf("%w: the AWS configuration cannot be read: %w", ErrNoCredentials, err)
 	}
 	if _, err := base.Credentials.Retrieve(ctx); err != nil {
 		if ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, firstLine(err.Error()))
+		return nil, fmt.Errorf("%w: %s", ErrNoCredentials, wire.CredentialsFault(err))
 	}
 	x := &session{
 		endpoint: c.Endpoint, pace: c.Pace, base: base, http: newWholeClient(base.HTTPClient),
@@ -85,16 +85,7 @@ func (s *session) pacer(endpoint *string, name string, attempts int) *pacer {
 	p := newPacer(s.pace.at(endpoint), s.stats)
 	p.attempts = attempts
 	p.waiting = func(err error) {
-		s.warn("%s does not answer as it should, and is asked again: %s", name, cause(err))
+		s.warn("%s failed and is retried: %s", name, cause(err))
 	}
 	return p
-}
-
-func firstLine(s string) string {
-	for i := range len(s) {
-		if s[i] == '\n' {
-			return s[:i]
-		}
-	}
-	return s
 }

@@ -23,7 +23,7 @@ var errAttemptTimeout = errors.New("no answer in time")
 // A cutShortError is an answer that did not arrive whole.
 type cutShortError struct{ what string }
 
-func (e *cutShortError) Error() string { return "the answer was cut short: " + e.what }
+func (e *cutShortError) Error() string { return "the response was truncated: " + e.what }
 
 // A wholeClient sends requests and passes on only answers that are whole. The
 // decoders of the SDK take an empty body for an empty answer, which here would
@@ -94,9 +94,9 @@ func whole(answer *http.Response, body []byte) error {
 	case len(text) == 0 && answer.StatusCode == http.StatusOK:
 		return &cutShortError{what: "it is empty"}
 	case strings.Contains(kind, "json") && !json.Valid(text):
-		return &cutShortError{what: fmt.Sprintf("%d bytes of JSON without an end", len(text))}
+		return &cutShortError{what: fmt.Sprintf("%d bytes of incomplete JSON", len(text))}
 	case strings.Contains(kind, "xml") && xml.Unmarshal(text, new(struct{})) != nil:
-		return &cutShortError{what: fmt.Sprintf("%d bytes of XML without an end", len(text))}
+		return &cutShortError{what: fmt.Sprintf("%d bytes of incomplete XML", len(text))}
 	}
 	return nil
 }

@@ -90,10 +90,10 @@ func (r *run) naming(region string) (*naming, error) {
 		return n, nil
 	}
 	if _, asked := r.zones[region]; !asked {
-		return nil, fmt.Errorf("%w: the IDs of the zones %v of %s are not known, and %s failed", ErrZones, missing, region, actionZones)
+		return nil, fmt.Errorf("%w: the IDs of the zones %v of %s are unknown, and %s failed", ErrZones, missing, region, actionZones)
 	}
 	n.byName = true
-	r.config.warn("the IDs of the zones %v are not known: the zones of %s go by name, which means another zone in each account", missing, region)
+	r.config.warn("the IDs of the zones %v are unknown: the zones of %s are identified by name, which differs between accounts", missing, region)
 	return n, nil
 }
 

@@ -27,7 +27,7 @@ const PausedBy = "spotter.dev/paused-by"
 const queueName = "kueue.x-k8s.io/queue-name"
 
 // errNotEnforcing is the answer to orders that come while nothing may be enforced.
-var errNotEnforcing = backend.Hold("Shadow", "budgets are watched and not enforced")
+var errNotEnforcing = backend.Hold("Shadow", "budgets are observed but not enforced")
 
 // Gate opens or closes the gate of a budget in its status, which the admission
 // policy reads, and writes the rest of the status with it.
@@ -102,7 +102,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	}
 	w := &s.Workloads[x.Workload]
 	if w.Kind != policy.KindJob {
-		return backend.Hold("NotAJob", "%s is no Job, and only Jobs can be suspended", w.Name)
+		return backend.Hold("NotAJob", "%s is not a Job, and only Jobs can be suspended", w.Name)
 	}
 	if err := k.ledgers.saveBefore(ctx, x.Budget); err != nil {
 		return err
@@ -133,7 +133,7 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	}
 	if x.Paused {
 		if who := suspender(job); who != "" {
-			return nil, backend.Hold("SuspendedByOther", "Job %s/%s is suspended and started by %s, which would undo it", job.Namespace, job.Name, who)
+			return nil, backend.Hold("SuspendedByOther", "Job %s/%s is suspended and resumed by %s, which would undo it", job.Namespace, job.Name, who)
 		}
 	}
 	next := job.DeepCopy()
@@ -200,7 +200,7 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	case apierrors.IsTooManyRequests(err), apierrors.IsConflict(err): // the latter of another pod of its name
 		return nil
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "more than one PodDisruptionBudget"):
-		return backend.Hold("TwoDisruptionBudgets", "pod %s is under more than one PodDisruptionBudget and cannot be evicted", name)
+		return backend.Hold("TwoDisruptionBudgets", "pod %s has more than one PodDisruptionBudget and cannot be evicted", name)
 	}
 	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
 }
@@ -215,11 +215,11 @@ func (k *Enforcer) behindGate(ctx context.Context, pod *corev1.Pod, budget strin
 		return ignoreGone(err)
 	}
 	if b.Status.Gate != v1alpha1.GateClosed {
-		return backend.Hold("GateOpen", "the gate of %s is not closed, so that the pod %s/%s would be made anew", budget, pod.Namespace, pod.Name)
+		return backend.Hold("GateOpen", "the gate of %s is open, so the pod %s/%s would be recreated", budget, pod.Namespace, pod.Name)
 	}
 	gated, err := k.gated(ctx, pod.Namespace)
 	if err == nil && !gated {
-		err = backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so that the pod %s would be made anew", pod.Namespace, GateLabel, GateEnabled, pod.Name)
+		err = backend.Hold("NamespaceNotGated", "namespace %s has no label %s=%s, so the pod %s would be recreated", pod.Namespace, GateLabel, GateEnabled, pod.Name)
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (st *ledgerStore) load(ctx context.Context) ([]policy.BudgetMemory, error) 
 		x := &list.Items[i]
 		m, err := unpack(x.BinaryData[ledgerKey])
 		if err == nil && (m.Name != x.Annotations[ledgerBudget] || ledgerName(m.Name) != x.Name) {
-			err = fmt.Errorf("it is of budget %q and annotation %s says %q", m.Name, ledgerBudget, x.Annotations[ledgerBudget])
+			err = fmt.Errorf("it belongs to budget %q, but annotation %s is %q", m.Name, ledgerBudget, x.Annotations[ledgerBudget])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("ledger in ConfigMap %s/%s: %w", x.Namespace, x.Name, err)
@@ -304,7 +304,7 @@ func (st *ledgerStore) drop(ctx context.Context, budget string, l *ledger) error
 		return nil
 	}
 	if !apierrors.IsNotFound(err) {
-		return fmt.Errorf("looking whether budget %s is gone: %w", budget, err)
+		return fmt.Errorf("checking whether budget %s was deleted: %w", budget, err)
 	}
 	err = st.client.Delete(ctx, l.object, client.Preconditions{UID: &l.object.UID, ResourceVersion: &l.object.ResourceVersion})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -327,10 +327,10 @@ func pack(m *policy.BudgetMemory) ([]byte, error) {
 		return nil, err
 	}
 	if err := json.NewEncoder(z).Encode(page{ledgerFormat, *m}); err != nil {
-		return nil, fmt.Errorf("packing the ledger of %s: %w", m.Name, err)
+		return nil, fmt.Errorf("compressing the ledger of %s: %w", m.Name, err)
 	}
 	if err := z.Close(); err != nil {
-		return nil, fmt.Errorf("packing the ledger of %s: %w", m.Name, err)
+		return nil, fmt.Errorf("compressing the ledger of %s: %w", m.Name, err)
 	}
 	if b.Len() > ledgerMax {
 		return nil, fmt.Errorf("the ledger of %s is %d bytes, above %d", m.Name, b.Len(), ledgerMax)
@@ -341,18 +341,18 @@ func pack(m *policy.BudgetMemory) ([]byte, error) {
 func unpack(data []byte) (policy.BudgetMemory, error) {
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
-		return policy.BudgetMemory{}, fmt.Errorf("unpacking: %w", err)
+		return policy.BudgetMemory{}, fmt.Errorf("decompressing: %w", err)
 	}
 	plain, err := io.ReadAll(io.LimitReader(z, plainMax))
 	if err != nil {
-		return policy.BudgetMemory{}, fmt.Errorf("unpacking: %w", err)
+		return policy.BudgetMemory{}, fmt.Errorf("decompressing: %w", err)
 	}
 	var p page
 	if err := json.Unmarshal(plain, &p); err != nil {
 		return policy.BudgetMemory{}, fmt.Errorf("reading: %w", err)
 	}
 	if p.Format != ledgerFormat {
-		return policy.BudgetMemory{}, fmt.Errorf("format %d is not known: a later version wrote it", p.Format)
+		return policy.BudgetMemory{}, fmt.Errorf("format %d is unknown: a later version wrote it", p.Format)
 	}
 	return p.Memory, nil
 }

@@ -119,11 +119,11 @@ func (k *Enforcer) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budge
 		}
 		st.ReopensAt = instant(look.Reopens)
 	}
-	k.condition(o, v1alpha1.ConditionReady, true, "Counting", "its use is counted")
+	k.condition(o, v1alpha1.ConditionReady, true, "Counting", "its usage is counted")
 	if m.Over != 0 {
 		k.condition(o, v1alpha1.ConditionSpent, true, "QuotaReached", "since "+m.Over.Std().Format(time.RFC3339))
 	} else {
-		k.condition(o, v1alpha1.ConditionSpent, false, "WithinQuota", "less than the quota is used within the window")
+		k.condition(o, v1alpha1.ConditionSpent, false, "WithinQuota", "usage in the window is below the quota")
 	}
 	return k.enforced(ctx, o)
 }
@@ -135,7 +135,7 @@ func (k *Enforcer) enforced(ctx context.Context, o *v1alpha1.GPUBudget) error {
 	case err != nil:
 		return err
 	case !k.enforcing():
-		k.condition(o, v1alpha1.ConditionGateEnforced, false, "Shadow", "budgets are watched and not enforced")
+		k.condition(o, v1alpha1.ConditionGateEnforced, false, "Shadow", "budgets are observed but not enforced")
 	case !gated:
 		k.condition(o, v1alpha1.ConditionGateEnforced, false, "NamespaceNotGated", "the namespace has no label "+GateLabel+"="+GateEnabled)
 	default:

@@ -24,7 +24,7 @@ func (l *faultLog) warn(of, what string) {
 		clear(l.reported)
 	}
 	l.reported[text] = true
-	l.log.Warn("something of the cluster is not understood", "object", of, "problem", what)
+	l.log.Warn("part of the cluster cannot be interpreted", "object", of, "problem", what)
 }
 
 // annotations returns the annotations of a workload and of its pods; those of the

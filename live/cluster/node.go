@@ -293,7 +293,7 @@ func (r *nodeReader) whyUnpriced(n *policy.Node, obj *corev1.Node) string {
 	if region != "" {
 		where += " of " + region
 	}
-	return fmt.Sprintf("of node %s, which is %s %s in zone %s, no source of prices reports, nor the catalog of %s",
+	return fmt.Sprintf("node %s is %s %s in zone %s, for which neither a price source nor the catalog of %s has a price",
 		n.Name, capacity, kind, where, r.provider(n, obj))
 }
 

@@ -368,13 +368,13 @@ func TestUnpricedNodes(t *testing.T) {
 	l.put(node("b", without("topology.kubernetes.io/zone")), node("c", func(n *corev1.Node) { n.Labels["node.kubernetes.io/instance-type"] = "z9.huge" }))
 	observe()
 	observe()
-	want := "2 of 3 nodes are of no market that is known, so that they are left alone and in no account: node b has no label topology.kubernetes.io/zone"
+	want := "2 of 3 nodes are in no known market, so they are neither managed nor counted: node b has no label topology.kubernetes.io/zone"
 	if c := priced(); c.Status != metav1.ConditionFalse || c.Reason != "UnpricedNodes" || c.Message != want {
 		t.Errorf("%+v", c)
 	}
 	l.remove(l.objects["node b"])
 	observe()
-	want = "of node c, which is spot z9.huge in zone us-east-1a of us-east-1, no source of prices reports, nor the catalog of aws"
+	want = "node c is spot z9.huge in zone us-east-1a of us-east-1, for which neither a price source nor the catalog of aws has a price"
 	if c := priced(); !strings.HasPrefix(c.Message, "1 of 2 nodes") || !strings.HasSuffix(c.Message, want) {
 		t.Errorf("%+v", c)
 	}

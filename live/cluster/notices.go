@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnread is returned while not all of the cluster was read once.
-var ErrUnread = errors.New("the cluster was not read yet")
+var ErrUnread = errors.New("the cluster has not been read yet")
 
 // Notices returns the nodes under notice that we are to empty by what is known right now,
 // those that go first before the others: between two snapshots, and also before the first.
@@ -37,7 +37,7 @@ func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 			continue
 		}
 		all = append(all, drain.Noticed{Node: n.Name, Pool: p.Name, Provisioner: p.Provisioner, ReclaimAt: n.ReclaimAt,
-			Text: "the provider takes the node back, as " + cmp.Or(o.nodes.slots.entries[i].source, "a mark on its Node") + " says"})
+			Text: "the provider reclaims the node, according to " + cmp.Or(o.nodes.slots.entries[i].source, "a mark on its Node")})
 	}
 	slices.SortFunc(all, func(a, b drain.Noticed) int {
 		return cmp.Or(cmp.Compare(a.ReclaimAt, b.ReclaimAt), cmp.Compare(a.Node, b.Node))

@@ -67,7 +67,7 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	o.fill(s)
 	o.markets.book.Settle(s)
 	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("what was observed: %w", err)
+		return nil, fmt.Errorf("the observed state: %w", err)
 	}
 	return s, nil
 }

@@ -182,13 +182,13 @@ func overlap(p, q *v1alpha1.CapacityPool) string {
 	case a.Karpenter != nil && b.Karpenter != nil:
 		for _, x := range []string{p.Name + "-spot", p.Name + "-od"} {
 			if x == q.Name+"-spot" || x == q.Name+"-od" {
-				return "both make the NodePool " + x
+				return "both create the NodePool " + x
 			}
 		}
 	case a.AutoScalingGroups != nil && b.AutoScalingGroups != nil:
 		s, t := a.AutoScalingGroups.DiscoveryTags, b.AutoScalingGroups.DiscoveryTags
 		if labels.SelectorFromSet(s).Matches(labels.Set(t)) || labels.SelectorFromSet(t).Matches(labels.Set(s)) {
-			return "discover the same Auto Scaling groups: the tags of one are among those of the other"
+			return "discover the same Auto Scaling groups: the tags of one include those of the other"
 		}
 		if s, t := p.Spec.Template.Labels, q.Spec.Template.Labels; len(s) > 0 && maps.Equal(s, t) {
 			return "give their nodes the same labels"

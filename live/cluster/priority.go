@@ -51,7 +51,7 @@ func (t *priorityTable) get(class string) (kube.Priority, error) {
 	}
 	p, ok := t.byName[class]
 	if !ok {
-		return kube.Priority{Name: class}, fmt.Errorf("no PriorityClass is called %q", class)
+		return kube.Priority{Name: class}, fmt.Errorf("there is no PriorityClass %q", class)
 	}
 	return p, nil
 }

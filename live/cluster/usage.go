@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
@@ -67,7 +68,7 @@ type usage struct {
 // stands and grows old.
 func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.WithTicker, every time.Duration) error {
 	if every <= 0 {
-		return fmt.Errorf("cluster: usage is to be read every %v, which is not above 0", every)
+		return fmt.Errorf("cluster: usage interval %v is not above 0", every)
 	}
 	if o.Await(ctx) != nil { // until its nodes are known each would be another cluster's
 		return nil
@@ -96,10 +97,10 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 		}
 	}
 	if err == nil && len(known) == 0 && len(u.Nodes) > 0 {
-		err = &UsageError{"NoSuchNodes", joined(fmt.Sprintf("none of the %d nodes that were measured, such as %q, is of this cluster", len(u.Nodes), least(u.Nodes)), u.Odd)}
+		err = &UsageError{"NoSuchNodes", joined(fmt.Sprintf("none of the %d measured nodes, such as %q, is in this cluster", len(u.Nodes), least(u.Nodes)), u.Odd)}
 	}
 	if err != nil {
-		o.usage.reason, o.usage.why = "Failed", "what nodes use could not be read: "+err.Error()
+		o.usage.reason, o.usage.why = "Failed", "node usage could not be read: "+err.Error()
 		var reported *UsageError
 		if errors.As(err, &reported) {
 			o.usage.reason, o.usage.why = reported.Reason, reported.Text
@@ -107,11 +108,11 @@ func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 		return
 	}
 	if foreign := len(u.Nodes) - len(known); foreign > 0 {
-		u.Odd = append(u.Odd, fmt.Sprintf("%d nodes that were measured are not of this cluster", foreign))
+		u.Odd = append(u.Odd, fmt.Sprintf("measured but not in this cluster: %s", figures.Count(foreign, "node")))
 	}
 	o.usage = usage{at: max(o.usage.at, o.clock.clamp(u.At)), nodes: known}
 	if len(u.Odd) > 0 {
-		o.usage.part = joined(fmt.Sprintf("what %d nodes use is known", len(known)), u.Odd)
+		o.usage.part = joined(fmt.Sprintf("usage is known of %s", figures.Count(len(known), "node")), u.Odd)
 	}
 }
 
@@ -165,9 +166,9 @@ func unusable(err error) error {
 	var partial *discovery.ErrGroupDiscoveryFailed
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), errors.As(err, &partial):
-		return &UsageError{"NoMetricsServer", "the cluster has no metrics-server, so what nodes really use is not known; decisions go by what pods request"}
+		return &UsageError{"NoMetricsServer", "the cluster has no metrics-server, so actual node usage is unknown; decisions use pod requests"}
 	case apierrors.IsForbidden(err):
-		return &UsageError{"Forbidden", "what nodes use may not be read: " + err.Error()}
+		return &UsageError{"Forbidden", "node usage may not be read: " + err.Error()}
 	}
 	return err
 }
@@ -186,7 +187,7 @@ func (u *usage) condition() metav1.Condition {
 	case u.reason != "":
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: u.reason, Message: u.why}
 	case u.at == 0:
-		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "what nodes use was not read"}
+		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "node usage was not read"}
 	}
 	if u.part != "" {
 		return metav1.Condition{Type: ConditionUsage, Status: metav1.ConditionTrue, Reason: "MeasuredInPart", Message: u.part}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A PrometheusConfig says where and how Prometheus is asked what nodes use. Start
@@ -62,11 +63,11 @@ func (c *PrometheusConfig) Validate() error {
 	u, err := url.Parse(c.URL)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return &PrometheusFieldError{"URL", fmt.Sprintf("%q is not of the form http://host:port or https://host:port", c.URL)}
+		return &PrometheusFieldError{"URL", fmt.Sprintf("%q does not have the form http://host:port or https://host:port", c.URL)}
 	case u.User != nil:
 		return &PrometheusFieldError{"URL", u.Redacted() + " holds a user or a password, which logs would show"}
 	case u.RawQuery != "" || u.Fragment != "":
-		return &PrometheusFieldError{"URL", fmt.Sprintf("%q is of a page and not of the API", c.URL)}
+		return &PrometheusFieldError{"URL", fmt.Sprintf("%q is the address of a page, not of the API", c.URL)}
 	case strings.TrimSpace(c.CPU) == "":
 		return &PrometheusFieldError{"CPU", "the query is empty"}
 	case strings.TrimSpace(c.Memory) == "":
@@ -110,7 +111,7 @@ func NewPrometheus(c PrometheusConfig) (UsageSource, error) {
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("it answers %d %s", e.code, http.StatusText(e.code))
+	return fmt.Sprintf("it answered %d %s", e.code, http.StatusText(e.code))
 }
 
 // strict turns answers that report access into errors, and cuts off ones that have no
@@ -149,10 +150,10 @@ func (p *prometheus) Read(ctx context.Context) (Usage, error) {
 		}
 	}
 	if alone := len(cores) + len(bytes) - 2*len(u.Nodes); alone > 0 {
-		u.Odd = append(u.Odd, fmt.Sprintf("%d nodes have a value for CPU or for memory alone", alone))
+		u.Odd = append(u.Odd, fmt.Sprintf("only CPU or only memory is known of %s", figures.Count(alone, "node")))
 	}
 	if len(u.Nodes) == 0 {
-		return u, &UsageError{"NoMetrics", joined("Prometheus has no value of any node", u.Odd)}
+		return u, &UsageError{"NoMetrics", joined("Prometheus has no value for any node", u.Odd)}
 	}
 	return u, nil
 }
@@ -168,11 +169,11 @@ func (p *prometheus) ask(ctx context.Context, what, query string, u *Usage) (map
 		return nil, refused(what, err)
 	}
 	for _, w := range warnings {
-		u.Odd = append(u.Odd, "Prometheus warns of the query for "+what+": "+w)
+		u.Odd = append(u.Odd, "Prometheus warns about the query for "+what+": "+w)
 	}
 	samples, is := answer.(model.Vector)
 	if !is {
-		return nil, &UsageError{"BadAnswer", fmt.Sprintf("Prometheus answers the query for %s with a %v, and one sample for each node is wanted", what, answer.Type())}
+		return nil, &UsageError{"BadAnswer", fmt.Sprintf("Prometheus answered the query for %s with a %v; it must have one sample per node", what, answer.Type())}
 	}
 	values, twice := map[string]float64{}, map[string]bool{}
 	for _, s := range samples {
@@ -212,9 +213,9 @@ func (p *prometheus) node(s *model.Sample, most float64) (name, odd string) {
 	case name == "":
 		return "", fmt.Sprintf("a sample with the labels %v names no node; have the query keep the label node", s.Metric)
 	case !(s.Value >= 0 && float64(s.Value) <= most):
-		return "", fmt.Sprintf("%g is no use of node %q", float64(s.Value), name)
+		return "", fmt.Sprintf("%g is not a valid usage of node %q", float64(s.Value), name)
 	case skew > skewMax || skew < -skewMax:
-		return "", fmt.Sprintf("the sample of node %q is of %v, which is not now", name, policy.TimeOf(s.Timestamp.Time()))
+		return "", fmt.Sprintf("the sample of node %q is from %v, which is not current", name, policy.TimeOf(s.Timestamp.Time()))
 	}
 	return name, ""
 }
@@ -244,7 +245,7 @@ func refused(what string, err error) error {
 			reason = "BadAnswer"
 		}
 	}
-	text := fmt.Sprintf("Prometheus was asked what nodes use of %s: %v", what, err)
+	text := fmt.Sprintf("reading the usage of %s from Prometheus: %v", what, err)
 	if said != nil && said.Detail != "" {
 		text += ": " + strings.Join(strings.Fields(said.Detail[:min(len(said.Detail), detailMax)]), " ")
 	}

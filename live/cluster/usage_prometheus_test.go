@@ -195,8 +195,8 @@ func TestPrometheusFails(t *testing.T) {
 		{"matrix", says(200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`), "BadAnswer", "matrix"},
 		{"scalar", says(200, `{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}`), "BadAnswer", "scalar"},
 		{"nothing", vector("", ""), "NoMetrics", ""},
-		{"CPU alone", vector(n("1"), ""), "NoMetrics", "alone"},
-		{"NaN", vector(n("NaN"), n("1")), "NoMetrics", `NaN is no use of node "n"`},
+		{"CPU alone", vector(n("1"), ""), "NoMetrics", "only memory"},
+		{"NaN", vector(n("NaN"), n("1")), "NoMetrics", `NaN is not a valid usage of node "n"`},
 		{"infinite", vector(n("1"), n("+Inf")), "NoMetrics", "+Inf"},
 		{"negative", vector(n("-1"), n("1")), "NoMetrics", "-1"},
 		{"absurd", vector(n("1e300"), n("1")), "NoMetrics", "1e+300"},
@@ -204,8 +204,8 @@ func TestPrometheusFails(t *testing.T) {
 		{"no node", vector(sampleOf("", 0, "3"), sampleOf("", 0, "3")), "NoMetrics", "names no node"},
 		{"two labels", vector(sampleOf(`"a":"x","b":"y"`, 0, "3"), ""), "NoMetrics", "names no node"},
 		{"another cluster's", vector(sampleOf(`"node":"far"`, 0, "1"), sampleOf(`"node":"far"`, 0, "1")), "NoSuchNodes", `"far"`},
-		{"of last year", vector(sampleOf(`"node":"n"`, -9000*time.Hour, "1"), n("1")), "NoMetrics", "not now"},
-		{"of tomorrow", vector(sampleOf(`"node":"n"`, 24*time.Hour, "1"), n("1")), "NoMetrics", "not now"},
+		{"of last year", vector(sampleOf(`"node":"n"`, -9000*time.Hour, "1"), n("1")), "NoMetrics", "not current"},
+		{"of tomorrow", vector(sampleOf(`"node":"n"`, 24*time.Hour, "1"), n("1")), "NoMetrics", "not current"},
 	} {
 		p.server.set(c.answer)
 		if got := p.read(); got.Status != metav1.ConditionFalse || got.Reason != c.reason || !strings.Contains(got.Message, c.in) {
@@ -236,7 +236,7 @@ func TestPrometheusInPart(t *testing.T) {
 	if c.Status != metav1.ConditionTrue || c.Reason != "MeasuredInPart" {
 		t.Errorf("condition %+v", c)
 	}
-	for _, want := range []string{"1 nodes use is known", `NaN is no use of node "m"`, "1 nodes have a value for CPU or for memory alone", "1 nodes that were measured are not of this cluster"} {
+	for _, want := range []string{"usage is known of 1 node", `NaN is not a valid usage of node "m"`, "only CPU or only memory is known of 1 node", "measured but not in this cluster: 1 node"} {
 		if !strings.Contains(c.Message, want) {
 			t.Errorf("the message lacks %q: %s", want, c.Message)
 		}
@@ -269,13 +269,13 @@ func TestPrometheusHangs(t *testing.T) {
 // TestPrometheusConfig names what is wrong.
 func TestPrometheusConfig(t *testing.T) {
 	for want, change := range map[string]func(*cluster.PrometheusConfig){
-		`URL: "prometheus:9090" is not of the form`: func(c *cluster.PrometheusConfig) { c.URL = "prometheus:9090" },
-		`URL: "" is not of the form`:                func(c *cluster.PrometheusConfig) { c.URL = "" },
-		"holds a user":                              func(c *cluster.PrometheusConfig) { c.URL = "http://a:b@c" },
-		"is of a page":                              func(c *cluster.PrometheusConfig) { c.URL = "http://c/graph?x=1" },
-		"CPU: the query is empty":                   func(c *cluster.PrometheusConfig) { c.CPU = " " },
-		"Memory: the query is empty":                func(c *cluster.PrometheusConfig) { c.Memory = "" },
-		"Timeout: 0s is not positive":               func(c *cluster.PrometheusConfig) { c.Timeout = 0 },
+		`URL: "prometheus:9090" does not have the form`: func(c *cluster.PrometheusConfig) { c.URL = "prometheus:9090" },
+		`URL: "" does not have the form`:                func(c *cluster.PrometheusConfig) { c.URL = "" },
+		"holds a user":                                  func(c *cluster.PrometheusConfig) { c.URL = "http://a:b@c" },
+		"is the address of a page":                      func(c *cluster.PrometheusConfig) { c.URL = "http://c/graph?x=1" },
+		"CPU: the query is empty":                       func(c *cluster.PrometheusConfig) { c.CPU = " " },
+		"Memory: the query is empty":                    func(c *cluster.PrometheusConfig) { c.Memory = "" },
+		"Timeout: 0s is not positive":                   func(c *cluster.PrometheusConfig) { c.Timeout = 0 },
 	} {
 		c := cluster.DefaultPrometheusConfig()
 		c.URL = "https://prometheus.example.com/prefix"

@@ -16,7 +16,7 @@ Every field of the kinds of Spotter, as the definitions in ` + "`live/crd`" + ` 
 of its bounds is refused by the API server, and ` + "`kubectl apply`" + ` refuses a field that is not in these tables;
 ` + "`spotter scenario validate`" + ` does both without a cluster.
 
-` + "`[]`" + ` stands for each item of a list, and ` + "`.*`" + ` for each key of a map. A field that is *required* must be set where the
+` + "`[]`" + ` marks each item of a list, and ` + "`.*`" + ` for each key of a map. A field that is *required* must be set where the
 one above it is. Rules are those that an API server holds a whole value to.
 `
 

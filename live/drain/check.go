@@ -37,7 +37,7 @@ func (r *round) check(ctx context.Context, d *drain) (Phase, error) {
 		return d.Phase, nil
 	}
 	if d.late(r.now()) {
-		return d.fail("Deadline", "its time was over before it could begin"), nil
+		return d.fail("Deadline", "its deadline passed before it could start"), nil
 	}
 	wait, err := r.admit(ctx, d)
 	if held := new(backend.Held); errors.As(err, &held) {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // The times of retries that no configuration changes.
@@ -146,14 +148,14 @@ func (d *drain) waitsFor(pods []*corev1.Pod) string {
 	for _, pod := range pods {
 		t := d.tries[pod.UID]
 		if pod.DeletionTimestamp == nil && t != nil && t.asked.IsZero() && t.answer.Message != "" {
-			return fmt.Sprintf("%d pods are left; %s/%s: %s", len(pods), pod.Namespace, pod.Name, t.answer.Message)
+			return fmt.Sprintf("%s left; %s/%s: %s", figures.Count(len(pods), "pod"), pod.Namespace, pod.Name, t.answer.Message)
 		}
 	}
 	for _, pod := range pods {
 		if pod.DeletionTimestamp != nil {
-			return fmt.Sprintf("%d pods are left; %s/%s is terminating and was to end by %s", len(pods), pod.Namespace, pod.Name,
+			return fmt.Sprintf("%s left; %s/%s is terminating and was due to end by %s", figures.Count(len(pods), "pod"), pod.Namespace, pod.Name,
 				pod.DeletionTimestamp.UTC().Format(time.RFC3339))
 		}
 	}
-	return fmt.Sprintf("%d pods are left", len(pods))
+	return figures.Count(len(pods), "pod") + " left"
 }

@@ -300,7 +300,7 @@ func TestRule11Recover(t *testing.T) {
 		if want := []string{"broken", "late", "stuck"}; !slices.Equal(s.Undone, want) {
 			t.Errorf("undone %v, want %v", s.Undone, want)
 		}
-		if want := []string{"empty: it is empty and was given back", "notice: the provider takes it"}; !slices.Equal(s.Left, want) {
+		if want := []string{"empty: it is empty and was released", "notice: the provider reclaims it"}; !slices.Equal(s.Left, want) {
 			t.Errorf("left %v, want %v", s.Left, want)
 		}
 		for _, name := range []string{"stuck", "broken", "late", "theirs"} {

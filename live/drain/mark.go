@@ -74,7 +74,7 @@ func readState(n *corev1.Node) (state, bool) {
 	}
 	var s state
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return state{Phase: PhaseUndoing, Failure: "its mark cannot be read: " + err.Error()}, true
+		return state{Phase: PhaseUndoing, Failure: "its annotations cannot be read: " + err.Error()}, true
 	}
 	return s, true
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // late reports whether the drain's time is over. A node that the provider takes
@@ -36,7 +37,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case d.late(r.now()):
 		return d.fail("Deadline", "its backend was not ready for it in time: "+d.cause), nil
 	case !d.urgent() && node.Spec.Unschedulable:
-		return d.fail("Cordoned", "somebody else cordoned the node"), nil
+		return d.fail("Cordoned", "another actor cordoned the node"), nil
 	case r.now().Before(d.retryAt):
 		return d.Phase, nil
 	}
@@ -65,7 +66,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	case errors.As(err, &held) && (!d.urgent() || held.By != policy.ActorNone):
 		return d.fail(held.Reason, held.Message), nil
 	case d.urgent() && !errors.Is(err, errNotWritten) && ctx.Err() == nil:
-		r.cfg.Log.Warn("drained without its backend, since the provider takes it", "node", d.node, "error", err)
+		r.cfg.Log.Warn("drained without its backend, since the provider reclaims the node", "node", d.node, "error", err)
 		return PhaseWaiting, nil
 	}
 	d.retryAt = r.now().Add(r.cfg.EvictRetry)
@@ -92,7 +93,7 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	wait := "waiting for its replacements"
 	switch {
 	case err == nil && how == backend.ReplacementFailed:
-		return d.fail("ReplacementFailed", "a node that was to take its pods did not come"), nil
+		return d.fail("ReplacementFailed", "a replacement node did not become ready"), nil
 	case err == nil && how == backend.ReplacementReady:
 		wait, err = r.admitAgain(ctx, d)
 		if held := new(backend.Held); errors.As(err, &held) {
@@ -103,7 +104,7 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 		}
 	}
 	if d.late(r.now()) {
-		return d.fail("Deadline", "its time was over: "+wait), nil
+		return d.fail("Deadline", "its deadline passed: "+wait), nil
 	}
 	d.cause = wait
 	return d.Phase, err
@@ -112,7 +113,7 @@ func (r *round) await(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 // admitAgain looks once more at what may have changed during the wait.
 func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 	if r.now().Before(d.retryAt) {
-		return "waiting to ask again for its evictions", nil
+		return "waiting to retry evictions", nil
 	}
 	wait, err := r.admit(ctx, d)
 	if wait != "" {
@@ -130,7 +131,7 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 		return d.Phase, err
 	}
 	if _, ours := node.Annotations[AnnotationCordon]; !ours && !d.urgent() {
-		return d.fail("Cordoned", "somebody else cordoned the node"), nil
+		return d.fail("Cordoned", "another actor cordoned the node"), nil
 	}
 	r.api.report(node, corev1.EventTypeNormal, "Draining", "Drain", "%s: %s", d.Why, d.Text)
 	return PhaseEvicting, nil
@@ -160,9 +161,9 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	case err != nil:
 		return d.Phase, err
 	case taken:
-		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+		return d.fail("TakenOver", "another actor made the node schedulable or keeps it cordoned"), nil
 	case d.urgent() && r.now().Sub(d.ReclaimAt.Std()) > r.cfg.LateMax:
-		return d.fail("NotTaken", "the provider announced to take the node and did not"), nil
+		return d.fail("NotTaken", "the provider announced a reclaim that did not happen"), nil
 	}
 	pods, err := r.api.leaving(ctx, d.node)
 	if err != nil {
@@ -179,7 +180,7 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	}
 	next, err := r.evictAll(ctx, d, pods)
 	if next == PhaseEvicting && d.late(r.now()) {
-		return d.fail("Deadline", "its time was over: "+d.cause), nil
+		return d.fail("Deadline", "its deadline passed: "+d.cause), nil
 	}
 	return next, err
 }
@@ -188,7 +189,7 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	if taken, err := r.takenOver(ctx, d, node); err != nil || taken {
 		if taken {
-			return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+			return d.fail("TakenOver", "another actor made the node schedulable or keeps it cordoned"), nil
 		}
 		return d.Phase, err
 	}
@@ -200,7 +201,7 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 		return d.Phase, fmt.Errorf("listing volume attachments: %w", err)
 	}
 	if n := len(attached.Items); n > 0 && r.now().Sub(d.giving.emptyAt) < r.cfg.VolumesMax {
-		d.cause = fmt.Sprintf("waiting for %d volumes to be detached, %s first", n, attached.Items[0].Name)
+		d.cause = fmt.Sprintf("waiting for %s to be detached, first %s", figures.Count(n, "volume"), attached.Items[0].Name)
 		return d.Phase, nil
 	}
 	// Pods that came at the last moment are not in the cache yet.
@@ -235,7 +236,7 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	}
 	taken, err := r.takenOver(ctx, d, node)
 	if err == nil && taken && !d.giving.mayBe {
-		return d.fail("TakenOver", "somebody else has made the node schedulable, or keeps it cordoned"), nil
+		return d.fail("TakenOver", "another actor made the node schedulable or keeps it cordoned"), nil
 	}
 	if err == nil && !d.giving.settled {
 		err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) })
@@ -252,16 +253,16 @@ func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) 
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		r.api.report(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was given back")
+		r.api.report(node, corev1.EventTypeNormal, "Drained", "Drain", "the node is empty and was released")
 		return PhaseReleased, nil
 	case errors.As(err, &held) && !d.giving.mayBe:
 		return d.fail(held.Reason, held.Message), nil
 	case r.now().Sub(d.giving.askedAt) >= r.cfg.ReleaseMax:
-		return d.fail("ReleaseFailed", "its backend did not take it: "+err.Error()), nil
+		return d.fail("ReleaseFailed", "its backend did not release it: "+err.Error()), nil
 	case errors.Is(err, backend.ErrNotYet):
 		d.cause = err.Error()
 		return d.Phase, nil
 	}
 	d.retryAt = r.now().Add(r.cfg.EvictRetry)
-	return d.Phase, fmt.Errorf("giving it back: %w", err)
+	return d.Phase, fmt.Errorf("releasing it: %w", err)
 }

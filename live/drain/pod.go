@@ -49,11 +49,11 @@ func pinned(p *corev1.Pod, now time.Time) error {
 	safe, said := p.Annotations[annotationSafeToEvict]
 	switch {
 	case said && safe == "false":
-		return backend.Hold("NotSafeToEvict", "pod %s/%s says that it is not safe to evict", p.Namespace, p.Name)
+		return backend.Hold("NotSafeToEvict", "pod %s/%s is marked as not safe to evict", p.Namespace, p.Name)
 	case doNotDisrupt(p, now):
 		return backend.Hold("DoNotDisrupt", "pod %s/%s must not be disrupted", p.Namespace, p.Name)
 	case metav1.GetControllerOf(p) == nil && !(said && safe == "true"):
-		return backend.Hold("BarePod", "pod %s/%s has no controller that would make it anew", p.Namespace, p.Name)
+		return backend.Hold("BarePod", "pod %s/%s has no controller that would recreate it", p.Namespace, p.Name)
 	}
 	return nil
 }

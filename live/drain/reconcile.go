@@ -19,7 +19,7 @@ import (
 var errNotWritten = errors.New("not written")
 
 // errOther says that another node has the name by now.
-var errOther = errors.New("another node has its name")
+var errOther = errors.New("another node now has its name")
 
 // A round is one reconciliation of one node.
 type round struct {
@@ -137,7 +137,7 @@ func (d *drain) align(node *corev1.Node) {
 	case marked && d.saved != s.Phase:
 		d.saved, d.Phase = s.Phase, s.Phase
 	case !marked && d.saved != "" && d.Phase != PhaseUndoing && d.Phase != PhaseReleased:
-		d.Phase = d.fail("TakenOver", "somebody else has removed the marks of the drain")
+		d.Phase = d.fail("TakenOver", "another actor removed the annotations of the drain")
 		d.saved = ""
 	case !marked:
 		d.saved = ""
@@ -189,13 +189,13 @@ func refusal(v permit.Decision, pool string) (reason, text string) {
 	case permit.Stopped:
 		return "Stopped", "the kill switch is on"
 	case permit.Gone:
-		return "PoolGone", fmt.Sprintf("pool %s is gone", pool)
+		return "PoolGone", fmt.Sprintf("pool %s was deleted", pool)
 	case permit.Conflict:
 		return "Conflict", fmt.Sprintf("pool %s and another select the same nodes", pool)
 	case permit.Off:
 		return "PoolOff", fmt.Sprintf("pool %s is off", pool)
 	}
-	return "PoolShadow", fmt.Sprintf("pool %s is in shadow", pool)
+	return "PoolShadow", fmt.Sprintf("pool %s is in shadow mode", pool)
 }
 
 // phase does what the drain's phase asks for and returns the next one; the same
@@ -216,7 +216,7 @@ func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	case PhaseReleasing:
 		return r.release(ctx, d, node)
 	case PhaseReleased:
-		d.cause = "waiting for the node to go away"
+		d.cause = "waiting for the node to be deleted"
 		return d.Phase, nil
 	case PhaseUndoing:
 		return r.undo(ctx, d, node)
@@ -256,9 +256,9 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	}
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
-		r.cfg.Log.Warn("nothing is settled", "node", d.node, "error", err)
+		r.cfg.Log.Warn("the protection of its replacements remains", "node", d.node, "error", err)
 	} else if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) }); err != nil {
-		return fmt.Errorf("settling its replacements: %w", err)
+		return fmt.Errorf("removing the protection of its replacements: %w", err)
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
 		r.end(d, nil, OutcomeHeld, d.reason, d.Failure)

@@ -232,7 +232,7 @@ func mayStart(n *policy.Node) error {
 	case n.ActedBy == policy.ActorPerson && n.ReclaimAt != 0:
 		return nil // what a person cordoned the provider takes all the same
 	case n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
-		return backend.Hold("InProgress", "node %s is in the hands of %v", n.Name, n.ActedBy)
+		return backend.Hold("InProgress", "node %s is being handled by %v", n.Name, n.ActedBy)
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (t *drainTable) reserve(ctx context.Context, d *drain) error {
 	}
 	for _, b := range spec.Pool().Budgets {
 		if allowed := int(b.Nodes.Of(int32(c.nodes))); kube.InForce(b.Schedule, b.Duration, now) && down >= allowed {
-			return backend.Hold("DisruptionBudget", "the budget of pool %s allows %d of %d nodes to be disrupted, and %d are", d.Pool, allowed, c.nodes, down)
+			return backend.Hold("DisruptionBudget", "the budget of pool %s allows %d of %d nodes to be disrupted, and %d already are", d.Pool, allowed, c.nodes, down)
 		}
 	}
 	d.reserved = true

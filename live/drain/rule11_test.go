@@ -173,7 +173,7 @@ func TestRule20Halt(t *testing.T) {
 		if want := []string{"stuck", "waiting"}; !slices.Equal(s.Undone, want) {
 			t.Errorf("undone %v, want %v", s.Undone, want)
 		}
-		want := []string{"empty: it is empty and was given back", "notice: the provider takes it"}
+		want := []string{"empty: it is empty and was released", "notice: the provider reclaims it"}
 		if !slices.Equal(s.Left, want) {
 			t.Errorf("left %v, want %v", s.Left, want)
 		}
@@ -210,7 +210,7 @@ func TestRule20Shutdown(t *testing.T) {
 		w.begin(p, "empty")
 		s, err := p.Shutdown(context.Background())
 		w.must(err)
-		if !slices.Equal(s.Undone, []string{"full"}) || !slices.Equal(s.Left, []string{"empty: it is empty and was given back"}) {
+		if !slices.Equal(s.Undone, []string{"full"}) || !slices.Equal(s.Left, []string{"empty: it is empty and was released"}) {
 			t.Errorf("settled %+v", s)
 		}
 		w.releaser.take()

@@ -80,7 +80,7 @@ func (p *Reconciler) look(ctx context.Context) {
 		wait := p.cfg.LookEvery
 		if err != nil {
 			wait = min(wait, p.cfg.Interval)
-			p.cfg.Log.Warn("looking for nodes that were being drained", "error", err)
+			p.cfg.Log.Warn("finding nodes that were being drained", "error", err)
 		}
 		p.evictions.trim()
 		timer := p.cfg.Clock.NewTimer(wait)

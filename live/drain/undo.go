@@ -50,11 +50,11 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) error {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
-		r.cfg.Log.Warn("undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
+		r.cfg.Log.Warn("drain undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
 		return nil
 	}
 	if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.table.freed(d)) }); err != nil {
-		return fmt.Errorf("undoing what its backend did: %w", err)
+		return fmt.Errorf("undoing the preparation by its backend: %w", err)
 	}
 	return nil
 }
@@ -101,13 +101,13 @@ func (p *Reconciler) Shutdown(ctx context.Context) (Settled, error) {
 func (d *drain) left() string {
 	switch {
 	case d.Phase == PhaseReleased:
-		return "it is empty and was given back"
+		return "it is empty and was released"
 	case d.Phase == PhaseUndoing:
 		return ""
 	case d.order.reclaimAt != 0 && d.kept:
-		return "the provider takes it"
+		return "the provider reclaims it"
 	case d.Phase == PhaseReleasing && d.giving.mayBe:
-		return "it is empty and was perhaps given back"
+		return "it is empty and may have been released"
 	}
 	return ""
 }
@@ -147,7 +147,7 @@ func account(all []*drain) Settled {
 	for _, d := range all {
 		switch why := d.left(); {
 		case d.over == OutcomeDone:
-			s.Left = append(s.Left, d.node+": it is gone")
+			s.Left = append(s.Left, d.node+": it was deleted")
 		case d.over != "":
 			s.Undone = append(s.Undone, d.node)
 		case why != "":

@@ -35,7 +35,7 @@ func (v *view) checkNode(ctx context.Context, name string) ([]*corev1.Pod, error
 	}
 	if _, ours := readState(n); !ours {
 		if n.Spec.Unschedulable {
-			return nil, backend.Hold("Cordoned", "node %s was cordoned by somebody else", name)
+			return nil, backend.Hold("Cordoned", "node %s was cordoned by another actor", name)
 		}
 		if n.Annotations[kube.AnnotationDoNotDisrupt] == "true" {
 			return nil, backend.Hold("DoNotDisrupt", "node %s must not be disrupted", name)

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrBusy is returned on no system without locks.
-var ErrBusy = errors.New("another recorder is at work")
+var ErrBusy = errors.New("another recorder is running")
 
 // Lock opens the file only: these systems have no lock in the standard library
 // that ends with its process, and one that outlives it would be worse than none.

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrBusy means that another process holds the lock.
-var ErrBusy = errors.New("another recorder is at work")
+var ErrBusy = errors.New("another recorder is running")
 
 // Lock takes the file at path for this process. The system releases it when the
 // process ends, however it does.

@@ -68,10 +68,10 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 	case err != nil:
 		return err
 	case !there:
-		return backend.Hold("NodePoolMissing", "the NodePool of node %s is not there", node.Name)
+		return backend.Hold("NodePoolMissing", "the NodePool of node %s does not exist", node.Name)
 	}
 	if until := NominatedUntil(pool, node); until.After(t.cfg.Clock.Now()) {
-		return backend.Hold("Nominated", "node %s is so young that Karpenter may have promised it to pods; until %s", node.Name, until.UTC().Format(time.RFC3339))
+		return backend.Hold("Nominated", "node %s is new, and Karpenter may still assign pods to it, until %s", node.Name, until.UTC().Format(time.RFC3339))
 	}
 	if err := t.inherit(ctx, name); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 		return fmt.Errorf("reading the budgets of NodePool %s: %w", name, err)
 	}
 	if down >= allowed {
-		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d nodes to be disrupted, and %d are", name, allowed, down)
+		return backend.Hold("DisruptionBudget", "the budgets of NodePool %s allow %d disrupted nodes, and %d already are", name, allowed, down)
 	}
 	t.reserved[node.Name] = reservation{nodePool: name}
 	return nil

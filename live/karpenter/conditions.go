@@ -60,7 +60,7 @@ func (b *Backend) judge(ctx context.Context, name string) {
 	held := new(backend.Held)
 	switch {
 	case err == nil:
-		b.states.setCondition(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" are there")
+		b.states.setCondition(name, ConditionKarpenter, true, "Found", "Karpenter and node class "+class+" exist")
 	case errors.As(err, &held):
 		b.states.setCondition(name, ConditionKarpenter, false, held.Reason, held.Message)
 	default:
@@ -100,13 +100,13 @@ func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeCl
 			err = scheduling.NewLabelRequirements(n.Spec.Template.Labels).Intersects(scheduling.NewNodeSelectorRequirementsWithMinValues(reqs...))
 		}
 		if err != nil {
-			return backend.Hold("NodePoolInvalid", "Karpenter would refuse NodePool %s, which the pool asks for: %v", NodePoolName(pool.Name, c), err)
+			return backend.Hold("NodePoolInvalid", "Karpenter would refuse NodePool %s, which the pool requires: %v", NodePoolName(pool.Name, c), err)
 		}
 	}
 	return nil
 }
 
-var heldMissing = &backend.Held{Reason: "KarpenterMissing", Message: "the API server knows no NodePools: Karpenter is not installed"}
+var heldMissing = &backend.Held{Reason: "KarpenterMissing", Message: "the API server has no NodePools: Karpenter is not installed"}
 
 // heldIfMissing returns err, or a Held where it says that Karpenter is not installed.
 func heldIfMissing(err error) error {

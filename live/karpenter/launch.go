@@ -22,6 +22,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ClaimName returns the name of the NodeClaim of a token: the token itself where it
@@ -76,7 +77,7 @@ func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 		return err // so much can be said without asking the API server
 	}
 	if err := x.turn.Acquire(ctx, 1); err != nil {
-		return fmt.Errorf("waiting to make NodeClaim %s: %w", name, err)
+		return fmt.Errorf("waiting to create NodeClaim %s: %w", name, err)
 	}
 	defer x.turn.Release(1)
 	return x.make(ctx, s, l, name)
@@ -110,9 +111,9 @@ func (x *launcher) make(ctx context.Context, s *policy.Snapshot, l *policy.Launc
 	case apierrors.IsAlreadyExists(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("making NodeClaim %s: %w", name, err)
+		return fmt.Errorf("creating NodeClaim %s: %w", name, err)
 	}
-	x.log.Info("NodeClaim made", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
+	x.log.Info("NodeClaim created", "pool", pool.Name, "nodeClaim", name, "markets", claim.Annotations[MarketsAnnotation])
 	return nil
 }
 
@@ -122,13 +123,13 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) error {
 	}
 	for _, m := range l.Markets {
 		if !slices.Contains(s.Pools[l.Pool].Markets, m) {
-			return fmt.Errorf("market %s is not one of pool %s", s.Markets[m].Name, s.Pools[l.Pool].Name)
+			return fmt.Errorf("market %s is not in pool %s", s.Markets[m].Name, s.Pools[l.Pool].Name)
 		}
 		if s.Markets[m].Capacity != s.Markets[l.Markets[0]].Capacity {
 			return fmt.Errorf("markets %s and %s differ in capacity type", s.Markets[l.Markets[0]].Name, s.Markets[m].Name)
 		}
 		if pool := &s.Pools[l.Pool]; !pool.Affords(&s.Markets[m]) {
-			return backend.Hold("TooDear", "a node of market %s costs %s an hour, and pool %s pays %s at most",
+			return backend.Hold("TooDear", "a node of market %s costs %s an hour, but pool %s pays at most %s",
 				s.Markets[m].Name, s.Markets[m].Charge().Short(), pool.Name, pool.PriceMax.Short())
 		}
 	}
@@ -178,11 +179,11 @@ func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv
 	case n < x.cfg.UnlaunchedMax:
 		return nil
 	case l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt != 0:
-		return backend.Hold("LeftToKarpenter", "%d NodeClaims have no machine yet: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", n, s.Nodes[l.Replaces].Name)
+		return backend.Hold("LeftToKarpenter", "%s without a machine: Karpenter replaces node %s, which is reclaimed, once its pods are evicted and pending", figures.Count(n, "NodeClaim"), s.Nodes[l.Replaces].Name)
 	case l.Why.Reason == policy.ReasonNotice:
-		return backend.Hold("LeftToKarpenter", "%d NodeClaims have no machine yet: Karpenter launches for what is reclaimed once its pods are evicted and pending", n)
+		return backend.Hold("LeftToKarpenter", "%s without a machine: Karpenter replaces reclaimed nodes once their pods are evicted and pending", figures.Count(n, "NodeClaim"))
 	}
-	return backend.Hold("LaunchesUnderWay", "%d NodeClaims have no machine yet, and while one has none Karpenter does nothing anywhere", n)
+	return backend.Hold("LaunchesUnderWay", "%s without a machine, and Karpenter disrupts nothing while one has none", figures.Count(n, "NodeClaim"))
 }
 
 // allowedMarkets returns those markets of a launch that lie within the NodePool: a
@@ -205,7 +206,7 @@ func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([
 		}
 	}
 	if len(markets) == 0 {
-		return nil, backend.Hold("OutsideNodePool", "NodePool %s allows none of the %d markets of the launch yet", n.Name, len(l.Markets))
+		return nil, backend.Hold("OutsideNodePool", "NodePool %s does not yet allow any market of the launch, of %d", n.Name, len(l.Markets))
 	}
 	return markets, nil
 }
@@ -237,7 +238,7 @@ func (x *launcher) limitsLeave(s *policy.Snapshot, pool *policy.Pool, n *karpv1.
 		}
 		used.Add(largest)
 		if used.Cmp(limit) > 0 {
-			return backend.Hold("LimitReached", "pool %s is limited to %s of %s, and would hold %s", pool.Name, limit.String(), name, used.String())
+			return backend.Hold("LimitReached", "pool %s is limited to %s of %s and would reach %s", pool.Name, limit.String(), name, used.String())
 		}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/karpenter/pkg/scheduling"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // wanted returns the markets that the NodePool of a capacity type is to buy in, of
@@ -112,7 +113,7 @@ func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
 	next.Spec.Template = wanted
 	if next.Hash() == was.Hash() {
-		n.states.setCondition(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes are made from the template that the pool states")
+		n.states.setCondition(w.pool.Name, ConditionTemplateHeld, false, "InForce", "its nodes use the template of the pool")
 		return fixed
 	}
 	nodes := 0
@@ -128,7 +129,7 @@ func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.
 		return fixed
 	}
 	n.states.setCondition(w.pool.Name, ConditionTemplateHeld, true, "WouldReplaceNodes",
-		fmt.Sprintf("the labels, taints, node class or expiry of the pool were changed; NodePool %s keeps the old ones, since the change would replace %d nodes", was.Name, nodes))
+		fmt.Sprintf("the labels, taints, node class or expiry of the pool changed; NodePool %s keeps the old ones, since the change would replace %s", was.Name, figures.Count(nodes, "node")))
 	return fixed
 }
 
@@ -146,9 +147,9 @@ func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType, reqs []
 		}
 	}
 	if wider == 0 {
-		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys in no spot market that the plan leaves out")
+		n.states.setCondition(w.pool.Name, ConditionMarketsWidened, false, "AsPlanned", "Karpenter buys only in Spot markets of the plan")
 		return
 	}
 	n.states.setCondition(w.pool.Name, ConditionMarketsWidened, true, "TypesAndZones",
-		fmt.Sprintf("NodePool %s allows %d markets that the plan leaves out: nodes live there, or another zone has the type", NodePoolName(w.pool.Name, c), wider))
+		fmt.Sprintf("NodePool %s allows %s outside the plan: nodes run there, or another zone has the type", NodePoolName(w.pool.Name, c), figures.Count(wider, "market")))
 }

@@ -65,7 +65,7 @@ func (f *classFinder) kind() (schema.GroupVersionKind, error) {
 			return schema.GroupVersionKind{}, err
 		}
 	}
-	return schema.GroupVersionKind{}, backend.Hold("NodeClassMissing", "the API server knows no kind of node class of Karpenter")
+	return schema.GroupVersionKind{}, backend.Hold("NodeClassMissing", "the API server has no node class of Karpenter")
 }
 
 // of returns the node class of a pool: the one named, or the first by name of
@@ -140,7 +140,7 @@ func (f *classFinder) ready(ctx context.Context, name string, age time.Duration)
 	}
 	u := find(all, name)
 	if u == nil {
-		return backend.Hold("NodeClassMissing", "%s %s is not there", kind.Kind, name)
+		return backend.Hold("NodeClassMissing", "%s %s does not exist", kind.Kind, name)
 	}
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {

@@ -27,15 +27,15 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	}
 	switch {
 	case claim == nil:
-		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so that nobody would give its machine back", node.Name)
+		return backend.Hold("NodeClaimMissing", "node %s has no NodeClaim, so no controller would release its machine", node.Name)
 	case going(claim, node):
-		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending node %s", node.Name)
+		return backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is deleting node %s", node.Name)
 	}
 	if protectedFor(node, protectedDrain) {
 		return nil // prepared before
 	}
 	if _, _, ours := protectedSince(node.Annotations); !ours && node.Annotations[karpv1.DoNotDisruptAnnotationKey] == "true" {
-		return backend.Hold("DoNotDisrupt", "node %s carries %s, and not from us", node.Name, karpv1.DoNotDisruptAnnotationKey)
+		return backend.Hold("DoNotDisrupt", "node %s has %s, which Spotter did not set", node.Name, karpv1.DoNotDisruptAnnotationKey)
 	}
 	d, _ := drainOf(node)
 	if err := b.budgets.reserve(ctx, claim, node, d.ReclaimAt != 0); err != nil {

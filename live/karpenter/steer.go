@@ -164,7 +164,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	name := NodePoolName(w.pool.Name, c)
 	live := find(w.live, name)
 	if live != nil && live.GetLabels()[PoolLabel] != w.pool.Name {
-		return nil, backend.Hold("NameTaken", "NodePool %s is there and is not ours; annotate it %s=%s to let its weight and limits be written",
+		return nil, backend.Hold("NameTaken", "NodePool %s exists and is not managed by Spotter; annotate it with %s=%s to have its weight and limits written",
 			name, AdoptAnnotation, w.pool.Name)
 	}
 	wanted, there := w.wanted(c), liveOffers(name, w.claims)
@@ -244,7 +244,7 @@ func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, 
 		n.log.Info("NodePool written", "pool", w.pool.Name, "nodePool", x.full.GetName(), "share", w.t.Share)
 	}
 	n.states.block(w.pool.Name, 0, nil)
-	n.states.setCondition(w.pool.Name, ConditionFieldConflict, false, "None", "no other manager holds a field that is written here")
+	n.states.setCondition(w.pool.Name, ConditionFieldConflict, false, "None", "no other field manager owns a field that Spotter writes")
 	n.inForce(w.pool.Name, &w.t)
 	return n.widen(ctx, w)
 }
@@ -298,7 +298,7 @@ func (n *nodePoolSteerer) inForce(pool string, t *steering) {
 func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {
-		held := &backend.Held{Reason: "NodePoolRefused", Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool asks for: %v", nodePool, err)}
+		held := &backend.Held{Reason: "NodePoolRefused", Message: fmt.Sprintf("the API server refuses NodePool %s, which the pool requires: %v", nodePool, err)}
 		n.states.block(w.pool.Name, w.object.Generation, held)
 		return held
 	}
@@ -314,7 +314,7 @@ func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) erro
 		return fmt.Errorf("writing NodePool %s: %w", nodePool, err)
 	}
 	slices.Sort(held)
-	message := fmt.Sprintf("another manager holds fields of NodePool %s, which is left as it is: %s", nodePool, strings.Join(held, "; "))
+	message := fmt.Sprintf("another field manager owns fields of NodePool %s, which is left unchanged: %s", nodePool, strings.Join(held, "; "))
 	n.states.setCondition(w.pool.Name, ConditionFieldConflict, true, "OtherManager", message)
 	n.states.setConflict(w.pool.Name, n.cfg.now())
 	return backend.Hold("FieldConflict", "%s", message)

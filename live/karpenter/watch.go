@@ -52,7 +52,7 @@ func (i *informer) Start(ctx context.Context) error {
 	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(context.Context) (bool, error) {
 		_, err := i.mgr.GetRESTMapper().RESTMapping(nodeClaimKind.GroupKind(), groupVersion.Version)
 		if err != nil && !logged {
-			i.log.Info("Karpenter is not there yet", "error", err)
+			i.log.Info("Karpenter is not installed yet", "error", err)
 			logged = true
 		}
 		return err == nil, nil
@@ -115,7 +115,7 @@ func (i *informer) nodePoolSeen(was, n *karpv1.NodePool) {
 	}
 	claims, err := i.api.cached(context.Background(), client.MatchingLabels{karpv1.NodePoolLabelKey: n.Name})
 	if err != nil {
-		i.log.Warn("NodeClaims are not known to be of their pool", "nodePool", n.Name, "pool", pool, "error", err)
+		i.log.Warn("NodeClaims cannot be assigned to their pool", "nodePool", n.Name, "pool", pool, "error", err)
 	}
 	for k := range claims { // in no order: each is of its own
 		i.sink.SetMachine(BackendName, i.claims.machine(&claims[k]))

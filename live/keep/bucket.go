@@ -58,7 +58,7 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 		return nil, err
 	}
 	if base.Region == "" {
-		return nil, &FieldError{Field: "Region", Value: "", Problem: "it must be named here or in AWS_REGION"}
+		return nil, &FieldError{Field: "Region", Value: "", Problem: "it must be set here or in AWS_REGION"}
 	}
 	b.client = s3.NewFromConfig(base, func(o *s3.Options) {
 		if c.Endpoint != "" {
@@ -86,10 +86,10 @@ func (b *bucket) place(ctx context.Context) (p record.Place, err error) {
 	defer stop()
 	head, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: sdk.String(b.key(p.Segment, firstFile))})
 	if err != nil {
-		return p, fmt.Errorf("reading how far %s goes: %w", b.url(), err)
+		return p, fmt.Errorf("reading the progress of %s: %w", b.url(), err)
 	}
 	if p.Step, err = strconv.ParseInt(head.Metadata[metaStep], 10, 64); err != nil {
-		return p, fmt.Errorf("reading how far %s goes: the metadata %s of segment %d is %q", b.url(), metaStep, p.Segment, head.Metadata[metaStep])
+		return p, fmt.Errorf("reading the progress of %s: the metadata %s of segment %d is %q", b.url(), metaStep, p.Segment, head.Metadata[metaStep])
 	}
 	return p, nil
 }
@@ -158,7 +158,7 @@ func (b *bucket) own(ctx context.Context, s record.Segment, about map[string]str
 	key := b.key(s.Number, firstFile)
 	head, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: &key})
 	if err != nil {
-		return fmt.Errorf("reading whose s3://%s/%s is: %w", b.name, key, err)
+		return fmt.Errorf("reading the owner of s3://%s/%s: %w", b.name, key, err)
 	}
 	if head.Metadata[metaDigest] != about[metaDigest] {
 		return fmt.Errorf("segment %d is not uploaded to %s: %w", s.Number, b.url(), errTaken)

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
-var ErrConfig = errors.New("wrong setting")
+var ErrConfig = errors.New("invalid setting")
 
 // A FieldError is an [ErrConfig] that says which setting it is.
 type FieldError struct {
@@ -109,7 +109,7 @@ func DefaultConfig() Config {
 // Validate returns a [FieldError] for the first setting that cannot be meant.
 func (c *Config) Validate() error {
 	if c.Dir == "" {
-		return &FieldError{Field: "Dir", Value: c.Dir, Problem: "it must name a folder"}
+		return &FieldError{Field: "Dir", Value: c.Dir, Problem: "it must be a folder"}
 	}
 	for _, d := range []struct {
 		field            string
@@ -122,7 +122,7 @@ func (c *Config) Validate() error {
 		{"Timeout", c.Timeout, time.Second, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
-			return &FieldError{Field: d.field, Value: d.value, Problem: fmt.Sprintf("it must lie within %v and %v", d.low, d.high)}
+			return &FieldError{Field: d.field, Value: d.value, Problem: fmt.Sprintf("it must be between %v and %v", d.low, d.high)}
 		}
 	}
 	switch {
@@ -131,9 +131,9 @@ func (c *Config) Validate() error {
 	case c.KeepBytes < 0:
 		return &FieldError{Field: "KeepBytes", Value: c.KeepBytes, Problem: "it is negative"}
 	case c.Rows < 1000 || c.Rows > 10_000_000:
-		return &FieldError{Field: "Rows", Value: c.Rows, Problem: "it must lie within 1000 and 10000000"}
+		return &FieldError{Field: "Rows", Value: c.Rows, Problem: "it must be between 1000 and 10000000"}
 	case c.Queue < 1 || c.Queue > 1000:
-		return &FieldError{Field: "Queue", Value: c.Queue, Problem: "it must lie within 1 and 1000"}
+		return &FieldError{Field: "Queue", Value: c.Queue, Problem: "it must be between 1 and 1000"}
 	case c.Clock == nil:
 		return &FieldError{Field: "Clock", Value: "", Problem: "it must be set"}
 	case c.Log == nil:
@@ -151,7 +151,7 @@ func (c *Config) validateBucket() error {
 		return err
 	}
 	if u, err := url.Parse(c.Endpoint); c.Endpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return &FieldError{Field: "Endpoint", Value: c.Endpoint, Problem: "it must begin with http:// or https:// and a host"}
+		return &FieldError{Field: "Endpoint", Value: c.Endpoint, Problem: "it must start with http:// or https:// and name a host"}
 	}
 	switch types.ServerSideEncryption(c.Encryption) {
 	case "", types.ServerSideEncryptionAes256, types.ServerSideEncryptionAwsKms:

@@ -94,7 +94,7 @@ func (s *recordWriter) put(it *item) {
 		return
 	case hopeless(err):
 		s.r.lost.Add(1)
-		s.r.cfg.Log.Error("a step cannot be recorded and is left out", "error", err)
+		s.r.cfg.Log.Error("a step cannot be recorded and is skipped", "error", err)
 		s.drop()
 		return
 	}
@@ -190,7 +190,7 @@ func (s *recordWriter) drop() {
 	s.w = nil
 	s.r.lost.Add(int64(n))
 	if n > 0 || err != nil {
-		s.r.cfg.Log.Error("an unfinished segment is given up", "steps", n, "error", err)
+		s.r.cfg.Log.Error("an unfinished segment is abandoned", "steps", n, "error", err)
 	}
 	if s.complete != nil {
 		s.complete.Stop()
@@ -245,7 +245,7 @@ func (s *recordWriter) end() {
 	s.finish()
 	if s.lock != nil {
 		if err := s.lock.Close(); err != nil {
-			s.r.cfg.Log.Error("giving the folder back", "error", err)
+			s.r.cfg.Log.Error("releasing the folder", "error", err)
 		}
 	}
 }

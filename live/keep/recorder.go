@@ -140,7 +140,7 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 	}
 	select {
 	case <-r.closing:
-		return fmt.Errorf("the step at %v came after the recorder was closed", s.Now)
+		return fmt.Errorf("the step at %v arrived after the recorder was closed", s.Now)
 	default:
 	}
 	select {
@@ -167,7 +167,7 @@ func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memor
 }
 
 // errSlow means that steps come faster than they can be written.
-var errSlow = errors.New("steps are left out of the record: writing is slower than they come")
+var errSlow = errors.New("steps are missing from the record: writing is slower than they arrive")
 
 // Err returns what keeps steps or segments from being recorded now, nil when
 // nothing does.
@@ -187,7 +187,7 @@ func (r *Recorder) Lost() int64 { return r.lost.Load() }
 
 // fail notes what keeps steps from being written; nil when nothing does any more.
 func (r *Recorder) fail(err error) {
-	r.writing.set(err, &r.cfg, "steps cannot be recorded, and wait", "steps are recorded again", "lost", r.Lost())
+	r.writing.set(err, &r.cfg, "steps cannot be recorded and are queued", "steps are recorded again", "lost", r.Lost())
 }
 
 // Flush writes the steps that wait, completes the segment and uploads what is left to

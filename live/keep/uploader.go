@@ -68,7 +68,7 @@ func (c *uploader) begin(ctx context.Context) error {
 	case err != nil:
 		return err
 	case json.Unmarshal(text, &s) != nil:
-		c.r.cfg.Log.Warn("which segments were uploaded cannot be read; all are uploaded again", "file", path)
+		c.r.cfg.Log.Warn("the list of uploaded segments cannot be read; all are uploaded again", "file", path)
 	case s.Bucket == c.b.url():
 		c.sent.Store(int64(s.Segment))
 	}
@@ -167,7 +167,7 @@ func (c *uploader) finish(ctx context.Context) {
 
 func (c *uploader) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
-		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded, and wait in the folder", "segments are uploaded again", "bucket", c.b.url())
+		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded and stay in the folder", "segments are uploaded again", "bucket", c.b.url())
 	}
 }
 
@@ -187,7 +187,7 @@ func (c *uploader) pass(ctx context.Context) error {
 			skip = errors.Is(err, errTaken)
 		}
 		if errors.Is(err, errTaken) {
-			c.r.cfg.Log.Error("a segment stays in the folder alone", "segment", s.Number, "error", err)
+			c.r.cfg.Log.Error("a segment stays only in the folder", "segment", s.Number, "error", err)
 			c.taken.Store(true)
 			err = nil
 		}

@@ -155,7 +155,7 @@ func (l *Limiter) sleep(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return fmt.Errorf("limit: the API server asked for no writes: %w", ctx.Err())
+		return fmt.Errorf("limit: the API server is overloaded and accepts no writes: %w", ctx.Err())
 	case <-timer.C:
 		return nil
 	}

@@ -44,7 +44,7 @@ func (c *AWSConfig) validate() error {
 		value, low time.Duration
 	}{{"Prices", c.Prices, time.Second}, {"Scores", c.Scores, time.Second}, {"Lists", c.Lists, time.Second}, {"Overlap", c.Overlap, 0}} {
 		if d.value < d.low || d.value > 7*24*time.Hour {
-			return fmt.Errorf("%w: AWS %s %v: it must lie within %v and a week", ErrConfig, d.field, d.value, d.low)
+			return fmt.Errorf("%w: AWS %s %v: it must be between %v and a week", ErrConfig, d.field, d.value, d.low)
 		}
 	}
 	return nil
@@ -105,10 +105,10 @@ func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {
 			continue
 		}
 		if unreadable > 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("%d prices of %s cannot be read", unreadable, region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("unreadable prices of %[2]s: %[1]d", unreadable, region))
 		}
 		if len(prices) == 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("AWS names no spot price of %s", region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("AWS lists no Spot price of %s", region))
 		}
 		zones := map[string]string{}
 		for _, x := range prices {
@@ -188,7 +188,7 @@ func (l awsLists) readOnDemand(ctx context.Context, ask Ask) (*Update, error) {
 		prices, err := l.reader.OnDemand(ctx, region)
 		errs = append(errs, err)
 		if err == nil && len(prices) == 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("the price list names no on-demand price for %s; the catalog's prices stand in", region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the price list has no on-demand price for %s; the catalog's prices are used", region))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(prices)) {
 			u.OnDemand = append(u.OnDemand, OnDemandPrice{Provider: catalog.AWS, Region: region, Type: kind, Price: prices[kind]})
@@ -206,7 +206,7 @@ func (l awsLists) readBands(ctx context.Context, ask Ask) (*Update, error) {
 	u := &Update{AsOf: ask.Now}
 	for _, region := range l.reader.Regions() {
 		if len(bands[region]) == 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("the Spot Instance Advisor names no type of %s", region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the Spot Instance Advisor lists no instance type of %s", region))
 		}
 		for _, kind := range slices.Sorted(maps.Keys(bands[region])) {
 			u.Bands = append(u.Bands, PublishedBand{catalog.AWS, region, kind, policy.Band(bands[region][kind])})
@@ -239,7 +239,7 @@ func (l awsLists) readScores(ctx context.Context, ask Ask) (*Update, error) {
 		scores, left, err := l.reader.Scores(ctx, region, kinds)
 		errs = append(errs, err)
 		if left > 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("%d of %d types of %s are without placement scores: the quota of configurations a day is used up", left, len(kinds), region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("%d of %d types of %s have no placement score: the daily quota of configurations is used up", left, len(kinds), region))
 		}
 		for _, kind := range kinds {
 			for _, zone := range slices.Sorted(maps.Keys(scores[kind])) {

@@ -78,7 +78,7 @@ func (b *Book) load() error {
 		return nil
 	}
 	if info, err := os.Stat(filepath.Dir(b.config.Cache)); err != nil || !info.IsDir() {
-		return fmt.Errorf("%w: Cache %q: its folder is not there: %w", ErrConfig, b.config.Cache, cmp.Or(err, fs.ErrInvalid))
+		return fmt.Errorf("%w: Cache %q: its folder does not exist: %w", ErrConfig, b.config.Cache, cmp.Or(err, fs.ErrInvalid))
 	}
 	body, err := os.ReadFile(b.config.Cache)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,10 +89,10 @@ func (b *Book) load() error {
 		err = unpack(body, cacheReadMax, &c)
 	}
 	if err == nil && c.Version != cacheVersion {
-		err = fmt.Errorf("its version is %d, and %d is known", c.Version, cacheVersion)
+		err = fmt.Errorf("its version is %d, not %d", c.Version, cacheVersion)
 	}
 	if now := policy.TimeOf(b.config.Clock.Now()); err == nil && c.Saved > now.Add(skewMax) {
-		err = fmt.Errorf("it is of %v, and now is %v", c.Saved, now)
+		err = fmt.Errorf("it is from %v, after now, %v", c.Saved, now)
 	}
 	if err == nil {
 		err = b.known.adopt(&c)
@@ -145,7 +145,7 @@ func (k *knowledge) adopt(c *cached) error {
 		x := &c.Listed[i]
 		l := &listed{modelled: x.Modelled, curve: curve{always: true}}
 		if err := l.curve.adopt(x.Points); err != nil || len(x.Points) == 0 {
-			return fmt.Errorf("price on demand of %s in %s: %w", x.Type, x.Region, cmp.Or(err, io.ErrUnexpectedEOF))
+			return fmt.Errorf("on-demand price of %s in %s: %w", x.Type, x.Region, cmp.Or(err, io.ErrUnexpectedEOF))
 		}
 		k.onDemand[typeAt{place{x.Provider, x.Region}, x.Type}] = l
 	}
@@ -207,7 +207,7 @@ func (b *Book) save() error {
 		err = os.Rename(next, b.config.Cache)
 	}
 	if err != nil {
-		return fmt.Errorf("keeping what is known of markets: %w", errors.Join(err, os.RemoveAll(next)))
+		return fmt.Errorf("saving the market cache: %w", errors.Join(err, os.RemoveAll(next)))
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
-var ErrConfig = errors.New("wrong setting")
+var ErrConfig = errors.New("invalid setting")
 
 // A Config says where a book learns of markets and how long it believes it.
 type Config struct {
@@ -128,7 +128,7 @@ func (c *Config) validate() error {
 		{"RunningGapMax", c.RunningGapMax, 0, 24 * time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
-			return fault(d.field, d.value, fmt.Sprintf("it must lie within %v and %v", d.low, d.high))
+			return fault(d.field, d.value, fmt.Sprintf("it must be between %v and %v", d.low, d.high))
 		}
 	}
 	if c.ExportMax < 1<<10 {
@@ -139,10 +139,10 @@ func (c *Config) validate() error {
 	}
 	for i, f := range c.Feeds {
 		if slices.ContainsFunc(c.Feeds[:i], func(g Feed) bool { return g.Name() == f.Name() }) {
-			return fault("Feeds", f.Name(), "two have this name")
+			return fault("Feeds", f.Name(), "two feeds have this name")
 		}
 		if f.Every() <= 0 {
-			return fault("Feeds", f.Name(), fmt.Sprintf("it is read every %v, which is no time", f.Every()))
+			return fault("Feeds", f.Name(), fmt.Sprintf("its interval %v is not above 0", f.Every()))
 		}
 	}
 	for i := range c.Limits {
@@ -158,7 +158,7 @@ func (c *Config) validateCommitments() error {
 		x := &c.Commitments[i]
 		switch {
 		case x.Name == "" || slices.ContainsFunc(c.Commitments[:i], func(y policy.Commitment) bool { return y.Name == x.Name }):
-			return fmt.Errorf("%w: Commitments %q: each must have a name of its own", ErrConfig, x.Name)
+			return fmt.Errorf("%w: Commitments %q: each must have a unique name", ErrConfig, x.Name)
 		case x.Amount < 0 || x.Amount > policy.CommitmentMax || x.Unit > policy.CoverDollars:
 			return fmt.Errorf("%w: Commitments %q: amount %d %v is not from 0 to %d", ErrConfig, x.Name, x.Amount, x.Unit, policy.CommitmentMax)
 		case x.Fee < 0 && x.Fee != policy.NoPrice:

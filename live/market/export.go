@@ -16,7 +16,7 @@ const exportVersion = 1
 const exportReadMax = 64 << 20
 
 // ErrImport is returned for an export that cannot be read.
-var ErrImport = errors.New("no export of a book")
+var ErrImport = errors.New("not an export of market experience")
 
 // An export is what must survive a restart of what our cluster met: nobody else
 // can report it again.
@@ -75,7 +75,7 @@ func (b *Book) Import(packed []byte) error {
 		return fmt.Errorf("%w: %w", ErrImport, err)
 	}
 	if e.Version != exportVersion {
-		return fmt.Errorf("%w: version %d, and %d is known", ErrImport, e.Version, exportVersion)
+		return fmt.Errorf("%w: version %d, not %d", ErrImport, e.Version, exportVersion)
 	}
 	met := make(map[string]*meeting, len(e.Markets))
 	for i := range e.Markets {

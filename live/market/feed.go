@@ -10,7 +10,7 @@ import (
 
 // ErrNothingWanted is returned by a feed that asks only for what is wanted while
 // nothing is: it is read again soon.
-var ErrNothingWanted = errors.New("no market is wanted yet")
+var ErrNothingWanted = errors.New("no market is needed yet")
 
 // A Feed is somewhere that prices, or facts about markets, are read from. It is
 // read by one goroutine at a time.

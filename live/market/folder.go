@@ -37,13 +37,13 @@ type FolderConfig struct {
 func NewFolder(c FolderConfig) (Feed, error) {
 	info, err := os.Stat(c.Path)
 	if err == nil && !info.IsDir() {
-		err = errors.New("it is no folder")
+		err = errors.New("it is not a folder")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: trace folder %q: %w", ErrConfig, c.Path, err)
 	}
 	if c.Every < time.Second || c.Every > 7*24*time.Hour {
-		return nil, fmt.Errorf("%w: trace folder %q: a look every %v: it must lie within a second and a week", ErrConfig, c.Path, c.Every)
+		return nil, fmt.Errorf("%w: trace folder %q: interval %v: it must be between a second and a week", ErrConfig, c.Path, c.Every)
 	}
 	return &folder{config: c}, nil
 }
@@ -86,7 +86,7 @@ func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {
 			return nil, err
 		}
 		if t.Synthetic {
-			return nil, fmt.Errorf("%w: trace folder %q: its prices were generated and not recorded", ErrConfig, f.config.Path)
+			return nil, fmt.Errorf("%w: trace folder %q: its prices were generated, not recorded", ErrConfig, f.config.Path)
 		}
 		u.addTrace(t, min(ask.Now, t.WholeTo))
 	}

@@ -170,7 +170,7 @@ func (r *feedReader) read(ctx context.Context, i int) error {
 	r.note(i, ask, u, err, wrong)
 	if err == nil && r.config.Cache != "" {
 		if err := r.book.saveSometimes(ask.Now); err != nil {
-			r.config.Log.Warn("what is known of markets could not be kept", "error", err)
+			r.config.Log.Warn("the market cache could not be saved", "error", err)
 		}
 	}
 	return err
@@ -215,16 +215,16 @@ func (r *feedReader) note(i int, ask Ask, u *Update, err, wrong error) {
 // log writes into the log how a reading went.
 func (r *feedReader) log(feed string, u *Update, err, wrong error) {
 	if err != nil {
-		r.config.Log.Warn("reading of markets failed; what was known before holds", "feed", feed, "error", err)
+		r.config.Log.Warn("reading market data failed; earlier data stays in use", "feed", feed, "error", err)
 	}
 	if wrong != nil {
-		r.config.Log.Warn("some of what was reported of markets cannot be, and is left out", "feed", feed, "error", wrong)
+		r.config.Log.Warn("some reported market data is invalid and is ignored", "feed", feed, "error", wrong)
 	}
 	if u == nil {
 		return
 	}
 	for _, text := range u.Warnings {
-		r.config.Log.Warn("not all is known of markets", "feed", feed, "what", text)
+		r.config.Log.Warn("market data is incomplete", "feed", feed, "what", text)
 	}
 }
 

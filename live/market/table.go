@@ -114,9 +114,9 @@ func (b *Book) logOmitted(o *omissions) {
 		why  string
 		keys []offerKey
 	}{
-		{"nobody describes their type, or it leaves nothing for pods", o.unknown},
-		{"nobody knows their price on demand", o.unpriced},
-		{"another provider has a type of their name", o.twice},
+		{"their type is unknown or leaves nothing for pods", o.unknown},
+		{"their on-demand price is unknown", o.unpriced},
+		{"another provider has a type of the same name", o.twice},
 	} {
 		if n := len(x.keys); n > 0 {
 			k := x.keys[0]
@@ -126,7 +126,7 @@ func (b *Book) logOmitted(o *omissions) {
 	if said = strings.TrimSuffix(said, "; "); said != b.omitted {
 		b.omitted = said
 		if said != "" {
-			b.config.Log.Warn("offers are left out of the markets", "left out", said)
+			b.config.Log.Warn("some offers are not used as markets", "left out", said)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (f *faults) err() error {
 }
 
 // errNoAsOf is returned for an update that does not say what instant it reports.
-var errNoAsOf = errors.New("the update does not say as of when it is")
+var errNoAsOf = errors.New("the update has no time")
 
 // take takes in an update and returns what of it cannot be. The rest stands.
 func (b *Book) take(u *Update, ask Ask) error {
@@ -117,7 +117,7 @@ func (k *knowledge) takeFacts(u *Update, f *faults) {
 func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 	at := typeAt{place{p.Provider, p.Region}, p.Type}
 	if p.Provider == "" || p.Region == "" || p.Type == "" || p.Price <= 0 || p.Price > priceMax {
-		f.add("price on demand of %s in %s %s: %v is none", p.Type, p.Provider, p.Region, p.Price)
+		f.add("on-demand price of %s in %s %s: %v is not a valid price", p.Type, p.Provider, p.Region, p.Price)
 		return
 	}
 	l := k.onDemand[at]
@@ -141,16 +141,16 @@ func (k *knowledge) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	key := offerKey{at, k.zoneName(at, p.Zone), p.Type}
 	switch list := k.listedFor(typeAt{at, p.Type}); {
 	case p.Provider == "" || p.Region == "" || p.Zone == "" || p.Type == "":
-		f.add("spot price %+v: a part of its market's name is missing", *p)
+		f.add("Spot price %+v: a part of its market's name is missing", *p)
 		return
 	case p.Price != policy.NoPrice && (p.Price <= 0 || p.Price > priceMax):
-		f.add("spot price of %s: %v is none", key.market(policy.Spot), p.Price)
+		f.add("Spot price of %s: %v is not a valid price", key.market(policy.Spot), p.Price)
 		return
 	case p.At < 0 || p.At > now.Add(skewMax):
-		f.add("spot price of %s: it is of %v, and now is %v", key.market(policy.Spot), p.At, now)
+		f.add("Spot price of %s: it is from %v, after now, %v", key.market(policy.Spot), p.At, now)
 		return
 	case p.Provider != policy.Rackspace && list.published() && p.Price/dearMax > list.curve.newest():
-		f.add("spot price of %s: %v is more than %d times the price on demand", key.market(policy.Spot), p.Price, dearMax)
+		f.add("Spot price of %s: %v is more than %d times the on-demand price", key.market(policy.Spot), p.Price, dearMax)
 		return
 	}
 	o, isNew := k.offerOf(key)
@@ -178,7 +178,7 @@ func (k *knowledge) takeSignals(u *Update, f *faults) {
 	for _, p := range u.Bands {
 		at := typeAt{place{p.Provider, p.Region}, p.Type}
 		if p.Band < 0 || p.Band > 4 {
-			f.add("interruption band of %s in %s: %d is none of 0…4", p.Type, p.Region, p.Band)
+			f.add("interruption band of %s in %s: %d is not in 0…4", p.Type, p.Region, p.Band)
 			continue
 		}
 		x := k.bands[at]
@@ -193,7 +193,7 @@ func (k *knowledge) takeSignals(u *Update, f *faults) {
 	for _, p := range u.Scores {
 		at := place{p.Provider, p.Region}
 		if p.Score != -1 && (p.Score < 1 || p.Score > 10) {
-			f.add("placement score of %s in %s: %d is none of 1…10", p.Type, p.Zone, p.Score)
+			f.add("placement score of %s in %s: %d is not in 1…10", p.Type, p.Zone, p.Score)
 			continue
 		}
 		if o := k.offers[offerKey{at, k.zoneName(at, p.Zone), p.Type}]; o != nil && u.AsOf >= o.scoredAt {

@@ -45,7 +45,7 @@ func newCompatible(name string, b *builder) (compatible, error) {
 	case "karpetrack", "leftover":
 		return nil, nil
 	}
-	return nil, fmt.Errorf("metrics of %q are not known: known are %s", name, strings.Join(Systems, ", "))
+	return nil, fmt.Errorf("metrics of %q are unknown; known: %s", name, strings.Join(Systems, ", "))
 }
 
 // spotVortex has what SpotVortex reports and this controller knows. What SpotVortex
@@ -66,15 +66,15 @@ func newSpotVortex(b *builder) *spotVortex {
 		blocked:        b.counter("spotvortex_guardrail_blocked_total", "Actions that a guardrail held.", "guardrail"),
 		spotPrice:      b.gauge("spotvortex_spot_price_usd", "Spot price per hour of a market in use.", "instance", "zone"),
 		odPrice:        b.gauge("spotvortex_ondemand_price_usd", "Price per hour on demand of a type in use.", "instance"),
-		saving:         b.gauge("spotvortex_savings_usd_hourly", "What all pools cost less per hour than on demand."),
+		saving:         b.gauge("spotvortex_savings_usd_hourly", "Savings of all pools per hour against on-demand."),
 		managed:        b.gauge("spotvortex_nodes_managed", "Nodes of all pools."),
-		draining:       b.gauge("spotvortex_nodes_draining", "Nodes that are being emptied."),
+		draining:       b.gauge("spotvortex_nodes_draining", "Nodes that are being drained."),
 		risk:           b.gauge("spotvortex_risk_score", "Risk of a shortage of capacity, the highest of a pool's nodes in a zone.", "pool", "zone"),
-		ratioTarget:    b.gauge("spotvortex_spot_ratio_target", "Spot share that is wanted.", "pool"),
-		ratioCurrent:   b.gauge("spotvortex_spot_ratio_current", "Spot share that is held.", "pool"),
-		potential:      b.gauge("spotvortex_potential_savings_hourly_usd", "On-demand less spot price of a node on demand.", "node", "pool", "instance_type"),
+		ratioTarget:    b.gauge("spotvortex_spot_ratio_target", "Target Spot share.", "pool"),
+		ratioCurrent:   b.gauge("spotvortex_spot_ratio_current", "Current Spot share.", "pool"),
+		potential:      b.gauge("spotvortex_potential_savings_hourly_usd", "On-demand price minus Spot price of an on-demand node.", "node", "pool", "instance_type"),
 		potentialTotal: b.gauge("spotvortex_potential_savings_pool_total_usd", "The same of a whole pool over 720 hours.", "pool"),
-		optimizable:    b.gauge("spotvortex_nodes_optimizable", "Nodes on demand that spot would be cheaper for.", "pool"),
+		optimizable:    b.gauge("spotvortex_nodes_optimizable", "On-demand nodes for which Spot would be cheaper.", "pool"),
 		evictions:      b.counter("spotvortex_pod_evictions_total", "Pods that were evicted."),
 	}
 }
@@ -174,7 +174,7 @@ func newRescheduler(b *builder) *rescheduler {
 	c := &rescheduler{
 		pods:        b.gauge("spot_rescheduler_node_pods_count", "Pods on a node.", "node_type", "node"),
 		nodes:       b.gauge("spot_rescheduler_nodes_count", "Nodes of a type.", "node_type"),
-		drains:      b.counter("spot_rescheduler_node_drain_total", "Drains by how they ended.", "drain_state", "node"),
+		drains:      b.counter("spot_rescheduler_node_drain_total", "Drains, by result.", "drain_state", "node"),
 		evictedPods: b.counter("spot_rescheduler_evicted_pods_total", "Pods that were evicted."),
 	}
 	c.seen = lru.NewWithEvictionFunc(nodesMax, func(node lru.Key, _ any) {

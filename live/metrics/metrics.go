@@ -57,19 +57,19 @@ var drainBuckets = []float64{5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600}
 func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m := &Metrics{}
 	b := builder{r: r}
-	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Time that one step took, from observing to publishing its plan. What carries it out comes after.", stepBuckets)
-	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Time that a part of a step took.", stepBuckets, "phase")
-	m.steps = b.counter("spotter_decisions_total", "Steps taken, by how they ended.", "result")
+	m.stepSeconds = b.histogram("spotter_step_duration_seconds", "Duration of one step, from observing to publishing its plan, without carrying it out.", stepBuckets)
+	m.phaseSeconds = b.histogram("spotter_step_phase_duration_seconds", "Duration of a part of a step.", stepBuckets, "phase")
+	m.steps = b.counter("spotter_decisions_total", "Steps taken, by result.", "result")
 	m.wakes = b.counter("spotter_wakes_total", "Reasons for which steps were taken.", "reason")
-	m.entries = b.counter("spotter_plan_entries_total", "Entries of plans, by what became of them.", "pool", "kind", "outcome")
-	m.drains = b.counter("spotter_drains_total", "Drains that came into a phase.", "pool", "phase")
+	m.entries = b.counter("spotter_plan_entries_total", "Entries of plans, by result.", "pool", "kind", "outcome")
+	m.drains = b.counter("spotter_drains_total", "Drains that entered a phase.", "pool", "phase")
 	m.drainSeconds = b.histogram("spotter_drain_duration_seconds", "Time from the order of a drain to its end.", drainBuckets, "pool", "outcome")
-	m.evictions = b.counter("spotter_evictions_total", "Evictions that were asked for, by the answer.", "pool", "answer")
-	m.draining = b.gauge("spotter_nodes_draining", "Nodes that are being emptied by us.", "pool", "phase")
+	m.evictions = b.counter("spotter_evictions_total", "Evictions requested, by response.", "pool", "answer")
+	m.draining = b.gauge("spotter_nodes_draining", "Nodes that Spotter is draining.", "pool", "phase")
 	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
 	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
 	m.stopped = b.gauge("spotter_stopped", "1 while the kill switch is on.").WithLabelValues()
-	m.active = b.gauge("spotter_active", "1 where the controller may change anything at all, 0 in shadow.").WithLabelValues()
+	m.active = b.gauge("spotter_active", "1 if the controller may change anything, 0 in shadow mode.").WithLabelValues()
 	m.pool.register(&b)
 	m.price = b.gauge("spotter_market_price_dollars", "Price of one node for one hour in a market in use.", "market")
 	m.hazard = b.gauge("spotter_market_hazard", "Reclaims per node-hour expected in a market in use.", "market")
@@ -94,16 +94,16 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 }
 
 func (p *poolGauges) register(b *builder) {
-	p.mode = b.gauge("spotter_pool_active", "1 where what is decided for a pool is carried out, 0 where not.", "pool")
-	p.share = b.gauge("spotter_pool_spot_share", "Part of a pool's capacity that is spot, 0 to 1.", "pool")
+	p.mode = b.gauge("spotter_pool_active", "1 if decisions for a pool are carried out, 0 if not.", "pool")
+	p.share = b.gauge("spotter_pool_spot_share", "Fraction of a pool's capacity on Spot, 0 to 1.", "pool")
 	p.nodes = b.gauge("spotter_pool_nodes", "Nodes of a pool.", "pool", "capacity_type")
-	p.perHour = b.gauge("spotter_pool_savings_dollars_per_hour", "What a pool costs less per hour than the same nodes on demand.", "pool")
-	p.paid = b.gauge("spotter_pool_paid_dollars", "What a pool's nodes cost since it was first seen.", "pool")
-	p.onDemand = b.gauge("spotter_pool_on_demand_dollars", "What the same nodes would have cost on demand.", "pool")
-	p.saved = b.gauge("spotter_pool_saved_dollars", "What was not paid, against the same nodes on demand and under commitments (modelled).", "pool", "against")
-	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars", "What was not paid for the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
-	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars", "What moves would have saved that were not made since the pool is not active.", "pool")
-	p.shadowMoves = b.gauge("spotter_pool_shadow_moves", "Nodes that would have been moved and still stand.", "pool")
+	p.perHour = b.gauge("spotter_pool_savings_dollars_per_hour", "Savings of a pool per hour against the same nodes on demand.", "pool")
+	p.paid = b.gauge("spotter_pool_paid_dollars", "Cost of a pool's nodes since it was first observed.", "pool")
+	p.onDemand = b.gauge("spotter_pool_on_demand_dollars", "Cost of the same nodes on demand.", "pool")
+	p.saved = b.gauge("spotter_pool_saved_dollars", "Savings against the same nodes on demand and under commitments (modelled).", "pool", "against")
+	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars", "Savings on the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
+	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars", "Savings that moves would have brought that were not made because the pool is not active.", "pool")
+	p.shadowMoves = b.gauge("spotter_pool_shadow_moves", "Nodes that would have been moved and still exist.", "pool")
 }
 
 // A builder makes metrics and keeps what goes wrong with them.

@@ -216,7 +216,7 @@ func (a *Authority) readSwitch(ctx context.Context) {
 	if err := a.reader.Get(ctx, key, &x); err != nil {
 		a.missing = err.Error()
 		if apierrors.IsNotFound(err) {
-			a.missing = fmt.Sprintf("ConfigMap %s is not there", key)
+			a.missing = fmt.Sprintf("ConfigMap %s does not exist", key)
 		}
 		return
 	}
@@ -229,7 +229,7 @@ func (a *Authority) readSwitch(ctx context.Context) {
 	on, err := strconv.ParseBool(value)
 	if err != nil { // somebody meant something, and doing nothing harms least
 		on = true
-		a.missing = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: taken for true", KillSwitchAnnotation, key, value)
+		a.missing = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: treated as true", KillSwitchAnnotation, key, value)
 	}
 	a.stopped = on
 }

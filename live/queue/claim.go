@@ -103,7 +103,7 @@ func (q *Queue) node(ctx context.Context, instance string) *corev1.Node {
 	var nodes corev1.NodeList
 	if err := q.nodes.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		if q.logged.first("nodes: " + err.Error()) {
-			q.config.Log.Warn("it is not known who drains warned nodes; Spotter does", "error", err)
+			q.config.Log.Warn("no controller is known to drain nodes under notice; Spotter does", "error", err)
 		}
 		return nil
 	}

@@ -6,12 +6,12 @@ import "github.com/prometheus/client_golang/prometheus"
 // else became of messages.
 var (
 	metricUp       = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.", nil, nil)
-	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while another consumer reads the queue, too, so that a part of its messages goes there.", nil, nil)
-	metricReceived = prometheus.NewDesc("spotter_queue_received_total", "Messages that were received, those that came again included.", nil, nil)
-	metricMessages = prometheus.NewDesc("spotter_queue_messages_total", "Messages that were read, by what they are about.", []string{"kind"}, nil)
-	metricOutcomes = prometheus.NewDesc("spotter_queue_outcomes_total", "Messages that were deleted, came again after they were taken, told of what had happened already, or could not be read.", []string{"outcome"}, nil)
+	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while another consumer also reads the queue and receives part of its messages.", nil, nil)
+	metricReceived = prometheus.NewDesc("spotter_queue_received_total", "Messages received, including redeliveries.", nil, nil)
+	metricMessages = prometheus.NewDesc("spotter_queue_messages_total", "Messages read, by topic.", []string{"kind"}, nil)
+	metricOutcomes = prometheus.NewDesc("spotter_queue_outcomes_total", "Messages that were deleted, redelivered, reported past events or could not be read.", []string{"outcome"}, nil)
 	metricFailures = prometheus.NewDesc("spotter_queue_failed_requests_total", "Requests to the queue that failed.", nil, nil)
-	metricLast     = prometheus.NewDesc("spotter_queue_last_message_timestamp_seconds", "When the newest event was of which a message told.", nil, nil)
+	metricLast     = prometheus.NewDesc("spotter_queue_last_message_timestamp_seconds", "Time of the newest event that a message reported.", nil, nil)
 )
 
 var _ prometheus.Collector = (*Queue)(nil)

@@ -18,7 +18,7 @@ import (
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
-var ErrConfig = errors.New("wrong setting")
+var ErrConfig = errors.New("invalid setting")
 
 // A Config says which queue is read and how.
 type Config struct {
@@ -104,11 +104,11 @@ func (c *Config) validate() error {
 		{"BackoffMax", c.BackoffMax, c.BackoffMin, time.Hour},
 	} {
 		if d.value < d.low || d.value > d.high {
-			return fmt.Errorf("%w: queue %s %v: it must lie within %v and %v", ErrConfig, d.field, d.value, d.low, d.high)
+			return fmt.Errorf("%w: queue %s %v: it must be between %v and %v", ErrConfig, d.field, d.value, d.low, d.high)
 		}
 	}
 	if c.ReceivesMax < 1 || c.ReceivesMax > 1000 {
-		return fmt.Errorf("%w: queue ReceivesMax %d: it must lie within 1 and 1000", ErrConfig, c.ReceivesMax)
+		return fmt.Errorf("%w: queue ReceivesMax %d: it must be between 1 and 1000", ErrConfig, c.ReceivesMax)
 	}
 	if c.Clock == nil || c.Log == nil {
 		return fmt.Errorf("%w: queue: Clock and Log must be set", ErrConfig)
@@ -122,7 +122,7 @@ func address(field, value string, needed bool) error {
 	}
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("%w: queue %s %q: it must begin with http:// or https:// and a host", ErrConfig, field, value)
+		return fmt.Errorf("%w: queue %s %q: it must start with http:// or https:// and name a host", ErrConfig, field, value)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
 		return nil, err
 	}
 	if base.Region == "" {
-		return nil, fmt.Errorf("%w: queue Region \"\": it must be named here or in AWS_REGION", ErrConfig)
+		return nil, fmt.Errorf("%w: queue Region \"\": it must be set here or in AWS_REGION", ErrConfig)
 	}
 	return sqs.NewFromConfig(base, func(o *sqs.Options) {
 		// A Queue waits and asks again by itself. One message whose checksum is

@@ -101,7 +101,7 @@ func (q *Queue) publish(ctx context.Context, m *message) []backend.Notice {
 	case kindUnknown, kindOther:
 		q.count(func(c *Counts) { c.Unknown++ })
 		if q.logged.first(m.name) {
-			q.config.Log.Warn("the queue holds messages that are nothing to us; they are deleted", "queue", q.config.URL, "kind", m.name)
+			q.config.Log.Warn("the queue holds messages that Spotter does not use; they are deleted", "queue", q.config.URL, "kind", m.name)
 		}
 	}
 	return nil

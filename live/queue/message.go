@@ -79,7 +79,7 @@ func read(body string) (*message, error) {
 		m.kind, m.name = kindLifecycle, "Auto Scaling "+e.Transition+e.Event
 		return m, nil
 	case e.DetailType == "" || e.Source == "":
-		return nil, fmt.Errorf("%w: it is no event of EventBridge: it has no detail-type or no source", errMessage)
+		return nil, fmt.Errorf("%w: it is not an EventBridge event: it has no detail-type or no source", errMessage)
 	}
 	switch e.DetailType {
 	case "EC2 Spot Instance Interruption Warning":
@@ -134,7 +134,7 @@ func (m *message) readHealth(d *detail) error {
 	}
 	start, err := time.Parse(time.RFC1123, d.Start)
 	if err != nil {
-		return fmt.Errorf("%w: a scheduled change begins at %q", errMessage, d.Start)
+		return fmt.Errorf("%w: a scheduled change starts at %q", errMessage, d.Start)
 	}
 	m.reclaimAt = policy.TimeOf(start)
 	for _, a := range d.Affected {

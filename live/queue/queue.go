@@ -184,7 +184,7 @@ func (q *Queue) leave(ctx context.Context) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), leaveMax)
 	defer stop()
 	if err := q.forget(ctx); err != nil {
-		q.config.Log.Info("messages that were taken will come again", "queue", q.config.URL, "error", err)
+		q.config.Log.Info("messages that were received will be redelivered", "queue", q.config.URL, "error", err)
 	}
 }
 

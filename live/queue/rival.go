@@ -76,7 +76,7 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 		f.found.Store(&rivals)
 	} else if *fault != err.Error() {
 		*fault = err.Error()
-		f.config.Log.Warn("it is not known whether another consumer reads the queue", "queue", f.config.URL, "error", err)
+		f.config.Log.Warn("whether another consumer reads the queue is unknown", "queue", f.config.URL, "error", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 func (f *rivalFinder) shared() error {
 	for _, r := range f.all() {
 		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {
-			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter a queue of its own", ErrRival, r.Who, r.Queue)
+			return fmt.Errorf("%w: %s reads %s, and each message goes to one of its consumers: give Spotter its own queue", ErrRival, r.Who, r.Queue)
 		}
 	}
 	return nil

@@ -105,7 +105,7 @@ func (t *accountTable) readSecret(ctx context.Context, a *account) error {
 		var s corev1.Secret
 		if err := t.reader.Get(ctx, a.key.secret, &s); err != nil {
 			if a.cloud != nil && a.refused == "" {
-				t.cfg.Log.Warn("the credentials secret cannot be read; what it last held is used", "secret", a.key.secret, "error", err)
+				t.cfg.Log.Warn("the credentials secret cannot be read; its last known content is used", "secret", a.key.secret, "error", err)
 				return nil
 			}
 			return fmt.Errorf("%w: reading secret %s: %w", errCredentials, a.key.secret, err)

@@ -86,11 +86,11 @@ func held(err error) error {
 	case meta.IsNoMatchError(err):
 		return backend.Hold("LedgerMissing", "The CustomResourceDefinition of SpotNode is not installed: %v", err)
 	case apierrors.IsForbidden(err):
-		return backend.Hold("Forbidden", "Spotter may not do what it must: %v", err)
+		return backend.Hold("Forbidden", "Spotter lacks a permission that it needs: %v", err)
 	case errors.As(err, &f) && f.Status == 403:
-		return backend.Hold("Forbidden", "Rackspace does not let these credentials do that: %v", err)
+		return backend.Hold("Forbidden", "Rackspace denies this to these credentials: %v", err)
 	case errors.As(err, &f) && f.Status == 404:
-		return backend.Hold("CloudspaceNotFound", "Rackspace does not know the cloudspace or its organisation: %v", err)
+		return backend.Hold("CloudspaceNotFound", "Rackspace does not have this cloudspace or its organization: %v", err)
 	}
 	return err
 }

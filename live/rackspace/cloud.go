@@ -219,7 +219,7 @@ func (c *cloud) namespace(ctx context.Context, org string) (string, error) {
 			return namespaceOf(o.ID), nil
 		}
 	}
-	return "", fmt.Errorf("organization %q is not among the %d that the credentials may see", org, len(all.Organizations))
+	return "", fmt.Errorf("organization %q is not among those that the credentials may access, of %d", org, len(all.Organizations))
 }
 
 func (c *cloud) cloudspace(ctx context.Context, namespace, name string) (*cloudSpace, error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrConfig is returned for a configuration that cannot be meant.
-var ErrConfig = errors.New("wrong setting")
+var ErrConfig = errors.New("invalid setting")
 
 // A Config says where Rackspace Spot is and how long things may take there.
 type Config struct {
@@ -104,7 +104,7 @@ func (c *Config) validate() error {
 		{"Endpoint", c.Endpoint}, {"LoginEndpoint", c.LoginEndpoint}, {"PricesURL", c.PricesURL},
 	} {
 		if u, err := url.Parse(x.text); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return fmt.Errorf("%w: %s is %q, which is no http or https address", ErrConfig, x.name, x.text)
+			return fmt.Errorf("%w: %s is %q, which is not an http or https address", ErrConfig, x.name, x.text)
 		}
 	}
 	if c.ClientID == "" {

@@ -14,7 +14,7 @@ import (
 )
 
 // errCredentials says that Rackspace does not take the credentials.
-var errCredentials = errors.New("the credentials are not accepted")
+var errCredentials = errors.New("the credentials were not accepted")
 
 // errLogin says that the login does not take the refresh token. Another access token
 // would not help, as it may where the API refuses one.
@@ -32,7 +32,7 @@ type unsure struct{ err error }
 
 // Error returns that of the last attempt.
 func (u *unsure) Error() string {
-	return u.err.Error() + " (an attempt before was not answered and may have been carried out)"
+	return u.err.Error() + " (an earlier attempt got no response and may have been carried out)"
 }
 
 // Unwrap returns the error of the last attempt.

@@ -160,7 +160,7 @@ func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error)
 	for _, region := range known.regions {
 		classes := all.Regions[region].Classes
 		if len(classes) == 0 {
-			u.Warnings = append(u.Warnings, fmt.Sprintf("the feed names no server class of region %s", region))
+			u.Warnings = append(u.Warnings, fmt.Sprintf("the feed lists no server class of region %s", region))
 		}
 		for _, name := range slices.Sorted(maps.Keys(classes)) {
 			if err := known.report(u, region, name, classes[name]); err != nil {
@@ -246,7 +246,7 @@ func typeOf(name string, c *feedClass, class *serverClass) (policy.InstanceType,
 	}
 	like, ok := catalog.Lookup(policy.Rackspace, modelClass)
 	if !ok {
-		return like, fmt.Errorf("the catalog has no %s to describe it by", modelClass)
+		return like, fmt.Errorf("the catalog has no description of %s", modelClass)
 	}
 	vcpu, err := quantity(c.CPU.text, 1)
 	if err != nil || vcpu < 1 {
@@ -322,7 +322,7 @@ func quantity(text string, unit float64) (float64, error) {
 		case "TB", "TIB", "T", "TI":
 			unit = 1 << 40
 		default:
-			return 0, fmt.Errorf("the unit of %q is not known", text)
+			return 0, fmt.Errorf("the unit of %q is unknown", text)
 		}
 		text = text[:i]
 	}

@@ -59,11 +59,11 @@ func checkLaunch(s *policy.Snapshot, l *policy.Launch) (policy.Money, error) {
 		m := &s.Markets[id]
 		switch {
 		case !slices.Contains(s.Pools[l.Pool].Markets, id):
-			return 0, fmt.Errorf("market %s is not one of the pool's", m.Name)
+			return 0, fmt.Errorf("market %s is not in the pool", m.Name)
 		case m.Capacity != first.Capacity:
 			return 0, fmt.Errorf("markets %s and %s differ in capacity type", first.Name, m.Name)
 		case m.Provider != policy.Rackspace:
-			return 0, fmt.Errorf("market %s is none of Rackspace", m.Name)
+			return 0, fmt.Errorf("market %s is not a Rackspace market", m.Name)
 		}
 	}
 	if !first.Auction() {
@@ -105,10 +105,10 @@ func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid 
 		}
 	}
 	if elsewhere == len(l.Markets) {
-		return nil, backend.Hold("OtherRegion", "The cloudspace lies in %s; none of the %d markets of the launch does.", region, elsewhere)
+		return nil, backend.Hold("OtherRegion", "The cloudspace is in %s; no market of the launch is, of %d.", region, elsewhere)
 	}
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("of %d markets %d lie in another region, %d are not offered at the bid of %s or the pool's maxPrice and %d refused: %w",
+		return nil, fmt.Errorf("of %d markets %d are in another region, %d are not offered at the bid of %s or the pool's maxPrice and %d refused: %w",
 			len(l.Markets), elsewhere, dear, bid.Short(), len(tried), driver.ErrNoCapacity)
 	}
 	slices.SortFunc(fit, func(x, y policy.MarketID) int {
@@ -116,7 +116,7 @@ func (u *buyer) choose(s *policy.Snapshot, l *policy.Launch, region string, bid 
 	})
 	fit = u.state.withinLimits(s, l.Pool, fit)
 	if len(fit) == 0 {
-		return nil, fmt.Errorf("the limits of the pool leave no room: %w", driver.ErrNoCapacity)
+		return nil, fmt.Errorf("the limits of the pool are reached: %w", driver.ErrNoCapacity)
 	}
 	return fit, nil
 }
@@ -162,7 +162,7 @@ func (u *buyer) place(ctx context.Context, a session, pool *v1alpha1.CapacityPoo
 	if err == nil {
 		err := u.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = u.cfg.now(), true })
 		if err != nil {
-			u.cfg.Log.Warn("an order was given, and the ledger does not say so yet", "spotnode", o.name, "error", err)
+			u.cfg.Log.Warn("an order was placed, and the ledger does not show it yet", "spotnode", o.name, "error", err)
 		}
 		u.sink.SetMachine(Name, u.state.snapshot(m))
 		return nil, nil
@@ -187,7 +187,7 @@ func (u *buyer) own(ctx context.Context, a session, m *machine) error {
 		return &unsure{err}
 	}
 	if p.Spec.CustomLabels[spotNodeLabel] != m.order.name {
-		return &fault{What: "creating node pool " + m.order.nodePool, Status: http.StatusConflict, Text: "somebody else has a node pool of that name"}
+		return &fault{What: "creating node pool " + m.order.nodePool, Status: http.StatusConflict, Text: "another owner has a node pool of that name"}
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (u *buyer) turnDown(ctx context.Context, m *machine, no refusal) {
 		m.reported.refusal, m.reported.dropped = true, true
 	})
 	if err != nil {
-		u.cfg.Log.Warn("an order was refused, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
+		u.cfg.Log.Warn("an order was refused, and the ledger does not show it yet", "spotnode", m.order.name, "error", err)
 	}
 	u.cfg.Log.Info("an order was refused", "spotnode", m.order.name, "market", m.order.market, "bid", m.order.bid, "floor", no.Floor, "answer", no.Text)
 	if no.Market {

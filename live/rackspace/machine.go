@@ -219,10 +219,10 @@ func (m *machine) write(s *v1alpha1.SpotNodeStatus) {
 		reason, words string
 	}{
 		{condOrdered, m.ordered, "NodePoolSeen", "The API has node pool " + m.order.nodePool + "."},
-		{condWon, m.won, "MachineGiven", "A machine was given."},
-		{condOutbid, m.outbid, "PriceAboveBid", "The market price is above the bid of " + m.order.bid.Short() + " an hour; the machine goes within minutes."},
-		{condReclaimed, m.reclaimed, "MachineGone", "The provider has the machine back."},
-		{condFailed, m.failed, m.failure, "The machine will not come, or is gone without a reclaim."},
+		{condWon, m.won, "MachineGiven", "A machine was assigned."},
+		{condOutbid, m.outbid, "PriceAboveBid", "The market price is above the bid of " + m.order.bid.Short() + " an hour; the machine is reclaimed within minutes."},
+		{condReclaimed, m.reclaimed, "MachineGone", "The machine was returned to the provider."},
+		{condFailed, m.failed, m.failure, "The machine will not be assigned, or ended without a reclaim."},
 	} {
 		if x.at != 0 && meta.FindStatusCondition(s.Conditions, x.kind) == nil {
 			meta.SetStatusCondition(&s.Conditions, metav1.Condition{

@@ -30,7 +30,7 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 			return err
 		}
 	case '{', '[', 't', 'f':
-		return fmt.Errorf("%s is no number", text)
+		return fmt.Errorf("%s is not a number", text)
 	}
 	a.text = strings.TrimPrefix(strings.TrimSpace(text), "$")
 	return nil
@@ -47,7 +47,7 @@ func (a amount) money() (m policy.Money, ok bool, err error) {
 	}
 	x, err := strconv.ParseFloat(a.text, 64)
 	if err != nil || !(x >= 0 && x <= dollarsMax) {
-		return 0, false, fmt.Errorf("%q is no amount of dollars", a.text)
+		return 0, false, fmt.Errorf("%q is not an amount of dollars", a.text)
 	}
 	return policy.Dollars(x), true, nil
 }

@@ -70,7 +70,7 @@ const poolNameMax = 44
 func (o *order) read(name string) error {
 	part := strings.Split(name, "/")
 	if len(part) != 5 || part[0] != policy.Rackspace || part[3] == "" {
-		return fmt.Errorf("market %q is none of Rackspace", name)
+		return fmt.Errorf("market %q is not a Rackspace market", name)
 	}
 	o.region, o.class = part[1], part[3]
 	switch part[4] {
@@ -154,7 +154,7 @@ func orderOfPool(p *nodePool) (order, error) {
 		return o, fmt.Errorf("%s %s: %w", p.Kind, p.Metadata.Name, err)
 	}
 	if o.nodePool != p.Metadata.Name || o.name != p.Spec.CustomLabels[spotNodeLabel] || o.class != p.Spec.ServerClass || o.at == 0 {
-		return o, fmt.Errorf("%s %s: its labels and annotations are not those of an order of ours", p.Kind, p.Metadata.Name)
+		return o, fmt.Errorf("%s %s: its labels and annotations are not those of an order by Spotter", p.Kind, p.Metadata.Name)
 	}
 	return o, nil
 }

@@ -86,13 +86,13 @@ func (r *ledgerRepair) resolve(ctx context.Context, m *machine) error {
 		return err
 	}
 	if there {
-		r.cfg.Log.Info("an order that was not seen through is adopted", "spotnode", m.order.name)
+		r.cfg.Log.Info("an unfinished order is adopted", "spotnode", m.order.name)
 		return r.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered = r.cfg.now() })
 	}
 	if err := r.orders.withdraw(ctx, m); err != nil {
 		return err
 	}
-	r.cfg.Log.Info("an order that was never given is removed", "spotnode", m.order.name)
+	r.cfg.Log.Info("an order that was never placed is removed", "spotnode", m.order.name)
 	r.ledger.erase(ctx, m)
 	return nil
 }
@@ -153,7 +153,7 @@ func (r *ledgerRepair) adoptOne(ctx context.Context, o order) error {
 		}
 		return held(fmt.Errorf("writing SpotNode %s: %w", o.name, err))
 	}
-	r.cfg.Log.Info("a node pool that the ledger had lost is adopted", "spotnode", o.name, "market", o.market)
+	r.cfg.Log.Info("a node pool missing from the ledger is adopted", "spotnode", o.name, "market", o.market)
 	m := r.state.remember(n, o)
 	return r.ledger.patchStatus(ctx, m, func(m *machine) { m.ordered, m.listed = r.cfg.now(), true })
 }

@@ -31,7 +31,7 @@ func (b *Backend) Run(ctx context.Context) error {
 	defer tick.Stop()
 	for {
 		if err := b.Poll(ctx); err != nil && ctx.Err() == nil {
-			b.cfg.Log.Warn("polling Rackspace Spot failed and is tried again", "error", err)
+			b.cfg.Log.Warn("polling Rackspace Spot failed and is retried", "error", err)
 		}
 		select {
 		case <-ctx.Done():

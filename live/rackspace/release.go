@@ -23,7 +23,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	over, grown, going := m.over(), m.size > 1, m.draining
 	b.state.mu.Unlock()
 	if grown {
-		return backend.Hold("NodePoolGrown", "Somebody gave node pool %s more than one machine. The API cannot say which of them is to go, so node %s is left.", m.order.nodePool, node.Name)
+		return backend.Hold("NodePoolGrown", "Another owner gave node pool %s more than one machine. The API cannot select the one to remove, so node %s is kept.", m.order.nodePool, node.Name)
 	}
 	if over || going {
 		return nil
@@ -94,9 +94,9 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	case over:
 		return nil // Pass sees to the rest
 	case grown:
-		return backend.Hold("NodePoolGrown", "Somebody gave node pool %s more than one machine.", m.order.nodePool)
+		return backend.Hold("NodePoolGrown", "Another owner gave node pool %s more than one machine.", m.order.nodePool)
 	case current != "" && current != node.Name:
-		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to give back is gone", "node", node.Name, "now", current)
+		b.cfg.Log.Info("the machine of a node pool was exchanged; the one to release no longer exists", "node", node.Name, "now", current)
 		return nil
 	}
 	if err := b.orders.withdraw(ctx, m); err != nil {
@@ -105,7 +105,7 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	// The pool is deleted, which nothing undoes. A ledger that does not say so yet
 	// is put right by Pass.
 	if err := b.ledger.patchStatus(ctx, m, func(m *machine) { m.released = true }); err != nil {
-		b.cfg.Log.Warn("a node was given back, and the ledger does not say so yet", "spotnode", m.order.name, "error", err)
+		b.cfg.Log.Warn("a node was released, and the ledger does not show it yet", "spotnode", m.order.name, "error", err)
 	}
 	b.sink.SetMachine(Name, b.state.snapshot(m))
 	return nil

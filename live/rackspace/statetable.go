@@ -80,7 +80,7 @@ func (t *stateTable) reportUnjudged(pools []v1alpha1.CapacityPool) {
 			continue
 		}
 		meta.SetStatusCondition(&p.conditions, metav1.Condition{
-			Type: CloudspaceReachable, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "The cloudspace was not read yet since this replica began.",
+			Type: CloudspaceReachable, Status: metav1.ConditionFalse, Reason: "NotRead", Message: "The cloudspace has not been read since this replica started.",
 			ObservedGeneration: pools[i].Generation, LastTransitionTime: metav1.NewTime(t.cfg.Clock.Now()),
 		})
 	}
@@ -118,7 +118,7 @@ func (t *stateTable) judgeStrays(unknown map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(t.pools)) {
-		c := metav1.Condition{Type: NodePoolUnknown, Status: metav1.ConditionFalse, Reason: "AllKnown", Message: "Every node pool with our label is one of our orders."}
+		c := metav1.Condition{Type: NodePoolUnknown, Status: metav1.ConditionFalse, Reason: "AllKnown", Message: "Every node pool with Spotter's label belongs to an order by Spotter."}
 		if text, bad := unknown[name]; bad {
 			c.Status, c.Reason, c.Message = metav1.ConditionTrue, "NotOurOrder", text+"; it is left as it is."
 		}
@@ -140,9 +140,9 @@ func (t *stateTable) spotNodeOf(labels map[string]string, node string) (*machine
 		}
 	}
 	if n := labels[poolNameLabel]; n != "" {
-		return nil, backend.Hold("NotOurs", "Node %s is of node pool %s, which Spotter did not make. The API cannot say which machine of a pool is to go, so it is left.", node, n)
+		return nil, backend.Hold("NotOurs", "Node %s is in node pool %s, which Spotter did not create. The API cannot select the machine of a pool to remove, so it is kept.", node, n)
 	}
-	return nil, backend.Hold("NotOurs", "Node %s was not made by Spotter.", node)
+	return nil, backend.Hold("NotOurs", "Node %s was not created by Spotter.", node)
 }
 
 // answeredFor is how long an answer of a cloudspace counts at least, however often it is

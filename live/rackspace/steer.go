@@ -61,7 +61,7 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	}
 	text, err := json.Marshal(next)
 	if err != nil {
-		return fmt.Errorf("writing down the steer: %w", err)
+		return fmt.Errorf("recording the steer: %w", err)
 	}
 	if err := b.annotate(ctx, &p, string(text)); err != nil {
 		return held(fmt.Errorf("writing annotation %s: %w", steerAnnotation, err))

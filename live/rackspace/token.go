@@ -59,7 +59,7 @@ func (s *tokenSource) token(ctx context.Context) (string, error) {
 func (s *tokenSource) ask(ctx context.Context) (string, error) {
 	form := url.Values{"grant_type": {"refresh_token"}, "client_id": {s.c.cfg.ClientID}, "refresh_token": {s.refresh}}
 	body, err := s.c.attempts(ctx, request{
-		what: "asking for an access token", method: http.MethodPost, url: s.c.cfg.LoginEndpoint + "/oauth/token",
+		what: "requesting an access token", method: http.MethodPost, url: s.c.cfg.LoginEndpoint + "/oauth/token",
 		contentType: "application/x-www-form-urlencoded", body: []byte(form.Encode()),
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *tokenSource) ask(ctx context.Context) (string, error) {
 		Expires int64  `json:"expires_in"` // seconds
 	}
 	if err := json.Unmarshal(body, &result); err != nil || result.IDToken == "" {
-		return "", fmt.Errorf("asking for an access token: the answer has no id_token")
+		return "", fmt.Errorf("requesting an access token: the response has no id_token")
 	}
 	now := s.c.cfg.Clock.Now()
 	t := &accessToken{result.IDToken, now.Add(tokenLife)}

@@ -62,7 +62,7 @@ func (w *ledger) enter(ctx context.Context, o order) (*machine, error) {
 func (w *ledger) erase(ctx context.Context, m *machine) {
 	err := w.client.Delete(ctx, m.spot.DeepCopy())
 	if err != nil && !apierrors.IsNotFound(err) {
-		w.cfg.Log.Warn("an order that was not given is still in the ledger", "spotnode", m.order.name, "error", err)
+		w.cfg.Log.Warn("an order that was not placed is still in the ledger", "spotnode", m.order.name, "error", err)
 		return
 	}
 	w.state.mu.Lock()

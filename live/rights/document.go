@@ -31,7 +31,7 @@ const between = `
 
 ` + "`spotter run --print-iam-policy`" + ` with the controller's flags prints the policy of its role. ` + "`--backends asg`" + ` needs ` + "`--cluster-name`" + `:
 groups are written to only with the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets. What is allowed on "*" knows no narrower resource
-and is limited to the regions. A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key besides.
+and is limited to the regions. A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key as well.
 
 `
 
@@ -41,7 +41,7 @@ At Rackspace Spot a refresh token may do what its account may. In shadow Spotter
 ## How this is held
 
 ` + "`make test`" + ` runs Spotter as its users against a real API server, and fails where what the audit log shows and what is granted differ,
-verb by verb, but for a short list with reasons. What is asked of AWS is held against the list by tests of each backend.
+verb by verb, but for a short list with reasons. Requests to AWS are compared with the list by tests of each backend.
 `
 
 // Document returns the documentation of all rights, in Markdown.

@@ -31,7 +31,7 @@ func Kubernetes() []Right {
 func coreRights() []Right {
 	return []Right{
 		{Part: Core, Scope: Cluster, Resources: []string{"nodes", "pods", "namespaces", "persistentvolumeclaims", "persistentvolumes"}, Verbs: watch,
-			Why: "The snapshot: what runs where, and what it asks for."},
+			Why: "The snapshot: what runs where, and what it requests."},
 		{Part: Core, Scope: Cluster, Group: groupApps, Resources: []string{"daemonsets", "deployments", "replicasets", "statefulsets"}, Verbs: watch,
 			Why: "The snapshot: how many pods a workload wants."},
 		{Part: Core, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: watch, Why: "The snapshot: the work of Jobs."},
@@ -40,10 +40,10 @@ func coreRights() []Right {
 		{Part: Core, Scope: Cluster, Group: groupScheduling, Resources: []string{"priorityclasses"}, Verbs: watch, Why: "The snapshot: which pods go before which."},
 		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"csinodes"}, Verbs: watch, Why: "How many volumes a node takes."},
 		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"volumeattachments"}, Verbs: watch,
-			Why: "A node is not given back while volumes are attached to it."},
-		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "What is to be decided for."},
+			Why: "A node is not released while volumes are attached to it."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "The pools to decide for."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list", "watch"},
-			Why: "What is to be counted. It is read again before a ledger is deleted and before a gate is written."},
+			Why: "The budgets to count. They are read again before a ledger is deleted and before a gate is written."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools/status"}, Verbs: []string{"update"},
 			Why: "Conditions, prices, shares and savings."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets/status"}, Verbs: []string{"patch"}, Why: "What is used, and gates."},
@@ -51,7 +51,7 @@ func coreRights() []Right {
 			Without: "`kubectl describe` tells nothing of what happened; conditions and log do.",
 			Why:     "Events on CapacityPools and GPUBudgets and, when active, on nodes."},
 		{Part: Core, Unless: Prometheus, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
-			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "What nodes use, by metrics-server; not asked for with `usage.prometheus`."},
+			Without: "The condition `UsageKnown` is False; decisions go by what pods request.", Why: "Node usage from metrics-server; not requested with `usage.prometheus`."},
 		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
 			Why: "What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` holds what is written to `spotter-memory-…` and `spotter-ledger-…`."},
 	}
@@ -63,7 +63,7 @@ func coreActive() []Right {
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"},
 			Why: "Cordon, taint and annotations of a drain, and taking them back."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods"}, Verbs: []string{"patch"},
-			Without: "A workload that shrinks does not give up the pods of nodes first that are to be emptied.",
+			Without: "A shrinking workload does not first remove the pods of nodes that should be emptied.",
 			Why:     "The annotation `controller.kubernetes.io/pod-deletion-cost`; the chart's admission policy `ranks.spotter.dev` refuses all else."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}, Why: "Evictions, by drains and by budgets."},
 		{Part: Core, Active: true, Scope: Cluster, Group: groupApps, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"},
@@ -80,7 +80,7 @@ func processRights() []Right {
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "The lease `spotter-leader`."},
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Names: []string{"spotter-leader"}, Verbs: []string{"get", "update"},
 			Why: "Leading, and making sure of it before anything is written."},
-		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"}, Verbs: []string{"create"}, Why: "Who asks for metrics."},
+		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"}, Verbs: []string{"create"}, Why: "Who requests metrics."},
 		{Part: SecureMetrics, Scope: Cluster, Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
 			Why: "Whether they may `get` the path `/metrics`."},
 	}
@@ -98,13 +98,13 @@ func karpenterRights() []Right {
 		{Part: Karpenter, Scope: Cluster, Resources: []string{"events"}, Verbs: watch,
 			Without: "Warnings that only Karpenter reads are seen when it taints the node.", Why: "Events on NodeClaims, in which Karpenter passes on warnings."},
 		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodepools"}, Verbs: []string{"create", "delete", "get", "patch"},
-			Why: "NodePools of our own, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone."},
+			Why: "Spotter's own NodePools, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone."},
 		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "delete", "get", "patch"},
 			Why: "Replacements that come first, and giving emptied nodes back."},
 	}
 	for _, c := range nodeClasses {
 		all = append(all, Right{Part: Karpenter, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"list"},
-			Without: "Needed for the provider of Karpenter that is installed; the others are never asked for.", Why: "Whether the node class is there and ready."})
+			Without: "Needed for the provider of Karpenter that is installed; the others are never requested.", Why: "Whether the node class is there and ready."})
 	}
 	return all
 }
@@ -117,14 +117,14 @@ func rackspaceRights() []Right {
 			Why: "An order is written down before it is given."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes/status"}, Verbs: []string{"patch"}, Why: "What became of an order."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: []string{"patch"},
-			Why: "The annotation `spotter.dev/steer`: what a pool was last told."},
+			Why: "The annotation `spotter.dev/steer`: the last steer of a pool."},
 	}
 }
 
 func queueRights() []Right {
 	return []Right{
 		{Part: Queue, Scope: Cluster, Group: groupRBAC, Resources: []string{"clusterroles", "clusterrolebindings"}, Verbs: []string{"list"},
-			Without: "Another consumer of the queue is not found, and a warned node that somebody else drains is drained by both.",
+			Without: "Another consumer of the queue is not found, and a node under notice that another controller drains is drained by both.",
 			Why:     "Who may drain nodes: a workload counts as Karpenter or the Node Termination Handler only if its ServiceAccount may."},
 	}
 }

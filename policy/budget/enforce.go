@@ -58,9 +58,9 @@ func (e *enforcement) act() {
 		e.forget(t)
 		switch {
 		case t.over && t.budget.Action == policy.BudgetAlert:
-			e.hold(t, "spent, and nothing is to be done about its pods")
+			e.hold(t, "the budget is spent; its action is Alert, so its pods keep running")
 		case t.enforcing && !t.budget.Closed:
-			e.hold(t, "spent, and its pods stay until the gate is closed: their controllers would make them anew")
+			e.hold(t, "the budget is spent; its pods are evicted once the gate is closed, since their controllers would recreate them before")
 		case t.enforcing && t.budget.Action == policy.BudgetPause:
 			e.pause(t)
 		case t.enforcing:
@@ -103,9 +103,9 @@ func (e *enforcement) reopening(t *tally) string {
 	case at == 0:
 		return "it stays closed"
 	case t.leaves():
-		return fmt.Sprintf("it opens at %v when all its pods have gone", at)
+		return fmt.Sprintf("it opens at %v once all its pods are gone", at)
 	}
-	return fmt.Sprintf("it opens at %v if its pods go on as now", at)
+	return fmt.Sprintf("it opens at %v if its pods keep running as now", at)
 }
 
 // leaves reports whether the pods of t are made to go, so that they use nothing
@@ -138,7 +138,7 @@ func (t *tally) state() string {
 	if b := t.budget; b.HasDollars {
 		parts = append(parts, fmt.Sprintf("%s of %s", t.use.cost.Short(), b.Dollars.Short()))
 	}
-	return strings.Join(parts, " and ") + " are used within " + window(t.budget.Window)
+	return strings.Join(parts, " and ") + " used in the last " + window(t.budget.Window)
 }
 
 // window formats a number of whole hours.
@@ -219,7 +219,7 @@ func (e *enforcement) keepNodes(counted []bool) (held []bool) {
 		tokens = append(tokens, d.After...)
 		why := d.Why
 		why.Reason = policy.ReasonBudget
-		why.Text = kept[d.Node] + ": its gate is closed, and pods of the node would not be admitted again"
+		why.Text = kept[d.Node] + ": its gate is closed, so the pods of the node would not be admitted again"
 		e.plan.Holds = append(e.plan.Holds, policy.Hold{Pool: e.s.Nodes[d.Node].Pool, Node: d.Node, Why: why})
 	}
 	e.plan.Drains = drains

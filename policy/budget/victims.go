@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A suspect is a pod, or a job with all its pods, by what it used within the
@@ -80,7 +81,7 @@ func (e *enforcement) evict(t *tally) {
 	})
 	switch {
 	case worst.pod == policy.None && waiting > 0:
-		e.hold(t, fmt.Sprintf("%d of its pods were asked to go and are still there", waiting))
+		e.hold(t, fmt.Sprintf("waiting for %s to end after eviction", figures.Count(waiting, "pod")))
 		e.plan.Wake = min(e.plan.Wake, retry)
 	case worst.pod == policy.None || served:
 	default:
@@ -90,7 +91,7 @@ func (e *enforcement) evict(t *tally) {
 
 // ask adds the eviction of x to the plan.
 func (e *enforcement) ask(t *tally, x, second *suspect) {
-	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; this pod used most, %.2f device-hours for %s",
+	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; this pod used the most, %.2f device-hours for %s",
 		t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
 	if second.pod != policy.None {
 		why.RunnerUp = fmt.Sprintf("%s, %.2f device-hours for %s", second.name, second.use.hours(), second.use.cost.Short())
@@ -147,7 +148,7 @@ func (e *enforcement) pause(t *tally) {
 		jobs[i].now = jobs[i].now.plus(x.now)
 	})
 	if others > 0 {
-		e.hold(t, fmt.Sprintf("%d of its pods belong to no job and go on, since only jobs can be suspended", others))
+		e.hold(t, fmt.Sprintf("only Jobs can be suspended; left running: %s outside of Jobs", figures.Count(others, "pod")))
 	}
 	if len(jobs) == 0 {
 		return
@@ -159,7 +160,7 @@ func (e *enforcement) pause(t *tally) {
 // suspend adds to the plan that the first of jobs be suspended.
 func (e *enforcement) suspend(t *tally, jobs []suspect) {
 	x := &jobs[0]
-	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; the pods of this job used most, %.2f device-hours for %s",
+	why := policy.Why{Reason: policy.ReasonBudget, Before: x.now.cost, Text: fmt.Sprintf("%s: %s; the pods of this job used the most, %.2f device-hours for %s",
 		t.budget.Name, t.state(), x.use.hours(), x.use.cost.Short())}
 	if len(jobs) > 1 {
 		why.RunnerUp = fmt.Sprintf("%s, %.2f device-hours for %s", jobs[1].name, jobs[1].use.hours(), jobs[1].use.cost.Short())
@@ -186,7 +187,7 @@ func (e *enforcement) resume(budget string, jobs []string, state string) (still 
 			continue // another budget opened as well
 		}
 		e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: policy.WorkloadID(w), Budget: budget, Why: policy.Why{
-			Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job goes on from its last checkpoint", budget, state),
+			Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job resumes from its last checkpoint", budget, state),
 		}})
 	}
 	return still
@@ -200,7 +201,7 @@ func (e *enforcement) release() (left []policy.BudgetMemory) {
 		if slices.ContainsFunc(e.tallies, func(t tally) bool { return t.budget.Name == old.Name }) {
 			continue
 		}
-		if still := e.resume(old.Name, old.Paused, "the budget is no more"); len(still) > 0 {
+		if still := e.resume(old.Name, old.Paused, "the budget was deleted"); len(still) > 0 {
 			left = append(left, policy.BudgetMemory{Name: old.Name, Paused: still})
 		}
 	}

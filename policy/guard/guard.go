@@ -251,7 +251,7 @@ func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, h
 	for i := range launches {
 		l := launches[i]
 		if held[i] {
-			r.hold(l.Pool, l.Replaces, &l.Why, policy.ReasonGuardrail, "low confidence: no forecast of its spot markets can be trusted")
+			r.hold(l.Pool, l.Replaces, &l.Why, policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable")
 			continue
 		}
 		if r.replacements[next].needed != forHeld {

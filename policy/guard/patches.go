@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
@@ -33,7 +34,7 @@ func (r *review) patches(costs []policy.DeletionCost) {
 	for i := range costs {
 		n := &s.Nodes[costs[i].Node]
 		if n.Pool == policy.None || s.Pools[n.Pool].Mode == policy.ModeOff {
-			r.hold(n.Pool, n.ID, &costs[i].Why, policy.ReasonGuardrail, "scope: the node is in no pool of ours")
+			r.hold(n.Pool, n.ID, &costs[i].Why, policy.ReasonGuardrail, "scope: the node is in no pool managed by Spotter")
 			continue
 		}
 		if pods[i] > left && left < r.cfg.PatchesMax || held > 0 {
@@ -48,6 +49,6 @@ func (r *review) patches(costs []policy.DeletionCost) {
 	}
 	if held > 0 {
 		x := &costs[first]
-		r.hold(s.Nodes[x.Node].Pool, policy.None, &x.Why, policy.ReasonGuardrail, fmt.Sprintf("patches: %d pods wait for their deletion cost, since %d are written in one step", held, r.cfg.PatchesMax))
+		r.hold(s.Nodes[x.Node].Pool, policy.None, &x.Why, policy.ReasonGuardrail, fmt.Sprintf("patches: deletion cost postponed for %s, at most %d are written per step", figures.Count(held, "pod"), r.cfg.PatchesMax))
 	}
 }

@@ -75,7 +75,7 @@ func tooDear(s *policy.Snapshot, p *policy.Pool) []policy.Hold {
 		if sold[c] && !left[c] {
 			m := &s.Markets[cheapest[c]]
 			holds = append(holds, policy.Hold{Pool: p.ID, Node: policy.None, Why: policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf(
-				"no %s node is bought while all cost more than maxPrice, %s an hour: the cheapest costs %s in %s; pods that need one wait",
+				"no %s node is bought: all cost more than maxPrice, %s an hour (the cheapest is %s in %s); pods that need one stay pending",
 				policy.CapacityType(c), p.PriceMax.Short(), m.Charge().Short(), m.Name)}})
 		}
 	}

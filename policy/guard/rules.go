@@ -11,9 +11,9 @@ func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string
 	n := &r.s.Nodes[d.Node]
 	switch {
 	case n.Phase == policy.NodeGone || n.Phase >= policy.NodeDraining:
-		return policy.ReasonInProgress, "in progress: the node is already going away"
+		return policy.ReasonInProgress, "in progress: the node is already being removed"
 	case n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs:
-		return policy.ReasonInProgress, "in progress: another controller is emptying the node"
+		return policy.ReasonInProgress, "in progress: another controller is draining the node"
 	case n.ReclaimAt != 0:
 		return "", ""
 	case n.Pool == policy.None:
@@ -45,7 +45,7 @@ func (r *review) tooSoon(d *policy.Drain, n *policy.Node) (policy.Reason, string
 	pool := &r.s.Pools[n.Pool]
 	m := r.before.Pool(pool.Name)
 	if m.BackedOff(n.Name, r.s.Now) {
-		return policy.ReasonCooldown, "back-off: the node's last drain did not end"
+		return policy.ReasonCooldown, "back-off: the node's last drain did not complete"
 	}
 	cooldown := pool.Cooldown
 	if cooldown == 0 {
@@ -57,7 +57,7 @@ func (r *review) tooSoon(d *policy.Drain, n *policy.Node) (policy.Reason, string
 		cooldown = min(cooldown, r.cfg.Cooldown)
 	}
 	if d.Why.Reason != policy.ReasonRebalance && m.Moved != 0 && r.s.Now.Sub(m.Moved) < cooldown {
-		return policy.ReasonCooldown, "cooldown: the pool was moved a short while ago"
+		return policy.ReasonCooldown, "cooldown: nodes of the pool were moved recently"
 	}
 	return "", ""
 }
@@ -68,9 +68,9 @@ func (r *review) disturbs(d *policy.Drain, l *leavingNode, n *policy.Node) strin
 	case n.DoNotDisrupt:
 		return "do-not-disrupt: the node is annotated"
 	case n.AtGroupMin:
-		return "least size: the node's group would launch another in its place"
+		return "minimum size: the node's group would launch a replacement"
 	case l.pinned:
-		return "do-not-disrupt: a pod of the node must not be evicted"
+		return "do-not-disrupt: a pod on the node must not be evicted"
 	case l.unevictable:
 		return "PDB slack: a disruption budget allows no eviction"
 	case l.replacementHeld && !l.replaced:
@@ -93,7 +93,7 @@ func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string
 		// Only pending pods make the provisioner buy here, so that no replacement
 		// can be ready first: one node at a time.
 		if used > r.cfg.UtilizationTight && p.ours+p.drained > 0 {
-			return "high utilization: one node at a time where the provisioner alone can buy"
+			return "high utilization: only the provisioner can buy here, so one node moves at a time"
 		}
 		return ""
 	}
@@ -104,7 +104,7 @@ func (r *review) tooFull(d *policy.Drain, l *leavingNode, n *policy.Node) string
 		return "high utilization: the pool has no room without a replacement"
 	}
 	if (l.replaced || len(d.After) > 0) && !r.enoughCapacity(d) {
-		return "replacements: less capacity comes than goes, and there is no room for the rest"
+		return "replacements: they have less capacity than what they replace, and there is no room for the rest"
 	}
 	return ""
 }
@@ -121,9 +121,9 @@ func (r *review) pastLimit(d *policy.Drain, n *policy.Node, l *leavingNode) stri
 	case left <= 0:
 		return "drain budget: the pool's disruption budget is used up"
 	case r.movesLeft <= 0:
-		return "cluster fraction: enough nodes are on their way out"
+		return "cluster fraction: the limit of nodes being removed is reached"
 	case r.trust.buysUntrusted(d, n, l):
-		return "low confidence: no forecast of its spot markets can be trusted"
+		return "low confidence: no forecast for its Spot markets is reliable"
 	case total == 0 || p.total == 0:
 		return ""
 	}
@@ -144,7 +144,7 @@ func leavesRange(x *policy.ShareRange, before, after, grain float64) string {
 	case after == before || off(after) == 0 || off(after) < max(grain, off(before)):
 		return ""
 	case after < before:
-		return "spot share: it would fall below the pool's minimum"
+		return "Spot share: it would fall below the pool's minimum"
 	}
-	return "spot share: it would rise above the pool's maximum"
+	return "Spot share: it would rise above the pool's maximum"
 }

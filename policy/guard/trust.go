@@ -32,7 +32,7 @@ func (r *review) steers(steers []policy.Steer) {
 	for _, st := range steers {
 		pool := &r.s.Pools[st.Pool]
 		if share := min(max(st.Share, pool.Share.Min), pool.Share.Max); share != st.Share {
-			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "spot share: cut to the pool's range")
+			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "Spot share: cut to the pool's range")
 			st.Share = share
 			if pool.Steer.Set && pool.Steer.Share == share {
 				continue
@@ -43,7 +43,7 @@ func (r *review) steers(steers []policy.Steer) {
 			markets = pool.Markets
 		}
 		if st.Share > pool.Steer.Share && !r.trust.spotTrusted(markets) {
-			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "low confidence: no forecast of its spot markets can be trusted")
+			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable")
 			continue
 		}
 		r.plan.Steers = append(r.plan.Steers, st)

@@ -77,7 +77,7 @@ func (r *Reader) nodeRequirements(in []corev1.NodeSelectorRequirement, at []stri
 	for i, e := range in {
 		op, ok := operators[string(e.Operator)]
 		if !ok {
-			r.Fail.tell(join(at, Index(i), "operator"), "%q is no operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt", e.Operator)
+			r.Fail.tell(join(at, Index(i), "operator"), "%q is not an operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt", e.Operator)
 			continue
 		}
 		if op == policy.OpGt || op == policy.OpLt {

@@ -76,7 +76,7 @@ func TestFaultsAreTold(t *testing.T) {
 		`spec.priorityClassName: no class "absent"`,
 		"spec.topologySpreadConstraints.[0].maxSkew: 0 is not above 0",
 		`spec.topologySpreadConstraints.[0].whenUnsatisfiable: "Perhaps" is not DoNotSchedule or ScheduleAnyway`,
-		at + `[0].operator: "Like" is no operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt`,
+		at + `[0].operator: "Like" is not an operator; known are In, NotIn, Exists, DoesNotExist, Gt, Lt`,
 		at + `[1].values: "many" is not an integer`,
 		"spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution.[0].weight: 200 is not from 1 to 100",
 		"spec.affinity.podAffinity.preferredDuringSchedulingIgnoredDuringExecution.[0].podAffinityTerm.topologyKey: must be set",

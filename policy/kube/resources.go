@@ -135,7 +135,7 @@ func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resou
 		}
 		if !offered(k) {
 			if q.Sign() > 0 {
-				r.warn("%s: its request for %s is left out: no node type of the catalog offers it", name, k)
+				r.warn("%s: its request for %s is ignored: no instance type in the catalog offers it", name, k)
 			}
 			continue
 		}
@@ -153,7 +153,7 @@ func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resou
 			out.Storage = q.Value()
 		default: // an accelerator
 			if gpu != "" {
-				r.Fail.tell([]string{"spec", "containers"}, "asks for both %s and %s", gpu, k)
+				r.Fail.tell([]string{"spec", "containers"}, "requests both %s and %s", gpu, k)
 				continue
 			}
 			out.GPU, gpu = q.Value(), string(k)

@@ -28,7 +28,7 @@ func Selector(s *metav1.LabelSelector) (policy.Selector, error) {
 	for _, e := range s.MatchExpressions {
 		op, ok := operators[string(e.Operator)]
 		if !ok || op > policy.OpDoesNotExist {
-			return out, fmt.Errorf("%q is no operator; known are In, NotIn, Exists, DoesNotExist", e.Operator)
+			return out, fmt.Errorf("%q is not an operator; known are In, NotIn, Exists, DoesNotExist", e.Operator)
 		}
 		if sets := op == policy.OpIn || op == policy.OpNotIn; sets == (len(e.Values) == 0) {
 			return out, fmt.Errorf("%s of %s with %d values", e.Operator, e.Key, len(e.Values))

@@ -359,7 +359,7 @@ func (c *consolidator) replaceOne(m *rebalancer, nodes []policy.NodeID) bool {
 	slices.SortStableFunc(nodes, func(a, b policy.NodeID) int {
 		return cmp.Compare(m.saved(&s.Nodes[b]), m.saved(&s.Nodes[a]))
 	})
-	m.o.Text = "its pods cost less elsewhere"
+	m.o.Text = "its pods fit elsewhere at lower cost"
 	for _, id := range nodes[:min(len(nodes), cheaperMax)] {
 		n := &s.Nodes[id]
 		most := m.saved(n).Times(1 - c.threshold())

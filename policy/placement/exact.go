@@ -34,7 +34,7 @@ func (p *Packing) Quality() string {
 	case p.Proven:
 		return "no packing costs less"
 	case p.Bound <= 0 || p.Total <= 0:
-		return "it is not known how far that is from the best packing"
+		return "the distance from the best packing is unknown"
 	}
 	return fmt.Sprintf("no packing costs less than %s", p.Bound.Short())
 }

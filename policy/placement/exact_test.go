@@ -237,7 +237,7 @@ func TestQuality(t *testing.T) {
 	}{
 		{placement.Packing{Total: 10, Bound: 10, Proven: true}, "no packing costs less"},
 		{placement.Packing{Total: 200_000, Bound: 150_000}, "less than $0.15"},
-		{placement.Packing{Total: 200_000}, "not known"},
+		{placement.Packing{Total: 200_000}, "unknown"},
 	} {
 		if q := c.p.Quality(); !strings.Contains(q, c.says) {
 			t.Errorf("%+v: %q does not say %q", c.p, q, c.says)

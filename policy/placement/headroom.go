@@ -59,7 +59,7 @@ func (r *Headroom) blocks(m policy.MarketID) string {
 	}
 	for i := range r.s.Quotas {
 		if r.counts(&r.s.Quotas[i], x, t) && r.quotas[i] < t.VCPU {
-			return "a quota of the provider"
+			return "a provider quota"
 		}
 	}
 	return ""

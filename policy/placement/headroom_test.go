@@ -60,7 +60,7 @@ app one 3
 pod one pending`)
 	s.Pools[0].Limits.CPU = 2000
 	launches, holds := placement.Shortages(s, at(0))
-	if len(launches) != 0 || len(holds) != 1 || !strings.Contains(holds[0].Why.Text, "within limits.cpu, which is reached in pool web") {
+	if len(launches) != 0 || len(holds) != 1 || !strings.Contains(holds[0].Why.Text, "limits.cpu is reached in pool web") {
 		t.Errorf("launches %+v, holds %+v", launches, holds)
 	}
 }

@@ -26,7 +26,7 @@ func Notices(s *policy.Snapshot) []policy.Drain {
 			continue
 		}
 		d := policy.Drain{Node: n.ID, Deadline: n.ReclaimAt, Why: policy.Why{
-			Reason: policy.ReasonNotice, Text: "the provider takes the node back",
+			Reason: policy.ReasonNotice, Text: "the provider reclaims the node",
 		}}
 		if n.Market != policy.None && s.Markets[n.Market].Offered {
 			d.Why.Before = s.Markets[n.Market].Charge() + s.Fees(n.Pool)

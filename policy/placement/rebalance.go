@@ -58,7 +58,7 @@ func Rebalance(s *policy.Snapshot, sp *Space, o RebalanceOptions) ([]policy.Laun
 		return nil, nil, nil
 	}
 	if left <= 0 {
-		return nil, nil, []policy.Hold{m.hold(policy.None, policy.ReasonInProgress, "as many nodes as may move at once are moving")}
+		return nil, nil, []policy.Hold{m.hold(policy.None, policy.ReasonInProgress, "the limit of nodes that move at once is reached")}
 	}
 	m.from, m.to = policy.OnDemand, policy.Spot
 	if missing < 0 {
@@ -183,7 +183,7 @@ func (m *rebalancer) size(n *policy.Node) int64 { return share.Units(m.s, m.o.Po
 func (m *rebalancer) move(n *policy.Node) bool {
 	pods, careful, ok := m.movable(n)
 	if !ok {
-		m.holds = append(m.holds, m.hold(n.ID, policy.ReasonGuardrail, "a pod of the node must not be evicted"))
+		m.holds = append(m.holds, m.hold(n.ID, policy.ReasonGuardrail, "a pod on the node must not be evicted"))
 		return false
 	}
 	after := m.at

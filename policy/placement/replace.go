@@ -32,7 +32,7 @@ func ReplaceNode(s *policy.Snapshot, space func() *Space, n policy.NodeID, marke
 	m.sp = sp
 	pods, _, ok := m.movable(node)
 	if !ok {
-		return nil, nil, []policy.Hold{m.hold(n, policy.ReasonGuardrail, "a pod of the node must not be evicted")}
+		return nil, nil, []policy.Hold{m.hold(n, policy.ReasonGuardrail, "a pod on the node must not be evicted")}
 	}
 	for i := range pods {
 		sp.Unbind(&pods[i], n)
@@ -63,7 +63,7 @@ func (m *rebalancer) replace(n *policy.Node, pods []policy.Pod, after Balance) b
 	}
 	bought := m.replacements(pods, launches)
 	if len(bought) == 0 {
-		m.holds = append(m.holds, m.hold(n.ID, policy.ReasonInfeasible, "no node of the other capacity type that is offered holds its pods"))
+		m.holds = append(m.holds, m.hold(n.ID, policy.ReasonInfeasible, "no offered node of the other capacity type fits its pods"))
 		return false
 	}
 	for _, markets := range bought {

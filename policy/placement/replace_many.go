@@ -94,7 +94,7 @@ func (c *consolidator) replaceMany(m *rebalancer, nodes []policy.NodeID, left in
 	if len(best.nodes) == 0 {
 		return false
 	}
-	m.o.Text = "with those of other nodes its pods cost less elsewhere"
+	m.o.Text = "its pods and those of other nodes fit on cheaper nodes"
 	m.launch(&c.s.Nodes[best.nodes[0]], best.bought)
 	first := m.drains[len(m.drains)-1]
 	m.drains[len(m.drains)-1].Why.Before, m.drains[len(m.drains)-1].Why.After = best.before, best.cost

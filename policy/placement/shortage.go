@@ -34,7 +34,7 @@ func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.
 		return b.launches, nil
 	}
 	return b.launches, []policy.Hold{{Pool: policy.None, Node: policy.None, Why: policy.Why{
-		Reason: policy.ReasonShortage, Text: "pending pods fit in no market that is offered to a pool" + b.blocked,
+		Reason: policy.ReasonShortage, Text: "pending pods fit in no market offered to a pool" + b.blocked,
 	}}}
 }
 
@@ -214,13 +214,13 @@ func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []
 	}
 	if len(l.Markets) == 0 {
 		if len(bin.Offers) > 0 && b.blocked == "" {
-			b.blocked = " within " + headroom.blocks(offers[bin.Offers[0]].Market) + ", which is reached in pool " + b.s.Pools[pool].Name
+			b.blocked = ": " + headroom.blocks(offers[bin.Offers[0]].Market) + " is reached in pool " + b.s.Pools[pool].Name
 		}
 		return l, 0, false
 	}
 	cheapest := &b.s.Markets[l.Markets[0]]
 	l.Bid = BidIn(cheapest)
-	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no node that is there or on its way", After: Added(b.cover, b.s, pool, l.Markets[0])}
+	l.Why = policy.Why{Reason: policy.ReasonShortage, Text: "pending pods fit on no existing or launching node", After: Added(b.cover, b.s, pool, l.Markets[0])}
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 		"plan does not launch":    func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].After = []string{"other"} },
 		"drain n0: the":           func(_ *policy.Snapshot, p *policy.Plan) { p.Drains[0].Why = policy.Why{} },
 		"there is no such budget": func(_ *policy.Snapshot, p *policy.Plan) { p.Gates = []policy.Gate{{Budget: "b", Why: why}} },
-		"it is no job":            func(_ *policy.Snapshot, p *policy.Plan) { p.Pauses = []policy.Pause{{Why: why}} },
+		"it is not a job":         func(_ *policy.Snapshot, p *policy.Plan) { p.Pauses = []policy.Pause{{Why: why}} },
 		"evict default/one-0: it is": func(_ *policy.Snapshot, p *policy.Plan) {
 			p.Evicts = []policy.Evict{{Pod: 0, Why: why}, {Pod: 0, Why: why}}
 		},

@@ -105,8 +105,8 @@ func TestExplainBudgets(t *testing.T) {
 			}
 		}
 	}
-	expect(explained(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 were used within 24 h as of", ", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
-	expect(explained("gpu"), "nothing is done with it", "the gate of budget ml/b is closed")
+	expect(explained(""), "budget ml/b (Pause): 9.00 device-hours and $2.00 used in the 24 h before", ", spent since 2027-01-15T07:43:20.000Z, gate closed, ml/tune suspended")
+	expect(explained("gpu"), "the plan leaves it as it is", "the gate of budget ml/b is closed")
 	s.Plan.Gates = []policy.Gate{{Budget: "ml/b", Closed: true, Why: why}, {Budget: "ml/b", Why: why}}
 	s.Plan.Pauses = []policy.Pause{{Workload: 1, Budget: "ml/b", Paused: true, Why: why}, {Workload: 0, Budget: "ml/b", Why: why}}
 	s.Plan.Evicts = []policy.Evict{{Pod: 0, Budget: "ml/b", Why: why}}

@@ -26,7 +26,7 @@ node n2 web z a.large on-demand
 		}
 		var b strings.Builder
 		quietNode(&b, &Step{Snapshot: s, Memory: m, Plan: policy.Plan{}}, &s.Nodes[0])
-		if got := strings.Contains(b.String(), "nothing is saved when it goes"); got != paid {
+		if got := strings.Contains(b.String(), "releasing it saves nothing"); got != paid {
 			t.Errorf("%q: %s", reserved, b.String())
 		}
 	}

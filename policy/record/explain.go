@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ErrNoSuch means that a step knows neither a node nor a pool of a name.
-var ErrNoSuch = errors.New("neither a node nor a pool that is known")
+var ErrNoSuch = errors.New("no such node or pool")
 
 // String returns the entry on one line: what is done to what, why, and the
 // dollars on both sides.
@@ -40,7 +41,7 @@ func (r *planRow) String() string {
 			fmt.Fprintf(&b, " markets=%s", r.Markets)
 		}
 	case kindLaunch:
-		fmt.Fprintf(&b, " in %s or another of %s, token %s", r.Market, r.Markets, r.Token)
+		fmt.Fprintf(&b, " in %s, or another of %s, token %s", r.Market, r.Markets, r.Token)
 	case kindDeletionCost:
 		fmt.Fprintf(&b, " %d", r.Cost)
 	case kindGate:
@@ -65,7 +66,7 @@ func (r *planRow) why() string {
 		text += fmt.Sprintf(" (%s/h → %s/h)", policy.Money(r.CostBefore).Short(), policy.Money(r.CostAfter).Short())
 	}
 	if r.RunnerUp != "" {
-		text += "; second: " + r.RunnerUp
+		text += "; runner-up: " + r.RunnerUp
 	}
 	return text
 }
@@ -116,7 +117,7 @@ func explain(b *strings.Builder, s *Step, pool policy.PoolID, node policy.NodeID
 	for i := range rows {
 		if node != policy.None && !own(&rows[i], snap, pool, node) && ofPool(&rows[i], pool) {
 			if !around {
-				fmt.Fprintf(b, "  of its pool, %s:\n", snap.Pools[pool].Name)
+				fmt.Fprintf(b, "  in its pool, %s:\n", snap.Pools[pool].Name)
 				around = true
 			}
 			fmt.Fprintf(b, "    %s\n", line(&rows[i], snap))
@@ -151,7 +152,7 @@ func line(r *planRow, s *policy.Snapshot) string {
 func header(b *strings.Builder, s *Step) {
 	fmt.Fprintf(b, "step %d at %v, the next at %v or sooner\n", s.Number, s.Snapshot.Now, s.Plan.Wake)
 	if m := s.Meta; m != nil && m.Bundle != "" {
-		fmt.Fprintf(b, "the bundle asked is %s, SHA-256 %s\n", m.Bundle, m.BundleSHA256)
+		fmt.Fprintf(b, "model bundle %s, SHA-256 %s\n", m.Bundle, m.BundleSHA256)
 	}
 }
 
@@ -182,7 +183,7 @@ func ofPool(r *planRow, pool policy.PoolID) bool {
 func explainNode(b *strings.Builder, s *policy.Snapshot, n *policy.Node) {
 	fmt.Fprintf(b, "node %s is %v", n.Name, n.Phase)
 	if n.ActedBy != policy.ActorNone {
-		fmt.Fprintf(b, ", %v works on it", n.ActedBy)
+		fmt.Fprintf(b, ", %v is acting on it", n.ActedBy)
 	}
 	pods := 0
 	for i := range s.Pods {
@@ -190,9 +191,9 @@ func explainNode(b *strings.Builder, s *policy.Snapshot, n *policy.Node) {
 			pods++
 		}
 	}
-	fmt.Fprintf(b, ", %d pods, launched %v\n", pods, n.Launched)
+	fmt.Fprintf(b, ", %s, launched %v\n", figures.Count(pods, "pod"), n.Launched)
 	if n.ReclaimAt != 0 {
-		fmt.Fprintf(b, "  notice at %v: the provider takes it at %v\n", n.NoticeAt, n.ReclaimAt)
+		fmt.Fprintf(b, "  notice at %v: the provider reclaims it at %v\n", n.NoticeAt, n.ReclaimAt)
 	}
 	if n.Market == policy.None {
 		return
@@ -219,7 +220,8 @@ func explainPool(b *strings.Builder, s *policy.Snapshot, pool policy.PoolID) {
 			}
 		}
 	}
-	fmt.Fprintf(b, "pool %s: %d nodes on spot, %d on demand, share allowed %v…%v", p.Name, counts[0], counts[1], p.Share.Min, p.Share.Max)
+	fmt.Fprintf(b, "pool %s: %s, %s, Spot share allowed %v…%v",
+		p.Name, figures.Count(counts[0], "Spot node"), figures.Count(counts[1], "on-demand node"), p.Share.Min, p.Share.Max)
 	if p.Steer.Set {
 		fmt.Fprintf(b, ", steered to %.3f at %v", p.Steer.Share, p.Steer.Since)
 	}
@@ -233,7 +235,7 @@ func explainBudgets(b *strings.Builder, s *Step) {
 		x := &s.Snapshot.Budgets[i]
 		fmt.Fprintf(b, "budget %s (%v)", x.Name, x.Action)
 		if m := s.Memory.Budget(x.Name); m != nil {
-			fmt.Fprintf(b, ": %.2f device-hours and %s were used within %d h as of %v", float64(m.Used)/3.6e9, m.Cost.Short(), int64(x.Window.Hours()), m.Counted)
+			fmt.Fprintf(b, ": %.2f device-hours and %s used in the %d h before %v", float64(m.Used)/3.6e9, m.Cost.Short(), int64(x.Window.Hours()), m.Counted)
 			if m.Over != 0 {
 				fmt.Fprintf(b, ", spent since %v", m.Over)
 			}

@@ -54,7 +54,7 @@ func (r *Recording) History(q Query, from, until policy.Time) ([]PastEntry, erro
 	}
 	if !known && last != nil {
 		x := explanation{q: q}
-		return nil, fmt.Errorf("%s: %w; at the end there are %s", q.name(), ErrNoSuch, x.known(last))
+		return nil, fmt.Errorf("%s: %w; the last step has %s", q.name(), ErrNoSuch, x.known(last))
 	}
 	return out, nil
 }
@@ -82,11 +82,11 @@ func (r *planRow) brief(s *policy.Snapshot) string {
 	case kindDrain:
 		text := "drain " + r.Node
 		if r.After != "" && r.After != "null" {
-			text += " once its replacement is there"
+			text += " once its replacement is ready"
 		}
 		return text + x.why()
 	case kindSteer:
-		text := fmt.Sprintf("steer %s to %s spot", r.Pool, figures.Share(r.Share, 0))
+		text := fmt.Sprintf("steer %s to %s Spot", r.Pool, figures.Share(r.Share, 0))
 		return text + x.why()
 	}
 	return line(&x, s)

@@ -34,7 +34,7 @@ func TestHistory(t *testing.T) {
 			t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
 		}
 	}
-	if _, err := r.History(Query{Node: "z"}, 0, 0); !errors.Is(err, ErrNoSuch) || !strings.Contains(err.Error(), "there are b") {
+	if _, err := r.History(Query{Node: "z"}, 0, 0); !errors.Is(err, ErrNoSuch) || !strings.Contains(err.Error(), "the last step has b") {
 		t.Errorf("a node that was never there: %v", err)
 	}
 }

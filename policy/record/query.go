@@ -35,7 +35,7 @@ func (r *Recording) Explain(q Query) (string, *Step, error) {
 		}
 		if q.before(s) {
 			if last == nil && q.Number == 0 {
-				return "", nil, fmt.Errorf("%w: %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
+				return "", nil, fmt.Errorf("%w: %s starts at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, q.At)
 			}
 			if last != nil && s.Number > last.Number+1 && (found == nil || q.Number == 0 && q.At >= last.Plan.Wake) {
 				return "", nil, fmt.Errorf("%w: in %s step %d is followed by step %d, at %v and %v",
@@ -55,7 +55,7 @@ func (r *Recording) Explain(q Query) (string, *Step, error) {
 		if last != nil {
 			count = last.Number
 		}
-		return "", nil, fmt.Errorf("%w: %s has %d steps, none of number %d", ErrNoStep, r.dir, count, q.Number)
+		return "", nil, fmt.Errorf("%w: %s has no step %d; its last is step %d", ErrNoStep, r.dir, q.Number, count)
 	}
 	text, err := x.text(found)
 	return text, found, err
@@ -146,12 +146,12 @@ func (x *explanation) text(s *Step) (string, error) {
 		return "", err
 	}
 	if x.before != "" {
-		fmt.Fprintf(&b, "last decided about it %v before, at %v:\n  %s\n", s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
+		fmt.Fprintf(&b, "the previous decision about it was %v earlier, at %v:\n  %s\n", s.Snapshot.Now.Sub(x.beforeAt).Round(time.Second), x.beforeAt, x.before)
 	} else if node != policy.None {
-		b.WriteString("nothing was decided about it before\n")
+		b.WriteString("there is no earlier decision about it\n")
 	}
 	if x.gap != (Span{}) {
-		fmt.Fprintf(&b, "%s not in the recording, and nothing is known of what they decided\n", x.gap.Are("step"))
+		fmt.Fprintf(&b, "%s missing from the recording, with their decisions\n", x.gap.Are("step"))
 	}
 	return b.String(), nil
 }
@@ -160,13 +160,13 @@ func (x *explanation) text(s *Step) (string, error) {
 func (x *explanation) unknown(s *Step) error {
 	what := x.q.name()
 	if x.seen > 0 {
-		last := "nothing was decided about it"
+		last := "no decision concerned it"
 		if x.before != "" {
 			last = fmt.Sprintf("the last decision about it, at %v, was: %s", x.beforeAt, x.before)
 		}
-		return fmt.Errorf("%s at step %d (%v): %w; it was last there at step %d; %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.seen, last)
+		return fmt.Errorf("%s at step %d (%v): %w; it last existed at step %d; %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.seen, last)
 	}
-	return fmt.Errorf("%s at step %d (%v): %w, nor was it before; there are %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
+	return fmt.Errorf("%s at step %d (%v): %w, at this or any earlier step; there are %s", what, s.Number, s.Snapshot.Now, ErrNoSuch, x.known(s.Snapshot))
 }
 
 // known lists names of what could have been asked about.

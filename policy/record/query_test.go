@@ -81,19 +81,19 @@ func TestQuery(t *testing.T) {
 		want []string
 	}{
 		"why something was": {Query{Number: 2, Node: "a"}, []string{
-			"step 2 at", "drain a: cheaper, next door ($0.04/h → $0.01/h)", "of its pool, web", "in next-door or another of next-door, here",
+			"step 2 at", "drain a: cheaper, next door ($0.04/h → $0.01/h)", "in its pool, web", "in next-door, or another of next-door, here",
 		}},
 		"why nothing was": {Query{Number: 3, Node: "b"}, []string{
-			"nothing is done with it", "asks not to be disrupted", "left alone until", "its drain was begun 2 times", "pool web moved nodes 10m0s ago and waits 1h0m0s",
+			"the plan leaves it as it is", "asks not to be disrupted", "left alone until", "its drain was started 2 times", "pool web moved nodes 10m0s ago and waits 1h0m0s",
 			// A quarter of $0.04 is wanted, $0.005 is there.
-			"it pays $0.04/h; next-door sells as much for $0.035/h, $0.005/h less, and a move is to save $0.01/h",
+			"it costs $0.04/h; next-door offers as much capacity for $0.035/h, $0.005/h less, but a move must save at least $0.01/h",
 			"as on-demand it would cost $0.03/h, $0.01/h less, in paid",
 		}},
-		"what came before": {Query{Number: 3, Node: "a"}, []string{"last decided about it 10m0s before", "drain a: cheaper"}},
+		"what came before": {Query{Number: 3, Node: "a"}, []string{"the previous decision about it was 10m0s earlier", "drain a: cheaper"}},
 		"between two steps": {Query{At: 600_000*3 + 1, Pool: "web"}, []string{
-			"step 3 at", "pool web: 2 nodes on spot", "last moved nodes by choice at", "node b is left alone until", "no pod waits", "drain a: cheaper",
+			"step 3 at", "pool web: 2 Spot nodes", "last moved nodes voluntarily at", "node b is left alone until", "no pod is pending", "drain a: cheaper",
 		}},
-		"the last step":  {Query{At: 1 << 40}, []string{"step 5 at", "the plan does nothing", "no node of it has a notice"}},
+		"the last step":  {Query{At: 1 << 40}, []string{"step 5 at", "the plan does nothing", "none of its nodes is under notice"}},
 		"the whole plan": {Query{Number: 2}, []string{"the plan\n", "launch web", "drain a"}},
 	} {
 		got, step, err := r.Explain(c.q)
@@ -117,11 +117,11 @@ func TestQueryOfNothing(t *testing.T) {
 		is   error
 		want string
 	}{
-		"gone node":       {Query{Number: 5, Node: "a"}, ErrNoSuch, "last there at step 3; the last decision about it, at 1970-01-01T00:20:00.000Z, was: drain a"},
+		"gone node":       {Query{Number: 5, Node: "a"}, ErrNoSuch, "last existed at step 3; the last decision about it, at 1970-01-01T00:20:00.000Z, was: drain a"},
 		"unknown node":    {Query{Number: 1, Node: "z"}, ErrNoSuch, "there are a, b"},
 		"unknown pool":    {Query{Number: 1, Pool: "a"}, ErrNoSuch, "there are web"},
-		"later step":      {Query{Number: 6}, ErrNoStep, "has 5 steps"},
-		"before it began": {Query{At: 1}, ErrNoStep, "begins at"},
+		"later step":      {Query{Number: 6}, ErrNoStep, "has no step 6; its last is step 5"},
+		"before it began": {Query{At: 1}, ErrNoStep, "starts at"},
 	} {
 		if _, _, err := r.Explain(c.q); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -169,10 +169,10 @@ func TestQueryAcrossGap(t *testing.T) {
 		}
 	}
 	text, _, err := r.Explain(Query{Number: 5, Pool: "web"})
-	if err != nil || !strings.Contains(text, "steps 3 to 4 are not in the recording") {
+	if err != nil || !strings.Contains(text, "steps 3 to 4 are missing from the recording") {
 		t.Errorf("of the pool after it: %v\n%s", err, text)
 	}
-	if text, _, err := r.Explain(Query{Number: 2, Pool: "web"}); err != nil || strings.Contains(text, "not in the recording") {
+	if text, _, err := r.Explain(Query{Number: 2, Pool: "web"}); err != nil || strings.Contains(text, "missing from the recording") {
 		t.Errorf("of the pool before it: %v\n%s", err, text)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // quietNode says what speaks for the fact that a plan does nothing with a node
@@ -14,7 +15,7 @@ import (
 // was known to the decision.
 func quietNode(b *strings.Builder, s *Step, n *policy.Node) {
 	snap := s.Snapshot
-	b.WriteString("  nothing is done with it:\n")
+	b.WriteString("  the plan leaves it as it is:\n")
 	if !in(int(n.Pool), len(snap.Pools)) {
 		b.WriteString("    it belongs to no pool, so no policy decides for it\n")
 		return
@@ -26,29 +27,29 @@ func quietNode(b *strings.Builder, s *Step, n *policy.Node) {
 	case p.Mode == policy.ModeOff:
 		add("pool %s is off", p.Name)
 	case n.ActedBy != policy.ActorNone:
-		add("%v already works on it", n.ActedBy)
+		add("%v is already acting on it", n.ActedBy)
 	case n.Phase < policy.NodeInitialized:
 		add("it is not ready for pods yet")
 	case n.Phase > policy.NodeInitialized:
-		add("it is already on its way out")
+		add("it is already being removed")
 	}
 	if n.DoNotDisrupt {
 		add("it asks not to be disrupted")
 	}
 	if n.AtGroupMin {
-		add("its group is at its least size and would launch another in its place")
+		add("its group is at its minimum size and would launch a replacement")
 	}
 	m := s.Memory.Pool(p.Name)
 	for _, x := range m.Backoff {
 		if x.Node == n.Name && x.Until > snap.Now {
-			add("it is left alone until %v: its drain was begun %s and did not end it", x.Until, times(x.Tries))
+			add("it is left alone until %v: its drain was started %s and did not complete", x.Until, times(x.Tries))
 		}
 	}
 	if snap.Disruptable(n.Pool, policy.Underutilized) == 0 {
-		add("the disruption budget of pool %s lets no node go now", p.Name)
+		add("the disruption budget of pool %s allows no disruption now", p.Name)
 	}
 	if p.Cooldown > 0 && m.Moved != 0 && snap.Now.Sub(m.Moved) < p.Cooldown {
-		add("pool %s moved nodes %v ago and waits %v between two moves", p.Name, snap.Now.Sub(m.Moved), p.Cooldown)
+		add("pool %s moved nodes %v ago and waits %v between moves", p.Name, snap.Now.Sub(m.Moved), p.Cooldown)
 	}
 	if n.ReclaimAt == 0 && n.Recommended == 0 {
 		add("the provider has sent neither a notice nor a recommendation")
@@ -76,26 +77,26 @@ func alternatives(s *policy.Snapshot, p *policy.Pool, n *policy.Node) []string {
 	own, cover := &s.Markets[n.Market], coverage(s)
 	pays := cover.Saving(n.Market)
 	if cover.Covers(n.Market) && pays == 0 {
-		return []string{fmt.Sprintf("it was paid for in advance: of the %s/h that its market asks, nothing is saved when it goes", own.Charge().Short())}
+		return []string{fmt.Sprintf("a commitment pays for it: its market price is %s/h, but releasing it saves nothing", own.Charge().Short())}
 	}
 	var out []string
 	best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity == own.Capacity })
 	if saving := pays - price; best == nil {
-		out = append(out, fmt.Sprintf("it pays %s/h, and no other %v market of pool %s sells as much", pays.Short(), own.Capacity, p.Name))
+		out = append(out, fmt.Sprintf("it costs %s/h, and no other %v market of pool %s offers as much capacity", pays.Short(), own.Capacity, p.Name))
 	} else if saving <= 0 {
-		out = append(out, fmt.Sprintf("it pays %s/h; the next %v market that sells as much is %s at %s/h, %s/h more",
+		out = append(out, fmt.Sprintf("it costs %s/h; the next %v market with as much capacity is %s at %s/h, %s/h more",
 			pays.Short(), own.Capacity, best.Name, price.Short(), (-saving).Short()))
 	} else {
-		text := fmt.Sprintf("it pays %s/h; %s sells as much for %s/h, %s/h less", pays.Short(), best.Name, price.Short(), saving.Short())
+		text := fmt.Sprintf("it costs %s/h; %s offers as much capacity for %s/h, %s/h less", pays.Short(), best.Name, price.Short(), saving.Short())
 		if limit := pays.Times(p.SavingsThreshold); saving < limit {
-			text += fmt.Sprintf(", and a move is to save %s/h", limit.Short())
+			text += fmt.Sprintf(", but a move must save at least %s/h", limit.Short())
 		} else {
-			text += ", before what a move costs: a replacement beside it, and restarts of its pods"
+			text += ", without the cost of the move: both nodes run for a while, and pods restart"
 		}
 		out = append(out, text)
 	}
 	if best, price := cheapest(s, cover, p, n, func(m *policy.Market) bool { return m.Capacity != own.Capacity }); best != nil && price < pays {
-		out = append(out, fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; how much of that is bought is the share of its pool",
+		out = append(out, fmt.Sprintf("as %v it would cost %s/h, %s/h less, in %s; the pool's Spot share decides between the two",
 			best.Capacity, price.Short(), (pays-price).Short(), best.Name))
 	}
 	return out
@@ -134,7 +135,7 @@ func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *po
 func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 	snap := s.Snapshot
 	p := &snap.Pools[pool]
-	b.WriteString("  nothing is done with it:\n")
+	b.WriteString("  the plan leaves it as it is:\n")
 	if p.Mode == policy.ModeOff {
 		b.WriteString("    it is off\n")
 		return
@@ -146,13 +147,13 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 		}
 	}
 	if pending == 0 {
-		b.WriteString("    no pod waits for capacity\n")
+		b.WriteString("    no pod is pending\n")
 	} else {
-		fmt.Fprintf(b, "    %s for capacity somewhere in the cluster\n", map[bool]string{true: "one pod waits", false: fmt.Sprint(pending) + " pods wait"}[pending == 1])
+		fmt.Fprintf(b, "    pending in the whole cluster: %s\n", figures.Count(pending, "pod"))
 	}
 	for i := range snap.Budgets {
 		if snap.Budgets[i].Closed {
-			fmt.Fprintf(b, "    the gate of budget %s is closed: its pods are not made and need none\n", snap.Budgets[i].Name)
+			fmt.Fprintf(b, "    the gate of budget %s is closed: its pods are not admitted and need no capacity\n", snap.Budgets[i].Name)
 		}
 	}
 	notices := 0
@@ -162,10 +163,10 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 		}
 	}
 	if notices == 0 {
-		b.WriteString("    no node of it has a notice\n")
+		b.WriteString("    none of its nodes is under notice\n")
 	}
 	if snap.Disruptable(pool, policy.Underutilized) == 0 {
-		b.WriteString("    its disruption budget lets no node go now\n")
+		b.WriteString("    its disruption budget allows no disruption now\n")
 	}
 }
 
@@ -173,16 +174,16 @@ func quietPool(b *strings.Builder, s *Step, pool policy.PoolID) {
 func remembered(b *strings.Builder, s *Step, pool policy.PoolID) {
 	m := s.Memory.Pool(s.Snapshot.Pools[pool].Name)
 	ago := func(t policy.Time) string {
-		return fmt.Sprintf("%v, %v before", t, s.Snapshot.Now.Sub(t).Round(time.Second))
+		return fmt.Sprintf("%v, %v earlier", t, s.Snapshot.Now.Sub(t).Round(time.Second))
 	}
 	if m.HasTarget {
-		fmt.Fprintf(b, "  wanted share %.3f\n", m.Target)
+		fmt.Fprintf(b, "  target Spot share %.3f\n", m.Target)
 	}
 	if m.Moved != 0 {
-		fmt.Fprintf(b, "  last moved nodes by choice at %s\n", ago(m.Moved))
+		fmt.Fprintf(b, "  last moved nodes voluntarily at %s\n", ago(m.Moved))
 	}
 	if m.Steered != 0 {
-		fmt.Fprintf(b, "  last told something new at %s\n", ago(m.Steered))
+		fmt.Fprintf(b, "  last steered at %s\n", ago(m.Steered))
 	}
 	for _, x := range m.Backoff {
 		if x.Until > s.Snapshot.Now {

@@ -39,7 +39,7 @@ func Open(dir string) (*Recording, error) {
 	r := &Recording{dir: dir, segments: found.finished}
 	for _, name := range found.unfinished {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
-			"%s was never completed, its steps are lost: the writer was stopped or is still at work", filepath.Join(dir, name)))
+			"%s was never completed, its steps are lost: the writer was stopped or is still running", filepath.Join(dir, name)))
 	}
 	if len(r.segments) == 0 {
 		if len(r.Warnings) > 0 {

@@ -66,7 +66,7 @@ func sameMemory(a, b *policy.Memory) bool {
 }
 
 // Diff compares the recorded plan of s with another for the same snapshot,
-// entry by entry in their order.
+// entry by entry in their order, without the words that explain them.
 func Diff(s *Step, again *policy.Plan) ([]Difference, error) {
 	a, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
 	if err != nil {
@@ -100,9 +100,12 @@ func diff(s *Step, again *policy.Plan, a, b []planRow) (out []Difference) {
 	return out
 }
 
-// samePlanRow compares the share by its bits: -0 and 0 are two decisions.
+// samePlanRow compares the share by its bits: -0 and 0 are two decisions. The words that
+// explain a decision are no part of it, so that they may change between versions.
 func samePlanRow(a, b *planRow) bool {
 	x, y := *a, *b
 	x.Share, y.Share = 0, 0
+	x.Text, y.Text = "", ""
+	x.RunnerUp, y.RunnerUp = "", ""
 	return x == y && math.Float64bits(a.Share) == math.Float64bits(b.Share)
 }

@@ -112,7 +112,7 @@ func TestDiff(t *testing.T) {
 	for name, change := range map[string]func(*policy.Plan){
 		"share":    func(p *policy.Plan) { p.Steers[0].Share = math.Copysign(0, -1) },
 		"markets":  func(p *policy.Plan) { p.Steers[0].Markets = nil }, // nil means all of them
-		"text":     func(p *policy.Plan) { p.Steers[0].Why.Text = "b" },
+		"reason":   func(p *policy.Plan) { p.Steers[0].Why.Reason = policy.ReasonRisk },
 		"dollars":  func(p *policy.Plan) { p.Steers[0].Why.After = 1 },
 		"tokens":   func(p *policy.Plan) { p.Drains[0].After = nil },
 		"deadline": func(p *policy.Plan) { p.Drains[0].Deadline = 9 },
@@ -126,8 +126,12 @@ func TestDiff(t *testing.T) {
 			t.Errorf("%s: %d differences, %v; want 1", name, len(d), err)
 		}
 	}
-	if d, err := Diff(s, plan()); err != nil || len(d) != 0 {
-		t.Errorf("equal plans differ: %v, %v", d, err)
+	reworded := plan()
+	reworded.Steers[0].Why.Text, reworded.Steers[0].Why.RunnerUp = "b", "another"
+	for _, again := range []*policy.Plan{plan(), reworded} {
+		if d, err := Diff(s, again); err != nil || len(d) != 0 {
+			t.Errorf("equal plans differ: %v, %v", d, err)
+		}
 	}
 }
 
@@ -146,13 +150,13 @@ func TestExplain(t *testing.T) {
 	}
 	for _, want := range []string{
 		"node b is initialized", "notice at", "market aws/r/z/m5/spot: $0.02/h, on-demand $0.09/h",
-		"drain b: cheaper, its market costs less next door ($0.02/h → $0.01/h); second: stay", "hold web: cooldown",
+		"drain b: cheaper, its market costs less next door ($0.02/h → $0.01/h); runner-up: stay", "hold web: cooldown",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
-	if got, err := Explain(s, "web"); err != nil || !strings.Contains(got, "pool web: 2 nodes on spot, 0 on demand") || !strings.Contains(got, "drain b") {
+	if got, err := Explain(s, "web"); err != nil || !strings.Contains(got, "pool web: 2 Spot nodes, 0 on-demand nodes") || !strings.Contains(got, "drain b") {
 		t.Errorf("pool: %v\n%s", err, got)
 	}
 	if _, err := Explain(s, "nobody"); !errors.Is(err, ErrNoSuch) {

@@ -18,7 +18,7 @@ func (r *Recording) Last() (*Step, error) {
 		last = s
 	}
 	if last == nil {
-		return nil, fmt.Errorf("%s: no segment that begins anew is in it: %w", r.dir, ErrNoRecording)
+		return nil, fmt.Errorf("%s: no segment in it starts with a full snapshot: %w", r.dir, ErrNoRecording)
 	}
 	return last, nil
 }
@@ -47,7 +47,7 @@ func (r *Recording) At(t policy.Time) (*Step, error) {
 		}
 		if s.Snapshot.Now > t {
 			if found == nil {
-				return nil, fmt.Errorf("%w: the recording %s begins at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, t)
+				return nil, fmt.Errorf("%w: the recording %s starts at %v, after %v", ErrNoStep, r.dir, s.Snapshot.Now, t)
 			}
 			break
 		}

@@ -68,7 +68,7 @@ func checkSums(dir string) (err error) {
 			return missing(err)
 		}
 		if got != want {
-			return fmt.Errorf("%s: its bytes are not those that were written: %w", path, ErrCorrupt)
+			return fmt.Errorf("%s: its content does not match its checksum: %w", path, ErrCorrupt)
 		}
 	}
 	return lines.Err()

@@ -146,7 +146,7 @@ func (s *source[R]) each(step int64, f func(*R) error) (err error) {
 		case at > step:
 			return nil
 		case at < step:
-			return fmt.Errorf("%s: a row of step %d stands after step %d: %w", s.path, at, step, ErrCorrupt)
+			return fmt.Errorf("%s: a row of step %d comes after step %d: %w", s.path, at, step, ErrCorrupt)
 		}
 		s.next++
 		if err := f(r); err != nil {

@@ -106,7 +106,7 @@ func (w *Writer) resume(same func(*Meta) bool) error {
 		return err
 	}
 	if len(found.other) > 0 {
-		return fmt.Errorf("%q is there: %w", found.other[0], ErrOtherRecording)
+		return fmt.Errorf("%q exists: %w", found.other[0], ErrOtherRecording)
 	}
 	if len(found.finished) == 0 {
 		return nil

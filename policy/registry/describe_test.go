@@ -58,7 +58,7 @@ func TestDescribe(t *testing.T) {
 			continue
 		}
 		text := configs[d.Name].Set("?", "").Error()
-		_, list, found := strings.Cut(text, "it knows ")
+		_, list, found := strings.Cut(text, "it takes ")
 		if !found {
 			_, list, _ = strings.Cut(text, "there are ")
 		}
@@ -73,10 +73,10 @@ func TestDescribe(t *testing.T) {
 // A mistyped parameter is answered by what was meant.
 func TestMistypedParameter(t *testing.T) {
 	for spec, want := range map[string]string{
-		"static:shar=0.5":       `unknown parameter "shar": it knows share; did you mean "share"?`,
+		"static:shar=0.5":       `unknown parameter "shar": it takes share; did you mean "share"?`,
 		"portfolio:holdin=8h":   `did you mean "holding"?`,
 		"spotvortex:comapt=yes": `did you mean "compat"?`,
-		"spot:share=1":          "spot: unknown parameter \"share\": it has none",
+		"spot:share=1":          "spot: unknown parameter \"share\": it takes none",
 	} {
 		if _, err := registry.New(spec, registry.Options{}); !errors.Is(err, registry.ErrParameter) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", spec, err, want)

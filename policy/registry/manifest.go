@@ -20,7 +20,7 @@ type router struct {
 
 func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 	if len(params) > 0 {
-		return nil, false, fmt.Errorf("%w: %s: unknown parameter %q: it has none", ErrParameter, Manifest, params[0].Key)
+		return nil, false, fmt.Errorf("%w: %s: unknown parameter %q: it takes none", ErrParameter, Manifest, params[0].Key)
 	}
 	r := &router{}
 	for _, spec := range append([]string{DefaultPolicy}, o.Manifests...) {

@@ -83,17 +83,17 @@ type maker struct {
 // makers returns the known policies by name.
 func makers() []maker {
 	return []maker{
-		{"as-is", newAsIs, "What runs in a captured cluster, with the capacity types that its own pools allow.", nil},
-		{"karpenter", newKarpenter, "Karpenter, or what scales the cluster, by itself with Spot allowed.", nil},
+		{"as-is", newAsIs, "A captured cluster as it runs, with the capacity types that its own pools allow.", nil},
+		{"karpenter", newKarpenter, "Karpenter, or the cluster's own autoscaler, alone with Spot allowed.", nil},
 		{"karpetrack", newKarpetrack, "Keeps a pool on the cheapest machines that hold its pods.", karpetrackSettings()},
 		{"leftover", newLeftover, "Keeps to the instance types and zones with the best placement scores.", leftoverSettings()},
-		{Manifest, newManifest, "What the manifest of each pool names.", nil},
+		{Manifest, newManifest, "The policy that the manifest of each pool names.", nil},
 		{trained, newModel, "Follows the action values of a bundle of trained models.", modelSettings()},
-		{"on-demand", newOnDemand, "On demand only: what savings are measured against.", nil},
-		{DefaultPolicy, newPortfolio, "Spreads over markets by what a loss would cost and what Spot saves; the default.", portfolioSettings()},
-		{"rescheduler", newRescheduler, "Empties on-demand nodes onto Spot nodes, as the K8s Spot Rescheduler does.", reschedulerSettings()},
+		{"on-demand", newOnDemand, "On-demand only: the reference for savings.", nil},
+		{DefaultPolicy, newPortfolio, "Spreads over markets, weighing the cost of losses against savings; the default.", portfolioSettings()},
+		{"rescheduler", newRescheduler, "Moves pods from on-demand to Spot nodes, as the K8s Spot Rescheduler does.", reschedulerSettings()},
 		{"spot", newSpot, "Spot only, on demand where Spot is refused and the pool allows it.", nil},
-		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true follows it to the letter.", spotvortexSettings()},
+		{"spotvortex", newSpotVortex, "The rules of the SpotVortex agent, fixed; compat=true reproduces it exactly.", spotvortexSettings()},
 		{"static", newStatic, "A fixed share of Spot in every pool.", []KnownSetting{setting("share", "0.5", "the share of Spot in every pool, 0 to 1; raising it saves more and risks more")}},
 	}
 }

@@ -192,7 +192,7 @@ type Capacity struct {
 // A SpotShare is a range in [0, 1]; absent bounds are 0 and 1.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.min) || !has(self.max) || self.min <= self.max",message="min must not be above max"
-// +kubebuilder:validation:XValidation:rule="!has(self.target) || ((!has(self.min) || self.min <= self.target) && (!has(self.max) || self.target <= self.max))",message="target must lie between min and max"
+// +kubebuilder:validation:XValidation:rule="!has(self.target) || ((!has(self.min) || self.min <= self.target) && (!has(self.max) || self.target <= self.max))",message="target must be between min and max"
 type SpotShare struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1

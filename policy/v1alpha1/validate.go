@@ -173,7 +173,7 @@ func (s *SpotShare) validate(at *field.Path) field.ErrorList {
 		return append(errs, field.Invalid(at.Child("min"), low, "must not be above max"))
 	}
 	if t := s.Target; t != nil && (*t < low || *t > high) {
-		errs = append(errs, field.Invalid(at.Child("target"), *t, "must lie between min and max"))
+		errs = append(errs, field.Invalid(at.Child("target"), *t, "must be between min and max"))
 	}
 	return errs
 }

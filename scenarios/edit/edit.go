@@ -41,7 +41,7 @@ func Read(name string, data []byte) (*File, error) {
 		}
 		doc := n.Content[0]
 		if doc.Kind != yaml.MappingNode {
-			return nil, fmt.Errorf("%s:%d: a document is no object", name, doc.Line)
+			return nil, fmt.Errorf("%s:%d: a document is not an object", name, doc.Line)
 		}
 		if items := child(doc, "items"); strings.HasSuffix(text(doc, "kind"), "List") && items != nil {
 			for _, item := range items.Content {

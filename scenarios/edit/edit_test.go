@@ -93,12 +93,12 @@ func TestSetErrors(t *testing.T) {
 		{"capacitypool/general.spec[]=1", "a bracket that is empty or does not end"},
 		{"capacitypool/general.spec.disruption.budget.nodes=1", `spec.disruption.budget is "10%": there is no nodes in it`},
 		{"capacitypool/general.spec.template.taints.key=1", "spec.template.taints is a list: write [0] to [2], or [key=value], before key"},
-		{"capacitypool/general.spec.template.taints[7].key=1", "has 2 elements: [7] is none of them, and [2] appends one"},
+		{"capacitypool/general.spec.template.taints[7].key=1", "has 2 elements: [7] is not among them, and [2] appends one"},
 		{"capacitypool/general.spec.template.taints[key=c].effect=1", "no element of spec.template.taints has key=c: there is a, b"},
-		{"capacitypool/general.spec.disruption.budgt=null", `spec.disruption.budgt is not stated, so it cannot be taken away: there is budget; did you mean "budget"?`},
-		{"capacitypool/general.spec.template.taints[2]=null", "is not there, so it cannot be taken away"},
+		{"capacitypool/general.spec.disruption.budgt=null", `spec.disruption.budgt is not set, so it cannot be removed: there is budget; did you mean "budget"?`},
+		{"capacitypool/general.spec.template.taints[2]=null", "does not exist, so it cannot be removed"},
 		{"capacitypool/general.spec.mode=", "there is no value"},
-		{"capacitypool/general.spec.mode={", "is no YAML"},
+		{"capacitypool/general.spec.mode={", "is not YAML"},
 	} {
 		err := read(t, shop).Set(c.change)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -108,7 +108,7 @@ func TestSetErrors(t *testing.T) {
 }
 
 func TestReadErrors(t *testing.T) {
-	for text, want := range map[string]string{"a: [": "x.yaml: yaml", "- a": "x.yaml:1: a document is no object"} {
+	for text, want := range map[string]string{"a: [": "x.yaml: yaml", "- a": "x.yaml:1: a document is not an object"} {
 		if _, err := Read("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
@@ -148,7 +148,7 @@ func TestReplacePools(t *testing.T) {
 	}
 	twice := read(t, news)
 	twice.Add(read(t, news))
-	if err := read(t, pools).ReplacePools(twice, false); err == nil || !strings.Contains(err.Error(), "NodePool a stands twice") {
+	if err := read(t, pools).ReplacePools(twice, false); err == nil || !strings.Contains(err.Error(), "NodePool a is listed twice") {
 		t.Errorf("a pool that stands twice: %v", err)
 	}
 }

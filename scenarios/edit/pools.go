@@ -26,7 +26,7 @@ func (f *File) ReplacePools(other *File, prune bool) error {
 		}
 		key := keyOf(d)
 		if slices.Contains(seen, key) {
-			return fmt.Errorf("%s stands twice", key)
+			return fmt.Errorf("%s is listed twice", key)
 		}
 		taken, kinds, seen = append(taken, d), append(kinds, kind), append(seen, key)
 	}

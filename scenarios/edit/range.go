@@ -35,12 +35,12 @@ func ParseRange(text string) (Range, error) {
 	span, count, stated := strings.Cut(text, "/")
 	if stated {
 		if r.steps, err = strconv.Atoi(count); err != nil || r.steps < 2 || r.steps > stepsMax {
-			return r, fmt.Errorf("%q is no number of steps from 2 to %d", count, stepsMax)
+			return r, fmt.Errorf("%q is not a number of steps from 2 to %d", count, stepsMax)
 		}
 	}
 	var ok bool
 	if r.first, r.last, ok = strings.Cut(span, ".."); !ok {
-		return r, fmt.Errorf("%q is no range, as 1m..2h or 5%%..50%%/4", span)
+		return r, fmt.Errorf("%q is not a range such as 1m..2h or 5%%..50%%/4", span)
 	}
 	r.measure, err = measureOf(r.first, r.last)
 	return r, err

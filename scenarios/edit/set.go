@@ -34,7 +34,7 @@ func put(doc *yaml.Node, at, value string) error {
 	}
 	var v yaml.Node
 	if err := yaml.Unmarshal([]byte(value), &v); err != nil {
-		return fmt.Errorf("the value %q is no YAML: %w", value, err)
+		return fmt.Errorf("the value %q is not YAML: %w", value, err)
 	}
 	if len(v.Content) == 0 {
 		return errors.New("there is no value: write null to take the field away, \"\" for an empty text")
@@ -159,7 +159,7 @@ func (s *setter) inMapping(n *yaml.Node) error {
 			keys = append(keys, n.Content[k].Value)
 		}
 		s.at++
-		return fmt.Errorf("%s is not stated, so it cannot be taken away%s", s.here(), there(p.text, keys))
+		return fmt.Errorf("%s is not set, so it cannot be removed%s", s.here(), there(p.text, keys))
 	case !have:
 		next := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: p.text}, next)
@@ -181,7 +181,7 @@ func (s *setter) inList(n *yaml.Node) error {
 	s.at++
 	switch {
 	case i == len(n.Content) && s.removes():
-		return fmt.Errorf("%s is not there, so it cannot be taken away", s.here())
+		return fmt.Errorf("%s does not exist, so it cannot be removed", s.here())
 	case i == len(n.Content):
 		n.Content = append(n.Content, &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"})
 	case last && s.removes():
@@ -200,7 +200,7 @@ func (s *setter) place(n *yaml.Node, p step) (int, error) {
 	if !chosen {
 		i, err := strconv.Atoi(p.text)
 		if err != nil || i < 0 || i > len(n.Content) {
-			return 0, fmt.Errorf("%s has %d elements: %s is none of them, and [%[2]d] appends one", s.here(), len(n.Content), p)
+			return 0, fmt.Errorf("%s has %d elements: %s is not among them, and [%[2]d] appends one", s.here(), len(n.Content), p)
 		}
 		return i, nil
 	}

@@ -235,7 +235,7 @@ func (b *builder) trace() (*Trace, error) {
 	t := b.head()
 	t.Series = b.wanted()
 	if len(t.Series) == 0 || t.From > t.To {
-		return nil, fmt.Errorf("%w: no market in the span, regions and types asked for; it covers %v to %v%s",
+		return nil, fmt.Errorf("%w: no market in the requested span, regions and types; it covers %v to %v%s",
 			ErrEmpty, t.WholeFrom, t.WholeTo, b.choice())
 	}
 	return t, t.sort()

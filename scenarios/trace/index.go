@@ -155,7 +155,7 @@ func (x *Index) check(root string, entries []Entry) error {
 		seen++
 	}
 	if seen != len(x.Sizes) {
-		return fmt.Errorf("%w: it lists %d files, of which %d are there", ErrCorrupt, len(x.Sizes), seen)
+		return fmt.Errorf("%w: it lists %d files, of which %d exist", ErrCorrupt, len(x.Sizes), seen)
 	}
 	return nil
 }

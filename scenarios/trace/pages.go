@@ -53,7 +53,7 @@ func checkFrame(r io.ReaderAt, size int64) error {
 		return err
 	}
 	if string(head) != magic {
-		return fmt.Errorf("%w: it begins with %q and not with %q as Parquet does; "+
+		return fmt.Errorf("%w: it starts with %q, not with %q as Parquet does;  "+
 			"to read another format, import it first", ErrNotTrace, head, magic)
 	}
 	if size < 12 {

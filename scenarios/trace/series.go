@@ -92,7 +92,7 @@ func (s *Series) check() error {
 		case at < TimeMin || at > TimeMax:
 			return fmt.Errorf("%w: time %d", ErrValue, int64(at))
 		case v.Spot < policy.NoPrice || v.Spot > priceMax:
-			return fmt.Errorf("%w: spot price %v at %v", ErrValue, v.Spot, at)
+			return fmt.Errorf("%w: Spot price %v at %v", ErrValue, v.Spot, at)
 		case v.OnDemand < 0 || v.OnDemand > priceMax:
 			return fmt.Errorf("%w: on-demand price %v at %v", ErrValue, v.OnDemand, at)
 		case !(v.Hazard >= 0 || v.Hazard == -1) || !(v.TrueHazard >= 0 || v.TrueHazard == -1):

@@ -67,7 +67,7 @@ func findFiles(path string, o *ReadOptions) (*listing, error) {
 	case !found:
 		return nil, &FileError{File: path, Err: fmt.Errorf("%w: the folder holds no .parquet file", ErrNotTrace)}
 	case len(l.files) == 0:
-		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file lies in the span, providers and regions asked for", ErrEmpty)}
+		return nil, &FileError{File: path, Err: fmt.Errorf("%w: no file is in the requested span, providers and regions", ErrEmpty)}
 	}
 	// Paths sort by date already; only a folder that mixes layouts may not.
 	slices.SortStableFunc(l.files, func(a, b source) int { return strings.Compare(a.path, b.path) })
@@ -94,13 +94,13 @@ func locate(path string) (source, error) {
 		case "date":
 			at, err := time.Parse(time.DateOnly, value)
 			if err != nil {
-				return src, &FileError{File: path, Err: fmt.Errorf("%w: date=%s is no date", ErrNotTrace, value)}
+				return src, &FileError{File: path, Err: fmt.Errorf("%w: date=%s is not a date", ErrNotTrace, value)}
 			}
 			src.begin, src.end = policy.TimeOf(at), policy.TimeOf(at.AddDate(0, 0, 1))
 		case "month":
 			at, err := time.Parse(monthLayout, value)
 			if err != nil {
-				return src, &FileError{File: path, Err: fmt.Errorf("%w: month=%s is no month", ErrNotTrace, value)}
+				return src, &FileError{File: path, Err: fmt.Errorf("%w: month=%s is not a month", ErrNotTrace, value)}
 			}
 			src.begin, src.end = policy.TimeOf(at), policy.TimeOf(at.AddDate(0, 1, 0))
 		}

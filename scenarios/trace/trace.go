@@ -103,7 +103,7 @@ func (t *Trace) sort() error {
 	for i := range t.Series {
 		s := &t.Series[i]
 		if i > 0 && compareSeries(&t.Series[i-1], s) == 0 {
-			return fmt.Errorf("market %s: %w: it stands twice", s.Name(), ErrValue)
+			return fmt.Errorf("market %s: %w: it is listed twice", s.Name(), ErrValue)
 		}
 	}
 	return nil

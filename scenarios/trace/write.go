@@ -123,7 +123,7 @@ func checkTarget(dir string) (target, error) {
 			continue
 		}
 		if !e.IsDir() || !strings.HasPrefix(e.Name(), "provider=") {
-			return 0, fmt.Errorf("%s: %w: it holds %q, which is no part of a trace; choose another folder",
+			return 0, fmt.Errorf("%s: %w: it holds %q, which is not part of a trace; choose another folder",
 				dir, ErrTarget, e.Name())
 		}
 	}
@@ -164,7 +164,7 @@ func (t *Trace) check(series []Series) error {
 	for i := range series {
 		s := &series[i]
 		if i > 0 && compareSeries(&series[i-1], s) >= 0 {
-			return fmt.Errorf("%w: market %s stands after %s", ErrOrder, s.Name(), series[i-1].Name())
+			return fmt.Errorf("%w: market %s comes after %s", ErrOrder, s.Name(), series[i-1].Name())
 		}
 		if slices.Contains([]string{s.Provider, s.Region, s.Zone, s.Type}, "") {
 			return fmt.Errorf("%w: market %s lacks a name", ErrValue, s.Name())
@@ -173,7 +173,7 @@ func (t *Trace) check(series []Series) error {
 			return fmt.Errorf("market %s: %w", s.Name(), err)
 		}
 		if n := len(s.At); n == 0 || s.At[0] < t.From || s.At[n-1] > t.To {
-			return fmt.Errorf("market %s: %w: its times do not lie within %v to %v", s.Name(), ErrValue, t.From, t.To)
+			return fmt.Errorf("market %s: %w: its times are not within %v to %v", s.Name(), ErrValue, t.From, t.To)
 		}
 	}
 	return nil

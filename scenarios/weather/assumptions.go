@@ -42,7 +42,7 @@ const (
 	sourceV100     = "SkyPilot availability of V100 in nine zones of us-east-1, us-east-2 and us-west-2, every 195 s for 45 days from 2023-02-15"
 	sourceR5       = "SkyPilot availability of r5.16xlarge in three zones of us-east-1, every 34 s for 6 days from 2023-04-19"
 	sourceH100     = "launches of 16 a3-highgpu-1g at once in 13 zones of Google Cloud, every 10 minutes for 10 days from 2025-10-04"
-	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, none of the whole fleet"
+	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, never of the whole fleet"
 	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
 	sourceAWSDocs  = "AWS documentation of Spot interruption notices and rebalance recommendations"
 	sourceNoFigure = "not measured"
@@ -80,7 +80,7 @@ func (p *Params) shortageAssumptions() []Assumption {
 		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
 		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
-			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the laws of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
+			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the price processes of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
 		{"DepthWhole", fmt.Sprintf("%g of shortages take every slot", p.DepthWhole), Published, "SkyPilot availability of 16 V100 at once: 36–72% of drops take all of them"},
 		{"DepthA, DepthB", fmt.Sprintf("%g and %g (beta), mean %.2f", p.DepthA, p.DepthB, p.DepthA/(p.DepthA+p.DepthB)), Fitted, sourceFleet},

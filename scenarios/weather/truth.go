@@ -76,9 +76,9 @@ func Truths() []Truth {
 		{Name: "no-notice", NoNotices: true, About: "no reclaim has a notice"},
 		{Name: "late-notice", Lead: 0.1, About: "notices come with a tenth of the time that the provider promises"},
 		{Name: "depth-2", Depth: 2, About: "shortages take twice the share of nodes, at most all"},
-		{Name: "prices-2", Volatility: 2, About: "the logarithm of a spot price lies twice as far from its mean over the run, and no price above on demand that was not"},
-		{Name: "prices-flat", Flat: true, About: "every spot price is its mean over the run"},
-		{Name: "slots-0.2", Slots: 0.2, About: "spot markets hold a fifth of the nodes, at least one"},
+		{Name: "prices-2", Volatility: 2, About: "the logarithm of a Spot price is twice as far from its mean over the run, and no price above on demand that was not"},
+		{Name: "prices-flat", Flat: true, About: "every Spot price is its mean over the run"},
+		{Name: "slots-0.2", Slots: 0.2, About: "Spot markets hold a fifth of the nodes, at least one"},
 	}
 }
 
@@ -95,7 +95,7 @@ func TruthNamed(name string) (Truth, error) {
 		}
 		names = append(names, t.String())
 	}
-	return Truth{}, fmt.Errorf("no truth is called %q; there are %s", name, strings.Join(names, ", "))
+	return Truth{}, fmt.Errorf("there is no market model %q; known are %s", name, strings.Join(names, ", "))
 }
 
 // String returns the name.

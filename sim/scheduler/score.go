@@ -9,7 +9,7 @@ import (
 
 // The weights of kube-scheduler's default plugins
 // (pkg/scheduler/apis/config/v1/default_plugins.go, Kubernetes 1.35). Image locality
-// is left out: nodes of a simulation hold no images.
+// is dropped: nodes of a simulation hold no images.
 const (
 	weightTaints   = 3
 	weightAffinity = 2

@@ -50,7 +50,7 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 		all = append(all, field.Required(field.NewPath("backends"), "name what provisions nodes"))
 	}
 	if slices.Contains(c.Backends, "asg") && len(c.Prices.Regions) == 0 {
-		all = append(all, field.Required(field.NewPath("prices", "regions"), "the backend asg needs to know where its groups lie"))
+		all = append(all, field.Required(field.NewPath("prices", "regions"), "the backend asg needs the regions of its groups"))
 	}
 	return append(append(append(all, c.validateTimes()...), c.validateNumbers()...), c.validateUnused()...)
 }

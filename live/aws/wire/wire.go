@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -24,10 +25,21 @@ func Load(ctx context.Context, region string) (aws.Config, error) {
 	}
 	base, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
-		return base, fmt.Errorf("the configuration of AWS cannot be read: %w", err)
+		return base, fmt.Errorf("the AWS configuration cannot be read: %w", err)
 	}
 	base.HTTPClient = Client(base.HTTPClient)
 	return base, nil
+}
+
+// RoleAdvice is what to do where a controller finds no credentials that AWS accepts.
+const RoleAdvice = "give the controller's ServiceAccount an IAM role (IRSA or EKS Pod Identity), or AWS credentials in its environment"
+
+// CredentialsFault returns why the default chain found no credentials, on one line and
+// without the requests that it tried.
+func CredentialsFault(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	line, _, _ = strings.Cut(line, ", operation error ")
+	return strings.TrimPrefix(line, "failed to refresh cached credentials, ")
 }
 
 // Silent keeps the SDK from logging, which it does to standard error: what matters comes back

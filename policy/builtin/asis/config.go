@@ -11,5 +11,5 @@ func DefaultConfig() Config { return Config{} }
 
 // Set reports that the policy has no parameters.
 func (c *Config) Set(key, value string) error {
-	return fmt.Errorf("as-is: unknown parameter %q: the policy has none", key)
+	return fmt.Errorf("as-is: unknown parameter %q: the policy takes none", key)
 }

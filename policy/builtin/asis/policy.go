@@ -82,13 +82,13 @@ func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
 			x.Markets = placement.MarketsOf(s, p.ID, policy.OnDemand)
 		}
 	case spot && onDemand && x.Share < 1:
-		x.Fallback, x.Why.Text = true, "the pool has spot and on demand side by side"
+		x.Fallback, x.Why.Text = true, "the pool runs Spot and on-demand nodes side by side"
 	case spot && onDemand:
-		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows spot and on demand"
+		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows Spot and on-demand"
 	case spot:
-		x.Why.Text = "the pool allows spot only"
+		x.Why.Text = "the pool allows Spot only"
 	default:
-		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on demand only"
+		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on-demand only"
 	}
 	return x
 }

@@ -34,7 +34,7 @@ func New(Config) *Policy { return &Policy{} }
 func (*Policy) Name() string { return "karpenter" }
 
 // text explains what the policy does.
-const text = "the provisioner chooses between spot and on demand"
+const text = "the provisioner chooses between Spot and on-demand"
 
 // Decide lets each pool buy both capacity types unless it already does.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {

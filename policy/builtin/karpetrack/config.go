@@ -93,7 +93,7 @@ func (c *Config) Set(key, value string) error {
 	case "underutilized":
 		next.Underutilized, err = parseNumber(key, value)
 	default:
-		err = fmt.Errorf("unknown parameter %q: it knows batch_window, bid_over, empty_grace, max_price, percentile, "+
+		err = fmt.Errorf("unknown parameter %q: it takes batch_window, bid_over, empty_grace, max_price, percentile, "+
 			"periodic, periodic_interval, removal_delay, threshold, underutilized", key)
 	}
 	if err != nil {

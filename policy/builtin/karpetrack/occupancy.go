@@ -37,15 +37,15 @@ func (o *occupancy) leavers(n *policy.Node) ([]policy.Pod, policy.Why) {
 		case t.DaemonSet || p.Phase == policy.PodTerminating:
 			continue
 		case p.DoNotDisrupt || t.NotSafeToEvict:
-			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod of the node must not be evicted"}
+			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod on the node must not be evicted"}
 		case !t.SafeToEvict && o.s.Bare(t):
-			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod of the node has no controller that would make it anew"}
+			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod on the node has no controller that would recreate it"}
 		case len(t.PDBs) > 1:
-			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod of the node has more than one disruption budget"}
+			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		case len(t.PDBs) == 1 && !o.s.PDBs[t.PDBs[0]].Uncounted(p):
 			need[t.PDBs[0]]++
 			if !placement.EvictsInTime(t, need[t.PDBs[0]], o.allowed[t.PDBs[0]]) {
-				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod of the node allows too few evictions"}
+				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
 			}
 		}
 		pods = append(pods, *p)

@@ -58,7 +58,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan := policy.Plan{
 		Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep),
-		Steers: replan.Steers(s, wanted, "as much spot as the pool is to have: it is what costs least"),
+		Steers: replan.Steers(s, wanted, "Spot up to the pool's target share, since it costs least"),
 	}
 	m = e.buy(s, m, &plan, wanted)
 	e.nodes.read(s)
@@ -104,7 +104,7 @@ func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, wan
 	if due := first.Add(e.cfg.BatchWindow); fresh && due > s.Now && len(plan.Drains) == 0 {
 		plan.Wake = min(plan.Wake, due)
 		plan.Holds = append(plan.Holds, policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{
-			Reason: ReasonBatch, Text: "pods that come one after the other are waited for, to buy for all together",
+			Reason: ReasonBatch, Text: "waiting for more pending pods, to buy for all of them together",
 		}})
 		return m
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/share"
@@ -284,7 +285,7 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 	}
 	if len(pods) == 0 {
 		if reason == ReasonExpired {
-			r.drain(n, nil, policy.Why{Reason: reason, Text: "it reached the pool's age, and nothing runs on it", Before: r.price(n)})
+			r.drain(n, nil, policy.Why{Reason: reason, Text: "it reached the pool's expiry age and runs no pods", Before: r.price(n)})
 		}
 		return
 	}
@@ -299,15 +300,15 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 	if !ok {
 		if reason == ReasonExpired {
 			r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: n.ID, Why: policy.Why{
-				Reason: policy.ReasonInfeasible, Text: "it reached the pool's age, and nothing that can be bought holds its pods", Before: r.price(n),
+				Reason: policy.ReasonInfeasible, Text: "it reached the pool's expiry age, but no node that can be bought fits its pods", Before: r.price(n),
 			}})
 		}
 		return
 	}
 	before := r.price(n)
-	text := fmt.Sprintf("its pods cost %s an hour on %s and %s where they are; %s", p.cost.Short(), machines(len(p.nodes)), before.Short(), p.quality)
+	text := fmt.Sprintf("its pods would cost %s an hour on %s instead of %s; %s", p.cost.Short(), machines(len(p.nodes)), before.Short(), p.quality)
 	if reason == ReasonExpired {
-		text = "it reached the pool's age; " + text
+		text = "it reached the pool's expiry age; " + text
 	}
 	why = policy.Why{Reason: reason, Text: text, Before: before, After: p.cost}
 	r.drain(n, r.launch(n.Name, []policy.NodeID{n.ID}, p, why), why)
@@ -315,12 +316,7 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 	r.pods.charge(pods)
 }
 
-func machines(n int) string {
-	if n == 1 {
-		return "one new machine"
-	}
-	return fmt.Sprintf("%d new machines", n)
-}
+func machines(n int) string { return figures.Count(n, "new node") }
 
 // cheapest returns the cheapest purchase that holds pods, which are bound
 // nowhere, for at most the given price and leaves the pool the spot share that

@@ -78,7 +78,7 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 	}
 	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: policy.None, Why: policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
-		Text: fmt.Sprintf("packed anew on %v, its pods would cost %s an hour and cost %s now: less than %s is saved; %s",
+		Text: fmt.Sprintf("repacked on %v nodes, its pods would cost %s an hour instead of %s: less than the required %s is saved; %s",
 			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.pool.SavingsThreshold, 0), packing.Quality()),
 	}})
 	return false
@@ -133,8 +133,8 @@ func (r *repacking) tryGroup(nodes []policy.NodeID) (group, bool) {
 func (r *repacking) open(g group) policy.Wave {
 	why := policy.Why{
 		Reason: ReasonWave, Before: g.before, After: g.buy.cost,
-		Text: fmt.Sprintf("the pods of %d nodes cost %s an hour together and %s on %s; %s",
-			len(g.nodes), g.before.Short(), g.buy.cost.Short(), machines(len(g.buy.nodes)), g.buy.quality),
+		Text: fmt.Sprintf("the pods of %s cost %s an hour together and %s on %s; %s",
+			figures.Count(len(g.nodes), "node"), g.before.Short(), g.buy.cost.Short(), machines(len(g.buy.nodes)), g.buy.quality),
 	}
 	w := policy.Wave{Since: r.s.Now, Tokens: r.launch("wave", g.nodes, g.buy, why)}
 	for _, id := range g.nodes {
@@ -234,7 +234,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	})
 	why := policy.Why{
 		Reason: ReasonWave, Before: w.prices(old) + w.prices(fresh), After: w.prices(fresh),
-		Text: fmt.Sprintf("the machines in place of %d nodes have stood for %v", len(w.wave.Nodes), w.s.Now.Sub(w.wave.Since)),
+		Text: fmt.Sprintf("the replacements of %s have run for %v", figures.Count(len(w.wave.Nodes), "node"), w.s.Now.Sub(w.wave.Since)),
 	}
 	var after []string
 	again := w.again(fresh, why)
@@ -255,7 +255,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 		case hold.Reason != "":
 			stuck = false // a disruption budget may allow it later
 		case !w.fits(n, pods):
-			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the nodes that stay", Before: w.price(n)}
+			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the remaining nodes", Before: w.price(n)}
 		}
 		if hold.Reason != "" {
 			w.plan.Holds = append(w.plan.Holds, policy.Hold{Pool: w.pool.ID, Node: id, Why: hold})

@@ -129,7 +129,7 @@ func (b *board) asBefore(age time.Duration) (choice, bool) {
 	}
 	slices.Sort(c.markets)
 	c.why = b.account(ReasonStale, lead, nil)
-	c.holds = append(c.holds, b.hold(ReasonStale, fmt.Sprintf("prices were last read %v ago: the choice of markets stays", age)))
+	c.holds = append(c.holds, b.hold(ReasonStale, fmt.Sprintf("prices were last read %v ago, so the choice of markets stays", age)))
 	return c, true
 }
 

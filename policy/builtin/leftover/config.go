@@ -77,7 +77,7 @@ func (c *Config) Set(key, value string) error {
 			err = fmt.Errorf("price_window %q is not a duration such as 30m", value)
 		}
 	default:
-		err = fmt.Errorf("unknown parameter %q: it knows %s", key, parameters)
+		err = fmt.Errorf("unknown parameter %q: it takes %s", key, parameters)
 	}
 	if err != nil {
 		return fmt.Errorf("leftover: %w", err)

@@ -205,9 +205,9 @@ func (b *board) pick(list []*candidate) []*candidate {
 // what there has to be.
 func (b *board) noneGood(holds []policy.Hold, spot []*candidate) []policy.Hold {
 	if len(spot) == 0 {
-		return append(holds, b.hold(policy.ReasonInfeasible, "no spot market that takes the pool's pods is offered to it"))
+		return append(holds, b.hold(policy.ReasonInfeasible, "no Spot market offered to the pool fits its pods"))
 	}
-	text := fmt.Sprintf("no spot market has a placement score of %d, and the pool may not go on demand: the highest score is taken", b.scoreMin)
+	text := fmt.Sprintf("no Spot market reaches placement score %d and the pool may not use on-demand, so the highest score is used", b.scoreMin)
 	return append(holds, b.hold(policy.ReasonRisk, text))
 }
 
@@ -220,7 +220,7 @@ func (b *board) uncovered(holds []policy.Hold, chosen []*candidate) []policy.Hol
 			continue // a pod that waits and fits nowhere here may be another pool's
 		}
 		name := b.r.s.Templates[x.pod.Template].Name
-		holds = append(holds, b.hold(policy.ReasonInfeasible, "no market that may be chosen takes the pods of "+name))
+		holds = append(holds, b.hold(policy.ReasonInfeasible, "no eligible market fits the pods of "+name))
 	}
 	return holds
 }
@@ -242,14 +242,14 @@ func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Wh
 		}
 	}
 	types, zones := b.spans(lead)
-	w.Text = fmt.Sprintf("%s in %s at %s an hour leads %s in %s",
+	w.Text = fmt.Sprintf("%s in %s at %s an hour ranks first among %s in %s",
 		s.Types[m.Type].Name, s.Zones[m.Zone], m.Charge().Short(), figures.Count(types, "type"), figures.Count(zones, "zone"))
 	if b.fixed() {
 		w.Text += fmt.Sprintf(", at %s of the cheapest on-demand price", figures.Share(c.ratio, 0))
 	}
 	switch {
 	case reason == policy.ReasonFallback:
-		w.Text = fmt.Sprintf("no spot market that costs less than on-demand has a placement score of %d; %s at %s an hour leads on demand",
+		w.Text = fmt.Sprintf("no Spot market cheaper than on-demand reaches placement score %d; %s at %s an hour ranks first on demand",
 			b.scoreMin, s.Types[m.Type].Name, m.Charge().Short())
 		if len(spot) > 0 {
 			w.RunnerUp = s.Markets[spot[0].id].Name
@@ -258,10 +258,10 @@ func (b *board) account(reason policy.Reason, lead, spot []*candidate) policy.Wh
 	case c.score < 0:
 		w.Text += ", placement score unknown"
 	default:
-		w.Text += fmt.Sprintf(", placement score %d where %d is asked", c.score, b.scoreMin)
+		w.Text += fmt.Sprintf(", placement score %d (required: %d)", c.score, b.scoreMin)
 	}
 	if age := s.Now.Sub(m.PricedAt); m.Capacity == policy.Spot && m.PricedAt != 0 && age > unchangedMax {
-		w.Text += fmt.Sprintf("; its price is %d hours old", int64(age/time.Hour))
+		w.Text += fmt.Sprintf("; its price is %s old", figures.Count(int64(age/time.Hour), "hour"))
 	}
 	return w
 }

@@ -152,7 +152,7 @@ func returns(p *policy.Pool, share float64) bool {
 // spot node whose market has lost its rank still runs.
 func toSpot(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, plan *policy.Plan) {
 	if at := placement.BalanceOf(s, p.ID); float64(at.Spot) < float64(share*float64(at.Total)) {
-		replan.Towards(s, p, share, m, "spot that ranks well enough is to be had again", plan)
+		replan.Towards(s, p, share, m, "Spot that ranks high enough is available again", plan)
 	}
 }
 

@@ -15,12 +15,12 @@ func (t *turn) account(plan *policy.Plan) {
 		if c.pool == nil || c.pool.Share.Exact {
 			continue
 		}
-		text := fmt.Sprintf("%s; the share goes from %.2f to %.2f", t.said(c), c.was, x.Share)
+		text := fmt.Sprintf("%s; the Spot share changes from %.2f to %.2f", t.said(c), c.was, x.Share)
 		if c.was == x.Share {
-			text = fmt.Sprintf("%s; the pool keeps to the share of %.2f, in the markets that cost least with their losses", t.said(c), x.Share)
+			text = fmt.Sprintf("%s; the Spot share stays at %.2f, in the markets that cost least with expected losses", t.said(c), x.Share)
 		}
 		if c.kept > 0 {
-			text += fmt.Sprintf("; %s of it stays on demand, which its services could not spare", figures.Share(c.kept, 0))
+			text += fmt.Sprintf("; %s of it stays on demand, since its services could not tolerate losing it", figures.Share(c.kept, 0))
 		}
 		why := t.why(c, text)
 		why.Before, why.After = x.Why.Before, x.Why.After
@@ -38,9 +38,9 @@ func (t *turn) account(plan *policy.Plan) {
 // said says what was valued most.
 func (t *turn) said(c *course) string {
 	if len(c.pool.Actions) != actions {
-		return "no trained model values what can be done here"
+		return "no trained model rates the actions for this pool"
 	}
-	return "valued most is to " + verb(c.action)
+	return "the model's best action is to " + verb(c.action)
 }
 
 // verb returns an action as something that is done.
@@ -48,7 +48,7 @@ func verb(action int) string {
 	if action == hold || action == exit {
 		return names[action]
 	}
-	return "hold " + names[action] + " on spot"
+	return "hold " + names[action] + " on Spot"
 }
 
 // why returns the reason of an entry, with the action that is valued second.
@@ -64,6 +64,6 @@ func (t *turn) why(c *course, text string) policy.Why {
 			second = a
 		}
 	}
-	w.RunnerUp = fmt.Sprintf("%s, valued %.4f and not %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
+	w.RunnerUp = fmt.Sprintf("%s, rated %.4f instead of %.4f", verb(second), c.pool.Actions[second], c.pool.Actions[c.action])
 	return w
 }

@@ -25,7 +25,7 @@ type Config struct {
 	// time and leaves nodes longer where they are dear.
 	Interval time.Duration
 
-	// Cap holds the share at what the pods can bear to lose with all of their
+	// Cap holds the share at what the pods can afford to lose with all of their
 	// pool's spot nodes, whatever the values say. Without it they are spread so
 	// that the loss of no one market or zone does harm.
 	Cap bool
@@ -77,7 +77,7 @@ func (c *Config) Set(key, value string) error {
 		form = "true or false"
 		next.Cap, err = strconv.ParseBool(value)
 	default:
-		return fmt.Errorf("model: unknown parameter %q: it knows bundle, calm, cap, cooldown, floor, interval, margin, spread", key)
+		return fmt.Errorf("model: unknown parameter %q: it takes bundle, calm, cap, cooldown, floor, interval, margin, spread", key)
 	}
 	if err != nil {
 		return fmt.Errorf("model: %s %q is not %s", key, value, form)

@@ -286,7 +286,7 @@ func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offe
 	}
 	why := policy.Why{
 		Reason: policy.ReasonRisk, Before: own.Charge() + p.Fees.Total(), After: good[0].Price, RunnerUp: "stay",
-		Text: fmt.Sprintf("more pods than their services can spare could be lost with this node of %s and others like it", own.Name),
+		Text: fmt.Sprintf("this node of %s could be lost together with others, taking more pods than their services can spare", own.Name),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)
 	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: markets, Replaces: id, Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why})

@@ -52,7 +52,7 @@ const (
 // are called.
 var (
 	changes = [actions]float64{0, -0.10, -0.30, 0.10, 0.30, -1}
-	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more", "leave spot"}
+	names   = [actions]string{"hold", "ten points less", "thirty points less", "ten points more", "thirty points more", "leave Spot"}
 )
 
 // A Policy follows action values. It works in memory of its own and serves one
@@ -204,15 +204,15 @@ func (t *turn) retarget(c *course) bool {
 	case c.pool.Share.Exact:
 		target = c.pool.Share.Target
 	case len(c.pool.Actions) != actions:
-		c.wait, c.text = ReasonUnvalued, "no trained model values what can be done here: the share stays"
+		c.wait, c.text = ReasonUnvalued, "no trained model rates the actions for this pool, so the share stays"
 	case c.action == hold:
-		c.wait, c.text = ReasonValued, "to hold is valued most"
+		c.wait, c.text = ReasonValued, "the model's best action is to hold"
 	case t.alarmed:
-		c.wait, c.text = policy.ReasonInProgress, "nodes are about to be taken: the share changes when their pods stand elsewhere"
+		c.wait, c.text = policy.ReasonInProgress, "nodes are about to be reclaimed: the share changes once their pods run elsewhere"
 	case c.action == exit:
 		target = c.pool.Share.Min
 	case t.soon(c):
-		c.wait, c.text = policy.ReasonCooldown, "the share may change again when the cooldown is over"
+		c.wait, c.text = policy.ReasonCooldown, "the share may change again after the cooldown"
 	case changes[c.action] < 0:
 		target -= change
 	default:

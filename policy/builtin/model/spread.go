@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
@@ -218,7 +219,7 @@ func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *polic
 	own := &s.Markets[n.Market]
 	why := policy.Why{
 		Reason: policy.ReasonRisk, Before: own.Charge() + p.Fees.Total(), After: x.price, RunnerUp: "stay",
-		Text: fmt.Sprintf("more pods stand in %s than their services can spare: with this node's %d fewer would be missed if it were lost", own.Name, -x.change),
+		Text: fmt.Sprintf("more pods run in %s than their services can spare; moving this node's pods saves %s from its loss", own.Name, figures.Count(-x.change, "pod")),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)
 	plan.Launches = append(plan.Launches, policy.Launch{Token: token, Pool: p.ID, Markets: x.markets, Replaces: n.ID, Bid: placement.BidIn(&s.Markets[x.markets[0]]), Why: why})

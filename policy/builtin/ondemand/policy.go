@@ -33,7 +33,7 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 			Pool:     p.ID,
 			Markets:  placement.MarketsOf(s, p.ID, policy.OnDemand),
 			Fallback: true,
-			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys on demand only"},
+			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys on-demand only"},
 		})
 	}
 	plan.Drains = placement.Notices(s)

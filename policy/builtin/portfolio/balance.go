@@ -29,7 +29,7 @@ func (d *planState) balance() {
 		moved := len(d.e.moved)
 		launches, drains, holds = placement.Rebalance(d.s, nil, placement.RebalanceOptions{
 			Pool: d.pool.ID, Share: d.choice.share, DrainsMax: d.s.Disruptable(d.pool.ID, policy.Underutilized),
-			Reason: policy.ReasonShare, Text: "towards the wanted spot share",
+			Reason: policy.ReasonShare, Text: "towards the target Spot share",
 			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },
 		})
 		if at := placement.BalanceOf(d.s, d.pool.ID); float64(at.Spot) < float64(d.choice.share*float64(at.Total)) {

@@ -112,7 +112,7 @@ func (c *Config) Set(key, value string) error {
 	case "width":
 		next.Width, err = number(key, value)
 	default:
-		err = fmt.Errorf("unknown parameter %q: it knows choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk", key)
+		err = fmt.Errorf("unknown parameter %q: it takes choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk", key)
 	}
 	if err != nil {
 		return fmt.Errorf("portfolio: %w", err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -33,23 +34,24 @@ func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
 
 // exposed returns the account of a workload that the loss of x would leave short.
 func (e *Policy) exposed(s *policy.Snapshot, l *workload.Loss, x workload.Exposed) policy.Why {
-	group := "no group"
+	name := s.Workloads[l.Workload].Name
+	state := name + " is"
 	switch {
 	case x.Group.Market >= 0:
-		group = "market " + s.Markets[x.Group.Market].Name
+		state = "losing market " + s.Markets[x.Group.Market].Name + " would leave " + name
 	case x.Group.Zone >= 0:
-		group = "zone " + s.Zones[x.Group.Zone]
+		state = "losing zone " + s.Zones[x.Group.Zone] + " would leave " + name
 	}
-	why := policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf(
-		"%s would fall %d below the %d ready pods that it must have with the loss of %s", s.Workloads[l.Workload].Name, l.Short(x), l.Required, group)}
+	why := policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf("%s %s short of its minimum of %d",
+		state, figures.Count(l.Short(x), "pod"), l.Required)}
 	switch {
 	case l.Mendable(x) <= 0:
 		why.Reason = policy.ReasonInfeasible
-		why.Text += ": no spread over the nodes that the pool may have avoids it"
+		why.Text += "; no allowed placement avoids this"
 	case l.Unavoidable(x) > 0:
-		why.Text += fmt.Sprintf(": %d of these no spread avoids", l.Unavoidable(x))
+		why.Text += fmt.Sprintf("; no allowed placement avoids %d of these", l.Unavoidable(x))
 	default:
-		why.Text += ": a wider spread avoids it"
+		why.Text += "; a wider spread avoids this"
 	}
 	return why
 }

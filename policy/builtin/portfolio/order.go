@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
@@ -58,16 +59,16 @@ func (o *deletionOrder) plan() {
 func (o *deletionOrder) ask(asked, costs []int32) {
 	k := &o.e.ranking
 	clear(k.texts)
-	all, last := strconv.Itoa(len(k.kept)), len(k.kept)-1
+	all, last := figures.Count(len(k.kept), "node"), len(k.kept)-1
 	buf := k.buf[:0]
 	list := slices.Grow(o.out.DeletionCosts, len(asked))
 	for _, i := range asked {
 		x := &k.kept[i]
 		cost := o.prices.keepingIn(o.e.nodes.all[x.node].market)
-		buf = strconv.AppendInt(append(buf, "as workloads shrink "...), int64(last)-int64(i), 10)
-		buf = append(append(append(buf, " of "...), all...), " nodes go before it: it costs "...)
-		buf = append(append(buf, k.textOf(cost)...), " an hour for pods that are worth "...)
-		buf = append(append(buf, k.textOf(x.yields)...), " elsewhere"...)
+		buf = strconv.AppendInt(append(buf, "when workloads shrink, it follows "...), int64(last)-int64(i), 10)
+		buf = append(append(append(buf, " of "...), all...), ": it costs "...)
+		buf = append(append(buf, k.textOf(cost)...), "/h for pods worth "...)
+		buf = append(append(buf, k.textOf(x.yields)...), "/h elsewhere"...)
 		list = append(list, policy.DeletionCost{Node: x.node, Cost: costs[i], Why: policy.Why{
 			Reason: policy.ReasonCheaper, Before: policy.Dollars(cost), After: policy.Dollars(x.yields),
 		}})
@@ -89,7 +90,7 @@ func (o *deletionOrder) hurry() {
 		if n.pool != o.pool.ID || !n.reclaimed && n.actedBy != policy.ActorUs {
 			continue
 		}
-		x := policy.DeletionCost{Node: id, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is on its way out"}}
+		x := policy.DeletionCost{Node: id, Cost: leavingCost, Why: policy.Why{Reason: policy.ReasonNotice, Text: "the node is being reclaimed or drained"}}
 		if slices.ContainsFunc(o.e.pods.on(x.Node), func(p boundPod) bool { return x.Ranks(s, &s.Pods[p.id]) }) {
 			o.out.DeletionCosts = append(o.out.DeletionCosts, x)
 		}

@@ -118,7 +118,7 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 	if slices.ContainsFunc(kept[:drains], func(x policy.Drain) bool { n := &d.s.Nodes[x.Node]; return n.Pool == d.pool.ID && n.ReclaimAt == 0 }) {
 		plan.Launches, plan.Drains = others, kept
 		plan.Holds = append(plan.Holds, policy.Hold{Pool: d.pool.ID, Node: policy.None, Why: policy.Why{
-			Reason: policy.ReasonInProgress, Text: "nodes that could be given back may have to take the pods of those that are emptied",
+			Reason: policy.ReasonInProgress, Text: "nodes that could be released may be needed for the pods of nodes that are being drained",
 		}})
 		return
 	}

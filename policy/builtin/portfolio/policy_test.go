@@ -94,7 +94,7 @@ func TestSet(t *testing.T) {
 		"cores=x":       `cores "x" is not a whole number`,
 		"type_risk=NaN": "type_risk NaN is not in [0, 100]",
 		"zone_risk=-1":  "zone_risk -1 is not in [0, 100]",
-		"speed=1":       `unknown parameter "speed": it knows choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk`,
+		"speed=1":       `unknown parameter "speed": it takes choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk`,
 	} {
 		if _, err := build(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", spec, err, want)

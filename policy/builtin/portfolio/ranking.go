@@ -108,7 +108,7 @@ func (k *ranking) skip(runs []run, n int, rank []int32) {
 func (k *ranking) textOf(dollars float64) string {
 	x, known := k.texts[dollars]
 	if !known {
-		x = text(dollars)
+		x = policy.Dollars(dollars).Short()
 		k.texts[dollars] = x
 	}
 	return x

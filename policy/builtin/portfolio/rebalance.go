@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
@@ -141,9 +142,9 @@ func (d *planState) awaits() bool {
 // carryOut plans what was found.
 func (m *rebalance) carryOut(t *trial) {
 	s, n := m.s, t.node
-	why := policy.Why{Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its %d pods cost less elsewhere", len(t.pods)), Before: t.before, After: t.after}
+	why := policy.Why{Reason: policy.ReasonCheaper, Text: "lower cost elsewhere for its " + figures.Count(len(t.pods), "pod"), Before: t.before, After: t.after}
 	if t.after >= t.before {
-		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends to leave, and the loss of its %d pods would cost more than to move them", len(t.pods))
+		why.Reason, why.Text = policy.ReasonRebalance, fmt.Sprintf("the provider recommends leaving, and losing its %s would cost more than moving", figures.Count(len(t.pods), "pod"))
 	}
 	d := policy.Drain{Node: n.ID, Gentle: true, Why: why}
 	for _, at := range t.at {
@@ -191,7 +192,7 @@ func (m *rebalance) weigh() {
 		}
 		m.out.Holds = append(m.out.Holds, policy.Hold{Pool: n.Pool, Node: n.ID, Why: policy.Why{
 			Reason: policy.ReasonNoEdge, Before: policy.Dollars(stay), After: policy.Dollars(move), RunnerUp: "drain it now",
-			Text: fmt.Sprintf("the provider recommends to leave: to stay is expected to cost %s, to move %s", policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
+			Text: fmt.Sprintf("the provider recommends leaving: staying is expected to cost %s, moving %s", policy.Dollars(stay).Short(), policy.Dollars(move).Short()),
 		}})
 	}
 }

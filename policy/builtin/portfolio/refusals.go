@@ -28,7 +28,7 @@ func (r *refusals) add(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
 		group = "zone " + r.s.Zones[g.Zone]
 	}
 	r.holds = append(r.holds, policy.Hold{Pool: r.pool.ID, Node: n, Why: policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf(
-		"to move its pods saves less than %s is then expected to lose with %s", r.s.Workloads[w].Name, group)}})
+		"moving its pods saves less than %s would then be expected to lose with %s", r.s.Workloads[w].Name, group)}})
 }
 
 // addTo adds the holds of the nodes that stay for a risk.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A shareChoice is the spot share that the pool is to have, and why. It lies within what
@@ -114,6 +115,7 @@ func (c *shareChoice) since(t policy.Time) {
 type frontier struct {
 	pool        *policy.Pool
 	losses      *poolLosses
+	priced      bool    // whether the pool has a Spot market
 	spot, fixed float64 // dollars an hour all on spot and all on demand, 0 where it is not to be had
 	rate        float64 // shocks an hour
 	depth       float64 // part of the spot nodes that one takes
@@ -122,7 +124,8 @@ type frontier struct {
 
 // frontier reads what the demand costs, and what spot saves of it.
 func (c *shareChoice) frontier() frontier {
-	f := frontier{pool: c.pool, losses: c.losses, spot: c.prices.costOf(true), fixed: c.prices.costOf(false), rate: c.reclaims.shockRate(), depth: c.memory.Shocks.Depth}
+	priced := slices.ContainsFunc(c.pool.Markets, func(id policy.MarketID) bool { return c.s.Markets[id].Capacity == policy.Spot })
+	f := frontier{pool: c.pool, priced: priced, losses: c.losses, spot: c.prices.costOf(true), fixed: c.prices.costOf(false), rate: c.reclaims.shockRate(), depth: c.memory.Shocks.Depth}
 	f.most = c.shareMax(f.spot)
 	if f.spot > 0 && f.fixed > 0 {
 		c.saving = max(0, 1-f.spot/f.fixed)
@@ -168,15 +171,14 @@ func (f *frontier) best(least, most float64) float64 {
 // why accounts for the share x.
 func (f *frontier) why(x float64) policy.Why {
 	w := policy.Why{
-		Reason: policy.ReasonCheaper, Before: policy.Dollars(max(f.fixed, 0)), After: policy.Dollars(max(f.spot, 0)),
-		Text: fmt.Sprintf("the pool's demand costs %s an hour on spot, losses counted in, and %s on demand", text(f.spot), text(f.fixed)),
+		Reason: policy.ReasonCheaper, Before: policy.Dollars(max(f.fixed, 0)), After: policy.Dollars(max(f.spot, 0)), Text: f.costs(x),
 	}
 	switch {
 	case x <= f.pool.Share.Min && x < f.pool.Share.Max:
 		w.Reason, w.Before, w.After = policy.ReasonRisk, w.After, w.Before
 	case x < min(1, f.pool.Share.Max):
 		w.Reason, w.Before, w.After = policy.ReasonRisk, policy.Dollars(f.at(1)), policy.Dollars(f.at(x))
-		w.Text = fmt.Sprintf("a spot share of %.2f costs %s an hour with what it would cost to lose much of it at once, all spot %s", x, text(f.at(x)), text(f.at(1)))
+		w.Text = fmt.Sprintf("with the risk of losing many nodes at once, %s Spot costs %s and all Spot %s", figures.RoughShare(x), perHour(f.at(x)), perHour(f.at(1)))
 	}
 	return w
 }
@@ -217,10 +219,27 @@ func (c *shareChoice) shareMax(spot float64) float64 {
 	return most
 }
 
-// text writes what is paid an hour, where there is something to be bought.
-func text(dollars float64) string {
-	if dollars <= 0 {
-		return "not to be had"
+// costs compares Spot with on-demand for the pool, at share x where one of them is unavailable.
+func (f *frontier) costs(x float64) string {
+	spot, fixed := "Spot costs "+perHour(f.spot)+" with expected losses", "on demand costs "+perHour(f.fixed)
+	if f.spot > 0 && f.fixed > 0 {
+		return spot + ", " + fixed
 	}
-	return policy.Dollars(dollars).Short()
+	keeping := "keeping " + figures.RoughShare(x) + " Spot"
+	if x == f.pool.Share.Min {
+		keeping += " as the minimum allows"
+	}
+	if f.spot > 0 {
+		return "no on-demand capacity is available; " + keeping + "; " + spot
+	}
+	if f.fixed <= 0 {
+		return "neither Spot nor on-demand capacity is available; " + keeping
+	}
+	if !f.priced {
+		return "no Spot price is known; " + keeping + "; " + fixed
+	}
+	return "no Spot capacity is available; " + keeping + "; " + fixed
 }
+
+// perHour writes the cost of an hour, as "$1.0486/h".
+func perHour(dollars float64) string { return policy.Dollars(dollars).Short() + "/h" }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
@@ -60,7 +61,7 @@ func (g *steering) steer() {
 func (g *steering) account() policy.Why {
 	why := g.choice.why
 	if why.Reason == "" {
-		why = policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf("a spot share of %.2f is stated, in the markets that cost least with their losses", g.choice.share)}
+		why = policy.Why{Reason: policy.ReasonConfigured, Text: fmt.Sprintf("the Spot share is set to %s, in the markets that cost least with expected losses", figures.RoughShare(g.choice.share))}
 	}
 	return why
 }

@@ -114,11 +114,11 @@ func (b *board) empty(nodes []policy.NodeID, round uint64) {
 	for _, id := range nodes {
 		n := &b.s.Nodes[id]
 		if b.pools[n.Pool].left <= 0 {
-			b.hold(n.Pool, policy.ReasonInProgress, "as many nodes as may move at once are moving")
+			b.hold(n.Pool, policy.ReasonInProgress, "the limit of nodes that move at once is reached")
 			continue
 		}
 		if _, ok := b.without(n); !ok {
-			b.hold(n.Pool, policy.ReasonConfigured, "the pool would have more spot than it is to have")
+			b.hold(n.Pool, policy.ReasonConfigured, "the pool would exceed its target Spot share")
 			continue
 		}
 		if hold := b.move(n); hold.Reason != "" {
@@ -166,7 +166,7 @@ func (b *board) move(n *policy.Node) policy.Why {
 		return hold // an empty node is the provisioner's to give back
 	}
 	if b.paid(n) {
-		return policy.Why{Reason: policy.ReasonNoEdge, Text: "it was paid for in advance: nothing would be saved"}
+		return policy.Why{Reason: policy.ReasonNoEdge, Text: "a commitment pays for it, so nothing would be saved"}
 	}
 	need, hold := b.evictable(pods)
 	if hold.Reason != "" {
@@ -219,9 +219,9 @@ func (b *board) leavers(n *policy.Node) (pods []*policy.Pod, careful bool, hold 
 		case t.DaemonSet || p.Phase == policy.PodTerminating:
 			continue
 		case p.DoNotDisrupt || t.NotSafeToEvict:
-			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod of the node must not be evicted"}
+			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod on the node must not be evicted"}
 		case b.s.Bare(t) && !t.SafeToEvict && !b.e.cfg.DeleteNonReplicated:
-			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod of the node is not replicated: nothing would make it anew"}
+			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod on the node is not replicated, so nothing would recreate it"}
 		}
 		careful = careful || t.Critical || t.GracefulOnly
 		pods = append(pods, p)
@@ -247,7 +247,7 @@ func (b *board) evictable(pods []*policy.Pod) ([]int32, policy.Why) {
 		t := &b.s.Templates[p.Template]
 		if len(t.PDBs) > 1 {
 			// The eviction API knows no answer for a pod with two budgets.
-			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod of the node has more than one disruption budget"}
+			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		}
 		for _, id := range t.PDBs {
 			if !b.s.PDBs[id].Uncounted(p) {
@@ -261,9 +261,9 @@ func (b *board) evictable(pods []*policy.Pod) ([]int32, policy.Why) {
 			switch left := b.allowed[id]; {
 			case need[id] == 0:
 			case left <= 0:
-				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod of the node allows no eviction"}
+				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows no eviction"}
 			case waves(need[id], left)*turn(t) > placement.DrainTime:
-				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of the node's pods lets too few go at a time"}
+				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of the node's pods allows too few evictions at a time"}
 			}
 		}
 	}
@@ -386,7 +386,7 @@ func (b *board) takes(n policy.NodeID, p *policy.Pod) bool {
 // leave plans to drain n, all of whose pods have a place.
 func (b *board) leave(n *policy.Node) {
 	b.pools[n.Pool].at, _ = b.without(n)
-	why := policy.Why{Reason: ReasonFreeCapacity, Text: "all of its pods fit on spot nodes that are there"}
+	why := policy.Why{Reason: ReasonFreeCapacity, Text: "all its pods fit on existing Spot nodes"}
 	if n.Market != policy.None && b.s.Markets[n.Market].Offered {
 		why.Before = b.cover.Saving(n.Market)
 	}

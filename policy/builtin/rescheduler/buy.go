@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
 )
@@ -23,14 +24,14 @@ type market struct {
 }
 
 // nothingFits says that no spot can be bought that would hold the pods of a node.
-const nothingFits = "its pods do not all fit on the spot nodes that are there, nor on any that can be bought"
+const nothingFits = "its pods do not all fit on existing Spot nodes, nor on any that can be bought"
 
 // buys returns why nothing can be bought in place of n, whatever its pods ask for. It has
 // no reason where something can.
 func (b *board) buys(n *policy.Node) policy.Why {
 	switch {
 	case !b.e.cfg.ScaleUp || n.Market == policy.None || !b.s.Markets[n.Market].Offered:
-		return policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the spot nodes that are there"}
+		return policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on existing Spot nodes"}
 	case len(b.offers(n.Pool)) == 0:
 		return policy.Why{Reason: policy.ReasonInfeasible, Text: nothingFits}
 	}
@@ -49,7 +50,7 @@ func (b *board) replace(n *policy.Node, pods []*policy.Pod) policy.Why {
 	switch {
 	case len(bought) == 0 && cost > 0:
 		return policy.Why{
-			Reason: policy.ReasonNoEdge, Text: "its pods do not all fit on the spot nodes that are there, and new ones would not save enough",
+			Reason: policy.ReasonNoEdge, Text: "its pods do not all fit on existing Spot nodes, and new ones would not save enough",
 			Before: before, After: cost,
 		}
 	case len(bought) == 0:
@@ -61,7 +62,7 @@ func (b *board) replace(n *policy.Node, pods []*policy.Pod) policy.Why {
 	}
 	after, ok := b.without(n, first...)
 	if !ok {
-		return policy.Why{Reason: policy.ReasonConfigured, Text: "the pool would have more spot than it is to have"}
+		return policy.Why{Reason: policy.ReasonConfigured, Text: "the pool would exceed its target Spot share"}
 	}
 	b.pools[n.Pool].at = after
 	for _, p := range pods {
@@ -117,7 +118,7 @@ func (b *board) offers(pool policy.PoolID) []placement.Offer {
 func (b *board) order(n *policy.Node, bought [][]policy.MarketID, before, cost policy.Money) {
 	p := &b.s.Pools[n.Pool]
 	why := policy.Why{
-		Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its pods fit on %s that would cost less", nodes(len(bought))),
+		Reason: policy.ReasonCheaper, Text: fmt.Sprintf("its pods fit on %s that would cost less", figures.Count(len(bought), "new Spot node")),
 		Before: before, After: cost,
 	}
 	drain := policy.Drain{Node: n.ID, Why: why}
@@ -131,11 +132,4 @@ func (b *board) order(n *policy.Node, bought [][]policy.MarketID, before, cost p
 		drain.After = append(drain.After, l.Token)
 	}
 	b.drains = append(b.drains, drain)
-}
-
-func nodes(n int) string {
-	if n == 1 {
-		return "a new spot node"
-	}
-	return fmt.Sprintf("%d new spot nodes", n)
 }

@@ -66,7 +66,7 @@ func (c *Config) Set(key, value string) error {
 	case "scale_up":
 		next.ScaleUp, err = parseBool(key, value)
 	default:
-		err = fmt.Errorf("unknown parameter %q: it knows delete_non_replicated, drain_delay, drains, on_demand_label, scale_up, spot_label", key)
+		err = fmt.Errorf("unknown parameter %q: it takes delete_non_replicated, drain_delay, drains, on_demand_label, scale_up, spot_label", key)
 	}
 	if err != nil {
 		return fmt.Errorf("rescheduler: %w", err)

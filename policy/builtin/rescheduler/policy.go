@@ -48,7 +48,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
-	plan.Steers = replan.Steers(s, wanted, "as much spot as the pool is to have; on demand is what is fallen back to")
+	plan.Steers = replan.Steers(s, wanted, "Spot up to the pool's target share, with on-demand as the fallback")
 	m = e.round(s, m, &plan)
 	m.Decisions++
 	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
@@ -64,15 +64,15 @@ func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) p
 	}
 	if next := e.due(s, &m); next > s.Now {
 		plan.Wake = min(plan.Wake, next)
-		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonCooldown, "the drain delay since the last round is not over"))
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonCooldown, "the drain delay after the last round has not passed"))
 		return m
 	}
 	if unschedulable(s) {
-		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonShortage, "pods are waiting for a node: they come first"))
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonShortage, "pods are waiting for a node and come first"))
 		return m
 	}
 	if e.cfg.Drains == OneNode && e.moving(s) {
-		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonInProgress, "a node is being emptied"))
+		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonInProgress, "a node is being drained"))
 		return m
 	}
 	b := e.newBoard(s)

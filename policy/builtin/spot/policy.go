@@ -39,7 +39,7 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 			Share:    1,
 			Fallback: p.OnDemandFallback,
 			Bid:      placement.Bid(s, p.ID),
-			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys spot only"},
+			Why:      policy.Why{Reason: policy.ReasonConfigured, Text: "the policy buys Spot only"},
 		})
 	}
 	plan.Drains = placement.Notices(s)
@@ -48,7 +48,7 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.SelfProvisioned() {
-			replan.Towards(s, p, 1, m, "the policy buys spot only", &plan)
+			replan.Towards(s, p, 1, m, "the policy buys Spot only", &plan)
 		}
 	}
 	m.Decisions++

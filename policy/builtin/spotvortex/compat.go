@@ -348,7 +348,7 @@ func (c *compat) guard() {
 		switch {
 		case x.action == Hold:
 		case c.spot > 0 && 1/float64(c.spot) > fractionMax:
-			c.holdNode(x.node, reasonFraction, "one node is too large a part of the spot nodes")
+			c.holdNode(x.node, reasonFraction, "one node is too large a part of the Spot nodes")
 			continue
 		case x.action.Change() < 0 && x.of.utilization > blockedUtility:
 			c.holdNode(x.node, reasonUtilization, "the nodes are too full to lose one")
@@ -396,11 +396,11 @@ func (c *compat) steer() {
 		}
 		m := &c.s.Markets[first.of.market]
 		why := policy.Why{
-			Reason: policy.Reason(first.of.reason), Text: "most of its nodes ask to try on-demand first",
-			Before: m.Price, After: m.OnDemand, RunnerUp: "spot first",
+			Reason: policy.Reason(first.of.reason), Text: "most of its nodes favor on-demand first",
+			Before: m.Price, After: m.OnDemand, RunnerUp: "Spot first",
 		}
 		if share == 1 {
-			why.Text, why.RunnerUp = "most of its nodes ask to try spot first", "on-demand first"
+			why.Text, why.RunnerUp = "most of its nodes favor Spot first", "on-demand first"
 			why.Before, why.After = m.OnDemand, m.Price
 		}
 		c.plan.Steers = append(c.plan.Steers, policy.Steer{Pool: pool.ID, Share: share, Fallback: true, Bid: placement.Bid(c.s, pool.ID), Why: why})

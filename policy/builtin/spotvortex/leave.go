@@ -28,7 +28,7 @@ func (t *turn) leaveRecommended(c *course) {
 			continue
 		}
 		if most <= 0 {
-			t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget lets no node go now")
+			t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget allows no disruption now")
 			return
 		}
 		if t.leave(c, n) {
@@ -54,7 +54,7 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 			markets = append(markets, id)
 		}
 	}
-	launches, drains, holds := placement.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends to leave the node")
+	launches, drains, holds := placement.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends leaving the node")
 	if len(drains) > 0 {
 		t.planned(launches, drains, holds)
 		return true
@@ -63,7 +63,7 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 		most := price + policy.Dollars(max(edge, 0)/recommendedFor.Hours())
 		t.plan.Holds = append(t.plan.Holds, policy.Hold{Pool: n.Pool, Node: n.ID, Why: policy.Why{
 			Reason: policy.ReasonNoEdge, Before: price, After: price, RunnerUp: "drain it now",
-			Text: fmt.Sprintf("the provider recommends to leave the node; to move its pods pays in another market up to %s an hour, and none that is open and holds them costs so little", most.Short()),
+			Text: fmt.Sprintf("the provider recommends leaving the node; moving its pods would pay in a market of up to %s an hour, and no open market that fits them is that cheap", most.Short()),
 		}})
 	}
 	return false

@@ -236,7 +236,7 @@ func (t *turn) steer(c *course, share float64) {
 	if was.Set && (share == was.Share || math.Abs(share-was.Share) < steerGrain && share != 0 && share != 1) {
 		return
 	}
-	from, second := c.share, fmt.Sprintf("hold what is held, %.2f", c.share)
+	from, second := c.share, fmt.Sprintf("keep the current share, %.2f", c.share)
 	if was.Set {
 		from, second = was.Share, fmt.Sprintf("keep the share at %.2f", was.Share)
 	}
@@ -267,15 +267,15 @@ func (t *turn) hold(c *course, reason policy.Reason, text string) {
 // account says text with what the pool costs an hour at two shares.
 func (c *course) account(reason policy.Reason, text string, from, to float64) policy.Why {
 	why := policy.Why{Reason: reason, Before: c.h.costAt(from), After: c.h.costAt(to)}
-	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, one of %.2f %s", text, from, why.Before.Short(), to, why.After.Short())
+	why.Text = fmt.Sprintf("%s; a share of %.2f costs %s an hour, a share of %.2f costs %s", text, from, why.Before.Short(), to, why.After.Short())
 	return why
 }
 
 func waitText(wait policy.Reason) string {
 	if wait == reasonCalm {
-		return "spot would pay, once the market has been calm for long enough"
+		return "Spot would save money, but the market has not been calm for long enough"
 	}
-	return "the pool was changed a short while ago"
+	return "the pool was changed recently"
 }
 
 // shift moves running nodes towards share, as many as the decision's size and
@@ -284,7 +284,7 @@ func waitText(wait policy.Reason) string {
 func (t *turn) shift(c *course, share float64) {
 	if !c.off(share) && !c.first(share) {
 		if !c.pool.Share.Exact {
-			t.hold(c, reasonGrain, "the share is within a node of what is wanted")
+			t.hold(c, reasonGrain, "the share is within one node of the target")
 		}
 		return
 	}
@@ -334,7 +334,7 @@ func (t *turn) drainsMax(c *course) int {
 // move plans a shift of the pool of c.
 func (t *turn) move(c *course, o placement.RebalanceOptions) {
 	if o.DrainsMax <= 0 {
-		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget lets no node go now")
+		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget allows no disruption now")
 		return
 	}
 	o.Pool = c.pool.ID
@@ -355,5 +355,5 @@ func (t *turn) planned(launches []policy.Launch, drains []policy.Drain, holds []
 
 // priced adds to what a move says of itself the dollars on both sides.
 func priced(why *policy.Why) {
-	why.Text = fmt.Sprintf("%s; %s an hour becomes %s", why.Text, why.Before.Short(), why.After.Short())
+	why.Text = fmt.Sprintf("%s; the cost changes from %s to %s an hour", why.Text, why.Before.Short(), why.After.Short())
 }

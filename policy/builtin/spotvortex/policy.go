@@ -55,27 +55,27 @@ func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 func text(reason string) string {
 	switch reason {
 	case EmergencyRisk:
-		return "the market is about to take or refuse nodes: leave spot"
+		return "the market is about to reclaim or refuse nodes: leave Spot"
 	case HighRisk:
-		return "the risk is high: hold thirty points less on spot"
+		return "the risk is high: reduce the Spot share by 30 points"
 	case MediumRisk:
-		return "the risk is elevated: hold ten points less on spot"
+		return "the risk is elevated: reduce the Spot share by 10 points"
 	case SafetyFast:
-		return "the share is far above what the pods can bear to lose"
+		return "the share is far above what the pods can afford to lose"
 	case SafetyGradual:
-		return "the share is above what the pods can bear to lose"
+		return "the share is above what the pods can afford to lose"
 	case CapReached:
-		return "the share is at what the pods can bear to lose"
+		return "the share is at what the pods can afford to lose"
 	case SafetyFreeze:
-		return "the pool would hardly recover from the loss of a node: no more spot"
+		return "the pool could hardly absorb the loss of a node: no more Spot"
 	case OutsideIncrease10:
 		return "the workload is unusual, but the saving is large and the risk small"
 	case OutsideHold:
-		return "the workload is unusual, and the saving too small or the risk too large for it"
+		return "the workload is unusual, and the saving is too small or the risk too large"
 	case EconomicIncrease3, EconomicIncrease1:
-		return "spot saves enough to pay for the move"
+		return "Spot saves enough to pay for the move"
 	case string(policy.ReasonConfigured):
-		return "the pool's owner states an exact ratio"
+		return "the pool sets an exact ratio"
 	}
-	return "spot saves too little to pay for a move"
+	return "Spot saves too little to pay for a move"
 }

@@ -19,7 +19,7 @@ func DefaultConfig() Config { return Config{Share: 0.5} }
 // Set reads the parameter key from value.
 func (c *Config) Set(key, value string) error {
 	if key != "share" {
-		return fmt.Errorf("static: unknown parameter %q: it knows share", key)
+		return fmt.Errorf("static: unknown parameter %q: it takes share", key)
 	}
 	share, err := strconv.ParseFloat(value, 64)
 	if err != nil {

@@ -42,11 +42,11 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.share(&s.Pools[p]) }
 	plan.Launches, plan.Holds = placement.Shortages(s, wanted)
-	plan.Steers = replan.Steers(s, wanted, "the policy holds a fixed spot share")
+	plan.Steers = replan.Steers(s, wanted, "the policy keeps a fixed Spot share")
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
 			share := e.share(p)
-			replan.Towards(s, p, share, m, fmt.Sprintf("towards a spot share of %.2f", share), &plan)
+			replan.Towards(s, p, share, m, fmt.Sprintf("towards a Spot share of %.2f", share), &plan)
 		}
 	}
 	m.Decisions++

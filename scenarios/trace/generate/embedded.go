@@ -20,7 +20,7 @@ func Embedded(name string) (Config, error) {
 	case "rackspace":
 		return embedded("rackspace-2026", 13*7, rackspaceMarkets()) // a comparison takes twelve weeks
 	}
-	return Config{}, fmt.Errorf("%w: no embedded trace is called %q", ErrPreset, name)
+	return Config{}, fmt.Errorf("%w: there is no embedded trace %q", ErrPreset, name)
 }
 
 func embedded(preset string, days policy.Time, markets []Market) (Config, error) {

@@ -56,7 +56,7 @@ type Preset struct {
 var ErrPreset = errors.New("no such preset")
 
 // ErrMarkets is returned when more markets are asked for than there are.
-var ErrMarkets = errors.New("not so many markets")
+var ErrMarkets = errors.New("not that many markets")
 
 // Presets returns all presets by name.
 var Presets = sync.OnceValue(func() []Preset {
@@ -161,7 +161,7 @@ func takeMarkets(provider string, before, families []string, n int) ([]Market, e
 			}
 		}
 	}
-	return nil, fmt.Errorf("%w: %d are asked for, and the catalog has %d of %s (types × zones of %d regions)",
+	return nil, fmt.Errorf("%w: %d are requested, but the catalog has %d of %s (types × zones of %d regions)",
 		ErrMarkets, n, len(markets), provider, len(regions))
 }
 

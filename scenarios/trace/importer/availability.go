@@ -94,7 +94,7 @@ func (im *importer) samples(r io.Reader) error {
 func (rec *sampled) event(i int) (e event, err error) {
 	count := rec.Data[i]
 	if count == nil || !(*count >= 0) || *count != math.Trunc(*count) {
-		return e, errors.New("it is no number of nodes")
+		return e, errors.New("it is not a number of nodes")
 	}
 	e.says = saysAvailable
 	if *count > 0 {
@@ -131,12 +131,12 @@ func (im *importer) sampledMarket() (market int32, begin policy.Time, err error)
 		provider = cmp.Or(provider, m[1])
 		if day, err := time.Parse("01-02-2006", m[2]); err == nil && begin == 0 {
 			begin = policy.TimeOf(day)
-			im.warn("recordings of %s begin at an hour that is not known: 00:00 UTC is taken", filepath.Base(folder))
+			im.warn("the start hour of recordings of %s is unknown: 00:00 UTC is used", filepath.Base(folder))
 		}
 		break
 	}
 	if begin == 0 {
-		return market, 0, fmt.Errorf("%w: neither a folder like aws-02-15-2023 nor an option says when it begins", trace.ErrUnnamed)
+		return market, 0, fmt.Errorf("%w: neither a folder like aws-02-15-2023 nor an option gives its start", trace.ErrUnnamed)
 	}
 	zone, kind, ok := strings.Cut(baseName(im.path), "_")
 	zone = cmp.Or(im.o.Zone, zone)
@@ -172,7 +172,7 @@ func (im *importer) typeNamed(provider, kind string) (string, error) {
 	if _, ok := catalog.Lookup(provider, kind); ok {
 		return kind, nil
 	}
-	return "", fmt.Errorf("%w: %q is no instance type of %s that is known", trace.ErrUnnamed, kind, provider)
+	return "", fmt.Errorf("%w: %q is not a known instance type of %s", trace.ErrUnnamed, kind, provider)
 }
 
 // fleet reads the events of a fleet that was kept at one size: rows of
@@ -228,7 +228,7 @@ func (im *importer) fleetMarket() (market int32, err error) {
 	case zone == "":
 		return market, fmt.Errorf("%w: the events of a fleet name none", trace.ErrNoRegion)
 	case im.o.From == 0:
-		return market, fmt.Errorf("%w: the events of a fleet do not say when they began", trace.ErrUnnamed)
+		return market, fmt.Errorf("%w: the events of a fleet have no start time", trace.ErrUnnamed)
 	}
 	kind, _, _ := strings.Cut(baseName(im.path), "-")
 	name, err := im.typeNamed(provider, kind)
@@ -251,7 +251,7 @@ func fleetEvent(row []byte, nodes map[string]bool, last *policy.Time) (e event, 
 	}
 	at, err := strconv.ParseInt(string(f[0]), 10, 64)
 	if err != nil || at < 0 || at > int64(trace.TimeMax) {
-		return e, fmt.Errorf("time %q is no number of milliseconds", f[0])
+		return e, fmt.Errorf("time %q is not a number of milliseconds", f[0])
 	}
 	if policy.Time(at) < *last {
 		return e, fmt.Errorf("time %d ms after %d ms", at, int64(*last))

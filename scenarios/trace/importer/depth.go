@@ -11,11 +11,11 @@ import (
 func (e *event) depth(requested, launched []byte) error {
 	n, err := strconv.ParseInt(string(requested), 10, 32)
 	if err != nil || n < 1 || n > trace.RequestedMax {
-		return fmt.Errorf("requested %q is no number of nodes from 1 to %d", requested, trace.RequestedMax)
+		return fmt.Errorf("requested %q is not a number of nodes from 1 to %d", requested, trace.RequestedMax)
 	}
 	k, err := strconv.ParseInt(string(launched), 10, 32)
 	if err != nil || k < 0 || k > n {
-		return fmt.Errorf("launched %q is no number of nodes from 0 to the %d requested", launched, n)
+		return fmt.Errorf("launched %q is not a number of nodes from 0 to the %d requested", launched, n)
 	}
 	e.says |= saysAvailable | saysDepth
 	e.requested, e.launched, e.available = int32(n), int32(k), int8(min(k, 1))

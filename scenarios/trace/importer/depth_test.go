@@ -46,11 +46,11 @@ gcp/us-east5/us-east5-a/a3-highgpu-1g 02T01:00:00 spot=3.709712 up=1 nodes=3/16 
 // A row that cannot be is named by file, line, field and value.
 func TestImportDepthRefuses(t *testing.T) {
 	for row, says := range map[string]string{
-		"1767312000,us-central1-a,16,17":   `launched "17" is no number of nodes from 0 to the 16 requested`,
+		"1767312000,us-central1-a,16,17":   `launched "17" is not a number of nodes from 0 to the 16 requested`,
 		"1767312000,us-central1-a,16,-1":   `launched "-1"`,
 		"1767312000,us-central1-a,16,":     `launched ""`,
 		"1767312000,us-central1-a,16,1.5":  `launched "1.5"`,
-		"1767312000,us-central1-a,0,0":     `requested "0" is no number of nodes from 1 to 10000`,
+		"1767312000,us-central1-a,0,0":     `requested "0" is not a number of nodes from 1 to 10000`,
 		"1767312000,us-central1-a,10001,0": `requested "10001"`,
 		"1767312000,,16,1":                 "no zone",
 		"yesterday,us-central1-a,16,1":     `time "yesterday"`,

@@ -112,8 +112,8 @@ aws/us-east-1/use1-az2/c5.large 01T00:10:00 spot=0.03 od=0.085 band=4 score=1
 aws/us-east-1/use1-az2/c5.large 01T00:20:00 spot=0.03 od=0.085 band=2 score=1
 `, src)
 	want := []string{
-		src + `:10: placement score "11" is no whole number up to 10`, src + `:11: placement score "1.5" is no whole number up to 10`,
-		src + `:12: interruption frequency "2.2" is none of 3, 2.5, 2, 1.5 and 1`,
+		src + `:10: placement score "11" is not an integer up to 10`, src + `:11: placement score "1.5" is not an integer up to 10`,
+		src + `:12: interruption frequency "2.2" is not 3, 2.5, 2, 1.5 or 1`,
 	}
 	if !reflect.DeepEqual(report.BadRows, want) || report.Repeats != 1 || report.Formats[0] != "CSV of SpotLake" {
 		t.Errorf("%+v", report)
@@ -145,7 +145,7 @@ gcp/us-east1/us-east1-d/n2-standard-2 01T00:02:00 gone od=0.09
 rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 01T00:00:00 spot=0.001 bids=0.002 0.005 0.01
 rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 03T00:00:00 spot=0.001 bids=0 0.006 0.01
 `, gcp, azure, rackspace)
-	want := []string{rackspace + ":5: no price", rackspace + `:6: bid: price "x" is no number`}
+	want := []string{rackspace + ":5: no price", rackspace + `:6: bid: price "x" is not a number`}
 	if !reflect.DeepEqual(report.BadRows, want) || report.Repeats != 1 ||
 		!reflect.DeepEqual(tr.Warnings, []string{"1 on-demand prices are written 0 and taken as unknown"}) ||
 		!reflect.DeepEqual(report.UnknownTypes, []string{"azure/DCasv5 Type 1", "gcp/acc:V100:8"}) {
@@ -174,7 +174,7 @@ aws/us-east-1/us-east-1a/p3.2xlarge 02T00:13:00 spot=0.918 up=0 gap=195
 gcp/us-central1/us-central1-c/c3-highcpu-88 03T00:00:00 spot=1.896048 up=1
 gcp/us-central1/us-central1-c/c3-highcpu-88 03T00:00:10 spot=1.896048 up=0 gap=10
 `, src)
-	if report.Bad != 3 || report.BadRows[0] != src+":data[1]: it is no number of nodes" || len(report.Warnings) != 2 {
+	if report.Bad != 3 || report.BadRows[0] != src+":data[1]: it is not a number of nodes" || len(report.Warnings) != 2 {
 		t.Errorf("%+v", report)
 	}
 	if _, _, err := Import([]string{src}, Options{Provider: "gcp", From: at(3, 0), Strict: true}); !errors.Is(err, trace.ErrBadRows) {
@@ -198,7 +198,7 @@ func TestModelledPricesSaySo(t *testing.T) {
 aws/us-east-1/us-east-1a/p3.2xlarge 02T00:00:00 spot=0.918 up=1
 aws/us-east-1/us-east-1a/p3.2xlarge 02T00:01:00 spot=0.918 up=0 gap=60
 `, src)
-	const said = "spot prices not recorded, modelled as 0.3 of those on demand: aws/us-east-1/us-east-1a/p3.2xlarge"
+	const said = "Spot prices not recorded, modelled as 0.3 of on-demand prices: aws/us-east-1/us-east-1a/p3.2xlarge"
 	if tr.Meta[trace.MetaModelled] != said || !strings.Contains(tr.About, said) || len(report.Modelled) != 1 || report.Warnings[0] != said {
 		t.Errorf("%+v, %q", report, tr.About)
 	}
@@ -246,7 +246,7 @@ aws/us-west-2/us-west-2a/p3.2xlarge 01T00:02:00 spot=0.918 up=1 gap=60
 `, src)
 	want := []string{
 		src + `:7: node "n4" is added and was there`, src + `:8: node "n9" is removed and was not there`,
-		src + `:9: event "grow" is neither add nor remove`, src + `:10: time "x" is no number of milliseconds`,
+		src + `:9: event "grow" is neither add nor remove`, src + `:10: time "x" is not a number of milliseconds`,
 	}
 	if report.Rows != 12 || report.Bad != 5 || !reflect.DeepEqual(report.BadRows[:4], want) || report.Repeats != 4 {
 		t.Errorf("%+v", report)
@@ -274,7 +274,7 @@ rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 02T03:04:05 spot=0.001 b
 rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 09T00:00:00 spot=0.005 bids=0.002 0.005 0.01
 rackspace/us-east-iad-1/us-east-iad-1/gp.vs1.medium-iad 10T00:00:00 spot=0.001 bids=0.002 0.005 0.01
 `, third, first, second)
-	if report.Rows != 12 || report.Bad != 6 || report.BadRows[0] != third+`:us-east-iad-1/gp.vs1.none-iad: price "cheap" is no number` {
+	if report.Rows != 12 || report.Bad != 6 || report.BadRows[0] != third+`:us-east-iad-1/gp.vs1.none-iad: price "cheap" is not a number` {
 		t.Errorf("%+v", report)
 	}
 	undated := put(t, "percentiles.json", feedText)
@@ -309,7 +309,7 @@ aws/us-east-1/us-east-1a/m5.large 01T00:00:00 spot=0.22 od=1
 aws/us-east-1/us-east-1a/m5.large 01T00:01:00 spot=0.3 od=1.5
 `, src)
 	if report.Rows != 3 || tr.To != at(1, 0)+90_000 || !strings.HasPrefix(tr.About, "scripted prices") ||
-		!reflect.DeepEqual(report.Warnings, []string{"s.json: 1 of 3 calls failed, where the price in force goes on (the first: throttled)"}) {
+		!reflect.DeepEqual(report.Warnings, []string{"s.json: 1 of 3 calls failed, where the last price is kept (the first: throttled)"}) {
 		t.Errorf("to %v, %q: %+v", tr.To, tr.About, report)
 	}
 	o := Options{From: at(1, 0), Script: ScriptOptions{
@@ -356,7 +356,7 @@ func TestImportRefusesForms(t *testing.T) {
 		want       error
 		says       string
 	}{
-		"no date":            {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "when it begins"},
+		"no date":            {"us-east-1a_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gives its start"},
 		"no market":          {day + "x.json", sampledText, Options{}, trace.ErrUnnamed, "us-east-1a_v100_1.json"},
 		"unknown kind":       {day + "us-east-1a_h900_1.json", sampledText, Options{}, trace.ErrUnnamed, `"h900_1"`},
 		"kind of another":    {"gcp-01-02-2026/us-east1-b_v100_1.json", sampledText, Options{}, trace.ErrUnnamed, "gcp"},
@@ -368,11 +368,11 @@ func TestImportRefusesForms(t *testing.T) {
 		"samples cut short":  {day + "us-east-1a_v100_1.json", sampledText[:60], Options{}, trace.ErrCorrupt, "cut short"},
 		"samples and more":   {day + "us-east-1a_v100_1.json", sampledText + "{}", Options{}, trace.ErrFormat, "more follows"},
 		"fleet nowhere":      {"p3-trace.csv", "0,add,a\n", from, trace.ErrNoRegion, "name none"},
-		"fleet never":        {"p3-trace.csv", "0,add,a\n", Options{Zone: "us-east-1a"}, trace.ErrUnnamed, "began"},
+		"fleet never":        {"p3-trace.csv", "0,add,a\n", Options{Zone: "us-east-1a"}, trace.ErrUnnamed, "no start time"},
 		"fleet of what":      {"x.csv", "0,add,a\n", Options{Zone: "us-east-1a", From: 1}, trace.ErrUnnamed, `"x"`},
 		"feed without date":  {"percentiles.json", feedText, Options{}, trace.ErrUnnamed, "percentiles.json"},
 		"feed on a bad date": {"2026-13-01.json", feedText, Options{}, trace.ErrUnnamed, "2026-13-01"},
-		"script never":       {"s.json", scriptText, Options{}, trace.ErrUnnamed, "begins"},
+		"script never":       {"s.json", scriptText, Options{}, trace.ErrUnnamed, "no start time"},
 		"script of nothing":  {"s.json", `{"series":{"*:*":[{"current_price":1}]}}`, from, trace.ErrUnnamed, "no market in full"},
 		"script mistyped":    {"s.json", `{"default":{"price":1}}`, from, trace.ErrFormat, "unknown field"},
 		"script nowhere":     {"s.json", `{"series":{"a:mars":[{"current_price":1}]}}`, from, trace.ErrNoRegion, "mars"},

@@ -180,7 +180,7 @@ func TestBadJSONRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{path + ":16: price \"true\" is no number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
+	want := []string{path + ":16: price \"true\" is not a number", path + `:23: time "soon" is neither Unix seconds nor RFC 3339`}
 	if report.Rows != 3 || report.Bad != 2 || !reflect.DeepEqual(report.BadRows, want) {
 		t.Errorf("%+v", report)
 	}
@@ -215,8 +215,8 @@ func TestImportRefuses(t *testing.T) {
 		"column twice":   {"t,az,az,instance_type,price\n", trace.ErrFormat, `columns "az" and "az" may both be the zone`},
 		"column missing": {"t,az,price\n", trace.ErrFormat, "missing are the instance type"},
 		"prose":          {"Dear all,\n", trace.ErrFormat, "Dear all"},
-		"lines drawn":    {"+---+\n|   |\n", trace.ErrFormat, "it begins"},
-		"comments":       {"# exported\n\n# nothing\n", trace.ErrFormat, "comments alone"},
+		"lines drawn":    {"+---+\n|   |\n", trace.ErrFormat, "it starts"},
+		"comments":       {"# exported\n\n# nothing\n", trace.ErrFormat, "comments only"},
 		"Parquet":        {string(data), trace.ErrStored, "a trace already"},
 		"other JSON":     {`{"cpu":[1,0]}`, trace.ErrFormat, "describe-spot-price-history"},
 		"JSON list":      {`[1,2]`, trace.ErrFormat, "describe-spot-price-history"},

@@ -51,7 +51,7 @@ func (im *importer) json(r io.Reader) error {
 			v, err = p.value(token, "", false)
 		}
 		if v.present {
-			err = notUnderstood("JSON with a value that is no row")
+			err = notUnderstood("JSON with a value that is not a row")
 		}
 		if err != nil {
 			return jsonError(err, lines, p.d)

@@ -87,7 +87,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 		lines = lines[:len(lines)-1] // it may be cut off
 	}
 	if len(lines) == 0 {
-		return nil, notUnderstood("it begins with comments alone")
+		return nil, notUnderstood("it starts with comments only")
 	}
 	tried := grids
 	if isBox(lines[0]) {
@@ -127,7 +127,7 @@ func (im *importer) findTable(head []byte, whole bool) (*textTable, error) {
 	case best.known > 0:
 		return nil, fmt.Errorf("%w: %w", trace.ErrFormat, best)
 	}
-	return nil, notUnderstood(fmt.Sprintf("it begins %q", clip(string(lines[0]), 80)))
+	return nil, notUnderstood(fmt.Sprintf("it starts with %q", clip(string(lines[0]), 80)))
 }
 
 // isBox reports whether a text that begins with row is a drawn table.

@@ -117,7 +117,7 @@ func (im *importer) snapshotTime() (policy.Time, error) {
 	}
 	at, err := time.Parse(time.DateTime, text)
 	if err != nil {
-		return 0, fmt.Errorf("%w: its name has the date %q, which is none", trace.ErrUnnamed, m[0])
+		return 0, fmt.Errorf("%w: its name has %q, which is not a date", trace.ErrUnnamed, m[0])
 	}
 	return policy.TimeOf(at), nil
 }

@@ -51,7 +51,7 @@ func (im *importer) script(r io.Reader) error {
 		return fmt.Errorf("%w: %w", trace.ErrFormat, err)
 	}
 	if im.o.From == 0 {
-		return fmt.Errorf("%w: a script does not say when it begins", trace.ErrUnnamed)
+		return fmt.Errorf("%w: a script has no start time", trace.ErrUnnamed)
 	}
 	keys, err := im.scripted(s)
 	if err != nil {
@@ -88,7 +88,7 @@ func (im *importer) script(r io.Reader) error {
 	}
 	im.from, im.to = min(im.from, im.o.From), max(im.to, im.o.From.Add(time.Duration(ticks)*tick))
 	if failed > 0 {
-		im.warn("%s: %d of %d calls failed, where the price in force goes on (the first: %v)",
+		im.warn("%s: %d of %d calls failed, where the last price is kept (the first: %v)",
 			filepath.Base(im.path), failed, int(ticks)*len(keys), first)
 	}
 	return nil

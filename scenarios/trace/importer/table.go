@@ -135,7 +135,7 @@ func (im *importer) placeOf(field func(role) []byte, l *layout, named string) (z
 		return region, region, nil
 	}
 	if len(im.regionOf(provider, region)) == 0 {
-		return nil, nil, fmt.Errorf("region %q is no zone, and prices of AWS differ by zone", region)
+		return nil, nil, fmt.Errorf("region %q is not a zone, and AWS prices differ by zone", region)
 	}
 	return region, nil, nil
 }
@@ -163,7 +163,7 @@ func score(text []byte) (int8, error) {
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || !(v >= 0 && v <= trace.ScoreMax) || v != float64(int8(v)) {
-		return 0, fmt.Errorf("placement score %q is no whole number up to %d", text, trace.ScoreMax)
+		return 0, fmt.Errorf("placement score %q is not an integer up to %d", text, trace.ScoreMax)
 	}
 	return int8(v), nil
 }
@@ -182,7 +182,7 @@ func frequencyBand(text []byte) (int8, error) {
 			}
 		}
 	}
-	return 0, fmt.Errorf("interruption frequency %q is none of 3, 2.5, 2, 1.5 and 1", text)
+	return 0, fmt.Errorf("interruption frequency %q is not 3, 2.5, 2, 1.5 or 1", text)
 }
 
 // isDollar reports whether a currency is the dollar of the United States, by its code or sign.

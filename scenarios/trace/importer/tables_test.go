@@ -178,7 +178,7 @@ func TestImportNamedOutside(t *testing.T) {
 		}
 	}
 	_, report := checkImport(t, Options{}, twoPrices, filepath.Join(dir, "prices"))
-	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0], "README.md: format not understood: it begins \"These are prices.\"") {
+	if len(report.Skipped) != 1 || !strings.Contains(report.Skipped[0], "README.md: format not understood: it starts with \"These are prices.\"") {
 		t.Errorf("skipped %q", report.Skipped)
 	}
 	checkImport(t, Options{Zone: "us-west-2b", Type: "r6i.large"}, "aws/us-west-2/us-west-2b/r6i.large 01T06:00:00 spot=0.0412", filepath.Join(dir, "one"))
@@ -218,7 +218,7 @@ func TestImportExplains(t *testing.T) {
 		"code of euros":   {header + "2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412 EUR\n", `:2: price "0.0412 EUR" is not in dollars`},
 		"currency":        {"timestamp,az,instance_type,price,currency\n2026-01-01T06:00:00Z,us-west-2b,r6i.large,0.0412,EUR\n", `:2: currency "EUR" is not USD`},
 		"thousands":       {"timestamp;az;instance_type;price\n2026-01-01T06:00:00Z;us-west-2b;r6i.large;1,234\n", `:2: price "1,234" is not clear: it may be 1.234 or 1234`},
-		"region for zone": {"timestamp,region,instance_type,price\n2026-01-01T06:00:00Z,us-west-2,r6i.large,0.0412\n", `:2: region "us-west-2" is no zone`},
+		"region for zone": {"timestamp,region,instance_type,price\n2026-01-01T06:00:00Z,us-west-2,r6i.large,0.0412\n", `:2: region "us-west-2" is not a zone`},
 		"other region":    {"timestamp,region,az,instance_type,price\n2026-01-01T06:00:00Z,us-east-1,us-west-2b,r6i.large,0.0412\n", `:2: zone "us-west-2b" is not in region "us-east-1"`},
 		"other zone time": {header + "2026-01-01 06:00:00 PST,us-west-2b,r6i.large,0.0412\n", `:2: time "2026-01-01 06:00:00 PST" is neither`},
 	} {

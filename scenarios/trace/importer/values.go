@@ -28,7 +28,7 @@ func price(text []byte, absent policy.Money) (policy.Money, error) {
 		v, err = strconv.ParseFloat(plain, 64)
 	}
 	if err != nil && !errors.Is(err, strconv.ErrRange) || bytes.ContainsAny(text, "xX_") { // as 0x1p-2 and 1_000 in Go
-		return 0, fmt.Errorf("price %q is no number", text)
+		return 0, fmt.Errorf("price %q is not a number", text)
 	}
 	m, ok := trace.Price(v)
 	if !ok {
@@ -57,7 +57,7 @@ func dollars(text string) (string, error) {
 	case m == nil && inAnother().MatchString(text):
 		return "", fmt.Errorf("price %q is not in dollars", text)
 	case m == nil:
-		return "", fmt.Errorf("price %q is no number", text)
+		return "", fmt.Errorf("price %q is not a number", text)
 	case thousands().MatchString(m[1]):
 		return strings.ReplaceAll(m[1], ",", ""), nil
 	}

@@ -156,5 +156,5 @@ func (c *source) reasons() string {
 	if len(all) == 0 {
 		return ""
 	}
-	return "; left out: " + strings.Join(all, "; ")
+	return "; omitted: " + strings.Join(all, "; ")
 }

@@ -63,7 +63,7 @@ func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 // chargedWhole returns what is charged for a cluster as a whole.
 func chargedWhole(s *bill.Statement) (dollars, share float64, said string) {
 	if !s.Idle {
-		said = "; it has no " + bill.Idle + ", so that what no pod asked for is not in it"
+		said = "; it has no " + bill.Idle + ", so it does not include what no pod requested"
 	}
 	return s.Whole.Dollars, min(1, s.Whole.Hours/s.Span.Length().Hours()), said
 }
@@ -100,7 +100,7 @@ func chargedNodes(s *bill.Statement, h *history.History) (dollars, share float64
 		}
 	}
 	if others > 0 {
-		said += fmt.Sprintf("; %s for %s are no nodes of this cluster that are known", figures.Count(others, "other machine"), figures.Dollars(otherDollars))
+		said += fmt.Sprintf("; %s for %s are not known nodes of this cluster", figures.Count(others, "other machine"), figures.Dollars(otherDollars))
 	}
 	if committed > 0 {
 		said += fmt.Sprintf("; %s of it are covered by commitments, which the simulation does not have", figures.Dollars(committed))

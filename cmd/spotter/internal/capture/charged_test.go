@@ -30,7 +30,7 @@ func TestBilled(t *testing.T) {
 		compared bool
 		said     string
 	}{
-		"all":    {head + row("i-0a", "Usage") + row("i-0b", "SavingsPlanCoveredUsage") + row("i-0c", "Usage") + row("i-0x", "Usage"), 0.75, true, "Dollars: $0.75 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; 2 other machines for $1.00 are no nodes of this cluster that are known; $0.25 of it are covered by commitments, which the simulation does not have; karpenter_nodepools_cost_total adds up to $7.00."},
+		"all":    {head + row("i-0a", "Usage") + row("i-0b", "SavingsPlanCoveredUsage") + row("i-0c", "Usage") + row("i-0x", "Usage"), 0.75, true, "Dollars: $0.75 by the AWS Cost and Usage Report, which is of 100.0% of the node-hours; 2 other machines for $1.00 are not known nodes of this cluster; $0.25 of it are covered by commitments, which the simulation does not have; karpenter_nodepools_cost_total adds up to $7.00."},
 		"partly": {head + row("i-0a", "Usage"), 0.5, false, "which is of 52.6% of the node-hours; karpenter_nodepools_cost_total adds up to $7.00; below 90% they are not compared."},
 		"names":  {"ResourceId,ChargePeriodStart,ChargePeriodEnd,EffectiveCost,ChargeCategory,ServiceCategory,ConsumedQuantity,ConsumedUnit\nip-1,2026-01-02T00:00:00Z,2026-01-02T01:00:00Z,0.5,Usage,Compute,1,Hours\ni-0b,2026-01-02T00:00:00Z,2026-01-02T01:00:00Z,0.125,Usage,Compute,1,Hours\n", 0.625, true, "$0.62 by a FOCUS export, which is of 100.0%"},
 		"none":   {head + row("i-0x", "Usage"), 7, true, "the AWS Cost and Usage Report has nothing of the nodes from 2026-01-02T00:00:00Z to 2026-01-02T10:00:00Z; 1 other machine for"},

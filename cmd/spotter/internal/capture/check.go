@@ -234,10 +234,10 @@ func relative(got, want float64) string {
 func deviation(was, is *figure) string {
 	words := []string{"node-hours " + relative(is.total, was.total)}
 	if was.spot > 0 {
-		words = append(words, "spot node-hours "+relative(is.spot, was.spot))
+		words = append(words, "Spot node-hours "+relative(is.spot, was.spot))
 	}
 	if was.reclaims.Source != "" {
-		words = append(words, fmt.Sprintf("reclaims %d beside %d", is.reclaims.N, was.taken()))
+		words = append(words, fmt.Sprintf("reclaims %d, simulated %d", is.reclaims.N, was.taken()))
 	}
 	if was.hasDollars {
 		words = append(words, is.money()+" "+relative(is.dollars, was.dollars))
@@ -250,7 +250,7 @@ const typesShown = 12
 
 // beside compares what is simulated with what was, a line each.
 func beside(was, is *figure) []string {
-	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, beside what happened:", seedsCompared)}
+	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, next to what happened:", seedsCompared)}
 	line := func(name string, got, want float64, digits int) {
 		lines = append(lines, fmt.Sprintf("  %-34s %10.*f %10.*f  %s", name, digits, got, digits, want, relative(got, want)))
 	}
@@ -271,7 +271,7 @@ func beside(was, is *figure) []string {
 	if n := len(order) - typesShown; n > 0 {
 		lines = append(lines, fmt.Sprintf("    and %d more types", n))
 	}
-	line("spot node-hours", is.spot, was.spot, 1)
+	line("Spot node-hours", is.spot, was.spot, 1)
 	line("nodes at most", float64(is.most), float64(was.most), 0)
 	line("nodes on average", is.mean, was.mean, 1)
 	line("nodes that went away", float64(is.gone), float64(was.gone), 0)
@@ -310,11 +310,11 @@ func intensity(was, modelled *figure) (x float64, said string) {
 	case seen.Source == "":
 		return 1, "Reclaims: no metric counted them, so that they are as modelled."
 	case was.spot <= 0:
-		return 1, "Reclaims: there was no spot node."
+		return 1, "Reclaims: there was no Spot node."
 	}
 	hours := cmp.Or(seen.Hours, was.spot)
 	interval := stats.PoissonInterval(seen.N, 0.05)
-	said = fmt.Sprintf("Reclaims: %d in %.0f spot node-hours by %s, %.3g per node-hour (exact 95%% interval %.3g to %.3g)",
+	said = fmt.Sprintf("Reclaims: %d in %.0f Spot node-hours by %s, %.3g per node-hour (exact 95%% interval %.3g to %.3g)",
 		seen.N, hours, seen.Source, float64(seen.N)/hours, interval.Low/hours, interval.High/hours)
 	if modelled.reclaimed <= 0 || modelled.spot <= 0 {
 		return 1, said + "; the model had none, and is left as it is."

@@ -286,7 +286,7 @@ func (l *listed) takeEach(ctx context.Context, c client.Reader, list client.Obje
 			}
 			f.Unread[name] = fmt.Sprintf("it cannot be read: %v", err)
 		default:
-			l.missing = append(l.missing, fmt.Sprintf("%s %s cannot be read and is left out: %v", kind, strings.TrimPrefix(raw.Items[i].GetNamespace()+"/"+name, "/"), err))
+			l.missing = append(l.missing, fmt.Sprintf("%s %s cannot be read and is skipped: %v", kind, strings.TrimPrefix(raw.Items[i].GetNamespace()+"/"+name, "/"), err))
 		}
 	}
 	return nil

@@ -56,10 +56,10 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: "capture reads a cluster, and changes nothing in it, and writes what it finds as a\n" +
 			"scenario that sim and eval take: its nodes, pools, workloads, disruption budgets\n" +
 			"and accelerator budgets. With --run it is a cluster as a recording has it.\n\n" +
-			"Prices come from --trace, else from the recording where it goes on for an hour or\n" +
+			"Prices come from --trace, else from the recording where it covers an hour or\n" +
 			"more; else they are drawn, and are called synthetic wherever they are shown. What\n" +
-			"is not of --trace is written beside FILE. What was assumed and what was left out\n" +
-			"stands at the head of the scenario.\n\n" +
+			"is not of --trace is written next to FILE. Assumptions and omissions\n" +
+			"are listed at the head of the scenario.\n\n" +
 			"With --since it is what the cluster did for that long, and not a still picture:\n" +
 			"replicas over time, jobs as they ran and the nodes at its start, out of metrics\n" +
 			"that Prometheus kept or of logs. --audit takes audit logs of the API server and\n" +
@@ -67,7 +67,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"Karpenter's logs have the lives of nodes, why they were disrupted and which were\n" +
 			"interrupted; workloads are then those of now. The history is simulated as it was,\n" +
 			"and the head has how far that is from what happened.\n\n" +
-			"--interruptions has what the provider kept of spot interruptions stand for the\n" +
+			"--interruptions uses the provider's records of Spot interruptions in place of the\n" +
 			"metrics. Events count where their instance is a node by its provider ID, which\n" +
 			"kube_node_info, audit logs and the cluster have; the others are counted at the\n" +
 			"head. EC2 Capacity Manager names no instances: its rate is that of all of its\n" +
@@ -87,7 +87,7 @@ func Command(p *cli.Program) *cobra.Command {
 			case f.then.on() && c.Flags().Changed("duration"):
 				return cli.Invalid(errors.New("--duration: with --since a run takes as long as what was captured"), "leave --duration out")
 			case f.then.on() && f.nodes == nodesOnDemand:
-				return cli.Invalid(errors.New("--nodes: with --since a run begins with the nodes that were there"), "leave --nodes out")
+				return cli.Invalid(errors.New("--nodes: with --since a run starts with the nodes that existed then"), "leave --nodes out")
 			}
 			return run(c.Context(), p, &f)
 		},
@@ -166,7 +166,7 @@ func (f *captureFlags) check() error {
 	}
 	for _, path := range []string{f.output, f.prices()} {
 		if _, err := os.Lstat(path); err == nil && !f.force && !cli.IsDevice(path) {
-			return cli.Invalid(fmt.Errorf("--out: %s is there already", path), "give another file, or --force to replace it")
+			return cli.Invalid(fmt.Errorf("--out: %s already exists", path), "give another file, or --force to replace it")
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there")
 		}
@@ -309,7 +309,7 @@ func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t
 			if t.To.Sub(now) >= durationCaptured {
 				begin = now // what came after it is known
 			} else {
-				run.Head = append(run.Head, "The recording goes on for less than an hour after it: the prices are those before it.")
+				run.Head = append(run.Head, "The recording covers less than an hour after it: the prices are those before it.")
 			}
 			return t, true, f.window(t, begin, run)
 		}
@@ -382,7 +382,7 @@ func (f *captureFlags) bind(text []byte, t *trace.Trace) (*scenarios.BoundScenar
 func (f *captureFlags) report(w io.Writer, taken *Captured, t *trace.Trace, own bool) error {
 	fmt.Fprintf(w, "%s in %s, %s with %s\n", figures.Count(taken.Nodes, "node"), figures.Count(taken.Pools, "pool"), figures.Count(taken.Workloads, "workload"), figures.Count(taken.Pods, "pod"))
 	for _, l := range taken.Left {
-		fmt.Fprintf(w, "left out: %s\n", l)
+		fmt.Fprintf(w, "omitted: %s\n", l)
 	}
 	for _, a := range taken.Assumed {
 		fmt.Fprintf(w, "assumed: %s\n", a)

@@ -81,9 +81,9 @@ func countedByNode(x *history.Interruptions, h *history.History, resolver *kube.
 			others++
 		}
 	}
-	said = fmt.Sprintf("%s has %d interruptions, of which %d are of spot nodes of this cluster and the other %d of no node of it that is known", x.Source, len(x.Events), count.N, others)
+	said = fmt.Sprintf("%s has %d interruptions, %d of them of Spot nodes of this cluster and %d of no known node of it", x.Source, len(x.Events), count.N, others)
 	if unknown > 0 {
-		said += fmt.Sprintf("; of %d of %d spot nodes no source says which instance they are: their node-hours are not counted", unknown, spot)
+		said += fmt.Sprintf("; for %d of %d Spot nodes no source gives the instance: their node-hours are not counted", unknown, spot)
 	}
 	return count, said, nil
 }
@@ -144,11 +144,11 @@ func countedByRegion(x *history.Interruptions, h *history.History) (count histor
 	}
 	count.N = int64(math.Round(n))
 	if count.Hours <= 0 {
-		return count, "", fmt.Errorf("%s: it has no hour of a spot instance in %s from %v to %v", x.Source, strings.Join(slices.Sorted(maps.Keys(ours)), ", "), h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339))
+		return count, "", fmt.Errorf("%s: it has no hour of a Spot instance in %s from %v to %v", x.Source, strings.Join(slices.Sorted(maps.Keys(ours)), ", "), h.From.Std().Format(time.RFC3339), h.To.Std().Format(time.RFC3339))
 	}
 	said = fmt.Sprintf("%s counts all instances of its accounts: no interruption of it is of a node that is known", x.Source)
 	if left := len(x.Regions) - len(used); left > 0 {
-		said += fmt.Sprintf("; %d regions without nodes of this cluster are left out", left)
+		said += fmt.Sprintf("; %d regions without nodes of this cluster are skipped", left)
 	}
 	return count, said, nil
 }

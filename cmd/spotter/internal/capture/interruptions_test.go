@@ -40,11 +40,11 @@ func TestInterrupted(t *testing.T) {
 		want  history.Count
 		said  string
 	}{
-		"known":   {trail("i-0a", "i-0c", "i-0d", "i-0x"), known, history.Count{N: 2, Hours: 14}, "4 interruptions, of which 2 are of spot nodes of this cluster and the other 2 of no node"},
-		"partly":  {trail("i-0a"), append([]history.Node{unknown}, known...), history.Count{N: 1, Hours: 14}, "of 1 of 4 spot nodes no source says"},
-		"late":    {trail("i-0b"), []history.Node{nodeOf("ip-1", "i-0b", "m5.large", "spot", begin, 5, 6)}, history.Count{Hours: 1}, "the other 1 of no node"},
-		"google":  {`[{"timestamp":"2026-01-02T05:00:00Z","protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/p/zones/z/instances/gke-a"}}]`, []history.Node{google}, history.Count{N: 1, Hours: 5}, "of which 1 are"},
-		"regions": {head + "us-east-1,3,90\n2026-01-02T01:00:00Z,eu-west-1,5,10\n", known, history.Count{N: 3, Hours: 90}, "1 regions without nodes of this cluster are left out"},
+		"known":   {trail("i-0a", "i-0c", "i-0d", "i-0x"), known, history.Count{N: 2, Hours: 14}, "4 interruptions, 2 of them of Spot nodes of this cluster and 2 of no known node"},
+		"partly":  {trail("i-0a"), append([]history.Node{unknown}, known...), history.Count{N: 1, Hours: 14}, "for 1 of 4 Spot nodes no source gives"},
+		"late":    {trail("i-0b"), []history.Node{nodeOf("ip-1", "i-0b", "m5.large", "spot", begin, 5, 6)}, history.Count{Hours: 1}, "and 1 of no known node"},
+		"google":  {`[{"timestamp":"2026-01-02T05:00:00Z","protoPayload":{"methodName":"compute.instances.preempted","resourceName":"projects/p/zones/z/instances/gke-a"}}]`, []history.Node{google}, history.Count{N: 1, Hours: 5}, "1 of them of Spot nodes"},
+		"regions": {head + "us-east-1,3,90\n2026-01-02T01:00:00Z,eu-west-1,5,10\n", known, history.Count{N: 3, Hours: 90}, "1 regions without nodes of this cluster are skipped"},
 		"unknown": {trail("i-0a"), []history.Node{unknown}, history.Count{}, ""},
 		"nowhere": {head + "eu-west-1,5,10\n", known, history.Count{}, ""},
 	} {
@@ -78,7 +78,7 @@ func TestInterrupted(t *testing.T) {
 func TestIntensityElsewhere(t *testing.T) {
 	was := &figure{spot: 500, total: 500, reclaims: history.Count{N: 40, Source: "x", Hours: 1000}}
 	is := &figure{spot: 1000, total: 500, reclaimed: 20, reclaims: history.Count{N: 11}}
-	if x, said := intensity(was, is); x != 2 || !strings.Contains(said, "40 in 1000 spot node-hours by x, 0.04 per node-hour") {
+	if x, said := intensity(was, is); x != 2 || !strings.Contains(said, "40 in 1000 Spot node-hours by x, 0.04 per node-hour") {
 		t.Errorf("%v, %q", x, said)
 	}
 	if said := deviation(was, is); !strings.Contains(said, "reclaims 11 beside 20") {

@@ -213,7 +213,7 @@ func (c *poolSet) objects(p *pool, written map[string]bool) []any {
 				x.pool.Spec.Template.Labels = map[string]string{}
 			}
 			x.pool.Spec.Template.Labels[key] = p.labels[key]
-			c.assume("NodePool %s labels its nodes with %s, which pods ask for and all of its nodes have", c.names.pool(p.name), c.names.key(key))
+			c.assume("NodePool %s labels its nodes with %s, which pods require and all of its nodes have", c.names.pool(p.name), c.names.key(key))
 		}
 	}
 	c.names.hidePool(&x.pool)

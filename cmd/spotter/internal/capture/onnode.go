@@ -66,7 +66,7 @@ func (c *workWriter) onNodesThen() podsOnNodes {
 		}
 	}
 	if all > 0 {
-		c.assume("where they ran is not known of %d of %d pods at the begin: the scheduler puts them on nodes", all, all+known)
+		c.assume("where they ran at the start is unknown for %d of %d pods: the scheduler puts them on nodes", all, all+known)
 	}
 	return on
 }

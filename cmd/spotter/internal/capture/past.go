@@ -114,7 +114,7 @@ func (c *workWriter) withPast(all []*load) []*load {
 		case slices.ContainsFunc(c.o.History.Workloads, func(w history.Workload) bool {
 			return w.Kind == policy.KindBare && namespaceOf(w.Name) == x.t.Namespace
 		}):
-			c.leave(int(x.pods), "pods of now that no Deployment, StatefulSet or Job made: those that the metrics counted stand in their place")
+			c.leave(int(x.pods), "pods of now that no Deployment, StatefulSet or Job made: those that the metrics counted are used instead")
 		default:
 			out = append(out, x)
 		}

@@ -123,7 +123,7 @@ func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Tra
 	if err != nil {
 		return nil, err
 	}
-	c.Assumed = append(c.Assumed, fmt.Sprintf("the prices are synthetic: on-demand prices are those of the catalog, spot prices are drawn as those of %s are, with seed %d", preset.Law.Name, seed))
+	c.Assumed = append(c.Assumed, fmt.Sprintf("the prices are synthetic: on-demand prices are those of the catalog, Spot prices are drawn as those of %s are, with seed %d", preset.Law.Name, seed))
 	return t, nil
 }
 
@@ -201,7 +201,7 @@ func (c *Captured) wares() ([]ware, error) {
 	for _, s := range c.seen {
 		price, t, ok := priced(s.provider, s.region, s.InstanceType)
 		if !ok {
-			return nil, fmt.Errorf("nobody knows the price on demand of %s in %s %s: give a trace that has it", s.InstanceType, s.provider, s.region)
+			return nil, fmt.Errorf("the on-demand price of %s in %s %s is unknown: give a trace that has it", s.InstanceType, s.provider, s.region)
 		}
 		put(generate.Market{Provider: s.provider, Region: s.region, Zone: s.Zone, Type: s.InstanceType, OnDemand: price}, true, &t)
 	}

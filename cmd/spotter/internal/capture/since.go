@@ -46,7 +46,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.caFile, "prometheus-ca-file", "", "trust the certificates in `FILE`")
 	flags.StringArrayVar(&f.headers, "prometheus-header", nil, "send the header `NAME=VALUE`, as X-Scope-OrgID=team; may be given again")
 	flags.StringVar(&f.selector, "selector", "", "read only the series of --prometheus with the labels `M`, as 'cluster=\"prod\"', where it has several clusters")
-	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that a capture that was stopped goes on where it was")
+	flags.StringVar(&f.cache, "cache", "", "keep answers of --prometheus in the folder `DIR`, so that an interrupted capture resumes where it was")
 	flags.StringArrayVar(&f.logs, "audit", nil, "read audit logs of the API server, logs of Karpenter, the CSV of LogParserForKarpenter or a capture of kubereplay, as lines or as a logging service exports them, in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.interruptions, "interruptions", nil, "count interruptions by logs of CloudTrail (BidEvictedEvent), entries of Cloud Logging (compute.instances.preempted) or a data export of EC2 Capacity Manager in `FILE|DIR|s3://…`; may be given again")
 	flags.StringArrayVar(&f.bills, "bill", nil, "compare dollars with the AWS Cost and Usage Report or FOCUS export in `FILE|DIR|s3://…|URL`, or with OpenCost's allocations there or at its /allocation; may be given again")
@@ -84,7 +84,7 @@ func (f *sinceFlags) check() error {
 	}
 	for _, path := range f.bills {
 		if u, err := url.Parse(path); isURL(path) && (err != nil || u.Host == "") {
-			return cli.Invalid(fmt.Errorf("--bill: %q is no address as http://opencost:9003/allocation", path), captureAdvice)
+			return cli.Invalid(fmt.Errorf("--bill: %q is not an address such as http://opencost:9003/allocation", path), captureAdvice)
 		}
 	}
 	_, err := f.client()
@@ -102,7 +102,7 @@ func parseSpan(text string) (time.Duration, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is no time such as 7d or 36h", text)
+		return 0, fmt.Errorf("%q is not a time such as 7d or 36h", text)
 	case d < durationCaptured || d > spanMost:
 		return 0, fmt.Errorf("%q is not from %v to %v", text, durationCaptured, spanMost)
 	}
@@ -155,7 +155,7 @@ func (f *sinceFlags) client() (*history.Prometheus, error) {
 	}
 	at, err := url.Parse(f.prometheus)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, cli.Invalid(fmt.Errorf("--prometheus: %q is no address as http://prometheus:9090", f.prometheus), captureAdvice)
+		return nil, cli.Invalid(fmt.Errorf("--prometheus: %q is not an address such as http://prometheus:9090", f.prometheus), captureAdvice)
 	}
 	p := &history.Prometheus{Match: strings.Trim(f.selector, "{} "), Client: history.Client{URL: at, Cache: f.cache, Tries: callTries, Wait: callWait, Header: http.Header{}}}
 	for _, h := range f.headers {
@@ -212,7 +212,7 @@ func (f *sinceFlags) recorded(ctx context.Context, p *cli.Program, of *captureSo
 	if len(f.logs) > 0 {
 		logs := history.Logs{Paths: f.logs, JobDuration: jobDuration}
 		if h, err = logs.Read(ctx, from, to); err != nil {
-			return nil, "", cli.Invalid(fmt.Errorf("--audit: %w", err), "see that the files have the time that is asked for, or choose another with --from and --to")
+			return nil, "", cli.Invalid(fmt.Errorf("--audit: %w", err), "use files that cover the requested time, or choose another with --from and --to")
 		}
 		goOn(h, of.snapshot)
 		goOnPods(h, of.snapshot)

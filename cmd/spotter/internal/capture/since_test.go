@@ -248,11 +248,11 @@ func TestIntensity(t *testing.T) {
 		want float64
 		said string
 	}{
-		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2, "20 in 500 spot node-hours by x, 0.04 per node-hour (exact 95% interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
+		{figure{spot: 500, reclaims: history.Count{N: 20, Source: "x"}}, 2, "20 in 500 Spot node-hours by x, 0.04 per node-hour (exact 95% interval 0.0244 to 0.0618); modelled are 0.02: spec.market.intensity is 2."},
 		{figure{spot: 10_000, reclaims: history.Count{Source: "x"}}, 0.018, "0 in 10000"},
 		{figure{spot: 10, reclaims: history.Count{Source: "x"}}, 1, "0 in 10"},
 		{figure{spot: 500}, 1, "no metric counted them"},
-		{figure{reclaims: history.Count{Source: "x"}}, 1, "no spot node"},
+		{figure{reclaims: history.Count{Source: "x"}}, 1, "no Spot node"},
 	} {
 		if x, said := intensity(&c.was, model); x != c.want || !strings.Contains(said, c.said) {
 			t.Errorf("%+v: %v, %q", c.was, x, said)

@@ -176,7 +176,7 @@ func (c *workWriter) workloads() []any {
 		}
 	}
 	if bare > 0 {
-		c.assume("%d pods without a controller are Deployments, which make a lost pod anew", bare)
+		c.assume("%d pods without a controller are Deployments, which recreate a lost pod", bare)
 	}
 	c.out.Workloads = len(out)
 	return out

@@ -31,7 +31,7 @@ func Command(p *cli.Program) *cobra.Command {
 		Short: "List instance types with their size and on-demand price",
 		Long: "catalog lists the instance types that worlds are made of: size, what pods may\n" +
 			"use of it, and the on-demand price in a region, or in the provider's cheapest\n" +
-			"one. Rackspace publishes no on-demand prices: what stands in for them is marked\n" +
+			"one. Rackspace publishes no on-demand prices: their substitutes are marked\n" +
 			"modelled and says what it was derived from.",
 		Example: "  spotter catalog --region us-east-1 --families m5,c6i\n" +
 			"  spotter catalog --provider gcp --region us-central1 --categories n\n" +

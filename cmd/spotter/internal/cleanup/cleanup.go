@@ -47,7 +47,7 @@ func Command(p *cli.Program) *cobra.Command {
 		Short: "Take away what a controller left on nodes, pods and jobs, before it is uninstalled",
 		Long: "cleanup makes nodes schedulable that Spotter cordoned, and removes its taints and\n" +
 			"annotations from nodes, node claims and pods; jobs that it suspended for a budget go\n" +
-			"on. What somebody else did stays: only what carries Spotter's mark is touched. Nodes,\n" +
+			"on. Changes by others stay: only what carries Spotter's mark is touched. Nodes,\n" +
 			"NodePools, definitions, memory and ledgers stay too. It may be run again.\n\n" +
 			"No controller may act meanwhile: with --deployment it is scaled to none first, without\n" +
 			"it must have been stopped.",

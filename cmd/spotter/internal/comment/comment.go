@@ -102,7 +102,7 @@ func (f *call) body(text []byte) (body string, begin bool, err error) {
 	if f.link != "" {
 		u, err := url.Parse(f.link)
 		if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || strings.ContainsAny(f.link, "() \t\r\n<>") {
-			return "", false, cli.Invalid(fmt.Errorf("--link: %q is no address of a page", f.link), "give it as https://…")
+			return "", false, cli.Invalid(fmt.Errorf("--link: %q is not the address of a page", f.link), "give it as https://…")
 		}
 		body += "\n[The whole report, with charts](" + f.link + ")\n"
 	}

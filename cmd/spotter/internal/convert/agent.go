@@ -27,7 +27,7 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 			s.warnOnce("", `spec.backend.karpenter.nodeClassName is "default": the agent steered node pools that were there and knew no node class; give --node-class`)
 		}
 		if c.Autoscaling.Enabled {
-			s.warnOnce("autoscaling.enabled", "true beside karpenter.enabled: a pool has one backend, and these are Karpenter's; groups need a CapacityPool of their own")
+			s.warnOnce("autoscaling.enabled", "true together with karpenter.enabled: a pool has one backend, and these are Karpenter's; groups need a CapacityPool of their own")
 		}
 		return
 	}
@@ -41,7 +41,7 @@ func (a *agent) backend(s *source, p *v1alpha1.CapacityPool, nodeClass string, s
 			"needs who provisions: twin groups are found by the tags, and nodes are replaced")
 	}
 	if key := c.Autoscaling.Tags.Type; key != "" && key != "spotvortex.io/capacity-type" {
-		s.warnOnce("autoscaling.discoveryTags.type", "%s is left out: whether a group is spot is read from the group itself", key)
+		s.warnOnce("autoscaling.discoveryTags.type", "%s is dropped: whether a group is spot is read from the group itself", key)
 	}
 }
 
@@ -70,7 +70,7 @@ func (a *agent) disruption(p *v1alpha1.CapacityPool) {
 		a.warn("controller.maxDrainRatio", "%v of the cluster in one pass becomes %d%% of this pool at once, at least one node", *ratio, percent)
 	}
 	if after := c.Karpenter.Cooldown; c.Karpenter.Enabled && after != nil {
-		a.warn("karpenter.weightChangeCooldownSeconds", "%d s between two changes of weights is left out: the policy waits 10 minutes between two changes; "+
+		a.warn("karpenter.weightChangeCooldownSeconds", "%d s between two changes of weights is dropped: the policy waits 10 minutes between two changes; "+
 			"disruption.cooldown changes that", *after)
 	}
 }
@@ -87,11 +87,11 @@ func (a *agent) markets(p *v1alpha1.CapacityPool) {
 		list []string
 	}{{"aws.instanceTypes", c.Types}, {"aws.availabilityZones", c.Zones}} {
 		if len(x.list) > 0 {
-			a.warn(x.path, "%s said whose prices to ask for; from now on nothing else is bought", strings.Join(x.list, ", "))
+			a.warn(x.path, "%s selected the prices to read; from now on it also limits what is bought", strings.Join(x.list, ", "))
 		}
 	}
 	if a.config.GCP.Project != "" || len(a.config.GCP.Types) > 0 {
-		a.warn("gcp", "left out: pools are bought at AWS and Rackspace Spot")
+		a.warn("gcp", "dropped: pools are bought at AWS and Rackspace Spot")
 	}
 }
 
@@ -102,10 +102,10 @@ const bundles = "a trained model is a bundle in the folder models.dir of the Spo
 func (a *agent) leftOut() {
 	c := &a.config
 	if v := c.Controller.Confidence; v != nil && *v != 0.50 {
-		a.warn("controller.confidenceThreshold", "%v is left out: the guardrails ask for a confidence of 0.5", *v)
+		a.warn("controller.confidenceThreshold", "%v is dropped: the guardrails require a confidence of 0.5", *v)
 	}
 	a.drop(
-		[2]string{"controller.riskThreshold", "spot is left at emergency_risk_threshold; the rules to the letter keep 0.85 as a threshold of the capacity score"},
+		[2]string{"controller.riskThreshold", "Spot is left at emergency_risk_threshold; with compat the rules keep 0.85 as a threshold of the capacity score"},
 		[2]string{"controller.reconcileIntervalSeconds", "decisions are taken every step (10 minutes), and at once on a notice, a lost node, a refused launch or a pod that waits"},
 		[2]string{"controller.drainGracePeriodSeconds", "the agent never passed it on and killed pods with a grace of 0; a pod has its own terminationGracePeriodSeconds"},
 		[2]string{"inference.tftModelPath", "the scores are of the closed form; " + bundles},
@@ -155,7 +155,7 @@ func (t *agentRuntime) apply(p *v1alpha1.CapacityPool) {
 	}
 	t.limited()
 	if t.old.ModelShadow != nil {
-		t.drop([2]string{"rl_shadow_enabled", "no model decides beside the rules"})
+		t.drop([2]string{"rl_shadow_enabled", "no model decides in addition to the rules"})
 	}
 	if t.old.StepMinutes == nil {
 		t.warn("", "step_minutes is not given; decisions are taken every %v", 10*time.Minute)
@@ -200,7 +200,7 @@ func (t *agentRuntime) rules(p *v1alpha1.CapacityPool) {
 	}
 	set(p, "runtime", filepath.Base(t.file))
 	t.warn("deterministic_policy", "its thresholds are not the shipped ones and have no keys: the parameter runtime names the file, which must "+
-		"lie in the folder of models.dir, with the file of feature_buckets.source")
+		"be in the folder of models.dir, with the file of feature_buckets.source")
 }
 
 // limited warns of values that were out of range and are brought into it.

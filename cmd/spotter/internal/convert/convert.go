@@ -165,7 +165,7 @@ func (r *reader) read(o *scenarios.RawObject, data []byte) {
 	kind := o.Scalar("kind")
 	if kind == "" {
 		if !r.agentFile(o, data) {
-			r.fail(o.Problem([]string{"kind"}, "there is none, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
+			r.fail(o.Problem([]string{"kind"}, "there is no kind, and it is neither a config.yaml nor a runtime.json of SpotVortex"))
 		}
 		return
 	}
@@ -179,7 +179,7 @@ func (r *reader) read(o *scenarios.RawObject, data []byte) {
 		r.configMap(o)
 	case kind == "EC2NodeClass", kind == "SpotNode":
 		s := source{file: o.File(), object: o}
-		s.warn("", "the %s %q is left out: %s", kind, o.Scalar("metadata", "name"), map[string]string{
+		s.warn("", "the %s %q is dropped: %s", kind, o.Scalar("metadata", "name"), map[string]string{
 			"EC2NodeClass": "it stays as it is, and pools name it",
 			"SpotNode":     "it is state and not configuration",
 		}[kind])
@@ -339,7 +339,7 @@ func (s *source) has(path string) bool { return s.object.Has(split(path)...) }
 func (s *source) drop(fields ...[2]string) {
 	for _, f := range fields {
 		if s.has(f[0]) {
-			s.warn(f[0], "%sleft out: %s", s.value(f[0]), f[1])
+			s.warn(f[0], "%somitted: %s", s.value(f[0]), f[1])
 		}
 	}
 }
@@ -397,7 +397,7 @@ func (r *reader) offer(s *source, p *v1alpha1.CapacityPool, loud bool, parameter
 		if r.o.Check != nil {
 			if err := r.o.Check(p.Spec.Policy.Name + ":" + x.key + "=" + x.value); err != nil {
 				if loud {
-					s.warn("", "--%s=%s is left out: %v", x.flag, x.value, err)
+					s.warn("", "--%s=%s is dropped: %v", x.flag, x.value, err)
 				}
 				continue
 			}

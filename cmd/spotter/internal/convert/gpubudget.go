@@ -87,7 +87,7 @@ func (s *source) checkBudget(old *oldBudget) {
 	switch v1alpha1.EnforcementAction(old.Spec.Enforcement.Action) {
 	case v1alpha1.EnforceEvict, v1alpha1.EnforcePause, v1alpha1.EnforceAlertOnly:
 	default:
-		s.fail("spec.enforcement.action", "%q is none of Evict, Pause and AlertOnly", old.Spec.Enforcement.Action)
+		s.fail("spec.enforcement.action", "%q is not Evict, Pause or AlertOnly", old.Spec.Enforcement.Action)
 	}
 	if g := old.Spec.Enforcement.Grace; g != nil && *g < 0 {
 		s.fail("spec.enforcement.gracePeriodSeconds", "%d is negative", *g)
@@ -105,19 +105,19 @@ func (s *source) warnBudget(b *v1alpha1.GPUBudget, old *oldBudget, period metav1
 		e.OverQuotaDelay, e.PodGracePeriod = &period, &period
 		s.warn(grace, "%v was both the delay over quota and the grace of an evicted pod, and becomes overQuotaDelay and podGracePeriod; "+
 			"without podGracePeriod a pod has its own terminationGracePeriodSeconds", period.Duration)
-		s.warn(action, "Evict keeps new pods out until there is room again, where the operator let their controllers make evicted pods anew; "+
+		s.warn(action, "Evict keeps new pods out until there is room again, where the operator let their controllers recreate evicted pods; "+
 			"gate: true keeps them out as soon as the budget is spent, and not only when evictions begin")
 	case v1alpha1.EnforcePause:
 		e.OverQuotaDelay = &period
 		s.warn(action, "Pause was an annotation that nothing acted on, put on one pod again and again; from now on jobs are suspended and "+
-			"new pods kept out until there is room again, and pods of other owners go on")
+			"new pods kept out until there is room again, and pods of other owners keep running")
 	case v1alpha1.EnforceAlertOnly:
 		if s.has(grace) {
-			s.warn(grace, "%v is left out: it had no effect with AlertOnly", period.Duration)
+			s.warn(grace, "%v is dropped: it had no effect with AlertOnly", period.Duration)
 		}
 	}
 	if !s.has("metadata.namespace") {
-		s.warn("metadata.namespace", "there is none: the budget holds in the namespace into which it is applied")
+		s.warn("metadata.namespace", "it is missing: the budget applies to the namespace into which it is applied")
 	}
 	if b.Spec.ResourceName == "cpu" {
 		s.warn("spec.gpuResourceName", "cpu is counted in cores, so a GPU-hour is a core-hour")

@@ -135,7 +135,7 @@ func (r *reader) readController(s *source, c *corev1.Container, args []string) {
 	}
 	for _, d := range dropped {
 		if flags.Changed(d[0]) {
-			s.warn("", "--%s is left out: %s", d[0], d[1])
+			s.warn("", "--%s is dropped: %s", d[0], d[1])
 		}
 	}
 	k.parameters = stated(flags, [][2]string{
@@ -229,7 +229,7 @@ func (s *source) categories(m *v1alpha1.Markets, old []string) {
 		at := "spec.categories" + scenarios.Index(i)
 		short := v1alpha1.Category(c)
 		if !slices.Contains([]string{"gp", "ch", "mh", "bm", "gpu"}, short) {
-			s.fail(at, "%q is none of gp, ch, mh, bm and gpu", c)
+			s.fail(at, "%q is not gp, ch, mh, bm or gpu", c)
 			continue
 		}
 		if short != c {
@@ -289,7 +289,7 @@ func (s *source) requirement(p *v1alpha1.CapacityPool, q *corev1.NodeSelectorReq
 		p.Spec.Template.Labels = labels
 		s.warn(at, "%s In [%s] kept pods away whose node selector has another value; it becomes a label of the nodes", q.Key, q.Values[0])
 	default:
-		s.warn(at, "%s %s %v is left out: a CapacityPool restricts architectures, instance types, zones and regions by lists, and has one "+
+		s.warn(at, "%s %s %v is dropped: a CapacityPool restricts architectures, instance types, zones and regions by lists, and has one "+
 			"value for any other label; Karpetrack read every operator as In", q.Key, q.Operator, q.Values)
 	}
 }

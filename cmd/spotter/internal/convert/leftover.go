@@ -77,7 +77,7 @@ func (r *reader) leftover(o *scenarios.RawObject) {
 		}
 	}
 	s.drop(
-		[2]string{"spec.targetCount", "placement scores are asked for each type and zone and not for a count of pods"},
+		[2]string{"spec.targetCount", "placement scores are requested for each type and zone, not for a number of pods"},
 		[2]string{"spec.requeueMinutes", "decisions are taken every 10 minutes, and at once on a notice, a refused launch or a pod that waits"},
 		[2]string{"spec.subnetSelectorTags", "subnets are those of the node class"},
 		[2]string{"spec.securityGroupSelectorTags", "security groups are those of the node class"},
@@ -130,13 +130,13 @@ func (s *source) leftoverMarkets(p *v1alpha1.CapacityPool, old *leftoverPool) {
 		}
 		found, arm := gpuFamilies(prefix)
 		if len(found) == 0 {
-			s.warn(at, "%s begins the name of no family with GPUs and amd64 that the catalog knows; it stands as a family of its own", prefix)
+			s.warn(at, "%s is not the start of a known family with GPUs and amd64; it is used as a family of its own", prefix)
 			found = []string{prefix}
 		} else if !slices.Equal(found, []string{prefix}) {
 			s.warn(at, "%s was the beginning of a name, and a family is one whole name from now on: it becomes %s", prefix, strings.Join(found, ", "))
 		}
 		if len(arm) > 0 {
-			s.warn(at, "%s also stood for %s, whose nodes are arm64 and which Leftover chose although its node pool asked for amd64; "+
+			s.warn(at, "%s also matched %s, whose nodes are arm64 and which Leftover chose although its node pool required amd64; "+
 				"add the architecture and the family to have them", prefix, strings.Join(arm, ", "))
 		}
 		m.Families = append(m.Families, found...)
@@ -174,7 +174,7 @@ func (s *source) leftoverCapacity(p *v1alpha1.CapacityPool, old *leftoverPool) {
 			p.Spec.Capacity.SpotShare = &v1alpha1.SpotShare{Min: &one}
 		}
 		if !s.has("spec.onDemandFallback") {
-			s.warn("", "capacity.onDemandFallback is true, which was Leftover's default and which it never did: where no spot market "+
+			s.warn("", "capacity.onDemandFallback is true, which was Leftover's default and which it never did: where no Spot market "+
 				"will do, on-demand nodes are bought from now on")
 		}
 	case "on-demand":

@@ -213,17 +213,17 @@ func (s *source) warnRescheduler(f *reschedulerFlags) {
 		{"housekeeping-interval", "decisions are taken every 10 minutes, and at once when a node or a pod changes"},
 	} {
 		if f.Changed(x[0]) {
-			s.warn("", "--%s=%s is left out: %s", x[0], f.Lookup(x[0]).Value, x[1])
+			s.warn("", "--%s=%s is dropped: %s", x[0], f.Lookup(x[0]).Value, x[1])
 		}
 	}
 	for _, name := range append([]string{"v"}, elsewhere...) {
 		if f.Changed(name) {
-			s.warn("", "--%s=%s is left out: it is set where spotter run is started", name, f.Lookup(name).Value)
+			s.warn("", "--%s=%s is dropped: it is set where spotter run is started", name, f.Lookup(name).Value)
 		}
 	}
 	for _, x := range [...][2]string{{"on-demand-node-label", f.onDemand}, {"spot-node-label", f.spot}} {
 		if !f.Changed(x[0]) {
-			s.warn("", "--%s is not given: nodes are told apart by what they were bought as, and not by the label %s, which was its default", x[0], x[1])
+			s.warn("", "--%s is not given: nodes are distinguished by their capacity type, not by the label %s, which was its default", x[0], x[1])
 		}
 	}
 	s.shadow("the Rescheduler")

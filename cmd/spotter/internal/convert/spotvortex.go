@@ -261,7 +261,7 @@ func (r *reader) finishAgent() {
 	case a == nil:
 		s = t.source
 		a = &agent{source: s}
-		s.warn("", "there is no config.yaml beside it: who provisions, the region and the budget are to be filled in")
+		s.warn("", "there is no config.yaml next to it: add the provisioner, the region and the budget")
 	case t != nil:
 		s = a.source
 	default:
@@ -283,7 +283,7 @@ func (r *reader) finishAgent() {
 		}
 	}
 	s.warn("", "the rules are the agent's with their known faults fixed: pods keep their own grace, a drain waits for its replacement, a workload "+
-		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" has them to the letter")
+		"without a PodDisruptionBudget freezes nothing, changes have a cooldown; the parameter compat: \"true\" reproduces them exactly")
 	s.shadow("the agent, which has --dry-run=true unless that flag is changed,")
 	for i, name := range names {
 		p := base.DeepCopy()

@@ -56,7 +56,7 @@ func checkAWS(ctx context.Context, r *report, regions []string, nodes bool) {
 		why := access.AWSRefusal(spotErr, wait)
 		r.fail(nameCredentials, "set AWS_PROFILE or AWS_ACCESS_KEY_ID, or log in with `aws sso login`; `aws sts get-caller-identity` must work", "%s", why)
 		r.skip(namePermissions, "not checked: %s", why)
-		r.fail(namePrices, "as for the credentials of AWS", "no Spot price is known: %s; on demand those of the catalog of %s stand in", why, catalog.Date(catalog.AWS))
+		r.fail(namePrices, "as for the credentials of AWS", "no Spot price is known: %s; on-demand prices are those of the catalog of %s", why, catalog.Date(catalog.AWS))
 		return
 	}
 	r.ok(nameCredentials, "AWS answers for %s", strings.Join(regions, ", "))
@@ -133,7 +133,7 @@ func checkPrices(r *report, prices []aws.SpotPrice, spotErr error, region string
 	}
 	switch {
 	case spotErr != nil:
-		r.fail(namePrices, policyNext, "no Spot price is known; on demand those of the catalog of %s stand in", catalog.Date(catalog.AWS))
+		r.fail(namePrices, policyNext, "no Spot price is known; on-demand prices are those of the catalog of %s", catalog.Date(catalog.AWS))
 	case len(prices) == 0:
 		r.fail(namePrices, "check --region", "AWS has no Spot price of %s in %s", probeType, region)
 	default:

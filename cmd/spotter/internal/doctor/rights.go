@@ -106,7 +106,7 @@ func (f *doctorCall) checkRights(ctx context.Context, r *report, c client.Client
 		all := needs(mode, f.namespace, karpenter)
 		lacking, err := missing(ctx, c, all)
 		if err != nil {
-			r.fail(name, "ask for the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", firstLine(err))
+			r.fail(name, "request the right to create selfsubjectaccessreviews.authorization.k8s.io, which every user has by default", "they cannot be read: %s", firstLine(err))
 			continue
 		}
 		var required, optional []string

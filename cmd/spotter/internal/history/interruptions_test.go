@@ -158,11 +158,11 @@ func TestInterruptionsRefused(t *testing.T) {
 		"":                                     "it is empty",
 		`{"Records":[{"eventTime":"soon"}]}`:   "value 1: parsing time",
 		`{"Records":[`:                         "value 1: unexpected EOF",
-		head + stamp(1) + ",us-east-1,x,3\n":   `row 1: spot-total-interruptions-inst: "x" is no number`,
-		head + "soon,us-east-1,1,3\n":          `row 1: timestamp: "soon" is no time`,
+		head + stamp(1) + ",us-east-1,x,3\n":   `row 1: spot-total-interruptions-inst: "x" is not a number`,
+		head + "soon,us-east-1,1,3\n":          `row 1: timestamp: "soon" is not a time`,
 		head + stamp(1) + ",us-east-1,-1,3\n":  "neither can be negative",
 		strings.TrimPrefix(head, "timestamp,"): "no folders y=, m=, d= and h= say its hour",
-		"PAR1 and no more of it":               "it is no whole Parquet file",
+		"PAR1 and no more of it":               "it is not a complete Parquet file",
 	} {
 		path := filepath.Join(t.TempDir(), "x")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -259,7 +259,7 @@ func workloadQueries() []query {
 		{"kube_pod_container_resource_requests", func(e *expressions) string {
 			return "avg by (namespace, created_by_kind, created_by_name, resource) (sum by (namespace, pod, resource) (max by (namespace, pod, container, resource) (" +
 				e.last("kube_pod_container_resource_requests") + ")) " + e.owner(`created_by_kind!~"DaemonSet|Node"`) + ")"
-		}, atEnd, (*reading).requests, "requests are those of now, and workloads of which there are no pods now are left out"},
+		}, atEnd, (*reading).requests, "requests are the current ones, and workloads without pods at present are omitted"},
 		{"kube_pod_status_ready_time", func(e *expressions) string {
 			return "quantile by (namespace, created_by_kind, created_by_name) (0.5, ((" + byPod(e.last("kube_pod_status_ready_time")) + " >= " + e.begin() + ") - on (namespace, pod) " +
 				byPod(e.last("kube_pod_status_scheduled_time")) + ") " + e.owner(`created_by_kind=~"ReplicaSet|StatefulSet"`) + ")"

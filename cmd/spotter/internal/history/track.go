@@ -70,7 +70,7 @@ func (c *clock) uncertain() []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("nothing was recorded for %v in %d gaps of more than %v, the longest from %v to %v: what was there before each is taken to go on",
+	return []string{fmt.Sprintf("nothing was recorded for %v in %d gaps of more than %v, the longest from %v to %v: the state before each is assumed to last",
 		total, n, gapLeast, longest.from.Std().Format(time.RFC3339), longest.to.Std().Format(time.RFC3339))}
 }
 

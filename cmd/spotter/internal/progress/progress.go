@@ -266,7 +266,7 @@ func (m *progressView) table() []string {
 	p := &m.last
 	of := fmt.Sprintf("medians of %d of %d cells (a scenario, window and seed each)", p.Finished, p.Cells)
 	if p.Finished == 0 {
-		of = fmt.Sprintf("the first of %d cells (a scenario, window and seed each), as far as it is done", p.Cells)
+		of = fmt.Sprintf("the first of %d cells (a scenario, window and seed each), so far", p.Cells)
 	}
 	first := p.SoFar[0].Scenario
 	policies := 0

@@ -42,7 +42,7 @@ func TestProgressView(t *testing.T) {
 			"web-week   SAVED %  OUTAGE MIN\n" +
 			"on-demand      0.0         4.5\n" +
 			"spot             –           –\n" +
-			"the first of 40 cells (a scenario, window and seed each), as far as it is done"},
+			"the first of 40 cells (a scenario, window and seed each), so far"},
 		{[]tea.Msg{at(45), one}, "runs · 30 of 120 · 40s · about 2m0s left\n\n" +
 			"web-week          SAVED %  OUTAGE MIN\n" +
 			"on-demand             0.0         4.5\n" +

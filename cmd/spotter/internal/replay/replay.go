@@ -210,7 +210,7 @@ func (m *policies) of(spec string, s *policy.Snapshot) (policy.Policy, error) {
 		good := slices.DeleteFunc(slices.Clone(named), func(x string) bool {
 			_, err := m.runner.RecordedPolicy(spec, []string{x})
 			if err != nil {
-				m.refused = once(m.refused, fmt.Sprintf("the policy of a pool is left out: %v", err))
+				m.refused = once(m.refused, fmt.Sprintf("the policy of a pool is dropped: %v", err))
 			}
 			return err != nil
 		})

@@ -46,7 +46,7 @@ func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	if slices.Contains(f.Backends, "asg") {
 		s.Parts = append(s.Parts, rights.Groups)
 		if !clusterNames().MatchString(f.clusterName) {
-			return s, cli.Invalid(fmt.Errorf("--cluster-name: %q names no cluster, and groups are told apart by its tag", f.clusterName),
+			return s, cli.Invalid(fmt.Errorf("--cluster-name: %q names no cluster, and groups are identified by its tag", f.clusterName),
 				"give --cluster-name the NAME of the tag kubernetes.io/cluster/NAME of the groups")
 		}
 	}
@@ -63,7 +63,7 @@ func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 		}
 	}
 	if len(s.Parts) == 0 {
-		return s, cli.Invalid(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"), "give --print-iam-policy beside the settings of the controller")
+		return s, cli.Invalid(errors.New("nothing of AWS is used: no prices, no groups, no queue and no bucket"), "give --print-iam-policy together with the settings of the controller")
 	}
 	return s, nil
 }

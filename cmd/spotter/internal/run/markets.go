@@ -16,6 +16,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/cluster"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
@@ -86,7 +87,7 @@ func (w *wiring) readPrices() func(context.Context) error {
 	w.parts.Priced = priced
 	return func(ctx context.Context) error {
 		if err := w.book.Refresh(ctx); err != nil && ctx.Err() == nil {
-			w.log.Warn("not all is known of markets at first", "error", err)
+			w.log.Warn("market data is incomplete at the start", "error", err)
 		}
 		close(priced)
 		return w.book.Run(ctx)
@@ -98,20 +99,25 @@ type judged func(pool string) []metav1.Condition
 
 func (f judged) Conditions(pool string) []metav1.Condition { return f(pool) }
 
-// conditionPrices says whether every source of prices answers.
+// conditionPrices says whether all price sources respond.
 const conditionPrices = "PricesRead"
 
 // pricesRead says whether every feed was read the last time. Until one was asked
 // nothing is known of it, which is not that it answers.
 func (w *wiring) pricesRead(string) []metav1.Condition {
-	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "every source of prices answers"}
-	var failed, unread []string
-	keys := false // whether what fails is for want of credentials
+	c := metav1.Condition{Type: conditionPrices, Status: metav1.ConditionTrue, Reason: "Read", Message: "all price sources respond"}
+	var causes, unread []string
+	failed, keys := map[string][]string{}, false // the feeds by cause; whether credentials are one
 	feeds := w.book.Health()
 	for _, h := range feeds {
 		switch {
 		case h.Err != nil:
-			failed = append(failed, fmt.Sprintf("%s: %v", h.Feed, h.Err))
+			for _, cause := range aws.Causes(h.Err) {
+				if failed[cause] == nil {
+					causes = append(causes, cause)
+				}
+				failed[cause] = append(failed[cause], h.Feed)
+			}
 			keys = keys || errors.Is(h.Err, aws.ErrNoCredentials) || errors.Is(h.Err, aws.ErrCredentials) || errors.Is(h.Err, aws.ErrExpired)
 		case !h.Asked:
 			unread = append(unread, h.Feed)
@@ -120,14 +126,19 @@ func (w *wiring) pricesRead(string) []metav1.Condition {
 	switch {
 	case len(feeds) == 0:
 		c.Status, c.Reason = metav1.ConditionFalse, "NoSource"
-		c.Message = "no source of prices is given: prices on demand are those of the catalog, and no spot market is known"
-	case len(failed) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "SourceFailed", "what was known before holds; "+strings.Join(failed, "; ")
-		if keys {
-			c.Reason = "CredentialsInvalid"
+		c.Message = "no price source is configured: on-demand prices are those of the catalog, and no Spot market is known"
+	case len(causes) > 0:
+		var parts []string
+		for _, cause := range causes {
+			parts = append(parts, strings.Join(failed[cause], ", ")+": "+cause)
 		}
+		c.Status, c.Reason = metav1.ConditionFalse, "SourceFailed"
+		if keys {
+			c.Reason, parts = "CredentialsInvalid", append(parts, wire.RoleAdvice)
+		}
+		c.Message = strings.Join(append(parts, "data read earlier stays in use"), "; ")
 	case len(unread) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read yet since this replica began: "+strings.Join(unread, ", ")
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "NotRead", "not read since this replica started: "+strings.Join(unread, ", ")
 	}
 	return []metav1.Condition{c}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
 	"github.com/spotter-dev/spotter/live/aws"
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 )
 
@@ -76,13 +77,19 @@ func TestConditionPricesRead(t *testing.T) {
 	}
 	broken := &feedOf{"b", errors.New("AccessDenied")}
 	if c := prices(&feedOf{name: "a"}, broken, &feedOf{"c", errors.New("timeout")}); c.Status != metav1.ConditionFalse || c.Reason != "SourceFailed" ||
-		!strings.Contains(c.Message, "b: AccessDenied; c: timeout") || strings.Contains(c.Message, "a:") {
+		!strings.Contains(c.Message, "b: AccessDenied; c: timeout; ") || strings.Contains(c.Message, "a:") {
 		t.Errorf("two do not answer: %+v", c)
 	}
 	for _, err := range []error{aws.ErrNoCredentials, aws.ErrCredentials, aws.ErrExpired} {
 		if c := prices(&feedOf{"b", fmt.Errorf("ec2: %w", err)}); c.Status != metav1.ConditionFalse || c.Reason != "CredentialsInvalid" {
 			t.Errorf("%v: %+v", err, c)
 		}
+	}
+	missing := fmt.Errorf("%w: no EC2 IMDS role found", aws.ErrNoCredentials)
+	many := errors.Join(missing, missing, missing)
+	const want = "b, c: no credentials found: no EC2 IMDS role found; " + wire.RoleAdvice + "; data read earlier stays in use"
+	if c := prices(&feedOf{"b", many}, &feedOf{"c", many}, &feedOf{name: "d"}); c.Reason != "CredentialsInvalid" || c.Message != want {
+		t.Errorf("one cause of two feeds: %+v, want the message %q", c, want)
 	}
 	if c := prices(&feedOf{"b", fmt.Errorf("%w: no cloudspace can be read", livemarket.ErrNothingWanted)}); c.Status != metav1.ConditionFalse {
 		t.Errorf("nothing can be wanted of it: %+v", c)

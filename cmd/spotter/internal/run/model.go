@@ -167,7 +167,7 @@ func (l *liveModel) choose(s *policy.Snapshot) {
 	}
 	l.opened = s.Now
 	if l.trained, l.broken = l.open(); l.broken != nil {
-		l.Log.Error("a bundle cannot be used; the closed form stands in", "error", l.broken)
+		l.Log.Error("a bundle cannot be used; the closed form is used instead", "error", l.broken)
 		return
 	}
 	l.Log.Info("forecasts are of a bundle", "bundle", l.wanted.Dir, "fingerprint", l.trained.Fingerprint())
@@ -290,7 +290,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 	case err != nil:
 		return modelFailed, err.Error()
 	case said.Scored == 0:
-		return modelNoScore, cmp.Or(said.String(), "no spot market is known that a pool may use")
+		return modelNoScore, cmp.Or(said.String(), "no Spot market that a pool may use is known")
 	}
 	return "", ""
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // ConditionModel says of a pool whose policy names a bundle whether the forecasts are
@@ -23,27 +25,27 @@ func (l *liveModel) Conditions(pool string) []metav1.Condition {
 	case !named && !x.reported[pool]:
 		return nil
 	case !named:
-		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool names no bundle any more"}}
+		return []metav1.Condition{{Type: ConditionModel, Status: metav1.ConditionFalse, Reason: "NotNamed", Message: "the policy of the pool no longer names a bundle"}}
 	}
 	x.reported[pool] = true
-	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %d markets", dir, x.said.Scored)}
+	c := metav1.Condition{Type: ConditionModel, Status: metav1.ConditionTrue, Reason: "Scored", Message: fmt.Sprintf("the bundle %s scored %s", dir, figures.Count(x.said.Scored, "market"))}
 	if x.said.Valued > 0 {
-		c.Message += fmt.Sprintf(" and valued the actions of %d pools", x.said.Valued)
+		c.Message += " and rated the actions of " + figures.Count(x.said.Valued, "pool")
 	}
 	if text := x.said.String(); text != "" {
 		c.Message += "; " + text
 	}
 	if x.reason != "" {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, x.reason, "the closed form stands in: "+x.why
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, x.reason, "the closed form is used instead: "+x.why
 	}
 	return []metav1.Condition{c}
 }
 
 // What is measured of a bundle.
 var (
-	modelUp        = prometheus.NewDesc("spotter_model_up", "1 while the bundle that policies name foretells, 0 while the closed form stands in.", []string{"bundle", "fingerprint"}, nil)
-	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total", "Forecasts of spot markets that a bundle was wanted for, by what became of them.", []string{"outcome"}, nil)
-	modelValues    = prometheus.NewDesc("spotter_model_values_total", "Pools whose actions a bundle was to value, by what became of it.", []string{"outcome"}, nil)
+	modelUp        = prometheus.NewDesc("spotter_model_up", "1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.", []string{"bundle", "fingerprint"}, nil)
+	modelForecasts = prometheus.NewDesc("spotter_model_forecasts_total", "Forecasts of Spot markets requested from a bundle, by result.", []string{"outcome"}, nil)
+	modelValues    = prometheus.NewDesc("spotter_model_values_total", "Pools whose actions a bundle should rate, by result.", []string{"outcome"}, nil)
 	modelFailures  = prometheus.NewDesc("spotter_model_failures_total", "Steps at which a bundle that is named had no answer, by the reason.", []string{"reason"}, nil)
 )
 

@@ -204,7 +204,7 @@ func TestLiveModelFails(t *testing.T) {
 # TYPE spotter_model_failures_total counter
 spotter_model_failures_total{reason="Failed"} 2
 spotter_model_failures_total{reason="Panicked"} 1
-# HELP spotter_model_up 1 while the bundle that policies name foretells, 0 while the closed form stands in.
+# HELP spotter_model_up 1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.
 # TYPE spotter_model_up gauge
 spotter_model_up{bundle="b",fingerprint="f00"} 1
 `

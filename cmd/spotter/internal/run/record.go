@@ -125,12 +125,12 @@ func recording(r *keep.Recorder, at *keep.Config) []metav1.Condition {
 	writing, uploading := r.Faults()
 	switch {
 	case writing != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "WriteFailed", "decisions wait, and are left out when too many do: "+writing.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "WriteFailed", "decisions are queued, and dropped when too many are: "+writing.Error()
 	case uploading != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, "UploadFailed", "decisions are kept in "+at.Dir+" alone until "+at.Bucket+" takes them: "+uploading.Error()
 	}
 	if n := r.Lost(); n > 0 {
-		c.Message += fmt.Sprintf("; %d decisions were left out since this replica began", n)
+		c.Message += fmt.Sprintf("; %d decisions were dropped since this replica started", n)
 	}
 	return []metav1.Condition{c}
 }
@@ -149,7 +149,7 @@ func registerRecord(to prometheus.Registerer, r *keep.Recorder, bucket bool) err
 	}
 	all := []prometheus.Collector{
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "spotter_record_lost_steps_total", Help: "Decisions that were left out of the record.",
+			Name: "spotter_record_lost_steps_total", Help: "Decisions that were dropped from the record.",
 		}, func() float64 { return float64(r.Lost()) }),
 		up("folder", func() error { writing, _ := r.Faults(); return writing }),
 	}

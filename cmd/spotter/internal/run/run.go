@@ -66,7 +66,7 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: "run observes a cluster, decides as sim does, and carries out what it decides. With\n" +
 			"--mode shadow, the default, it changes nothing: it shows in the status of each\n" +
 			"CapacityPool, in metrics and in the record what it would have done. With --mode\n" +
-			"active each pool goes as far as its own spec.mode says.\n\n" +
+			"active each pool follows its own spec.mode.\n\n" +
 			"Several replicas may run: one leads, and the next takes over within seconds. A\n" +
 			"ConfigMap stops everything at once: killSwitch of the file names it.\n\n" +
 			"All settings are fields of the file of --config, of apiVersion\n" +
@@ -100,7 +100,7 @@ func Command(p *cli.Program) *cobra.Command {
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", f.file, "read settings from `FILE`, a "+config.Kind+" of "+config.APIVersion)
 	f.access.Register(flags)
-	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; active goes as far as each pool's spec.mode")
+	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; active follows each pool's spec.mode")
 	flags.StringVar(&f.Policies, "policies", f.Policies, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
 	flags.StringVar(&f.Namespace, "namespace", f.Namespace, "keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")
 	flags.StringSliceVar(&f.Backends, "backends", f.Backends, "what provisions nodes here: `NAME,…` of "+strings.Join(config.Backends, ", "))
@@ -152,7 +152,7 @@ func (f *liveCall) checkPolicy() error {
 	f.runs = runner.New()
 	f.runs.Models = runner.ModelsDir(f.Models.Dir)
 	if err := f.runs.Models.Check(); err != nil {
-		return cli.Invalid(f.fault("models.dir", err), "give the folder that bundles lie in, a folder each")
+		return cli.Invalid(f.fault("models.dir", err), "give the folder of the bundles, one folder each")
 	}
 	if err == nil {
 		_, err = f.runs.LivePolicy(f.Policies)(nil)
@@ -216,7 +216,7 @@ func run(ctx context.Context, p *cli.Program, f *liveCall) error {
 	log.Debug("settings in force", "configuration", config.Text(&f.SpotterConfiguration))
 	err = w.manager.Start(ctx)
 	if errors.Is(err, live.ErrSuperseded) {
-		return &cli.StoppedError{Err: err, Next: "another replica leads: this one has done nothing more, and is to be started again"}
+		return &cli.StoppedError{Err: err, Next: "another replica leads: this one stopped and must be restarted"}
 	}
 	return err
 }

@@ -42,11 +42,11 @@ func huntCommand(p *cli.Program) *cobra.Command {
 			"(intensity, slots, sizes of nodes, services with bursts, start-up times, spreads and\n" +
 			"disruption budgets, jobs, shortages in all zones or one, storms of reclaims, price\n" +
 			"ramps, slow nodes, late notices, refusals on demand), and then others near the worst.\n\n" +
-			"Numbers lie within what was recorded: shortages last up to 6h and 28.7% of the time\n" +
+			"Numbers are within what was recorded: shortages last up to 6h and 28.7% of the time\n" +
 			"(SkyPilot's V100 of 2023), prices rise to 4 times themselves at most (the greatest\n" +
 			"ratio to on demand since 2017 over the median one), demand to 4.55 times (99th\n" +
 			"percentile of days of Snowflake's fleets); start-up times, refusals and slow nodes\n" +
-			"are not recorded and lie within those of the embedded scenarios.\n\n" +
+			"are not recorded and are within those of the embedded scenarios.\n\n" +
 			"What is found under seeds 1 and 2 is made smaller, thing by thing, as long as 80% of\n" +
 			"the gap stays under seeds 11 to 15, and then judged under seeds 101 to 110. Each is\n" +
 			"written as an ordinary scenario with the command and the gap in its head.\n\n" +
@@ -181,7 +181,7 @@ func (f *huntFlags) complete(p *cli.Program) error {
 		}
 	}
 	if info, err := os.Stat(f.out); err == nil && !info.IsDir() {
-		return cli.Invalid(fmt.Errorf("--out: %s is no folder", f.out), "give a folder")
+		return cli.Invalid(fmt.Errorf("--out: %s is not a folder", f.out), "give a folder")
 	}
 	tr, err := input.OpenTrace(f.Trace)
 	if err != nil {

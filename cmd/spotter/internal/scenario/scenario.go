@@ -54,7 +54,7 @@ func validateCommand(p *cli.Program) *cobra.Command {
 		Use:   "validate SCENARIO…",
 		Short: "Check scenarios, and with --trace that they can run on its prices",
 		Long: "validate checks scenarios, and with --trace that they can run on its prices.\n\n" +
-			"spec.faults of a Scenario are a list. Each begins at a time since the start and lasts for\n" +
+			"spec.faults of a Scenario are a list. Each starts at a time since the start and lasts for\n" +
 			"a duration. zone, instanceType and capacityType limit those of markets; zoneNumber: 1 is\n" +
 			"the first zone by name. The kinds are:\n\n" + faultText,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
@@ -156,7 +156,7 @@ func manifestPolicies(file string, sc *scenarios.Scenario) error {
 			continue
 		}
 		if _, err := registry.New(registry.Manifest, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle, Manifests: []string{pool.Policy}}); err != nil {
-			return cli.Invalid(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "mend spec.policy of that pool")
+			return cli.Invalid(fmt.Errorf("%s: CapacityPool %s: %w", file, pool.Name, err), "correct spec.policy of that pool")
 		}
 	}
 	return nil

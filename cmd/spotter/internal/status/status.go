@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -35,11 +36,11 @@ func Command(p *cli.Program) *cobra.Command {
 	f := statusCall{}
 	c := &cobra.Command{
 		Use:   "status",
-		Short: "Say whether a controller is at work in a cluster, and how its pools fare",
-		Long: "status names the replica that leads and lists the CapacityPools with what is decided\n" +
-			"for them. It changes nothing. It exits with 1 where nobody leads or a pool has not\n" +
-			"been looked at, and with 2 where the definitions are missing. A controller without\n" +
-			"leader election is known by what it decided within the last twenty minutes.",
+		Short: "Show whether a controller runs in a cluster, and the state of its pools",
+		Long: "status shows the replica that leads and the CapacityPools with their state. It\n" +
+			"changes nothing. It exits with 1 where no replica leads or a pool has changes that no\n" +
+			"controller has read, and with 2 where the definitions are missing. A controller without\n" +
+			"leader election is recognized by a decision in the last twenty minutes.",
 		Example: "  spotter status --namespace spotter\n  spotter status --namespace spotter --wait 2m",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
@@ -48,7 +49,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.cluster.Register(flags)
 	f.form.Register(c)
 	access.RegisterNamespace(flags, &f.namespace)
-	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` for all to be well")
+	flags.DurationVar(&f.wait, "wait", 0, "wait up to `TIME` until all is well")
 	f.cluster.Complete(c)
 	return c
 }
@@ -131,7 +132,7 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 	s.pools = list.Items
 	for i := range s.pools {
 		if p := &s.pools[i]; p.Status.ObservedGeneration != p.Generation {
-			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has not been looked at as it is now", p.Name))
+			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has changes that no controller has read", p.Name))
 		}
 	}
 	return s, nil
@@ -140,16 +141,16 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 // leads notes who holds a lease, if it has not run out.
 func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 	if x.HolderIdentity == nil || *x.HolderIdentity == "" {
-		s.wrong = append(s.wrong, "nobody leads: the lease was given up")
+		s.wrong = append(s.wrong, "no replica leads: the lease was given up")
 		return
 	}
 	if x.RenewTime == nil || x.LeaseDurationSeconds == nil {
-		s.wrong = append(s.wrong, "nobody leads: the lease has no time")
+		s.wrong = append(s.wrong, "no replica leads: the lease has no time")
 		return
 	}
 	age, lasts := now.Sub(x.RenewTime.Time), time.Duration(*x.LeaseDurationSeconds)*time.Second
 	if age > lasts {
-		s.wrong = append(s.wrong, fmt.Sprintf("nobody leads: %s has not renewed its lease for %v", *x.HolderIdentity, age.Round(time.Second)))
+		s.wrong = append(s.wrong, fmt.Sprintf("no replica leads: %s has not renewed its lease for %v", *x.HolderIdentity, age.Round(time.Second)))
 		return
 	}
 	s.leader = *x.HolderIdentity
@@ -206,23 +207,33 @@ func (s *installation) write(w io.Writer) error {
 		fmt.Fprintf(w, "a controller without leader election decided %v ago\n", s.alone.Round(time.Second))
 	}
 	if len(s.pools) == 0 {
-		fmt.Fprintln(w, "there is no CapacityPool: nothing is decided")
+		fmt.Fprintln(w, "there is no CapacityPool: no decisions are made")
 	} else {
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "POOL\tMODE\tREADY\tSPOT\tSAVES/H\tWHY")
+		fmt.Fprintln(t, "POOL\tMODE\tREADY\tSPOT\tSAVES/H\tREASON")
+		var causes []string
+		affected := map[string][]string{} // pools by cause
 		for i := range s.pools {
 			p := &s.pools[i]
 			ready, why := "Unknown", ""
 			if c := meta.FindStatusCondition(p.Status.Conditions, live.ConditionReady); c != nil {
 				ready = string(c.Status)
 				if c.Status != metav1.ConditionTrue {
-					why = c.Reason + ": " + c.Message
+					why = c.Reason
+					cause := c.Reason + ": " + strings.Join(strings.Fields(c.Message), " ")
+					if affected[cause] == nil {
+						causes = append(causes, cause)
+					}
+					affected[cause] = append(affected[cause], p.Name)
 				}
 			}
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Status.Mode, ready, p.Status.SpotShare, p.Status.SavingsPerHour, why)
 		}
 		if err := t.Flush(); err != nil {
 			return err
+		}
+		for _, cause := range causes {
+			fmt.Fprintf(w, "%s: %s\n", strings.Join(affected[cause], ", "), cause)
 		}
 	}
 	for _, x := range s.wrong {

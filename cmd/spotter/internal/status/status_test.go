@@ -85,19 +85,19 @@ func TestStatus(t *testing.T) {
 		code      int
 		has, lack string
 	}{
-		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  WHY\nweb   shadow  True   0.40  1.25", "wrong"},
-		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, cli.ExitOK, "Because: of this", "not been looked at"},
-		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: nothing is decided", "POOL"},
+		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  REASON\nweb   shadow  True   0.40  1.25", "wrong"},
+		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, cli.ExitOK, "Because: of this", "has changes"},
+		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: no decisions are made", "POOL"},
 		"alone":              {[]client.Object{memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "lease"},
-		"alone, after it":    {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "nobody leads"},
+		"alone, after it":    {[]client.Object{leaseOf("a", time.Hour), memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "no replica leads"},
 		"alone, long ago":    {[]client.Object{memoryWritten(time.Hour), good}, cli.ExitFailed, "there is no lease", "without leader election"},
-		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "nobody leads: a has not renewed", "without leader election"},
-		"given up, memory":   {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "nobody leads: the lease was given up", "without leader election"},
+		"a leader that died": {[]client.Object{leaseOf("a", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "no replica leads: a has not renewed", "without leader election"},
+		"given up, memory":   {[]client.Object{leaseOf("", time.Minute), memoryWritten(time.Minute), good}, cli.ExitFailed, "no replica leads: the lease was given up", "without leader election"},
 		"no lease":           {[]client.Object{good}, cli.ExitFailed, "there is no lease spotter/spotter-leader: no controller has led there", "leads\n"},
-		"given up":           {[]client.Object{leaseOf("", -time.Hour), good}, cli.ExitFailed, "nobody leads: the lease was given up", " leads\n"},
-		"run out":            {[]client.Object{leaseOf("a", 2*time.Hour), good}, cli.ExitFailed, "nobody leads: a has not renewed its lease for 2h0m", "a leads\n"},
-		"without a time":     {[]client.Object{timeless, good}, cli.ExitFailed, "nobody leads: the lease has no time", "a leads\n"},
-		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has not been looked at as it is now", "CapacityPool batch"},
+		"given up":           {[]client.Object{leaseOf("", -time.Hour), good}, cli.ExitFailed, "no replica leads: the lease was given up", " leads\n"},
+		"run out":            {[]client.Object{leaseOf("a", 2*time.Hour), good}, cli.ExitFailed, "no replica leads: a has not renewed its lease for 2h0m", "a leads\n"},
+		"without a time":     {[]client.Object{timeless, good}, cli.ExitFailed, "no replica leads: the lease has no time", "a leads\n"},
+		"not looked at":      {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 3, 2, metav1.ConditionTrue), poolSeen("batch", 1, 1, metav1.ConditionTrue)}, cli.ExitFailed, "CapacityPool web has changes that no controller has read", "CapacityPool batch"},
 	} {
 		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(c.objects...).Build())
 		if code != c.code || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
@@ -108,6 +108,22 @@ func TestStatus(t *testing.T) {
 
 // TestStatusOfABrokenCluster: definitions that are missing are named, and an API server
 // that does not answer is no state of the controller.
+// TestStatusCauses: pools with one cause share a line, without line breaks.
+func TestStatusCauses(t *testing.T) {
+	objects := []client.Object{leaseOf("a", -time.Hour)}
+	for _, name := range []string{"batch", "gpu", "web"} {
+		p := poolSeen(name, 1, 1, metav1.ConditionFalse)
+		if name != "gpu" {
+			p.Status.Conditions[0].Message = "no credentials\nno role\n"
+		}
+		objects = append(objects, p)
+	}
+	_, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithReturnManagedFields().WithObjects(objects...).Build())
+	if want := "\nbatch, web: Because: no credentials no role\ngpu: Because: of this\n"; !strings.HasSuffix(out, want) {
+		t.Errorf("the causes are not %q:\n%s", want, out)
+	}
+}
+
 func TestStatusOfABrokenCluster(t *testing.T) {
 	listing := func(err error) client.Reader {
 		return kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour)).WithInterceptorFuncs(interceptor.Funcs{

@@ -57,7 +57,7 @@ func runCompact(ctx context.Context, p *cli.Program, src, out string) error {
 			return input.TraceError(out, err)
 		}
 		if len(found) > 0 {
-			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name), "give --out a prefix under which nothing lies")
+			return cli.Invalid(fmt.Errorf("%s: %w: it holds %s", out, trace.ErrTarget, found[0].Name), "give --out an empty prefix")
 		}
 		temp, err := os.MkdirTemp("", "spotter-compact-*")
 		if err != nil {

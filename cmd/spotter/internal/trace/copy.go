@@ -15,7 +15,7 @@ import (
 // recorded before if nothing lies there yet.
 func (r *recordCall) copyTo(ctx context.Context, store *objects.Store) error {
 	if !objects.Remote(r.upload) {
-		return cli.Invalid(fmt.Errorf("--upload: %s is no s3:// name", r.upload), "write it as s3://BUCKET/PREFIX")
+		return cli.Invalid(fmt.Errorf("--upload: %s is not an s3:// name", r.upload), "write it as s3://BUCKET/PREFIX")
 	}
 	found, err := store.List(ctx, r.upload)
 	if err != nil {
@@ -28,7 +28,7 @@ func (r *recordCall) copyTo(ctx context.Context, store *objects.Store) error {
 	if len(found) > 0 && len(before) == 0 {
 		// A recording that begins anew does not know what was recorded before.
 		return cli.Invalid(fmt.Errorf("--upload: %s holds %s, while %s holds no recording", r.upload, found[0].Name, r.Dir),
-			"give --out the folder that this is the copy of, or --upload a prefix under which nothing lies")
+			"give --out the folder that this is the copy of, or --upload an empty prefix")
 	}
 	r.Put = func(ctx context.Context, name string) error { return put(ctx, store, r.Dir, r.upload, name) }
 	if len(found) > 0 {

@@ -55,11 +55,11 @@ func ImportCommand(p *cli.Program) *cobra.Command {
 	flags.StringVar(&o.Region, "region", "", "`REGION` of rows that name none and whose zone does not tell")
 	flags.StringVar(&o.Zone, "zone", "", "`ZONE` of a recording that names none")
 	flags.StringVar(&o.Type, "type", "", "instance `TYPE` of a recording of availability, whatever its name says")
-	flags.StringVar(&im.from, "from", "", "a recording that does not say so, as a fleet or a script, begins at `TIME`")
+	flags.StringVar(&im.from, "from", "", "start of a recording without times, such as a fleet or a script, at `TIME`")
 	flags.StringVar(&im.at, "at", "", "a snapshot whose name has no date was taken at `TIME`")
 	flags.Float64Var(&o.PriceRatio, "price-ratio", importer.DefaultPriceRatio, "price of markets without one, as the share `X` of that on demand")
 	flags.StringVar(&im.prices, "prices", "", "take the prices of markets without one from the trace `DIR|FILE` where it has them")
-	flags.StringArrayVar(&o.Script.Markets, "market", nil, "play a script for the market `TYPE:ZONE`, besides those it names; may be repeated")
+	flags.StringArrayVar(&o.Script.Markets, "market", nil, "play a script for the market `TYPE:ZONE`, in addition to those it names; may be repeated")
 	flags.DurationVar(&o.Script.Tick, "tick", importer.DefaultTick, "ask a script for prices once every `DURATION`")
 	flags.DurationVar(&o.Script.For, "for", 0, "play a script for `DURATION` (default: until every market is at its last step)")
 	flags.BoolVar(&o.Strict, "strict", false, "fail at the first row that cannot be used")
@@ -87,7 +87,7 @@ func (im *importing) complete() error {
 	}
 	switch {
 	case !(o.PriceRatio > 0 && o.PriceRatio <= 10):
-		return cli.Invalid(fmt.Errorf("--price-ratio: %v is not above 0 and at most 10", o.PriceRatio), "0.30 is where most markets that never move stand")
+		return cli.Invalid(fmt.Errorf("--price-ratio: %v is not above 0 and at most 10", o.PriceRatio), "0.30 is the level of most markets that never move")
 	case o.Script.Tick < time.Millisecond:
 		return cli.Invalid(fmt.Errorf("--tick: %v is below a millisecond", o.Script.Tick), "leave it out for 30 s")
 	case o.Script.For < 0:
@@ -134,7 +134,7 @@ func importAdvice(srcs []string, err error) string {
 	case errors.Is(err, trace.ErrCorrupt):
 		return "fetch or record it again"
 	case errors.Is(err, trace.ErrBadRows):
-		return "leave --strict out to count such rows and go on"
+		return "omit --strict to count such rows and continue"
 	case errors.Is(err, trace.ErrNoRegion):
 		return "name the region of the recording with --region, or its zone with --zone"
 	case errors.Is(err, trace.ErrUnnamed):
@@ -155,7 +155,7 @@ func writeImport(w io.Writer, dir string, r *importer.Report) error {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 	if len(r.Unused) > 0 {
-		fmt.Fprintf(w, "columns left out: %s\n", cli.FirstOf(r.Unused, 20))
+		fmt.Fprintf(w, "columns ignored: %s\n", cli.FirstOf(r.Unused, 20))
 	}
 	for _, file := range r.Skipped {
 		fmt.Fprintf(w, "skipped: %s\n", file)
@@ -166,10 +166,10 @@ func writeImport(w io.Writer, dir string, r *importer.Report) error {
 	}
 	fmt.Fprintf(w, "%d markets from %s to %s\n", r.Markets, cli.Minute(r.From), cli.Minute(r.To))
 	if n := len(r.UnknownTypes); n > 0 {
-		fmt.Fprintf(w, "%d instance types are not in the catalog and left out of runs: %s\n", n, cli.FirstOf(r.UnknownTypes, 5))
+		fmt.Fprintf(w, "%d instance types are not in the catalog and unused in runs: %s\n", n, cli.FirstOf(r.UnknownTypes, 5))
 	}
 	if n := len(r.WithoutOnDemand); n > 0 {
-		fmt.Fprintf(w, "%d markets have no on-demand price and are left out of runs: %s\n", n, cli.FirstOf(r.WithoutOnDemand, 5))
+		fmt.Fprintf(w, "%d markets have no on-demand price and are unused in runs: %s\n", n, cli.FirstOf(r.WithoutOnDemand, 5))
 	}
 	_, err := fmt.Fprintf(w, "written to %s; compare policies on it with `spotter eval --trace %s`\n", dir, cli.Shell([]string{dir}))
 	return err

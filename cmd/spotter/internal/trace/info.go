@@ -59,7 +59,7 @@ func InfoCommand(p *cli.Program) *cobra.Command {
 	flags.StringSliceVar(&o.Regions, "region", nil, "only `REGION,…`")
 	flags.StringSliceVar(&o.Zones, "zones", nil, "only `ZONE,…`")
 	flags.StringSliceVar(&o.Types, "types", nil, "only the instance types `TYPE,…`")
-	flags.StringVar(&from, "from", "", "begin a day before `TIME`, as a run that begins then would")
+	flags.StringVar(&from, "from", "", "start a day before `TIME`, as a run that starts then would")
 	flags.StringVar(&to, "to", "", "end at `TIME`")
 	form.Register(c)
 	return c

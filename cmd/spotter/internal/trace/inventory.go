@@ -240,7 +240,7 @@ func (v *inventory) origin() string {
 func (v *inventory) onDemand() string {
 	text := fmt.Sprintf("%d recorded, %d from the catalog, %d unknown", v.WithOnDemand, v.Catalog, len(v.Unpriced))
 	if v.Derived > 0 {
-		text += fmt.Sprintf(", %d modelled: nobody publishes one", v.Derived)
+		text += fmt.Sprintf(", %d modelled: none is published", v.Derived)
 	}
 	return text
 }

@@ -60,18 +60,18 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 		Long: "record fetches what AWS publishes of the Spot market and writes it as a trace:\n" +
 			"every price change of up to 90 days, on-demand prices, and, as of now, the\n" +
 			"interruption bands and the placement scores of chosen types.\n\n" +
-			"Killed or interrupted it goes on where it was when it is called again. Called\n" +
+			"Killed or interrupted it resumes where it was when it is called again. Called\n" +
 			"again later it adds what is new. Credentials are found as the AWS CLI finds\n" +
 			"them; --print-iam-policy prints what they must allow. It costs nothing but\n" +
 			"requests, some 2,000 for 90 days of a whole large region.\n\n" +
 			"--region all records every region that the account may use, --parallel of them at\n" +
-			"a time. Each goes on by itself where it was. One that fails is named, the others\n" +
-			"are kept, and the exit code is 3; the same call asks for it again.\n\n" +
+			"a time. Each resumes by itself where it was. One that fails is named, the others\n" +
+			"are kept, and the exit code is 3; the same call requests it again.\n\n" +
 			"--upload keeps a copy of the trace on S3, of which DIR stays the original: files are\n" +
 			"put there whole, those of before once. It needs s3:ListBucket and s3:PutObject.",
 		Example: "  spotter trace record --region us-east-1 --families m5,c6i --out prices\n" +
 			"  spotter trace record --region us-east-1,us-west-2 --follow --out prices\n" +
-			"  spotter trace record --region all --out world\n" +
+			"  spotter trace record --region all --out all-regions\n" +
 			"  spotter eval --trace prices",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return runRecord(c.Context(), p, &r) },
@@ -81,7 +81,7 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 	flags.StringSliceVar(&r.Regions, "region", nil, "record `REGION,…`, or all")
 	flags.StringVar(&r.upload, "upload", "", "put every file that is written under `s3://BUCKET/PREFIX` too")
 	flags.IntVar(&r.parallel, "parallel", 4, "with --region all: record `N` regions at once")
-	flags.IntVar(&r.Days, "days", r.Days, "begin `N` days back, at most 90")
+	flags.IntVar(&r.Days, "days", r.Days, "start `N` days back, at most 90")
 	flags.StringVar(&r.until, "until", "", "end at `TIME`, as 2026-01-31 or 2026-01-31T12:00:00Z (default now)")
 	flags.StringSliceVar(&r.Types, "types", nil, "only the instance types `TYPE,…`, as m5.large")
 	flags.StringSliceVar(&r.Families, "families", nil, "only the types of `FAMILY,…`, as m5,c6i")
@@ -90,8 +90,8 @@ func RecordCommand(p *cli.Program) *cobra.Command {
 	flags.BoolVar(&r.noOnDemand, "no-on-demand", false, "leave on-demand prices out")
 	flags.BoolVar(&r.noBands, "no-bands", false, "leave interruption bands out")
 	flags.BoolVar(&r.noScores, "no-scores", false, "leave placement scores out")
-	flags.IntVar(&r.ScoresMax, "score-quota", r.ScoresMax, "ask for placement scores of at most `N` pairs of type and region in 24 hours")
-	flags.IntVar(&r.ScoreCapacity, "score-capacity", r.ScoreCapacity, "ask for placement scores of `N` nodes")
+	flags.IntVar(&r.ScoresMax, "score-quota", r.ScoresMax, "request placement scores of at most `N` pairs of type and region in 24 hours")
+	flags.IntVar(&r.ScoreCapacity, "score-capacity", r.ScoreCapacity, "request placement scores for `N` nodes")
 	flags.BoolVar(&r.follow, "follow", false, "keep recording until interrupted")
 	flags.DurationVar(&r.Every, "every", r.Every, "with --follow: record every `TIME`")
 	flags.DurationVar(&r.Timeout, "timeout", r.Timeout, "give one recording, all retries included, at most `TIME`; 0 is no bound")
@@ -182,7 +182,7 @@ func (r *recordCall) parseUntil() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("--until: %q is no time", r.until)
+	return fmt.Errorf("--until: %q is not a time", r.until)
 }
 
 func writeRecording(w io.Writer, s *aws.Summary) error {
@@ -192,7 +192,7 @@ func writeRecording(w io.Writer, s *aws.Summary) error {
 	}
 	fmt.Fprintf(w, "%s … %s%s: %d changes in %d markets, %d files written\n",
 		cli.Minute(s.From), cli.Minute(s.Until), begun, s.Changes, s.Markets, s.Files)
-	_, err := fmt.Fprintf(w, "%d requests, %d throttled, %d retried; %d rows told nothing new; of the markets %d have an on-demand price, %d a band, %d a placement score\n",
+	_, err := fmt.Fprintf(w, "%d requests, %d throttled, %d retried; %d rows had nothing new; of the markets %d have an on-demand price, %d a band, %d a placement score\n",
 		s.Requests, s.Throttled, s.Retries, s.Repeats, s.OnDemand, s.Bands, s.Scores)
 	return err
 }
@@ -208,7 +208,7 @@ func writeRecorded(w io.Writer, dir string, s *aws.Summary) error {
 
 // recordFault says what to do about err.
 func recordFault(r *recordCall, err error) error {
-	const again = "what was fetched is kept: the same call goes on from there"
+	const again = "what was fetched is kept: the same call resumes from there"
 	if err == nil {
 		return nil
 	}
@@ -219,7 +219,7 @@ func recordFault(r *recordCall, err error) error {
 		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: again + "; --timeout gives it longer"}
 	}
 	if some := (*aws.RegionsError)(nil); errors.As(err, &some) {
-		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: "the other regions are kept; the same call asks for these again"}
+		return &cli.StoppedError{Err: fmt.Errorf("record: %w", err), Next: "the other regions are kept; the same call requests these again"}
 	}
 	for _, c := range []struct {
 		kind error

@@ -36,7 +36,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"what is paid today: nodes times their price now. With several contexts it has a row\n" +
 			"for each cluster, and their sum.\n\n" +
 			"Without a cluster it tries manifests (-f), for which the cheapest nodes on demand\n" +
-			"stand for what is paid unless nodes are stated, or a demonstration (--demo).\n\n" +
+			"count as today's cost unless nodes are stated, or a demonstration (--demo).\n\n" +
 			"Spot prices are those of the last week where AWS credentials are found that may\n" +
 			"read them (ec2:DescribeSpotPriceHistory); else they are drawn, and called synthetic\n" +
 			"wherever a figure stands. It runs as many seeds of the weather as the minute allows.\n\n" +

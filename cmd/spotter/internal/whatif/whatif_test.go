@@ -31,10 +31,10 @@ func TestParseSweep(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"p/a.b":           "gives no value",
-		"p/a.b=5m":        "is no range",
-		"p/a.b=1..2/1":    "no number of steps",
-		"p/a.b=1..2/36":   "no number of steps",
-		"p/a.b=1..2/x":    "no number of steps",
+		"p/a.b=5m":        "is not a range",
+		"p/a.b=1..2/1":    "not a number of steps",
+		"p/a.b=1..2/36":   "not a number of steps",
+		"p/a.b=1..2/x":    "not a number of steps",
 		"p/a.b=1..5m":     "not two lengths of time",
 		"p/a.b=2..1":      "2 is not below 1",
 		"p/a.b=1..1":      "1 is not below 1",

@@ -53,7 +53,7 @@ func TestRanks(t *testing.T) {
 		t.Errorf("the log does not say what is done:\n%s", v.Plain())
 	}
 	v.press("enter")
-	for _, want := range []string{"what rank ", "how deletion cost -", "as workloads shrink"} {
+	for _, want := range []string{"what rank ", "how deletion cost -", "when workloads shrink"} {
 		if !strings.Contains(v.text(), want) {
 			t.Errorf("the decision lacks %q:\n%s", want, v.text())
 		}

@@ -20,7 +20,7 @@ func sentence(s *inventory, e *timeline.Event) string {
 	case timeline.Joined:
 		return e.Subject + " joined and takes pods"
 	case timeline.Noticed:
-		return e.Subject + " got notice: the provider takes it" + in(s.place(e.Object))
+		return e.Subject + " got notice: the provider reclaims it" + in(s.place(e.Object))
 	case timeline.Recommended:
 		return "the provider recommends to leave " + e.Subject + in(s.place(e.Object))
 	case timeline.Reclaimed:

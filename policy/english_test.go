@@ -1,0 +1,248 @@
+package policy_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A phrase is one that users must not read, with a replacement.
+type phrase struct {
+	pattern *regexp.Regexp
+	say     string
+}
+
+// phrases are what a native technical writer would not use. Each is looked for in every
+// message, help text and page of the documentation; code in backquotes is left out.
+var phrases = func() []phrase {
+	list := []struct{ pattern, say string }{
+		{`\btold\b`, "reported, learned or distinguished"},
+		{`\banew\b`, "again, or a verb with re-"},
+		{`\bdear(er|est)?\b`, "expensive"},
+		{`\bmend(s|ed|able|ing)?\b`, "fix or correct"},
+		{`\bsqueezes\b|\b(a|the) squeeze\b`, "capacity shortage"},
+		{`\bforetell(s|ing)?\b`, "forecast or predict"},
+		{`\b(not )?to be had\b`, "available or unavailable"},
+		{`\bon paper\b`, "tentatively or simulated"},
+		{`\bso many\b`, "the number itself"},
+		{`\b(gives?|given|giving|gave) back\b`, "release"},
+		{`\b(no|some)body\b`, "no controller, another controller, a user"},
+		{`\bbegins\b|\bthe begin\b`, "starts, the start"},
+		{`\bof ours\b|\bof our own\b`, "managed by Spotter"},
+		{`\bgo(es)? on\b`, "continue, keep running or resume"},
+		{`\bcomes? to\b`, "total or result in"},
+		{`\bask(s|ed)? (for|of)\b`, "request or require"},
+		{`\bas far as\b`, "where, or how much"},
+		{`\bthere already\b`, "already exists"},
+		{`\bbesides?\b`, "next to, alongside or in addition to"},
+		{`\bstands? (for|in|twice|there|at|after|before|behind)\b`, "means, is used instead, is listed twice"},
+		{`\bl(ies|ie)\b`, "is in, is stored"},
+		{`\b(is|are|was) to (be|have|go|end|buy)\b`, "must, should or will"},
+		{`\b(is|are) none\b`, "is not, with the noun"},
+		{`\bworld\b`, "scenario"},
+		{`(%[qsv]|\bit|\bwhich|\bthat) (is|are) no [a-z]`, "is not a"},
+		{`\bspot (price|market|node|share|capacity|instance)s?\b`, "Spot with a capital letter"},
+		{`\d %([ ,;:)|]|\. |\.?$)`, "the sign after the number without a space"},
+	}
+	var all []phrase
+	for _, x := range list {
+		all = append(all, phrase{regexp.MustCompile(x.pattern), x.say})
+	}
+	return all
+}()
+
+// labels are texts that name a value and are not prose.
+var labels = []string{"spot share", "spot price", "spot nodes"}
+
+// unread are folders whose texts users do not read, or not in this program's name: tests,
+// generators, imitations of other services.
+var unread = []string{"policy/policytest/", "/fake/", "/testdata/", "test/", ".ci/", "scenarios/catalog/gen", "/evaltest/", "/clitest/"}
+
+// rewritten are folders whose texts are still to be reworded. A folder leaves the list with
+// the change that does it.
+var rewritten = []string{
+	"eval/format/", "cmd/spotter/internal/eval/", "cmd/spotter/internal/sim/", "cmd/spotter/internal/sweep/", "cmd/spotter/internal/whatif/",
+	"cmd/spotter/internal/bill/", "cmd/spotter/internal/tui/", "cmd/spotter/internal/top/", "scenarios/library/",
+}
+
+// written are pages that a program writes from texts that are checked where they come from,
+// or from folders above.
+var written = []string{"docs/reference-", "docs/results.md"}
+
+// TestEnglish: no text for users has one of the phrases.
+func TestEnglish(t *testing.T) {
+	root := ".."
+	list := exec.Command("git", "ls-files", "*.go", "docs/*.md", "README.md", "CHANGELOG.md", "scenarios/library/*.yaml")
+	list.Dir = root
+	out, err := list.Output()
+	if err != nil {
+		t.Skipf("git does not list the files: %v", err)
+	}
+	texts := 0
+	for _, path := range strings.Fields(string(out)) {
+		if hasPart(path, unread) || hasPart(path, rewritten) || hasPart(path, written) || strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		check := func(line int, text string) {
+			texts++
+			if found := unusual(text); found != "" {
+				t.Errorf("%s:%d: %s", path, line, found)
+			}
+		}
+		data, err := os.ReadFile(filepath.Join(root, path))
+		if err != nil {
+			continue // deleted and not yet committed
+		}
+		switch filepath.Ext(path) {
+		case ".go":
+			err = messages(path, data, check)
+		case ".yaml":
+			description(string(data), check)
+		default:
+			page(path, string(data), check)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if texts < 5000 {
+		t.Errorf("only %d texts were found", texts)
+	}
+}
+
+// TestEnglishFinds: each phrase is found in a text of each kind, and code is left out.
+func TestEnglishFinds(t *testing.T) {
+	source := "package p\n\nimport \"a b/told\"\n\nvar x struct {\n\tA int `told:\"it is told\"`\n}\n\n" +
+		"func f() {\n\tprintln(\"node %s is told\")\n\tprintln(\"told\", `spot share`, \"run `dear x` now\")\n}\n"
+	lines := func(read func(func(int, string))) string {
+		var all []string
+		read(func(line int, text string) {
+			if unusual(text) != "" {
+				all = append(all, strconv.Itoa(line))
+			}
+		})
+		return strings.Join(all, " ")
+	}
+	for _, c := range []struct {
+		want string
+		read func(func(int, string))
+	}{
+		{"10", func(check func(int, string)) {
+			if err := messages("p.go", []byte(source), check); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"1 5", func(check func(int, string)) { page("docs/p.md", "dear\n```\ndear\n```\ndear `world`\n", check) }},
+		{"4", func(check func(int, string)) {
+			page("CHANGELOG.md", "# Changes\n\n## Next\ndear\n\n## 0.1\ndear\n", check)
+		}},
+		{"1 2", func(check func(int, string)) {
+			description("# It is dear\n# as 5 % of it.\nkind: dear # dear\n# dear\n", check)
+		}},
+	} {
+		if got := lines(c.read); got != c.want {
+			t.Errorf("phrases on lines %q, want %q", got, c.want)
+		}
+	}
+}
+
+// unusual names the first phrase in text; empty where there is none.
+func unusual(text string) string {
+	for _, l := range labels {
+		if text == l {
+			return ""
+		}
+	}
+	prose := inlineCode.ReplaceAllString(text, "``")
+	for _, p := range phrases {
+		if found := p.pattern.FindString(prose); found != "" {
+			return fmt.Sprintf("%q in %q; write: %s", found, text, p.say)
+		}
+	}
+	return ""
+}
+
+var inlineCode = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
+
+// messages passes every string of several words in a Go file, other than import paths, tags
+// and texts that are compared with what other programs wrote.
+func messages(path string, data []byte, check func(line int, text string)) error {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, data, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.ImportSpec:
+			return false
+		case *ast.Field:
+			x.Tag = nil
+		case *ast.CallExpr:
+			return !compares(x)
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(x.Value); err == nil && x.Kind == token.STRING && strings.Contains(strings.TrimSpace(text), " ") {
+				check(set.Position(x.Pos()).Line, text)
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// compares reports whether a call looks for a text or compiles a pattern.
+func compares(call *ast.CallExpr) bool {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	of, ok := f.X.(*ast.Ident)
+	return ok && (of.Name == "regexp" || of.Name == "strings" && f.Sel.Name != "Join" && f.Sel.Name != "Repeat")
+}
+
+// page passes the lines of a page outside of blocks of code; of the changelog those of its
+// top section.
+func page(path, text string, check func(line int, text string)) {
+	code, sections := false, 0
+	for i, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if strings.HasPrefix(line, "## ") {
+			sections++
+		}
+		if path == "CHANGELOG.md" && sections > 1 {
+			return
+		}
+		if !code {
+			check(i+1, line)
+		}
+	}
+}
+
+// description passes the comment at the head of a scenario.
+func description(text string, check func(line int, text string)) {
+	for i, line := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(line, "#") {
+			return
+		}
+		check(i+1, line)
+	}
+}
+
+func hasPart(path string, parts []string) bool {
+	for _, part := range parts {
+		if strings.HasPrefix(path, part) || strings.HasPrefix(part, "/") && strings.Contains(path, part) {
+			return true
+		}
+	}
+	return false
+}
