@@ -126,8 +126,6 @@ func (r *records) close() error {
 		names, fields := make([]string, len(r.columns)), make([][]byte, len(r.columns))
 		for i, c := range r.columns {
 			names[i] = c.name
-		}
-		for _, c := range r.columns {
 			if first := len(r.columns[0].values); len(c.values) != first {
 				return fmt.Errorf("%w: %q has %d values and %q %d", trace.ErrFormat, names[0], first, c.name, len(c.values))
 			}

@@ -187,5 +187,5 @@ func frequencyBand(text []byte) (int8, error) {
 
 // isDollar reports whether a currency is the dollar of the United States, by its code or sign.
 func isDollar(currency []byte) bool {
-	return slices.ContainsFunc([]string{"USD", "US$", "$"}, func(name string) bool { return strings.EqualFold(name, string(currency)) })
+	return bytes.EqualFold(currency, []byte("USD")) || bytes.EqualFold(currency, []byte("US$")) || string(currency) == "$"
 }

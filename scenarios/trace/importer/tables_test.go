@@ -30,8 +30,9 @@ var tables = map[string]string{
 	"unnamed":     "Unnamed: 0\tdate\tzone\ttype\tprice\r\n0\t2026-01-01 06:00:00 UTC\tus-west-2b\tr6i.large\t0.0412\r\n1\t2026-01-01 07:30:00 UTC\tus-west-2c\tc7g.xlarge\t0.053312\r\n",
 	"tabbed index": "\tTimestamp\tAvailabilityZone\tInstanceType\tSpotPrice\n0\t2026-01-01T06:00:00Z\tus-west-2b\tr6i.large\t0.0412\n" +
 		"1\t2026-01-01T07:30:00Z\tus-west-2c\tc7g.xlarge\t0.053312\n",
-	"semicolons":  "\"Zeit\";\"Timestamp\";\"AZ\";\"Instance Type\";\"Price\"\n\"x;y\";\"2026-01-01T06:00Z\";\"us-west-2b\";\"r6i.large\";\"0,0412\"\n\"\";\"2026/01/01 07:30:00 UTC\";\"us-west-2c\";\"c7g.xlarge\";\"0,053312\"\n",
-	"dollars":     "price_usd,az,instance,ts,currency\n$0.0412,us-west-2b,r6i.large,1767247200000,US$\n0.053312 USD,us-west-2c,c7g.xlarge,1767252600000,usd\n",
+	"semicolons": "\"Zeit\";\"Timestamp\";\"AZ\";\"Instance Type\";\"Price\"\n\"x;y\";\"2026-01-01T06:00Z\";\"us-west-2b\";\"r6i.large\";\"0,0412\"\n\"\";\"2026/01/01 07:30:00 UTC\";\"us-west-2c\";\"c7g.xlarge\";\"0,053312\"\n",
+	"dollars": "price_usd,az,instance,ts,currency\n$0.0412,us-west-2b,r6i.large,1767247200000,US$\n" +
+		"0.053312 USD,us-west-2c,c7g.xlarge,1767252600000,usd\n",
 	"nanoseconds": "SpotPrice,zone_name,machine_type,epoch\n$0.0412/hr,us-west-2b,r6i.large,1767247200000000000\n0.053312 per hour,us-west-2c,c7g.xlarge,1767252600000000\n",
 	"twice named": "timestamp,created at,price,spot_price,time,zone,zone_id,availability_zone,instance_type\n" +
 		"2026-01-01T06:00:00Z,x,99,0.0412,y,q,usw2-az1,us-west-2b,r6i.large\n2026-01-01T07:30:00Z,x,99,0.053312,y,q,usw2-az2,us-west-2c,c7g.xlarge\n",
@@ -203,14 +204,15 @@ func TestImportUnused(t *testing.T) {
 func TestImportExplains(t *testing.T) {
 	const header = "timestamp,az,instance_type,price\n"
 	for name, c := range map[string]struct{ text, says string }{
-		"misspelt":        {"timestamp,az,instance_typ,prize\n", `its columns are "timestamp", "az", "instance_typ", "prize"; missing are the instance type (as instance_type), of which column "instance_typ" comes nearest; the price (as spot_price), of which column "prize" comes nearest`},
-		"longer":          {"event_timestamp,az,instance_type,price_eur\n", `the price (as spot_price), of which column "price_eur" comes nearest`},
-		"missing":         {"timestamp;az;price\n1;2;3\n", `missing are the instance type (as instance_type)`},
-		"JSON":            {`[{"az":"us-east-1a","when":"2026-01-01","kind":"m5.large","cents":4}]`, `its columns are "az", "when", "kind", "cents"; missing are the time`},
-		"two prices":      {"us-west-2b,r6i.large,0.0412,0.126,2026-01-01T06:00:00Z\n", "its columns 3 and 4 both look like the price: put a line with names"},
-		"no price":        {"us-west-2b,r6i.large,2026-01-01T06:00:00Z\n", `no column looks like the price in "us-west-2b | r6i.large | 2026-01-01T06:00:00Z"`},
-		"two times":       {"time,ts,az,instance_type,price\n", `columns "time" and "ts" may both be the time`},
-		"longer column":   {`{"timestamp":["2026-01-01T06:00:00Z"],"az":["us-west-2b"],"instance_type":["r6i.large"],"price":[0.0412,0.05]}`, `"timestamp" has 1 values and "price" 2`},
+		"misspelt":   {"timestamp,az,instance_typ,prize\n", `its columns are "timestamp", "az", "instance_typ", "prize"; missing are the instance type (as instance_type), of which column "instance_typ" comes nearest; the price (as spot_price), of which column "prize" comes nearest`},
+		"longer":     {"event_timestamp,az,instance_type,price_eur\n", `the price (as spot_price), of which column "price_eur" comes nearest`},
+		"missing":    {"timestamp;az;price\n1;2;3\n", `missing are the instance type (as instance_type)`},
+		"JSON":       {`[{"az":"us-east-1a","when":"2026-01-01","kind":"m5.large","cents":4}]`, `its columns are "az", "when", "kind", "cents"; missing are the time`},
+		"two prices": {"us-west-2b,r6i.large,0.0412,0.126,2026-01-01T06:00:00Z\n", "its columns 3 and 4 both look like the price: put a line with names"},
+		"no price":   {"us-west-2b,r6i.large,2026-01-01T06:00:00Z\n", `no column looks like the price in "us-west-2b | r6i.large | 2026-01-01T06:00:00Z"`},
+		"two times":  {"time,ts,az,instance_type,price\n", `columns "time" and "ts" may both be the time`},
+		"longer column": {`{"timestamp":["2026-01-01T06:00:00Z"],"az":["us-west-2b"],"instance_type":["r6i.large"],"price":[0.0412,0.05]}`,
+			`"timestamp" has 1 values and "price" 2`},
 		"broken line":     {tables["lines"] + "no JSON\n", "near line 3: invalid character"},
 		"day first":       {header + "01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n", `:2: time "01/02/2026 06:00" is not clear: its day may be its month`},
 		"day, no header":  {"01/02/2026 06:00,us-west-2b,r6i.large,0.0412\n", `:1: time "01/02/2026 06:00" is not clear`},

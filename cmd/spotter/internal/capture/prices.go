@@ -106,7 +106,9 @@ func onDemand(m *policy.Market) policy.Money {
 const drawnMax = 1200
 
 // laws name those by which the prices of a provider are drawn.
-var laws = map[string]string{catalog.AWS: "aws-2024-classes", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026"}
+var laws = map[string]string{
+	catalog.AWS: "aws-2024-classes", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026",
+}
 
 // Draw makes synthetic prices for at most so many markets in which the pools of a captured
 // cluster may buy: those of its nodes first, then those that cost least for their size.

@@ -193,11 +193,14 @@ func TestCalls(t *testing.T) {
 	if err := os.WriteFile("config", []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const elsewhere = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: tea}, spec: {replicas: 3, selector: {matchLabels: {app: tea}}, " +
-		"template: {metadata: {labels: {app: tea}}, spec: {containers: [{name: pot, resources: {requests: {cpu: 700m, memory: 600Mi}}}]}}}}\n---\n" +
-		"{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: dublin}, spec: {template: {spec: {" +
-		"nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: dublin}, " +
-		"requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1b]}]}}}}\n"
+	const elsewhere = `
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: tea}, spec: {replicas: 3, selector: {matchLabels: {app: tea}},
+  template: {metadata: {labels: {app: tea}}, spec: {containers: [{name: pot, resources: {requests: {cpu: 700m, memory: 600Mi}}}]}}}}
+---
+{apiVersion: karpenter.sh/v1, kind: NodePool, metadata: {name: dublin}, spec: {template: {spec: {
+  nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: dublin},
+  requirements: [{key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1b]}]}}}}
+`
 	if err := os.WriteFile("elsewhere.yaml", []byte(elsewhere), 0o600); err != nil {
 		t.Fatal(err)
 	}
