@@ -77,6 +77,10 @@ type Result struct {
 
 	Budgets []BudgetResult
 
+	// NamespaceCosts divides what the nodes cost among namespaces, in dollars. A run leaves it nil;
+	// who watches it and wants to know fills it in.
+	NamespaceCosts map[string]float64
+
 	// Decisions is the number of steps, Events that of events handled.
 	Decisions, Events int64
 

@@ -115,7 +115,7 @@ local sections = [
     title: 'Trained models',
     lines: [
       [
-        graph('Bundle foretells', 'short', [['{{bundle}} {{fingerprint}}', 'min by (bundle, fingerprint) (spotter_model_up{%(selector)s})']], '1 while the bundle that policies name foretells, 0 while the closed form stands in.'),
+        graph('Bundle foretells', 'short', [['{{bundle}} {{fingerprint}}', 'min by (bundle, fingerprint) (spotter_model_up{%(selector)s})']], '1 while forecasts come from the bundle that policies name, 0 while they come from the closed form.'),
         graph('Forecasts and values by what became of them', 'short', [
           ['forecasts {{outcome}}', 'sum by (outcome) (increase(spotter_model_forecasts_total{%(selector)s}[1h]))'],
           ['pools {{outcome}}', 'sum by (outcome) (increase(spotter_model_values_total{%(selector)s}[1h]))'],

@@ -161,7 +161,7 @@ func TestCaptureSinceCalls(t *testing.T) {
 		"--since is missing: how far back":            {"--interruptions", dir},
 		"--since and --from say the same":             {"--since", "7d", "--from", "2026-01-01", "--prometheus", at},
 		"--since reads one of":                        {"--since", "7d"},
-		`--since: "7 days" is no time`:                {"--since", "7 days", "--prometheus", at},
+		`--since: "7 days" is not a time such as`:     {"--since", "7 days", "--prometheus", at},
 		`--since: "5m" is not from 1h0m0s`:            {"--since", "5m", "--prometheus", at},
 		`--to: "soon" is neither`:                     {"--since", "7d", "--to", "soon", "--prometheus", at},
 		`--prometheus: "prom:9090" is not an address`: {"--since", "7d", "--prometheus", "prom:9090"},

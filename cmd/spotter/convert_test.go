@@ -21,7 +21,7 @@ func TestConvertIntoScenario(t *testing.T) {
 	old := file(t, "old.yaml", oldPool)
 	out := filepath.Join(t.TempDir(), "pools.yaml")
 	code, stdout, stderr := call(t, "convert", "-f", old, "--out", out)
-	if code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "warning: "+old+":4: spec.requeueMinutes: 7 left out") {
+	if code != cli.ExitOK || stdout != "" || !strings.Contains(stderr, "warning: "+old+":4: spec.requeueMinutes: 7 omitted") {
 		t.Fatalf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 	text, err := os.ReadFile(out)

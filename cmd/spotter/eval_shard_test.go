@@ -120,7 +120,7 @@ func TestShardsRefused(t *testing.T) {
 		"--shard: it does not go with --report":                      {"--shard", "1/2", "--out", part, "--report", "x.html"},
 		"--shard: it does not go with --compare":                     {"--shard", "1/2", "--out", part, "--compare", "x"},
 		"--shard: a part has a format of its own":                    {"--shard", "1/2", "--out", part, "-o", "json"},
-		"the ending .json stands for another format":                 {"--shard", "1/2", "--out", "part.json"},
+		"the ending .json belongs to another format":                 {"--shard", "1/2", "--out", "part.json"},
 		`--shard: "" is not the name of one file`:                    {"--shard", "1/2"},
 		"--out: ": {"--shard", "1/2", "--out", "/no/such/folder/part.parquet"},
 		"--plan: the call says as well what is compared: tiny": {"--plan", part, "tiny"},

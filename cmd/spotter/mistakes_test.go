@@ -126,13 +126,23 @@ func TestPlotFullDisk(t *testing.T) {
 	}
 }
 
-// The failure of a gate says on standard error what failed, by how much, and how to see it.
+// The failure of a gate says once what failed, by how much, and how to see it: on standard error
+// where what is on standard output is for programs.
 func TestFailedGateIsNamed(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
-	code, _, stderr := call(t, "eval", scenario, "--policies", "static", "--seeds", "2", "--gate", "net_savings_pct.median >= 200")
-	for _, want := range []string{"1 of 1 failed", "static", "net_savings_pct.median >= 200, is ", "off by ", "the worst run has seed ", "spotter sim " + scenario + " --policy static --seed "} {
-		if code != cli.ExitFailed || !strings.Contains(stderr, want) {
-			t.Errorf("exit code %d, %q is missing in\n%s", code, want, stderr)
+	for _, format := range []string{"table", "json"} {
+		code, stdout, stderr := call(t, "eval", scenario, "--policies", "static", "--seeds", "2", "--gate", "net_savings_pct.median >= 200", "-o", format)
+		if code != cli.ExitFailed || !strings.Contains(stderr, "1 of 1 failed") {
+			t.Errorf("%s: exit code %d\n%s", format, code, stderr)
+		}
+		read := stderr
+		if format == "table" {
+			read += stdout
+		}
+		for _, want := range []string{"static", "net_savings_pct.median >= 200, is ", "off by ", "the worst run has seed ", "spotter sim " + scenario + " --policy static --seed "} {
+			if strings.Count(read, want) < 1 || format == "table" && strings.Contains(stderr, want) {
+				t.Errorf("%s: %q is missing or repeated in\n%s", format, want, read)
+			}
 		}
 	}
 }

@@ -94,8 +94,8 @@ func TestPlotSavings(t *testing.T) {
 	_, table, _ := call(t, "eval", scenario, "--trace", "synthetic", "--policies", "spot", "--baseline", "on-demand", "--seeds", "1", "--intensity", "20", "--format", "csv")
 	percent := figure(t, table, "spot", "net_savings_pct")
 	svg, err := os.ReadFile(out)
-	if err != nil || !bytes.Contains(svg, []byte(", "+percent+" %")) {
-		t.Errorf("the picture does not say %s %%, %v\n%s", percent, err, title(svg))
+	if err != nil || !bytes.Contains(svg, []byte(", "+percent+"%")) {
+		t.Errorf("the picture does not say %s%%, %v\n%s", percent, err, title(svg))
 	}
 }
 

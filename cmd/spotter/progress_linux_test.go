@@ -93,7 +93,7 @@ func TestEvalOnTerminal(t *testing.T) {
 			}
 		}
 	}
-	wait("runs · ")
+	wait("runs ░")
 	wait("SAVED %")
 	wait("of 5000 cells")
 	if _, err := master.Write([]byte{3}); err != nil { // Ctrl-C

@@ -53,6 +53,7 @@ func understood(t *testing.T, where, line string) int {
 	t.Helper()
 	line, _, _ = strings.Cut(line, " #")
 	line, _, _ = strings.Cut(line, " > ")
+	line, _, _ = strings.Cut(line, " | ")
 	words := split(line)
 	if len(words) == 0 || words[0] != "spotter" && words[0] != "bin/spotter" {
 		return 0

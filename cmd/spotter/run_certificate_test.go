@@ -47,7 +47,7 @@ func writeCertificate(t *testing.T, dir string) []byte {
 // one as it is rotated. One that cannot be used is no reason to make another.
 func TestMetricsCertificate(t *testing.T) {
 	dir := t.TempDir()
-	wrongCallIs(t, "metrics.certDir: open", "run", "--config", configured(t, "metrics: {certDir: "+dir+"}"))
+	wrongCallIs(t, "metrics.certDir: "+dir, "run", "--config", configured(t, "metrics: {certDir: "+dir+"}"))
 	want := writeCertificate(t, dir)
 	wrongCallIs(t, "not served over TLS", "run", "--config", configured(t, "metrics: {secure: false, certDir: "+dir+"}"))
 	if testing.Short() {

@@ -19,7 +19,7 @@ func TestRunCall(t *testing.T) {
 		`--log-level: Unsupported value: "loud"`:                                {"--log-level", "loud"},
 		`--log-format: Unsupported value: "xml"`:                                {"--log-format", "xml"},
 		`--trace:`:                                                              {"--trace", nowhere},
-		`open ` + nowhere:                                                       {"--config", nowhere},
+		nowhere + ": no such file":                                              {"--config", nowhere},
 		`no cluster:`:                                                           {"--kubeconfig", nowhere},
 		`unknown flag: --moder`:                                                 {"--moder", "x"},
 	} {

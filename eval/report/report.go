@@ -83,9 +83,6 @@ type scenario struct {
 
 // Options are what a page says beyond its report.
 type Options struct {
-	// Costs has what runs cost by namespace; nil leaves that table out.
-	Costs *NamespaceCosts
-
 	// Running says that the comparison is still running, so that the runs that are not done are
 	// to come.
 	Running bool
@@ -124,7 +121,7 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 		p.Worst, p.Outages = worst(r, only, weeks), outages(r, only)
 	}
 	for i := range r.Groups {
-		x, err := newScenario(r, &r.Groups[i], i, weeks, o.Costs)
+		x, err := newScenario(r, &r.Groups[i], i, weeks)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Groups[i].Scenario, err)
 		}
@@ -135,13 +132,13 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 
 // newScenario makes the part about g. What stands above it where there is but one
 // scenario is not repeated.
-func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList, costs *NamespaceCosts) (scenario, error) {
+func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]
 	x := scenario{
 		ID: fmt.Sprintf("scenario-%d", i+1), Name: first.Scenario,
 		Span:    fmt.Sprintf("%s of %s, %s to %s", figures.Count(len(g.Cases), "window"), figures.Duration(first.Bound.Duration), format.Instant(first.Bound.Start), format.Instant(last.Bound.Start.Add(last.Bound.Duration))),
-		Windows: windows(r, g), Namespaces: namespaces(r, g, costs), Workloads: workloads(g), Runs: runTable(r, g, weeks),
+		Windows: windows(r, g), Namespaces: namespaces(r, g), Workloads: workloads(g), Runs: runTable(r, g, weeks),
 	}
 	if best := r.Best(g); best >= 0 && g.Policies[best].Policy != eval.OnDemand {
 		metric, of := r.Config.Savings()

@@ -4,45 +4,17 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"sync"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A NamespaceCosts has what the nodes of runs cost, divided among namespaces. It is filled while
-// runs are done, by several goroutines at once; its zero value is empty.
-type NamespaceCosts struct {
-	mu    sync.Mutex
-	costs map[eval.Job]map[string]float64
-}
-
 // Idle stands for what no pod requested of the nodes.
 const Idle = "(idle)"
 
-// Add sets the costs of the run of j by namespace, in dollars.
-func (n *NamespaceCosts) Add(j eval.Job, costs map[string]float64) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.costs == nil {
-		n.costs = map[eval.Job]map[string]float64{}
-	}
-	n.costs[j] = costs
-}
-
-// of returns the costs of the run of j, nil where they are not known.
-func (n *NamespaceCosts) of(j eval.Job) map[string]float64 {
-	if n == nil {
-		return nil
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.costs[j]
-}
-
 // namespaces is the table of what each namespace costs under each policy of g; nothing where that
 // is known of no run.
-func namespaces(r *eval.Report, g *eval.Group, costs *NamespaceCosts) *table {
+func namespaces(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Cost by namespace over " + g.Scenario, Sortable: true,
 		Note: "Dollars a month, means over runs: the price of each node divided among its pods by what they request, as OpenCost does. " +
@@ -53,7 +25,7 @@ func namespaces(r *eval.Report, g *eval.Group, costs *NamespaceCosts) *table {
 	means := make([]map[string]float64, len(g.Policies))
 	total := map[string]float64{}
 	for _, p := range order {
-		means[p] = meanCosts(r, g, p, costs)
+		means[p] = meanCosts(r, g, p)
 		h := heading{Text: g.Policies[p].Policy, Unit: role(r, g.Policies[p].Policy)}
 		if p == winner {
 			h.Text = "★ " + h.Text
@@ -92,14 +64,14 @@ func namespaces(r *eval.Report, g *eval.Group, costs *NamespaceCosts) *table {
 
 // meanCosts returns what namespaces cost a month under policy p, the mean over the runs of which
 // that is known.
-func meanCosts(r *eval.Report, g *eval.Group, p int, costs *NamespaceCosts) map[string]float64 {
+func meanCosts(r *eval.Report, g *eval.Group, p int) map[string]float64 {
 	sum, runs := map[string]float64{}, 0.0
 	months := monthsOf(r, g)
 	for _, i := range runsOf(r, g, p) {
-		of := costs.of(r.Runs[i].Job)
-		if of == nil {
+		if r.Runs[i].Result == nil || r.Runs[i].Result.NamespaceCosts == nil {
 			continue
 		}
+		of := r.Runs[i].Result.NamespaceCosts
 		runs++
 		for name, x := range of {
 			sum[name] += float64(x * months)

@@ -15,10 +15,9 @@ func TestNamespaces(t *testing.T) {
 	c.Gates = nil
 	r := compared(t, c, fake{})
 	g := &r.Groups[0]
-	if namespaces(r, g, nil) != nil || namespaces(r, g, &NamespaceCosts{}) != nil {
+	if namespaces(r, g) != nil {
 		t.Error("a table of nothing")
 	}
-	var costs NamespaceCosts
 	for i := range r.Runs {
 		run := &r.Runs[i]
 		if run.Policy == "static:share=0.3" {
@@ -28,9 +27,11 @@ func TestNamespaces(t *testing.T) {
 		if run.Policy == "spot" {
 			shop = float64(1 + 2*(run.Seed%2)) // seeds 1 to 5: 3, 1, 3, 1, 3
 		}
-		costs.Add(run.Job, map[string]float64{"shop": shop, Idle: 0.5})
+		of := *run.Result
+		of.NamespaceCosts = map[string]float64{"shop": shop, Idle: 0.5}
+		run.Result = &of
 	}
-	x := namespaces(r, g, &costs)
+	x := namespaces(r, g)
 	if got := []string{x.Rows[0][0].Text, x.Rows[1][0].Text}; !slices.Equal(got, []string{"shop", Idle}) || x.Head[1].Text != "★ spot" {
 		t.Fatalf("rows %v, first column %q", got, x.Head[1].Text)
 	}

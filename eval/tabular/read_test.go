@@ -74,7 +74,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %d rows, want %d; the fifth is %q, want %q", form, len(got), len(want), got[4], want[4])
 		}
 	}
-	if _, err := texts(p.Bytes()[:p.Len()/2], "Name"); err == nil || !strings.Contains(err.Error(), "no whole Parquet file") {
+	if _, err := texts(p.Bytes()[:p.Len()/2], "Name"); err == nil || !strings.Contains(err.Error(), "not a complete Parquet file") {
 		t.Errorf("half of a file: %v", err)
 	}
 }

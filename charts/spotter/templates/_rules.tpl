@@ -2,7 +2,7 @@
 
 {{- /* What is granted in the whole cluster. */}}
 {{- define "spotter.rules.cluster" -}}
-# The snapshot: what runs where, and what it asks for.
+# The snapshot: what runs where, and what it requests.
 - apiGroups: [""]
   resources: [nodes, pods, namespaces, persistentvolumeclaims, persistentvolumes]
   verbs: [list, watch]
@@ -26,15 +26,15 @@
 - apiGroups: ["storage.k8s.io"]
   resources: [csinodes]
   verbs: [list, watch]
-# A node is not given back while volumes are attached to it.
+# A node is not released while volumes are attached to it.
 - apiGroups: ["storage.k8s.io"]
   resources: [volumeattachments]
   verbs: [list, watch]
-# What is to be decided for.
+# The pools to decide for.
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools]
   verbs: [list, watch]
-# What is to be counted. It is read again before a ledger is deleted and before a gate is written.
+# The budgets to count. They are read again before a ledger is deleted and before a gate is written.
 - apiGroups: ["spotter.dev"]
   resources: [gpubudgets]
   verbs: [get, list, watch]
@@ -51,7 +51,7 @@
   resources: [events]
   verbs: [create, patch]
 {{- if (not .Values.usage.prometheus.url) }}
-# What nodes use, by metrics-server; not asked for with `usage.prometheus`.
+# Node usage from metrics-server; not requested with `usage.prometheus`.
 - apiGroups: ["metrics.k8s.io"]
   resources: [nodes]
   verbs: [list]
@@ -93,7 +93,7 @@
   verbs: [get, patch]
 {{- end }}
 {{- if .Values.metrics.secure }}
-# Who asks for metrics.
+# Who requests metrics.
 - apiGroups: ["authentication.k8s.io"]
   resources: [tokenreviews]
   verbs: [create]
@@ -117,7 +117,7 @@
   verbs: [list, watch]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
-# NodePools of our own, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone.
+# Spotter's own NodePools, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone.
 - apiGroups: ["karpenter.sh"]
   resources: [nodepools]
   verbs: [create, delete, get, patch]
@@ -171,7 +171,7 @@
   verbs: [patch]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
-# The annotation `spotter.dev/steer`: what a pool was last told.
+# The annotation `spotter.dev/steer`: the last steer of a pool.
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools]
   verbs: [patch]

@@ -237,7 +237,7 @@ func deviation(was, is *figure) string {
 		words = append(words, "Spot node-hours "+relative(is.spot, was.spot))
 	}
 	if was.reclaims.Source != "" {
-		words = append(words, fmt.Sprintf("reclaims %d, simulated %d", is.reclaims.N, was.taken()))
+		words = append(words, fmt.Sprintf("reclaims %d for %d", is.reclaims.N, was.taken()))
 	}
 	if was.hasDollars {
 		words = append(words, is.money()+" "+relative(is.dollars, was.dollars))

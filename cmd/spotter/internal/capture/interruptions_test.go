@@ -81,7 +81,7 @@ func TestIntensityElsewhere(t *testing.T) {
 	if x, said := intensity(was, is); x != 2 || !strings.Contains(said, "40 in 1000 Spot node-hours by x, 0.04 per node-hour") {
 		t.Errorf("%v, %q", x, said)
 	}
-	if said := deviation(was, is); !strings.Contains(said, "reclaims 11 beside 20") {
+	if said := deviation(was, is); !strings.Contains(said, "reclaims 11 for 20") {
 		t.Error(said)
 	}
 }

@@ -187,7 +187,7 @@ func TestAWS(t *testing.T) {
 			"✓ AWS credentials  AWS answers for us-east-1", "✓ AWS permissions  ec2:DescribeSpotPriceHistory and 4 optional actions allowed\n", "✓ prices           Spot prices of m5.large in 2 zones of us-east-1, the newest ",
 		}},
 		"no price list": {fake.Faults{Deny: map[string]string{"GetProducts": "AccessDeniedException"}}, true, nil, []string{
-			"✓ AWS permissions  ec2:DescribeSpotPriceHistory and 3 optional actions allowed; without pricing:GetProducts: Those of the catalog stand in\n",
+			"✓ AWS permissions  ec2:DescribeSpotPriceHistory and 3 optional actions allowed; without pricing:GetProducts: Those of the catalog are used\n",
 		}},
 		"no Spot prices": {fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, true, cli.ErrCheck, []string{
 			"✓ AWS credentials", "✗ AWS permissions  ec2:DescribeSpotPriceHistory is denied", "→ give the role what `spotter run --print-iam-policy` prints", "✗ prices           no Spot price is known",

@@ -36,8 +36,6 @@ type evalFlags struct {
 	stress                    bool
 	cluster                   clusterFlags
 
-	// costs are those of namespaces, for the HTML report; nil without it.
-	costs   *report.NamespaceCosts
 	serveAt string // of --serve
 
 	// texts are those of the scenarios that are files, by their names: what a plan has,

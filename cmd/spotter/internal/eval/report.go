@@ -43,14 +43,11 @@ func (f *evalFlags) checkReport() error {
 func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 
 // runner returns how runs are done: sampled over time when the HTML report,
-// which draws that, is asked for, and for parts, of which it may be made. For the
-// report it learns what namespaces cost as well, of which parts know nothing.
+// which draws that, is asked for, and for parts, of which it may be made. Then it also divides
+// what the nodes cost among namespaces.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 	if f.report == "" && f.shard == "" && !f.given("serve") {
 		return r.Run
-	}
-	if f.report != "" || f.given("serve") {
-		f.costs = &report.NamespaceCosts{}
 	}
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 		cfg, err := r.Config(j)
@@ -58,23 +55,21 @@ func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 			return nil, err
 		}
 		cfg.Sample = report.SampleEvery(j.Bound.Duration)
-		if f.costs == nil {
-			return r.Simulate(ctx, j, cfg)
-		}
 		watch := bill.NewWatch(&cfg, bill.About{})
 		result, err := r.Simulate(ctx, j, cfg)
 		if err != nil {
 			return nil, err
 		}
-		return result, f.addCosts(j, watch.Usage())
+		result.NamespaceCosts, err = namespaceCosts(watch.Usage())
+		return result, err
 	}
 }
 
-// addCosts divides what a run cost among namespaces, for the report.
-func (f *evalFlags) addCosts(j eval.Job, usage *bill.Usage) error {
+// namespaceCosts divides what a run cost among namespaces.
+func namespaceCosts(usage *bill.Usage) (map[string]float64, error) {
 	sets, err := usage.Allocate("namespace", 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	costs := map[string]float64{}
 	for _, set := range sets { // one, of the whole window
@@ -85,8 +80,7 @@ func (f *evalFlags) addCosts(j eval.Job, usage *bill.Usage) error {
 			costs[name] = a.TotalCost
 		}
 	}
-	f.costs.Add(j, costs)
-	return nil
+	return costs, nil
 }
 
 // writeReport writes the HTML report where one is asked for.
@@ -94,7 +88,7 @@ func writeReport(p *cli.Program, f *evalFlags, r *eval.Report) error {
 	if f.report == "" {
 		return nil
 	}
-	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r, report.Options{Costs: f.costs}) }); err != nil {
+	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r, report.Options{}) }); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	fmt.Fprintf(p.Stderr, "report for a browser written to %s\n", f.report)

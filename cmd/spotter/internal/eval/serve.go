@@ -19,8 +19,7 @@ import (
 
 // A server shows the report of the runs that are done so far to browsers on this machine.
 type server struct {
-	cfg   eval.Config
-	costs *report.NamespaceCosts
+	cfg eval.Config
 
 	mu   sync.Mutex
 	done map[eval.Job]outcome
@@ -71,7 +70,7 @@ func (f *evalFlags) serve(p *cli.Program, cfg *eval.Config, run eval.Runner) (ev
 	if err != nil {
 		return nil, nil, cli.Invalid(fmt.Errorf("--serve: %w", err), advice)
 	}
-	s := &server{cfg: *cfg, costs: f.costs, done: map[eval.Job]outcome{}}
+	s := &server{cfg: *cfg, done: map[eval.Job]outcome{}}
 	h := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	go h.Serve(listener) //nolint:errcheck // it ends when it is closed
 	fmt.Fprintf(p.Stderr, "report of the runs so far at http://%s\n", listener.Addr())
@@ -112,7 +111,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	var page bytes.Buffer
 	r, err := eval.Interim(s.cfg, s.outcome)
 	if err == nil {
-		err = report.Write(&page, r, report.Options{Costs: s.costs, Running: true})
+		err = report.Write(&page, r, report.Options{Running: true})
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -30,7 +30,7 @@ func TestServe(t *testing.T) {
 	cfg := eval.DefaultConfig()
 	cfg.Policies, cfg.Baseline, cfg.Seeds = []string{"spot"}, eval.OnDemand, eval.DefaultSeeds(2)
 	cfg.Cases = []eval.Case{{Scenario: "shop", Bound: evaltest.Scenario("shop", 0)}}
-	s := &server{cfg: cfg, costs: &report.NamespaceCosts{}, done: map[eval.Job]outcome{}}
+	s := &server{cfg: cfg, done: map[eval.Job]outcome{}}
 	get := func(host string) (int, string) {
 		q := httptest.NewRequest(http.MethodGet, "/", nil)
 		q.Host = host

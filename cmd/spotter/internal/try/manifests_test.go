@@ -60,7 +60,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	if !strings.HasPrefix(text, "This is of the manifests in "+file) || !strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
+	if !strings.Contains(text, "\n\nThis is of the manifests in "+file) || !strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
 		t.Errorf("what stands for what is paid is not said:\n%s", text)
 	}
 	_, row, _ := strings.Cut(text, "\non demand only")
@@ -106,7 +106,7 @@ func TestPlainManifests(t *testing.T) {
 	}
 	results, err := os.ReadFile(filepath.Join(written, resultsFile))
 	for _, said := range []string{text, string(results)} {
-		if strings.Count(said, "the pods of default/stuck (4) stay pending and are left out of outages") == 0 || strings.Contains(said, "longest 168h") {
+		if strings.Count(said, "the pods of default/stuck (4) stay pending and do not count in outages") == 0 || strings.Contains(said, "longest 168h") {
 			t.Errorf("%v: pods that fit nowhere:\n%s", err, said)
 		}
 	}
@@ -180,7 +180,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%+v", x.Sum)
 	}
 	var out bytes.Buffer
-	if err := x.text(&out); err != nil || !strings.Contains(out.String(), "$1,100 (-72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
+	if err := x.text(&out); err != nil || !strings.Contains(out.String(), "$1,100 (−72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
