@@ -77,8 +77,8 @@ func TestExplainCommand(t *testing.T) {
 	if _, list, _ := call(t, "explain", "--run", dir, "--to", at); list != "nothing was done\n" {
 		t.Errorf("what was done before the first step reads\n%s", list)
 	}
-	wrongCallIs(t, "the last step has general", "explain", "--run", dir, "--step", "1", "--node", "z")
-	wrongCallIs(t, "the last step has general", "explain", "--run", dir, "--step", "1", "--pool", "z")
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--node", "z")
+	wrongCallIs(t, "there are general", "explain", "--run", dir, "--step", "1", "--pool", "z")
 	wrongCallIs(t, "no such step", "explain", "--run", dir, "--step", "100000")
 	wrongCallIs(t, "starts at", "explain", "--run", dir, "--at", "2020-01-01")
 	wrongCallIs(t, "--run is missing", "explain", "--step", "1")

@@ -18,7 +18,6 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
-	"github.com/spotter-dev/spotter/eval/report"
 	"github.com/spotter-dev/spotter/eval/shard"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"

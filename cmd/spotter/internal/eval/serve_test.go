@@ -9,7 +9,6 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/evaltest"
-	"github.com/spotter-dev/spotter/eval/report"
 	"github.com/spotter-dev/spotter/sim"
 )
 
