@@ -207,7 +207,7 @@ func TestUnschedulable(t *testing.T) {
 		if len(res.Workloads) != 1 || res.Workloads[0].Name != "default/fine" || res.Availability != 1 || res.Incidents != 0 || res.OutageCost != 0 {
 			t.Errorf("%s: availability %v, outages %v, %d workloads", c.want, res.Availability, &res.Outages, len(res.Workloads))
 		}
-		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "the pods of default/odd (2) stay pending and are left out") != 1 || len(res.Unschedulable) != 1 {
+		if p.PodValue(got[0].Workload) != 0 || strings.Count(strings.Join(res.Warnings, "\n"), "the pods of default/odd (2) stay pending and do not count") != 1 || len(res.Unschedulable) != 1 {
 			t.Errorf("%s: warnings %q", c.want, res.Warnings)
 		}
 		if _, err := Prepare(boundLabels(t, c.pool, odd, daemon)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -217,8 +217,8 @@ func TestEqualWeather(t *testing.T) {
 	if a.Weather != b.Weather || a.Hash == b.Hash || a.Weather == c.Weather {
 		t.Errorf("weather %x under spot, %x under on-demand, %x under another seed", a.Weather[:4], b.Weather[:4], c.Weather[:4])
 	}
-	if a.Reclaims == 0 || b.Reclaims != 0 {
-		t.Errorf("%d reclaims on spot and %d on-demand", a.Reclaims, b.Reclaims)
+	if a.Interruptions == 0 || b.Interruptions != 0 {
+		t.Errorf("%d interruptions on spot and %d on-demand", a.Interruptions, b.Interruptions)
 	}
 }
 

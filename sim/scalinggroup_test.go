@@ -129,7 +129,7 @@ func TestGroupLeastSize(t *testing.T) {
 	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "static:share=0.9"), Forecaster: mustForecaster(t), Seed: 1, Check: true}
 	cfg.Observed = func(s *policy.Snapshot, p *policy.Plan) {
 		for i := range p.Holds {
-			if strings.Contains(p.Holds[i].Why.Text, "least size") {
+			if strings.Contains(p.Holds[i].Why.Text, "minimum size") {
 				held++
 			}
 		}
@@ -145,7 +145,7 @@ func TestGroupLeastSize(t *testing.T) {
 		t.Errorf("the nodes on demand cost %v, want %v: four to the end", res.OnDemandBill, want)
 	}
 	if held == 0 {
-		t.Error("no drain was held since the group is at its least size")
+		t.Error("no drain was held since the group is at its minimum size")
 	}
 }
 

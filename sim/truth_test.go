@@ -64,8 +64,8 @@ func TestTruthOfARun(t *testing.T) {
 	if silent.Hash != again.Hash {
 		t.Error("two runs under one truth differ")
 	}
-	if usual.Reclaims == 0 || more.Reclaims < 3*usual.Reclaims {
-		t.Errorf("%d reclaims at ten times the hazard, %d at one", more.Reclaims, usual.Reclaims)
+	if usual.Interruptions == 0 || more.Interruptions < 3*usual.Interruptions {
+		t.Errorf("%d interruptions at ten times the hazard, %d at one", more.Interruptions, usual.Interruptions)
 	}
 	if usual.Notices == 0 || silent.Notices != 0 || silent.Reclaims == 0 {
 		t.Errorf("without notices %d come for %d reclaims, in the model %d", silent.Notices, silent.Reclaims, usual.Notices)

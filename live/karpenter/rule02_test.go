@@ -247,7 +247,7 @@ func TestRule02TemplateIsFixed(t *testing.T) {
 	if d := DriftCount(n, []karpv1.NodeClaim{*claim}); d != 0 {
 		t.Errorf("%d nodes would drift", d)
 	}
-	if c := b.condition(ConditionTemplateHeld); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "would replace 1 nodes") {
+	if c := b.condition(ConditionTemplateHeld); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "would replace 1 node") {
 		t.Errorf("condition %+v", c)
 	}
 	if err := b.client.Delete(t.Context(), claim); err != nil {

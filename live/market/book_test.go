@@ -388,16 +388,16 @@ func TestAllAtOnce(t *testing.T) {
 func TestConfigIsChecked(t *testing.T) {
 	feed := func() Feed { return &script{"f", time.Minute, nil} }
 	for want, change := range map[string]func(*Config){
-		"StaleAfter 0s":       func(c *Config) { c.StaleAfter = 0 },
-		"RetryMax 1ms":        func(c *Config) { c.RetryMax = time.Millisecond },
-		"ExportMax 3":         func(c *Config) { c.ExportMax = 3 },
-		"Feeds f: two":        func(c *Config) { c.Feeds = []Feed{feed(), feed()} },
-		"every 0s":            func(c *Config) { c.Feeds = []Feed{&script{"f", 0, nil}} },
-		`Limits ""`:           func(c *Config) { c.Limits = []Limit{{VCPU: 1}} },
-		`Commitments ""`:      func(c *Config) { c.Commitments = []policy.Commitment{{}} },
-		`Commitments "a": am`: func(c *Config) { c.Commitments = []policy.Commitment{{Name: "a", Amount: -1}} },
-		`Cache "/no/such/f"`:  func(c *Config) { c.Cache = "/no/such/f" },
-		"Clock":               func(c *Config) { c.Clock = nil },
+		"StaleAfter 0s":              func(c *Config) { c.StaleAfter = 0 },
+		"RetryMax 1ms":               func(c *Config) { c.RetryMax = time.Millisecond },
+		"ExportMax 3":                func(c *Config) { c.ExportMax = 3 },
+		"Feeds f: two":               func(c *Config) { c.Feeds = []Feed{feed(), feed()} },
+		"interval 0s is not above 0": func(c *Config) { c.Feeds = []Feed{&script{"f", 0, nil}} },
+		`Limits ""`:                  func(c *Config) { c.Limits = []Limit{{VCPU: 1}} },
+		`Commitments ""`:             func(c *Config) { c.Commitments = []policy.Commitment{{}} },
+		`Commitments "a": am`:        func(c *Config) { c.Commitments = []policy.Commitment{{Name: "a", Amount: -1}} },
+		`Cache "/no/such/f"`:         func(c *Config) { c.Cache = "/no/such/f" },
+		"Clock":                      func(c *Config) { c.Clock = nil },
 	} {
 		c := DefaultConfig()
 		change(&c)
