@@ -74,10 +74,10 @@ func TestTraceCheckWrongCalls(t *testing.T) {
 		"from 0 up":             {a, "--against", a, "--tolerance", "ratio=-1"},
 		"without --against":     {a, "--tolerance", "ratio=1"},
 		"give one of table, wide, json, yaml, markdown": {a, "--output", "xml"},
-		"use svg or png":                         {a, "--plot", t.TempDir(), "--pictures", "gif"},
-		"format not understood":                         {file(t, "prose.txt", "Dear all,\n")},
-		"a.csv is a file, and not a folder":             {a, "--plot", filepath.Join(a, "below")},
-		"the folder holds no .parqu":                    {t.TempDir()},
+		"use svg or png":                    {a, "--plot", t.TempDir(), "--pictures", "gif"},
+		"format not understood":             {file(t, "prose.txt", "Dear all,\n")},
+		"a.csv is a file, and not a folder": {a, "--plot", filepath.Join(a, "below")},
+		"the folder holds no .parqu":        {t.TempDir()},
 	} {
 		wrongCallIs(t, want, append([]string{"trace", "check"}, args...)...)
 	}
