@@ -118,7 +118,7 @@ func changeOf(r *eval.Report, scenario, policy string) *eval.Change {
 // nil without any.
 func mainRow(r *eval.Report, rows []commentRow) *commentRow {
 	if r.Comparison != nil {
-		headline := comparison{r.Comparison}.main()
+		headline := r.Comparison.Main()
 		if i := slices.IndexFunc(rows, func(x commentRow) bool { return x.change == headline }); headline != nil && i >= 0 {
 			return &rows[i]
 		}

@@ -90,7 +90,7 @@ func TestCommentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	setAgainst(t, r, func(*eval.OtherRun) float64 { return 3 })
-	main := comparison{r.Comparison}.main()
+	main := r.Comparison.Main()
 	main.Demand, main.Before.Rough, main.Before.OnDemandBill, main.After.OnDemandBill = 10, true, 1000, 2000
 	for i := range r.Comparison.Changes {
 		if x := &r.Comparison.Changes[i]; x.Scenario != main.Scenario {

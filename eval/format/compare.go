@@ -3,7 +3,6 @@ package format
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -155,7 +154,7 @@ func (c comparison) unknowns() []string {
 // Of several it is the one that loses most among those with the worst outcome,
 // and the one that changes most where none fails.
 func (c comparison) headline() string {
-	x := c.main()
+	x := c.Main()
 	switch {
 	case x == nil:
 		return "this change: nothing could be compared"
@@ -182,26 +181,6 @@ func (c comparison) headline() string {
 		line += ", at another demand: on-demand bill " + figures.DollarChange(onDemand) + "/month"
 	}
 	return line
-}
-
-// main returns the change that the headline is about, nil without any.
-func (c comparison) main() *eval.Change {
-	var best *eval.Change
-	rank := func(x *eval.Change) float64 {
-		switch {
-		case x.Outcome == eval.Worse:
-			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
-		case x.Pairs == 0:
-			return -1
-		}
-		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))
-	}
-	for i := range c.Changes {
-		if x := &c.Changes[i]; rank(x) >= 0 && (best == nil || rank(x) > rank(best)) {
-			best = x
-		}
-	}
-	return best
 }
 
 // several reports whether there are changes in more than one scenario.

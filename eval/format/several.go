@@ -1,7 +1,6 @@
 package format
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -34,7 +33,11 @@ func scenarioTable(r *eval.Report) (heading []string, rows [][]string) {
 		g := &r.Groups[i]
 		row := []string{g.Scenario, figures.Unknown, figures.Unknown, figures.Unknown}
 		if best := r.Best(g); best >= 0 {
-			row[1] = strings.Join(firstIn(r, g), ", ")
+			var names []string
+			for _, p := range r.First(g) {
+				names = append(names, r.Config.Policies[p])
+			}
+			row[1] = strings.Join(names, ", ")
 			row[2] = percent(g.Policies[best].Summary("net_savings_pct").Median)
 		}
 		if _, _, saved, ok := boundOf(r, g); ok {
@@ -43,16 +46,6 @@ func scenarioTable(r *eval.Report) (heading []string, rows [][]string) {
 		rows = append(rows, row)
 	}
 	return []string{"SCENARIO", "FIRST", "SAVED %", "AT MOST %"}, rows
-}
-
-// firstIn names the policies that are first in g, which save the same.
-func firstIn(r *eval.Report, g *eval.Group) (names []string) {
-	for p := range g.Policies {
-		if points, ok := r.Shortfall(g, p); ok && points == 0 && !g.Policies[p].Marked() {
-			names = append(names, g.Policies[p].Policy)
-		}
-	}
-	return names
 }
 
 // worstOutageCommands are what repeats the worst outage of each policy, which the table
@@ -73,7 +66,8 @@ func rankedTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]stri
 	for _, c := range shortColumns {
 		heading = append(heading, c.top+" "+c.under)
 	}
-	for _, p := range ranked(g) {
+	for _, at := range r.Order(g) {
+		p := &g.Policies[at]
 		row := []string{label(r, p)}
 		for _, c := range shortColumns {
 			row = append(row, c.cell(r, p))
@@ -85,25 +79,4 @@ func rankedTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]stri
 		}
 	}
 	return heading, rows
-}
-
-// ranked returns the policies of g in the order of their rows.
-func ranked(g *eval.Group) []*eval.PolicyReport {
-	var out []*eval.PolicyReport
-	for i := range g.Policies {
-		out = append(out, &g.Policies[i])
-	}
-	behind := func(p *eval.PolicyReport) int {
-		switch {
-		case p.Summary("net_savings_pct").N == 0:
-			return 2
-		case p.Marked():
-			return 1
-		}
-		return 0
-	}
-	slices.SortStableFunc(out, func(a, b *eval.PolicyReport) int {
-		return cmp.Or(cmp.Compare(behind(a), behind(b)), cmp.Compare(b.Summary("net_savings_pct").Median, a.Summary("net_savings_pct").Median))
-	})
-	return out
 }

@@ -32,7 +32,7 @@ func (a *Answer) acrossTables(r *eval.Report) {
 	_, rows := acrossTable(r)
 	t := plainTable([]string{"POLICY", "FIRST IN", "WORST SHORTFALL", "WORST OUTAGE"}, rows)
 	t.Headings = append(t.Headings, []string{"", "", "points", "min"})
-	if w := firstAcross(r); w != nil {
+	if w := r.FirstAcross(); w != nil {
 		t.Rows[slices.Index(r.Config.Policies, w.Policy)].First = true
 	}
 	a.Tables = []Grid{t, plainTable(scenarioTable(r))}
@@ -66,10 +66,10 @@ func tableOf(r *eval.Report, g *eval.Group, cols []column) Grid {
 	for _, c := range cols {
 		t.Headings[0], t.Headings[1] = append(t.Headings[0], c.top), append(t.Headings[1], c.under)
 	}
-	first := firstIn(r, g)
+	first := r.First(g)
 	for i := range g.Policies {
 		p := &g.Policies[i]
-		row := Row{First: slices.Contains(first, p.Policy)}
+		row := Row{First: slices.Contains(first, i)}
 		for _, c := range cols {
 			tone := Plain
 			if c.worse != nil && c.worse(r, p) {

@@ -70,7 +70,7 @@ func found(r *eval.Report) string {
 		}
 		return text + worstWords(x, &g.Policies[base])
 	}
-	next := runnerUp(r, g)
+	next := r.RunnerUp(g)
 	if next < 0 && x.Policy == eval.OnDemand {
 		return "Nothing but " + x.Policy + " was run" + worstWords(x, nil)
 	}
@@ -123,38 +123,9 @@ func worstWords(x, base *eval.PolicyReport) string {
 	return text + ", " + base.Policy + "'s " + figures.Whole(base.Summary("outage_minutes").Max)
 }
 
-// runnerUp returns the policy that saves most after the baseline, below 0 if there is none.
-func runnerUp(r *eval.Report, g *eval.Group) int {
-	metric, _ := r.Config.Savings()
-	best := -1
-	for p := range g.Policies {
-		x := &g.Policies[p]
-		if x.Policy == r.Config.Baseline || x.Marked() || x.Summary(metric).N == 0 {
-			continue
-		}
-		if best < 0 || x.Summary(metric).Median > g.Policies[best].Summary(metric).Median {
-			best = p
-		}
-	}
-	return best
-}
-
-// firstAcross returns the policy that is first in most scenarios, of equals the one with the
-// smallest shortfall; nil where none is known.
-func firstAcross(r *eval.Report) *eval.Across {
-	var best *eval.Across
-	all := r.Across()
-	for i := range all {
-		if x := &all[i]; x.First > 0 && (best == nil || x.First > best.First || x.First == best.First && x.Shortfall < best.Shortfall) {
-			best = x
-		}
-	}
-	return best
-}
-
 // foundAcross is what was found over several scenarios.
 func foundAcross(r *eval.Report) string {
-	x := firstAcross(r)
+	x := r.FirstAcross()
 	if x == nil {
 		return "No scenario has policies that can be compared"
 	}

@@ -55,14 +55,8 @@ func changeInterval(s *eval.Summary) string {
 // whatIfTable returns the table of r, the scenario as it is first. The value at the knee of a sweep
 // and else the cheapest variant is marked.
 func whatIfTable(r *eval.WhatIf, wide bool) Grid {
-	knee, bends := r.Knee()
-	first := cheapest(r)
-	if first >= 0 && r.Variants[first].Change.Median >= 0 {
-		first = -1
-	}
-	if bends {
-		first = knee
-	}
+	first, better := r.First()
+	_, bends := r.Knee()
 	t := Grid{Headings: make([][]string, 2)}
 	cols := slices.DeleteFunc(slices.Clone(whatIfColumns), func(c whatIfColumn) bool { return c.wide && !wide })
 	for _, c := range cols {
@@ -73,7 +67,7 @@ func whatIfTable(r *eval.WhatIf, wide bool) Grid {
 		if i >= 0 {
 			x = &r.Variants[i]
 		}
-		row := Row{First: i == first && (i >= 0 || bends)}
+		row := Row{First: better && i == first}
 		for _, c := range cols {
 			row.Cells = append(row.Cells, c.cell(x))
 		}
@@ -85,7 +79,7 @@ func whatIfTable(r *eval.WhatIf, wide bool) Grid {
 		}
 		if r.Sweep != "" {
 			row.Cells[0] = markOf(i) + "  " + strings.TrimPrefix(row.Cells[0], r.Sweep+"=")
-			if bends && i == knee {
+			if bends && i == first {
 				row.Cells[0] += " ← knee"
 			}
 		}
@@ -210,21 +204,10 @@ func sweepWords(r *eval.WhatIf) []string {
 	case bends:
 		out[0] = "The knee: " + whatIfSentence(r, &r.Variants[knee])
 	}
-	if best := cheapest(r); best >= 0 && !(bends && best == knee) && r.Variants[best].Change.Median < 0 {
+	if best := r.Cheapest(); best >= 0 && !(bends && best == knee) && r.Variants[best].Change.Median < 0 {
 		out = append(out, "Cheapest: "+whatIfSentence(r, &r.Variants[best]))
 	}
 	return out
-}
-
-// cheapest returns the place of the variant that costs least, −1 without one.
-func cheapest(r *eval.WhatIf) int {
-	best := -1
-	for i := range r.Variants {
-		if x := &r.Variants[i]; x.Change.N > 0 && (best < 0 || x.Change.Median < r.Variants[best].Change.Median) {
-			best = i
-		}
-	}
-	return best
 }
 
 func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {

@@ -74,9 +74,9 @@ func whatIfQuiet(r *eval.WhatIf) bool {
 // whatIfHeadline is the outcome in one line: of the only variant, of a sweep's knee, or of the
 // variant that costs least.
 func whatIfHeadline(r *eval.WhatIf) string {
-	at := cheapest(r)
-	if knee, ok := r.Knee(); ok && knee >= 0 {
-		at = knee
+	at, better := r.First()
+	if !better || at < 0 {
+		at = r.Cheapest()
 	}
 	if at < 0 {
 		return "⚠ Spotter: no run was finished"
