@@ -42,12 +42,15 @@ func (r *Report) Best(g *Group) int {
 
 // firstOf returns the first of those policies of g that allowed allows, −1 where none can be first.
 func (r *Report) firstOf(g *Group, allowed func(p int) bool) int {
-	for _, p := range r.Order(g) {
-		if r.tier(&g.Policies[p]) == 0 && allowed(p) {
-			return p
+	metric, _ := r.Config.Savings()
+	first := -1
+	for p := range g.Policies {
+		x := &g.Policies[p]
+		if r.tier(x) == 0 && allowed(p) && (first < 0 || x.Summary(metric).Median > g.Policies[first].Summary(metric).Median) {
+			first = p
 		}
 	}
-	return -1
+	return first
 }
 
 // First returns the places of the policies that are first in g: the best, and those that save the

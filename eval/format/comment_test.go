@@ -131,7 +131,7 @@ func TestCommentFits(t *testing.T) {
 		t.Errorf("%d bytes, which end with %q", len(text), text[len(text)-40:])
 	}
 	head, _, _ := strings.Cut(text, "<details>")
-	if strings.Count(head, "\n| worlds") != commentRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
+	if strings.Count(head, "\n| worlds") != reviewRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
 		t.Errorf("what is not collapsed:\n%s", head)
 	}
 }

@@ -124,6 +124,18 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 	return line
 }
 
+// gatesByResult splits the lines of the gates.
+func gatesByResult(r *eval.Report) (failed, passed []string) {
+	for i := range r.Gates {
+		if line := gateLine(r, &r.Gates[i]); r.Gates[i].Pass {
+			passed = append(passed, line)
+		} else {
+			failed = append(failed, line)
+		}
+	}
+	return failed, passed
+}
+
 // FailedGates says of each gate that failed which one it is, for which policy, by how
 // much, and by which command the worst of its runs is seen.
 func FailedGates(r *eval.Report) []string {
@@ -134,13 +146,13 @@ func FailedGates(r *eval.Report) []string {
 			continue
 		}
 		line := gateLine(r, g)
-		if g.Actual.Known {
+		if g.Actual.Known && g.Actual.V != g.Gate.Value {
 			digits := figures.DecimalsApart(g.Actual.V, g.Gate.Value)
 			is := "is " + figures.Number(g.Actual.V, digits)
 			line = strings.Replace(line, is, is+", off by "+figures.Number(math.Abs(g.Actual.V-g.Gate.Value), digits), 1)
 		}
 		if run := furthestRun(r, g); g.Run < 0 && run >= 0 {
-			line += fmt.Sprintf("\n    the worst run has seed %d:\n    %s", r.Runs[run].Seed, r.Command(run))
+			line += fmt.Sprintf("; the worst run has seed %d\n    %s", r.Runs[run].Seed, r.Command(run))
 		}
 		lines = append(lines, line)
 	}
