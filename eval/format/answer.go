@@ -1,6 +1,9 @@
 package format
 
-import "strings"
+import (
+	"html"
+	"strings"
+)
 
 // An Answer is a result for people: the verdict first, then what supports it, and everything else
 // on request. [Answer.Write], [Answer.Markdown] and [Answer.Comment] render it, and know of a result
@@ -105,14 +108,49 @@ func (h Heading) String() string {
 type Row struct {
 	Cells []Cell
 
-	// First marks the winner.
-	First bool
+	// First marks the winner. Wide says that only a table with everything has the row.
+	First, Wide bool
 }
 
 // A Cell is a figure in words. Under is a second figure, below the first where there is little room.
 type Cell struct {
 	Text, Under string
 	Tone        Tone
+}
+
+// HTML returns t as a table of a page.
+func (t Grid) HTML() string {
+	var b strings.Builder
+	b.WriteString("<table>\n<tr>")
+	for _, h := range t.Headings {
+		b.WriteString("<th scope=\"col\">" + html.EscapeString(h.String()) + "</th>")
+	}
+	for _, row := range t.Rows {
+		b.WriteString("</tr>\n<tr>")
+		for i, text := range row.line() {
+			if i == 0 {
+				b.WriteString("<th scope=\"row\">" + html.EscapeString(text) + "</th>")
+			} else {
+				b.WriteString("<td>" + html.EscapeString(text) + "</td>")
+			}
+		}
+	}
+	return b.String() + "</tr>\n</table>\n"
+}
+
+// line returns the cells in one line, with the mark of the winner.
+func (r *Row) line() (out []string) {
+	for i, c := range r.Cells {
+		text := c.Text
+		if c.Under != "" {
+			text += " / " + c.Under
+		}
+		if r.First && i == 0 {
+			text = firstMark + text
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // Headings makes headings of one line.
@@ -192,4 +230,3 @@ const (
 	rankFound         // the tables of one scenario alone, or across several
 	rankDetail        // the tables of each of several scenarios
 )
-

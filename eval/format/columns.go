@@ -35,14 +35,20 @@ var columns = []column[policyRow]{
 		cell: policyRow.change, tone: policyRow.changeTone},
 	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max"}, cell: medianAndMax("outage_minutes")},
 	{Heading: Heading{Top: "INCIDENTS", Under: "med / max", Wide: true, Rank: 1}, cell: medianAndMax("outage_incidents")},
-	{Heading: Heading{Top: "LONGEST", Under: "max", Wide: true, Rank: 2}, cell: figureOf("outage_longest_s", func(s *eval.Summary) string {
-		return figures.Duration(time.Duration(s.Max * float64(time.Second)))
-	})},
-	{Heading: Heading{Top: "VS *", Under: "max", Rank: 1, About: "VS * is the outage minutes beyond the baseline's, in the worst run."},
-		cell: figureOf("outage_delta", func(s *eval.Summary) string { return figures.Signed(s.Max, 0) }), tone: policyRow.outageTone},
-	{Heading: Heading{Top: "MOVED", Under: "/pod-day", Wide: true, Rank: 4, About: "MOVED are pods evicted by drains and consolidation."},
+	{Heading: Heading{Top: "LONGEST", Under: "max", Wide: true, Rank: 2}, cell: figureOf("outage_longest_s",
+		func(s *eval.Summary) string {
+			return figures.Duration(time.Duration(s.Max * float64(time.Second)))
+		})},
+	{Heading: Heading{Top: "VS *", Under: "max", Rank: 1,
+		About: "VS * is the outage minutes beyond the baseline's, in the worst run."},
+		cell: figureOf("outage_delta", func(s *eval.Summary) string {
+			return figures.Signed(s.Max, 0)
+		}), tone: policyRow.outageTone},
+	{Heading: Heading{Top: "MOVED", Under: "/pod-day", Wide: true, Rank: 4,
+		About: "MOVED are pods evicted by drains and consolidation."},
 		cell: median("voluntary_evictions_per_pod_day", rate)},
-	{Heading: Heading{Top: "LOST", Under: "/pod-day", Wide: true, Rank: 5, About: "LOST are pods that went down with reclaimed nodes."},
+	{Heading: Heading{Top: "LOST", Under: "/pod-day", Wide: true, Rank: 5,
+		About: "LOST are pods that went down with reclaimed nodes."},
 		cell: median("reclaim_evictions_per_pod_day", rate)},
 	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true, Rank: 2}, cell: median("spot_share", share)},
 	{Heading: Heading{Top: "REGRET", Under: "%", Wide: true, Rank: 3,
@@ -169,7 +175,8 @@ func weeksTable(r *eval.Report, g *eval.Group) Grid {
 		of(fmt.Sprintf("MEDIAN / WORST OF %d WINDOWS", len(g.Cases)), policyRow.label),
 		of("SAVED %", pair("net_savings_pct", percent, false)),
 		of("CHANGE ON *", against("baseline", pair("net_savings_delta_pct", points, false))),
-		of("ABOVE 0 IN %", against("", figureOf("net_savings_delta_pct", func(s *eval.Summary) string { return share(s.Windows.Positive) }))),
+		of("ABOVE 0 IN %", against("", figureOf("net_savings_delta_pct",
+			func(s *eval.Summary) string { return share(s.Windows.Positive) }))),
 		of("ATTAINABLE %", pair("attainable_share", share, false)),
 		of("REGRET %", pair("regret", share, true)),
 		of("AVAILABLE %", pair("availability", func(x float64) string { return figures.Number(x*100, 3) }, false)),
@@ -195,7 +202,8 @@ func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	if !ok {
 		return Grid{}
 	}
-	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)", "OVER BEST, %", "(worst window)")}
+	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)",
+		"OVER BEST, %", "(worst window)")}
 	for p := range r.Config.Policies {
 		if !slices.Contains(mixes, p) {
 			mixes = append(mixes, p)

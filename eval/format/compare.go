@@ -121,7 +121,8 @@ func (c comparison) lines() (out []string) {
 
 // table has the changes, of several scenarios those that are any.
 func (c comparison) table() Grid {
-	t := Grid{Headings: Headings("CHANGE", "NET SAVINGS, POINTS", "A MONTH", "OUTAGE COST, POINTS", "MIN/MONTH", "RUNS CHANGED", "VERDICT")}
+	t := Grid{Headings: Headings("CHANGE", "NET SAVINGS, POINTS", "A MONTH", "OUTAGE COST, POINTS", "MIN/MONTH",
+		"RUNS CHANGED", "VERDICT")}
 	for i := range c.Changes {
 		x := &c.Changes[i]
 		if x.Outcome == eval.Equal && c.several() {
@@ -130,7 +131,8 @@ func (c comparison) table() Grid {
 		row := []string{c.name(x), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown}
 		if x.Pairs > 0 {
 			savings, outage, _ := x.Month()
-			copy(row[1:], []string{differenceWords(x, x.Savings), figures.DollarChange(savings), differenceWords(x, x.Outage), figures.Signed(outage, 1)})
+			copy(row[1:], []string{differenceWords(x, x.Savings), figures.DollarChange(savings),
+				differenceWords(x, x.Outage), figures.Signed(outage, 1)})
 		}
 		t.Rows = append(t.Rows, Cells(append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Outcome))...))
 	}
@@ -143,7 +145,8 @@ func often(x *eval.Change) string {
 	text := fmt.Sprintf("by more than %s points outage cost is worse in %d of %d %s and better in %d, net savings are worse in %d and better in %d",
 		figures.Number(eval.LossMax, figures.Few), x.Outage.Worse, x.Units, x.Over, x.Outage.Better, x.Savings.Worse, x.Savings.Better)
 	if x.Outage.Worse == 0 {
-		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s of them (at 95%%)", x.Units, figures.Share(stats.ZeroBound(x.Units), 1))
+		text += fmt.Sprintf("; with none of %d seen, outage cost is worse in at most %s of them (at 95%%)", x.Units,
+			figures.Share(stats.ZeroBound(x.Units), 1))
 	}
 	return text
 }
@@ -161,8 +164,19 @@ func (c comparison) sentence(x *eval.Change) string {
 	}
 	savings, outage, _ := x.Month()
 	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/month), outage cost %s points (%s min/month), in %s of which %d changed: %s; %s",
-		c.name(x), differenceWords(x, x.Savings), figures.DollarChange(savings), differenceWords(x, x.Outage), figures.WholeChange(outage),
+		c.name(x), differenceWords(x, x.Savings), figures.DollarChange(savings),
+		differenceWords(x, x.Outage), figures.WholeChange(outage),
 		figures.Count(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
+}
+
+// losses are the changes for the worse, in a sentence each.
+func (c comparison) losses() (lines []string) {
+	for i := range c.Changes {
+		if x := &c.Changes[i]; x.Outcome == eval.Worse {
+			lines = append(lines, c.sentence(x))
+		}
+	}
+	return lines
 }
 
 // headline says in one line what the change does to the policy and scenario that it is about.
@@ -188,7 +202,8 @@ func (c comparison) headline() string {
 		about += fmt.Sprintf(", of %s that changed", figures.Count(changed, "policy"))
 	}
 	savings, outage, onDemand := x.Month()
-	line := fmt.Sprintf("this change: net savings %s/month, outages %s min/month (%s)", figures.DollarChange(savings), figures.WholeChange(outage), about)
+	line := fmt.Sprintf("this change: net savings %s/month, outages %s min/month (%s)", figures.DollarChange(savings),
+		figures.WholeChange(outage), about)
 	if x.Demand > 0 {
 		line += ", at another demand: on-demand bill " + figures.DollarChange(onDemand) + "/month"
 	}

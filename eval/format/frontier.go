@@ -30,7 +30,8 @@ func Mark(i int) string {
 // frontier draws what each value of a sweep saves over the evictions that it costs.
 func frontier(r *eval.WhatIf) string {
 	points, places := r.Tradeoffs()
-	return Frontier(points, func(i int) string { return Mark(places[i]) }, "$ saved a month", "evictions per pod-day", figures.Dollars)
+	return Frontier(points, func(i int) string { return Mark(places[i]) }, "$ saved a month", "evictions per pod-day",
+		figures.Dollars)
 }
 
 // Frontier draws points, each by its mark, in a frame of characters. Gain and price say what the
@@ -65,7 +66,8 @@ func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price strin
 		case frontierHeight - 1:
 			label = bottom
 		}
-		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" + strings.TrimRight(strings.Join(line, ""), " ") + "\n")
+		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" +
+			strings.TrimRight(strings.Join(line, ""), " ") + "\n")
 	}
 	from, to := figures.Number(low.Price, 2), figures.Number(high.Price, 2)
 	indent := strings.Repeat(" ", margin+2)

@@ -100,25 +100,24 @@ func blocks(all []Section, level string) (out []block) {
 
 // table makes the rows of a block those of t.
 func (k *block) table(t *Grid) {
-	line := func(cells []string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+	line := func(cells []string) string {
+		for i := range cells {
+			cells[i] = escape(cells[i])
+		}
+		return "| " + strings.Join(cells, " | ") + " |\n"
+	}
 	var heading []string
 	for _, h := range t.Headings {
-		heading = append(heading, escape(h.String()))
+		heading = append(heading, h.String())
 	}
-	k.head += "\n" + line(heading) + "|:--|" + strings.Repeat("--:|", len(heading)-1) + "\n"
+	rule := "|:--|" + strings.Repeat("--:|", max(len(heading)-1, 0))
+	if len(heading) == 0 {
+		heading = make([]string, len(t.Rows[0].Cells))
+		rule = "|" + strings.Repeat(":--|", len(heading))
+	}
+	k.head += "\n" + line(heading) + rule + "\n"
 	for _, row := range t.Rows {
-		var cells []string
-		for i, c := range row.Cells {
-			text := c.Text
-			if c.Under != "" {
-				text += " / " + c.Under
-			}
-			if row.First && i == 0 {
-				text = firstMark + text
-			}
-			cells = append(cells, escape(text))
-		}
-		k.rows = append(k.rows, line(cells))
+		k.rows = append(k.rows, line(row.line()))
 	}
 }
 

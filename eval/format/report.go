@@ -25,7 +25,8 @@ func answerOf(r *eval.Report) *Answer {
 		return a
 	}
 	across, first := r.Across(), r.FirstAcross()
-	a.Tables = []Grid{gridOf(acrossColumns(r), across, func(i int) bool { return first != nil && across[i].Policy == first.Policy }), scenarioTable(r)}
+	isFirst := func(i int) bool { return first != nil && across[i].Policy == first.Policy }
+	a.Tables = []Grid{gridOf(acrossColumns(r), across, isFirst), scenarioTable(r)}
 	a.Legend = []string{firstMark + "is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; " +
 		"AT MOST is what the " + eval.OracleName + " saves."}
 	return a
@@ -111,7 +112,8 @@ func sections(r *eval.Report) []Section {
 	why, found := rankWhy, rankFound
 	if len(r.Groups) > 1 {
 		why, found = rankDetail, rankDetail
-		out = append(out, Section{Table: savedTable(r), What: "scenarios", rank: rankDetail}, Section{Heading: "Worst outages", Items: worstOutageLines(r)})
+		out = append(out, Section{Table: savedTable(r), What: "scenarios", rank: rankDetail},
+			Section{Heading: "Worst outages", Items: worstOutageLines(r)})
 	}
 	for i := range r.Groups {
 		g := &r.Groups[i]
@@ -120,7 +122,8 @@ func sections(r *eval.Report) []Section {
 			Section{Heading: "Worst runs" + in, Items: worstLines(r, g), rank: why})
 	}
 	return append(out, Section{Heading: "Missing runs: " + fmt.Sprint(r.Missing()), Items: missingLines(r)},
-		Section{Heading: "Notes", Items: Notes(r), rank: rankNote}, Section{Heading: "Configuration", Items: Settings(r), rank: rankNote})
+		Section{Heading: "Notes", Items: Notes(r), rank: rankNote},
+		Section{Heading: "Configuration", Items: Settings(r), rank: rankNote})
 }
 
 // groupSections are the tables of one scenario. Of the only one the answer has the first.
@@ -140,10 +143,8 @@ func groupSections(r *eval.Report, g *eval.Group) (out []Section) {
 // counts and what is said of gates that failed.
 func warningsOf(r *eval.Report) (lines []string) {
 	if c := r.Comparison; c != nil {
-		for i := range c.Changes {
-			if x := &c.Changes[i]; x.Outcome == eval.Worse {
-				lines = append(lines, "worse than "+c.Other+": "+comparison{c}.sentence(x))
-			}
+		for _, line := range (comparison{c}).losses() {
+			lines = append(lines, "worse than "+c.Other+": "+line)
 		}
 	}
 	return slices.Concat(lines, estimateWarnings(r), Violations(r))

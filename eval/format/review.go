@@ -180,7 +180,8 @@ func spendingTable(rows []spendingRow) Grid {
 			t.Rows = append(t.Rows, Cells(x.name(), figures.Unknown, bill, figures.Unknown, saved, outages))
 		default:
 			was, savedWas, outagesWas := whole(x.before)
-			t.Rows = append(t.Rows, Cells(x.name(), was, bill, changeWords(x.before.Bill, x.after.Bill), arrow(savedWas, saved), arrow(outagesWas, outages)))
+			t.Rows = append(t.Rows, Cells(x.name(), was, bill, changeWords(x.before.Bill, x.after.Bill),
+				arrow(savedWas, saved), arrow(outagesWas, outages)))
 		}
 	}
 	return t
@@ -254,10 +255,12 @@ func causeWords(c eval.Cause, before, after *eval.Spending) string {
 			partWords(before.SpotBill*after.SpotCapacity, after.SpotBill*before.SpotCapacity) + than("more expensive", "cheaper")
 	case eval.CauseOnDemandPrice:
 		return "an hour of on-demand capacity is " +
-			partWords((before.Bill-before.SpotBill)*(after.Capacity-after.SpotCapacity), (after.Bill-after.SpotBill)*(before.Capacity-before.SpotCapacity)) +
+			partWords((before.Bill-before.SpotBill)*(after.Capacity-after.SpotCapacity),
+				(after.Bill-after.SpotBill)*(before.Capacity-before.SpotCapacity)) +
 			than("more expensive", "cheaper")
 	case eval.CauseOutages:
-		return fmt.Sprintf("outages cost %s: %s → %s minutes", than("more", "less"), figures.Whole(before.OutageMinutes), figures.Whole(after.OutageMinutes))
+		return fmt.Sprintf("outages cost %s: %s → %s minutes", than("more", "less"),
+			figures.Whole(before.OutageMinutes), figures.Whole(after.OutageMinutes))
 	case eval.CauseJobs:
 		return than("more", "less") + " work is not done in time"
 	}

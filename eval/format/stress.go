@@ -48,7 +48,8 @@ func (s stress) answer() *Answer {
 		Details: []Section{
 			{Heading: "Truths", Items: s.truthLines(), rank: rankFound}, {Heading: "Worst runs", Items: s.worstLines()},
 			{Heading: "Gates that passed", Items: passed, rank: rankNote},
-			{Heading: "Notes", Items: s.notes(), rank: rankNote}, {Heading: "Configuration", Items: Settings(s.Reports[0]), rank: rankNote},
+			{Heading: "Notes", Items: s.notes(), rank: rankNote},
+			{Heading: "Configuration", Items: Settings(s.Reports[0]), rank: rankNote},
 		},
 	}
 	for _, scenario := range s.Scenarios() {
@@ -62,9 +63,11 @@ func (s stress) answer() *Answer {
 
 // title says what is compared, in one line.
 func (s stress) title() string {
-	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]), figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
+	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]),
+		figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
 	if s.Stopped {
-		return fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(), figures.Count(len(s.Truths), "truth"), len(weather.Truths())) + title
+		return fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(),
+			figures.Count(len(s.Truths), "truth"), len(weather.Truths())) + title
 	}
 	return title
 }
@@ -162,8 +165,8 @@ func (s stress) gateLines() (failed, passed []string) {
 			}
 			return out
 		}
-		_, good := gatesByResult(r)
-		failed, passed = append(failed, under(FailedGates(r))...), append(passed, under(good)...)
+		bad, good := gatesByResult(r)
+		failed, passed = append(failed, under(bad)...), append(passed, under(good)...)
 	}
 	return failed, passed
 }
@@ -177,7 +180,8 @@ func (s stress) worstLines() (lines []string) {
 			line := func(why string, truth, i int) string {
 				r := s.Reports[truth]
 				return fmt.Sprintf("%s, %s, %s under %v: saved %s, %s outage min\n    %s", scenario, x.Policy, why, s.Truths[truth],
-					textOf(r.Runs[i].Value("net_savings_pct"), percents), textOf(r.Runs[i].Value("outage_minutes"), figures.Whole), r.Command(i))
+					textOf(r.Runs[i].Value("net_savings_pct"), percents),
+					textOf(r.Runs[i].Value("outage_minutes"), figures.Whole), r.Command(i))
 			}
 			if x.Least >= 0 {
 				lines = append(lines, line("the least saved", x.Least, x.Cells[x.Least].LeastRun))
@@ -213,7 +217,8 @@ func (s stress) notes() []string {
 	if slices.ContainsFunc(r.Config.Cases, func(k eval.Case) bool { return k.Bound.Available != nil }) {
 		notes = append(notes, "When a recorded market falls short is recorded and the same under every truth; which nodes that takes, and with which notice, is drawn.")
 	}
-	if slices.ContainsFunc(r.Config.Cases, func(k eval.Case) bool { return strings.Contains(k.Bound.Reclaims(), "price and bid") }) {
+	auction := func(k eval.Case) bool { return strings.Contains(k.Bound.Reclaims(), "price and bid") }
+	if slices.ContainsFunc(r.Config.Cases, auction) {
 		notes = append(notes, "In auctions price and bid decide what is lost: of the truths those of prices, notices and slots act there.")
 	}
 	return append(notes, scenarioNotes(&r.Config)...)

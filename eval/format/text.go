@@ -47,12 +47,15 @@ func (a *Answer) Write(w io.Writer, o Options) error {
 	p.items("", &Section{Items: a.Failed}, Bad)
 	about, legend := a.About, a.Legend
 	for i := range a.Tables {
-		if len(a.Tables[i].Rows) == 0 {
+		t, left := a.Tables[i].fitting(p.width, o.Wide || o.Details)
+		if len(t.Rows) == 0 {
 			continue
 		}
-		t, left := a.Tables[i].fitting(p.width, o.Wide || o.Details)
 		p.blank()
 		p.wide(&t)
+		if more := len(a.Tables[i].Rows) - len(t.Rows); more > 0 {
+			p.text("", fmt.Sprintf("and %d more, with --details", more), Plain)
+		}
 		if len(left) > 0 && (o.Wide || o.Details) {
 			about += " · left out for want of width: " + strings.Join(left, ", ")
 		}
@@ -183,9 +186,19 @@ func (p *printer) text(indent, s string, tone Tone) {
 	}
 }
 
-// fitting returns t without the columns that are not asked for or do not fit a width, and the names
-// of the latter.
+// fitting returns t without the rows and columns that are not asked for and the columns that do not
+// fit a width, and the names of the latter.
 func (t *Grid) fitting(width int, all bool) (out Grid, left []string) {
+	short := Grid{Headings: t.Headings}
+	for _, row := range t.Rows {
+		if missing := len(t.Headings) - len(row.Cells); missing > 0 {
+			row.Cells = append(slices.Clone(row.Cells), make([]Cell, missing)...)
+		}
+		if all || !row.Wide {
+			short.Rows = append(short.Rows, row)
+		}
+	}
+	t = &short
 	var keep []int
 	for i, h := range t.Headings {
 		if all || !h.Wide {
@@ -313,7 +326,9 @@ func (p *printer) grid(lines [][]Cell, widths []int, headings int) {
 				b.WriteString("  " + pad + text)
 			}
 		}
-		p.w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+		if text := strings.TrimRight(b.String(), " "); text != "" || i >= headings { // of some columns no heading has two lines
+			p.w.WriteString(text + "\n")
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ func failureWarnings(r *eval.Report) (out []string) {
 	}
 	for i := range r.Gates {
 		if g := &r.Gates[i]; !g.Estimated() {
-			out = append(out, "gate without a verdict: "+firstLine(gateLine(r, g))+": it counts as failed")
+			out = append(out, "gate without a verdict: "+gateWords(r, g)+": it counts as failed")
 		}
 	}
 	return out

@@ -38,8 +38,8 @@ func answerOfWhatIf(r *eval.WhatIf) *Answer {
 		if tone = Good; r.Judged.Failed() {
 			tone = Bad
 		}
-		a.Failed = FailedGates(r.Judged)
-		_, passed := gatesByResult(r.Judged)
+		var passed []string
+		a.Failed, passed = gatesByResult(r.Judged)
 		a.Review.Sections[1].Items = append(slices.Clone(lines), reviewGates(r.Judged)...)
 		a.Details = append(a.Details, Section{Heading: "Gates that passed", Items: passed})
 	}
@@ -51,7 +51,8 @@ func answerOfWhatIf(r *eval.WhatIf) *Answer {
 	for i := range r.Variants {
 		changes = append(changes, r.Variants[i].Name+": "+strings.Join(r.Variants[i].Changes, " with "))
 	}
-	a.Details = append(a.Details, Section{Heading: "Changes", Items: changes}, Section{Heading: "Notes", Items: whatIfNotes(r), rank: rankNote})
+	a.Details = append(a.Details, Section{Heading: "Changes", Items: changes},
+		Section{Heading: "Notes", Items: whatIfNotes(r), rank: rankNote})
 	return a
 }
 
@@ -61,7 +62,8 @@ var whatIfColumns = []column[*eval.WhatIfRow]{
 	{Heading: Heading{Top: "$/MONTH", Under: "median"},
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, figures.Dollars)},
 	{Heading: Heading{Top: "CHANGE, $/MONTH", Under: "median [interval]"}, tone: changeTone,
-		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change }, func(s *eval.Summary) string { return withInterval(s, figures.DollarChange) })},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change },
+			func(s *eval.Summary) string { return withInterval(s, figures.DollarChange) })},
 	{Heading: Heading{Top: "CHANGE", Under: "%"}, tone: changeTone,
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, points)},
 	{Heading: Heading{Top: "OUTAGE INCIDENTS", Under: "med / max"},
@@ -71,7 +73,8 @@ var whatIfColumns = []column[*eval.WhatIfRow]{
 	{Heading: Heading{Top: "OUTAGES, $/MONTH", Under: "median", Wide: true},
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, figures.Dollars)},
 	{Heading: Heading{Top: "EVICTIONS", Under: "/pod-day"},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions }, func(v float64) string { return figures.Number(v, 2) })},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions },
+			func(v float64) string { return figures.Number(v, 2) })},
 	{Heading: Heading{Top: "NODES", Under: "mean"},
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, percent)},
 	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true},
@@ -158,7 +161,8 @@ func whatIfNotes(r *eval.WhatIf) []string {
 	if len(r.Config.Cases) > 1 {
 		windows = "these windows"
 	}
-	interval := fmt.Sprintf("Intervals are of the median over %s, at %s each; the result holds for %s only.", over, levelWords(r.Level), windows)
+	interval := fmt.Sprintf("Intervals are of the median over %s, at %s each; the result holds for %s only.", over,
+		levelWords(r.Level), windows)
 	if need > 0 {
 		interval = "There are no intervals, which " + NeedWords(need, over) + "."
 	}
