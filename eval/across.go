@@ -57,16 +57,6 @@ func (r *Report) Across() []Across {
 	return out
 }
 
-// Shortfall returns how many points of the on-demand bill policy p saves less
-// than the best of g; false where one of them is not known.
-func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
-	best, own := r.Best(g), g.Policies[p].Summary("net_savings_pct")
-	if best < 0 || own.N == 0 {
-		return 0, false
-	}
-	return g.Policies[best].Summary("net_savings_pct").Median - own.Median, true
-}
-
 // worstOutage returns the run of policy p in g with the longest outages in sum, -1
 // without runs.
 func (r *Report) worstOutage(g *Group, p int) int {

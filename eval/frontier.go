@@ -1,6 +1,9 @@
 package eval
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // fixedMix is how the fixed mixes begin.
 const fixedMix = "static:share="
@@ -12,16 +15,11 @@ const fixedMix = "static:share="
 // is false with fewer than two fixed mixes, or where none of them ran and kept the
 // manifests.
 func (r *Report) Frontier(g *Group) (mixes []int, best int, ok bool) {
-	best = -1
 	for p, name := range r.Config.Policies {
-		if !strings.HasPrefix(name, fixedMix) {
-			continue
-		}
-		mixes = append(mixes, p)
-		s := g.Policies[p].Summary("net_savings_pct")
-		if s.N > 0 && !g.Policies[p].Marked() && (best < 0 || s.Median > g.Policies[best].Summary("net_savings_pct").Median) {
-			best = p
+		if strings.HasPrefix(name, fixedMix) {
+			mixes = append(mixes, p)
 		}
 	}
+	best = r.firstOf(g, func(p int) bool { return slices.Contains(mixes, p) })
 	return mixes, best, len(mixes) > 1 && best >= 0
 }

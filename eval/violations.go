@@ -40,19 +40,3 @@ func (r *Report) violations(runs []int) (found []Violation, violating int) {
 
 // Marked reports whether a run of p did not keep the manifests.
 func (p *PolicyReport) Marked() bool { return p.Violating > 0 }
-
-// Best returns the place in Config.Policies of the one that saves most in the
-// median run of g, the first among equals, of those that keep the manifests. It
-// is -1 where there is none.
-func (r *Report) Best(g *Group) int {
-	best := -1
-	metric, _ := r.Config.Savings()
-	for p := range g.Policies {
-		x := &g.Policies[p]
-		s := x.Summary(metric)
-		if s.N > 0 && !x.Marked() && (best < 0 || s.Median > g.Policies[best].Summary(metric).Median) {
-			best = p
-		}
-	}
-	return best
-}

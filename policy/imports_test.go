@@ -81,6 +81,7 @@ var architecture = []rule{
 	{pkg: "eval/hunt", ours: []string{"eval", "eval/stats", "policy/portable", "scenarios", "scenarios/chance"}},
 	{pkg: "eval/sweep", ours: []string{"eval", "eval/format", "eval/stats", "eval/tabular", "sim", "scenarios", "scenarios/chance", "scenarios/edit"}},
 	{pkg: "eval/format", ours: []string{"eval", "eval/tabular", "eval/oracle", "eval/stats", "sim", "policy", "scenarios", "scenarios/weather", "policy/figures"}},
+	{pkg: "eval/format/formattest"},
 	{pkg: "eval/report", ours: []string{"eval", "eval/format", "eval/stats", "eval/chart", "eval/timeline", "sim", "policy/...", "scenarios/..."}},
 	{pkg: "eval", ours: []string{"internal/nearest", "eval/oracle", "eval/stats", "sim", "policy/...", "scenarios/...", "models"}},
 	{pkg: "live", ours: []string{"policy/...", "models/...", "scenarios/...", "live/..."}},

@@ -90,11 +90,11 @@ func TestAcross(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	_, rows := savedTable(r)
-	if row := strings.Join(rows[1], "|"); row != "rough|0.0 (−20.0)|0.0 (−20.0)|−30.0 (−50.0), 44 min|20.0 (best)|15.0 (−5.0), 7 min" {
+	rows := savedTable(r).Rows
+	if row := texts(rows[1]); row != "rough|0.0 (−20.0)|0.0 (−20.0)|−30.0 (−50.0), 44 min|20.0 (best)|15.0 (−5.0), 7 min" {
 		t.Errorf("row %s", row)
 	}
-	if row := strings.Join(rows[2], "|"); row != "mixed|0.0 (−50.0)|0.0 (−50.0)|80.0 ! (+30.0)|40.0 (−10.0)|50.0 (best)" {
+	if row := texts(rows[2]); row != "mixed|0.0 (−50.0)|0.0 (−50.0)|80.0 ! (+30.0)|40.0 (−10.0)|50.0 (best)" {
 		t.Errorf("row %s", row)
 	}
 	for i := range r.Groups { // one that saves as much as the first is first too, unless it is marked
@@ -110,6 +110,15 @@ func TestAcross(t *testing.T) {
 	}
 }
 
+// texts joins the cells of a row.
+func texts(row Row) string {
+	var all []string
+	for _, c := range row.Cells {
+		all = append(all, c.Text)
+	}
+	return strings.Join(all, "|")
+}
+
 // TestAcrossOutputs: every output but the lines of single runs says what can be
 // said across scenarios, with the command that repeats the worst outage.
 func TestAcrossOutputs(t *testing.T) {
@@ -117,7 +126,7 @@ func TestAcrossOutputs(t *testing.T) {
 	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic"
 	for f, want := range map[Format][]string{
 		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min in rough, window 1, seed 4\n    " + command},
-		Markdown: {"## Across 3 scenarios", "| portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
+		Markdown: {"| WORST SHORTFALL points |", "| ▸ portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
 		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
 		GitHub:   {"::notice title=spotter%3A across 3 scenarios::", "portfolio is first in 2 of 3 scenarios", command},
 		SARIF:    {`"across": [`, "portfolio is first in 2 of 3 scenarios", command},
@@ -176,7 +185,7 @@ func TestMarked(t *testing.T) {
 	const says = "spot in mixed: manifests not kept in 2 of 10 runs: " + tooMuchSpot
 	for f, want := range map[Format][]string{
 		Table:    {"\nspot !  ", "Manifests not kept\n  " + says, "! marks a policy"},
-		Markdown: {"| spot ! |", says, "| spot ! | 80.0 |"},
+		Markdown: {"| spot ! |", says, "| spot ! | 20.00 | 80.00 | 80.0 | +80.0"},
 		JSON:     {`"text": "` + tooMuchSpot + `"`, `"violating_runs": 2`, `"violating_scenarios": 1`},
 		CSV:      {"," + tooMuchSpot + ","},
 		JUnit:    {says[len("spot in mixed: "):]},

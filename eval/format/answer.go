@@ -1,16 +1,13 @@
 package format
 
 import (
-	"bytes"
-	"cmp"
-	"fmt"
-	"io"
-	"slices"
+	"html"
 	"strings"
 )
 
 // An Answer is a result for people: the verdict first, then what supports it, and everything else
-// on request.
+// on request. [Answer.Write], [Answer.Markdown] and [Answer.Comment] render it, and know of a result
+// nothing else.
 type Answer struct {
 	Verdicts []Verdict
 	Tables   []Grid
@@ -31,6 +28,22 @@ type Answer struct {
 
 	// Details are everything else.
 	Details []Section
+
+	// Review is what a comment has for who reviews a change.
+	Review Review
+}
+
+// A Review is the part of a comment above everything else.
+type Review struct {
+	// Title is the verdict in a few words. Quiet says that it is nothing new: all gates hold, and
+	// chance explains what changed.
+	Title Verdict
+	Quiet bool
+
+	Sections []Section
+
+	// Fold is the title of the details, which are folded.
+	Fold string
 }
 
 // A Tone says whether something is good news.
@@ -55,143 +68,165 @@ func (v Verdict) String() string {
 	return map[Tone]string{Good: "✓ ", Bad: "✗ ", Unsure: "⚠ "}[v.Tone] + v.Text
 }
 
-// A Grid is a table with headings of one line or two.
+// verdicts makes sentences verdicts, of which the first has a tone.
+func verdicts(tone Tone, sentences []string) (out []Verdict) {
+	for _, text := range sentences {
+		out = append(out, Verdict{tone, text})
+		tone = Plain
+	}
+	return out
+}
+
+// A Grid is a table. Without headings all its columns are aligned to the left.
 type Grid struct {
-	Headings [][]string
+	Headings []Heading
 	Rows     []Row
 }
 
-// A Row is one of a [Grid]. Tones are those of its cells, as far as they have any.
-type Row struct {
-	Cells []string
-	Tones []Tone
+// A Heading is that of a column, of one line or two.
+type Heading struct {
+	Top, Under string
 
-	// First marks the winner.
-	First bool
+	// About explains the column.
+	About string
+
+	// Wide says that only a table with all columns has it. Rank says which column is left out first
+	// where the terminal is narrow: the one with the greatest. 0 stays always.
+	Wide bool
+	Rank int
 }
 
-// A Step is what to do next, and the command that does it.
+// String returns the heading in one line.
+func (h Heading) String() string {
+	if strings.HasSuffix(h.Top, "-") {
+		return h.Top + h.Under
+	}
+	return strings.TrimSpace(h.Top + " " + h.Under)
+}
+
+// A Row is one of a [Grid].
+type Row struct {
+	Cells []Cell
+
+	// First marks the winner. Wide says that only a table with everything has the row.
+	First, Wide bool
+}
+
+// A Cell is a figure in words. Under is a second figure, below the first where there is little room.
+type Cell struct {
+	Text, Under string
+	Tone        Tone
+}
+
+// HTML returns t as a table of a page.
+func (t Grid) HTML() string {
+	var b strings.Builder
+	b.WriteString("<table>\n<tr>")
+	for _, h := range t.Headings {
+		b.WriteString("<th scope=\"col\">" + html.EscapeString(h.String()) + "</th>")
+	}
+	for _, row := range t.Rows {
+		b.WriteString("</tr>\n<tr>")
+		for i, text := range row.line() {
+			if i == 0 {
+				b.WriteString("<th scope=\"row\">" + html.EscapeString(text) + "</th>")
+			} else {
+				b.WriteString("<td>" + html.EscapeString(text) + "</td>")
+			}
+		}
+	}
+	return b.String() + "</tr>\n</table>\n"
+}
+
+// line returns the cells in one line, with the mark of the winner.
+func (r *Row) line() (out []string) {
+	for i, c := range r.Cells {
+		text := c.Text
+		if c.Under != "" {
+			text += " / " + c.Under
+		}
+		if r.First && i == 0 {
+			text = firstMark + text
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// Headings makes headings of one line.
+func Headings(names ...string) (out []Heading) {
+	for _, name := range names {
+		out = append(out, Heading{Top: name})
+	}
+	return out
+}
+
+// Cells makes a row of texts.
+func Cells(texts ...string) (out Row) {
+	for _, text := range texts {
+		out.Cells = append(out.Cells, Cell{Text: text})
+	}
+	return out
+}
+
+// A column makes the cells of one column of a grid of rows of type R.
+type column[R any] struct {
+	Heading
+	cell func(R) string
+
+	// tone is that of a cell; nil where it has none.
+	tone func(R) Tone
+}
+
+// gridOf makes a grid of columns. First reports of a row whether it is the winner; nil means no.
+func gridOf[R any](cols []column[R], rows []R, first func(i int) bool) (t Grid) {
+	for _, c := range cols {
+		t.Headings = append(t.Headings, c.Heading)
+	}
+	for i, r := range rows {
+		row := Row{First: first != nil && first(i)}
+		for _, c := range cols {
+			cell := Cell{Text: c.cell(r)}
+			if c.tone != nil {
+				cell.Tone = c.tone(r)
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// A Step is what to do next, and the commands that do it, a line each.
 type Step struct{ Do, Command string }
 
-// A Section is a part of the details: a list, a table or a picture under a heading.
+// A Section is a list, a table, a picture or a sentence under a heading.
 type Section struct {
 	Heading string
 
-	// About is a sentence before the table, or in place of one.
+	// About is a sentence before the others, or in place of them.
 	About string
 
-	// Items are the list. What follows a line break inside one is a command.
-	Items []string
+	// Items are the list, with numbers where Numbered. What follows a line break inside one is a
+	// command.
+	Items    []string
+	Numbered bool
 
 	// Table is the table, and What its rows are, in the plural.
 	Table Grid
 	What  string
 
-	// Picture is drawn in characters, for a terminal alone.
+	// Picture is drawn in characters.
 	Picture string
 
 	// rank says how early it is left out where there is little room.
 	rank int
 }
 
-// Options say how text is laid out. The other formats have no use for them.
-type Options struct {
-	// Width is that of the terminal in columns; 0 means 120.
-	Width int
-
-	// Details asks for everything that was found, and Color for the colours of a terminal.
-	Details, Color bool
-}
-
-// warningsShown is how many warnings an answer has without its details.
-const warningsShown = 3
-
-// Write writes a as text.
-func (a *Answer) Write(w io.Writer, o Options) error {
-	p := printer{new(bytes.Buffer), cmp.Or(max(o.Width, 0), defaultWidth), o.Color}
-	for _, v := range a.Verdicts {
-		p.toned("", v.String(), v.Tone)
-	}
-	p.list("", a.Failed, Bad)
-	for _, t := range a.Tables {
-		p.blank()
-		p.wide(t.marked())
-	}
-	p.blank()
-	about := a.About
-	if !o.Details && len(a.Details) > 0 {
-		about += " · --details prints the rest"
-	}
-	p.text("", strings.TrimPrefix(about, " · "))
-	if !o.Details {
-		for _, line := range a.Legend {
-			p.text("", line)
-		}
-	}
-	p.warnings(a.Warnings, o.Details)
-	if o.Details {
-		for i := range a.Details {
-			p.section(&a.Details[i])
-		}
-	}
-	if a.Next.Do != "" {
-		p.blank()
-		p.text("", "Next: "+a.Next.Do)
-		if a.Next.Command != "" {
-			p.w.WriteString("  " + a.Next.Command + "\n")
-		}
-	}
-	_, err := w.Write(p.w.Bytes())
-	return err
-}
-
-// warnings writes the first of them, or all.
-func (p *printer) warnings(all []string, details bool) {
-	shown := all
-	if len(all) > warningsShown && !details {
-		shown = all[:warningsShown]
-	}
-	if len(shown) > 0 {
-		p.blank()
-	}
-	for _, text := range shown {
-		p.toned("", Verdict{Unsure, text}.String(), Unsure)
-	}
-	if more := len(all) - len(shown); more > 0 {
-		p.text("", fmt.Sprintf("and %d more, with --details", more))
-	}
-}
-
-// section writes a section, or nothing of one that is empty.
-func (p *printer) section(s *Section) {
-	p.list(s.Heading, s.Items, Plain)
-	if s.Picture != "" {
-		p.w.WriteString("\n" + s.Picture)
-	}
-	if len(s.Table.Rows) == 0 && s.About == "" {
-		return
-	}
-	p.blank()
-	for _, line := range []string{s.Heading, s.About} {
-		if line != "" && len(s.Items) == 0 {
-			p.text("", line)
-		}
-	}
-	if len(s.Table.Rows) > 0 {
-		p.wide(s.Table.marked())
-	}
-}
-
-// plainTable is a table without tones.
-func plainTable(heading []string, rows [][]string) Grid {
-	t := Grid{Headings: [][]string{heading}}
-	for _, cells := range rows {
-		t.Rows = append(t.Rows, Row{Cells: cells})
-	}
-	return t
-}
-
-// hasFirst reports whether a row is marked as the winner.
-func (t *Grid) hasFirst() bool {
-	return slices.ContainsFunc(t.Rows, func(r Row) bool { return r.First })
-}
+// The ranks of sections.
+const (
+	rankWhy    = iota // what failed, what was compared, how to repeat the worst
+	rankNote          // what a reader should know
+	rankFound         // the tables of one scenario alone, or across several
+	rankDetail        // the tables of each of several scenarios
+)

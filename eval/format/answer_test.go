@@ -111,14 +111,14 @@ func TestWarningsShown(t *testing.T) {
 	}
 }
 
-// TestWithFlag: a flag is replaced however it is written, and no other.
-func TestWithFlag(t *testing.T) {
+// TestSeedsStep: the seeds of a command are replaced however they are written, and no other flag.
+func TestSeedsStep(t *testing.T) {
 	for _, command := range []string{"spotter eval a --seeds 2 --yes", "spotter eval a --seeds=1-9 --yes", "spotter eval a --yes"} {
-		if got := withFlag(command, "seeds", "8"); got != "spotter eval a --yes --seeds 8" {
+		if got := seedsStep(command, 8).Command; got != "spotter eval a --yes --seeds 8" {
 			t.Errorf("%s becomes %s", command, got)
 		}
 	}
-	if got := withFlag("spotter eval --seeds-from x", "seeds", "8"); got != "spotter eval --seeds-from x --seeds 8" {
+	if got := seedsStep("spotter eval --seeds-from x", 8).Command; got != "spotter eval --seeds-from x --seeds 8" {
 		t.Error(got)
 	}
 }

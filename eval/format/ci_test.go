@@ -114,7 +114,7 @@ func TestHostile(t *testing.T) {
 		t.Error("SARIF is no JSON")
 	}
 	out.Reset()
-	if err := writeMarkdown(&out, r); err != nil {
+	if err := answerOf(r).Markdown(&out); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "<script>") && !strings.Contains(out.String(), "`") {
@@ -165,7 +165,7 @@ func TestMarkdownFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := writeMarkdown(&out, r); err != nil {
+		if err := answerOf(r).Markdown(&out); err != nil {
 			t.Fatal(err)
 		}
 		text := out.String()
@@ -190,8 +190,8 @@ func TestMarkdownAllTooLong(t *testing.T) {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("line %d of many", i)
 	}
-	out := cutToFit("# head\n", []block{listBlock("Gates", lines, rankWhy), listBlock("Notes", []string{"a note"}, rankNote), listBlock("Worst outages", lines, rankWhy)}, 8000)
-	for _, want := range []string{"# head", "All tables and notes were left out", "## Gates\n\n- line 0", "## Worst outages\n\n- line 0"} {
+	out := cutToFit("# head\n", blocks([]Section{{Heading: "Gates", Items: lines}, {Heading: "Notes", Items: []string{"a note"}, rank: rankNote}, {Heading: "Worst outages", Items: lines}}, "## "), 8000)
+	for _, want := range []string{"# head", "## Notes\n\n*1 of 1 lines left out to fit", "## Gates\n\n- line 0", "## Worst outages\n\n- line 0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -9,62 +9,73 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A column is one figure of the comparison as tables show it.
-type column struct {
-	// top and under are the two lines of its heading.
-	top, under string
+// A policyRow is a policy in one scenario of a report.
+type policyRow struct {
+	r *eval.Report
+	*eval.PolicyReport
+}
 
-	// rank says what goes first when the terminal is narrow: the greatest. 0
-	// stays always.
-	rank int
-
-	cell func(*eval.Report, *eval.PolicyReport) string
-
-	// short says that the table has it without being asked for all, about is what its legend says,
-	// and worse reports whether a cell is worse than the baseline's; nil where that is not asked.
-	short bool
-	about string
-	worse func(*eval.Report, *eval.PolicyReport) bool
+// rowsOf returns a row of each policy of g, in the order of Config.Policies.
+func rowsOf(r *eval.Report, g *eval.Group) (rows []policyRow) {
+	for p := range g.Policies {
+		rows = append(rows, policyRow{r, &g.Policies[p]})
+	}
+	return rows
 }
 
 // columns answer, from left to right: who saves how much, is it better than
 // the baseline, at what outage, and how.
-var columns = []column{
-	{top: "POLICY", cell: label, short: true},
-	{top: "BILL", under: "$", cell: median("bill_usd", figures.Amount), short: true},
-	{top: "SAVED", under: "$", cell: median("net_savings_usd", figures.Amount)},
-	{top: "SAVED", under: "%", cell: median("net_savings_pct", percent), short: true, about: "SAVED is in percent of the on-demand bill, outages deducted"},
-	{top: "CHANGE ON *", under: "% [interval]", cell: change, short: true, worse: changeWorse, about: "CHANGE ON * is SAVED less the baseline's, run by run"},
-	{top: "OUTAGE MIN", under: "med / max", cell: medianAndMax("outage_minutes"), short: true},
-	{top: "INCIDENTS", under: "med / max", rank: 1, cell: medianAndMax("outage_incidents")},
-	{top: "LONGEST", under: "max", rank: 2, cell: figureOf("outage_longest_s", func(s *eval.Summary) string { return figures.Duration(time.Duration(s.Max * float64(time.Second))) })},
-	{top: "VS *", under: "max", rank: 1, cell: figureOf("outage_delta", func(s *eval.Summary) string { return figures.Signed(s.Max, 0) }), short: true, worse: outageWorse,
-		about: "VS * is the outage minutes beyond the baseline's, in the worst run"},
-	{top: "MOVED", under: "/pod-day", rank: 4, cell: median("voluntary_evictions_per_pod_day", rate), about: "MOVED are pods evicted by drains and consolidation"},
-	{top: "LOST", under: "/pod-day", rank: 5, cell: median("reclaim_evictions_per_pod_day", rate), about: "LOST are pods that went down with reclaimed nodes"},
-	{top: "SPOT", under: "%", rank: 2, cell: median("spot_share", share)},
-	{top: "REGRET", under: "%", rank: 3, cell: median("regret", share), about: "REGRET is how far the bound of the " + eval.OracleName + " is, in percent of the on-demand bill"},
+var columns = []column[policyRow]{
+	{Heading: Heading{Top: "POLICY"}, cell: policyRow.label},
+	{Heading: Heading{Top: "BILL", Under: "$"}, cell: median("bill_usd", figures.Amount)},
+	{Heading: Heading{Top: "SAVED", Under: "$", Wide: true}, cell: median("net_savings_usd", figures.Amount)},
+	{Heading: Heading{Top: "SAVED", Under: "%", About: "SAVED is in percent of the on-demand bill, outages deducted."},
+		cell: median("net_savings_pct", percent)},
+	{Heading: Heading{Top: "CHANGE ON *", Under: "% [interval]", About: "CHANGE ON * is SAVED less the baseline's, run by run."},
+		cell: policyRow.change, tone: policyRow.changeTone},
+	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max"}, cell: medianAndMax("outage_minutes")},
+	{Heading: Heading{Top: "INCIDENTS", Under: "med / max", Wide: true, Rank: 1}, cell: medianAndMax("outage_incidents")},
+	{Heading: Heading{Top: "LONGEST", Under: "max", Wide: true, Rank: 2}, cell: figureOf("outage_longest_s",
+		func(s *eval.Summary) string {
+			return figures.Duration(time.Duration(s.Max * float64(time.Second)))
+		})},
+	{Heading: Heading{Top: "VS *", Under: "max", Rank: 1,
+		About: "VS * is the outage minutes beyond the baseline's, in the worst run."},
+		cell: figureOf("outage_delta", func(s *eval.Summary) string {
+			return figures.Signed(s.Max, 0)
+		}), tone: policyRow.outageTone},
+	{Heading: Heading{Top: "MOVED", Under: "/pod-day", Wide: true, Rank: 4,
+		About: "MOVED are pods evicted by drains and consolidation."},
+		cell: median("voluntary_evictions_per_pod_day", rate)},
+	{Heading: Heading{Top: "LOST", Under: "/pod-day", Wide: true, Rank: 5,
+		About: "LOST are pods that went down with reclaimed nodes."},
+		cell: median("reclaim_evictions_per_pod_day", rate)},
+	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true, Rank: 2}, cell: median("spot_share", share)},
+	{Heading: Heading{Top: "REGRET", Under: "%", Wide: true, Rank: 3,
+		About: "REGRET is how far the bound of the " + eval.OracleName + " is, in percent of the on-demand bill."}, cell: median("regret", share)},
 }
 
-// changeWorse reports whether p saves less than the baseline, beyond what chance explains where
-// that is known.
-func changeWorse(r *eval.Report, p *eval.PolicyReport) bool {
+// changeTone is bad where p saves less than the baseline, beyond what chance explains where that is
+// known.
+func (p policyRow) changeTone() Tone {
 	s := p.Summary("net_savings_delta_pct")
-	if i := s.MedianInterval; i != nil {
-		return i.High < 0
+	if i := s.MedianInterval; i != nil && i.High < 0 || i == nil && s.N > 0 && s.Median < 0 && p.Policy != p.r.Config.Baseline {
+		return Bad
 	}
-	return s.N > 0 && s.Median < 0 && p.Policy != r.Config.Baseline
+	return Plain
 }
 
-// outageWorse reports whether a run of p has more outage minutes than the baseline's.
-func outageWorse(_ *eval.Report, p *eval.PolicyReport) bool {
-	s := p.Summary("outage_delta")
-	return s.N > 0 && s.Max > 0
+// outageTone is bad where a run of p has more outage minutes than the baseline's.
+func (p policyRow) outageTone() Tone {
+	if s := p.Summary("outage_delta"); s.N > 0 && s.Max > 0 {
+		return Bad
+	}
+	return Plain
 }
 
 // figureOf makes a cell of the summary of a metric.
-func figureOf(metric string, format func(*eval.Summary) string) func(*eval.Report, *eval.PolicyReport) string {
-	return func(_ *eval.Report, p *eval.PolicyReport) string {
+func figureOf(metric string, format func(*eval.Summary) string) func(policyRow) string {
+	return func(p policyRow) string {
 		s := p.Summary(metric)
 		if s.N == 0 {
 			return figures.Unknown
@@ -74,134 +85,140 @@ func figureOf(metric string, format func(*eval.Summary) string) func(*eval.Repor
 }
 
 // median makes a cell of the median of a metric.
-func median(metric string, format func(float64) string) func(*eval.Report, *eval.PolicyReport) string {
+func median(metric string, format func(float64) string) func(policyRow) string {
 	return figureOf(metric, func(s *eval.Summary) string { return format(s.Median) })
 }
 
 // medianAndMax makes a cell of the median and the greatest of a metric.
-func medianAndMax(metric string) func(*eval.Report, *eval.PolicyReport) string {
-	return figureOf(metric, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })
-}
+func medianAndMax(metric string) func(policyRow) string { return figureOf(metric, medianMax) }
 
-func change(r *eval.Report, p *eval.PolicyReport) string {
+func medianMax(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) }
+
+func (p policyRow) change() string {
 	s := p.Summary("net_savings_delta_pct")
 	switch {
 	case s.N == 0:
 		return figures.Unknown
-	case p.Policy == r.Config.Baseline:
+	case p.Policy == p.r.Config.Baseline:
 		return "baseline"
-	case s.Need > 0:
-		return points(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
-	case s.MedianInterval == nil:
-		return points(s.Median)
 	}
-	return figures.Interval(s.Median, s.MedianInterval.Low, s.MedianInterval.High, points)
+	return withInterval(s, points)
 }
 
-// label is the name of p with the marks of tables: * is the baseline, ! does not
-// keep the manifests.
-func label(r *eval.Report, p *eval.PolicyReport) string {
-	name := p.Policy
+// withInterval writes a median with its interval, or with what is needed for one.
+func withInterval(s *eval.Summary, number func(float64) string) string {
+	switch i := s.MedianInterval; {
+	case i != nil:
+		return figures.Interval(s.Median, i.Low, i.High, number)
+	case s.Need > 0:
+		return number(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
+	}
+	return number(s.Median)
+}
+
+// label is the name of p with its marks.
+func (p policyRow) label() string { return labelOf(p.r, p.Policy, p.Marked()) }
+
+// labelOf is the name of a policy with the marks of tables: * is the baseline, ! does not keep the
+// manifests.
+func labelOf(r *eval.Report, name string, marked bool) string {
 	if name == r.Config.Baseline {
 		name += " *"
 	}
-	if p.Marked() {
+	if marked {
 		name += " !"
 	}
 	return name
 }
 
-// groupTables return heading and rows of what else there is to say of one scenario;
-// no rows where there is nothing.
-var groupTables = []func(*eval.Report, *eval.Group) ([]string, [][]string){windowTable, weeksTable, frontierTable}
-
-// windowTable returns heading and rows of the medians of each window, for the
-// change on the baseline, in percent; none where there are many, and where there is
-// but one.
-func windowTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+// windowTable has the medians of each window, for the change on the baseline, in percent; it is empty
+// where there are many, and where there is but one.
+func windowTable(r *eval.Report, g *eval.Group) (t Grid) {
 	if g.Many() || len(g.Cases) < 2 {
-		return nil, nil
+		return t
 	}
-	heading = []string{"CHANGE ON *, %"}
+	t.Headings = Headings("CHANGE ON *, %")
 	for _, k := range g.Cases {
-		heading = append(heading, Instant(r.Config.Cases[k].Bound.Start))
+		t.Headings = append(t.Headings, Heading{Top: Instant(r.Config.Cases[k].Bound.Start)})
 	}
-	for i := range g.Policies {
-		p := &g.Policies[i]
+	for _, p := range rowsOf(r, g) {
 		if p.Policy == r.Config.Baseline {
 			continue
 		}
-		row := []string{label(r, p)}
+		row := Cells(p.label())
 		for _, w := range p.Windows {
-			row = append(row, textOf(w.Median("net_savings_delta_pct"), points))
+			row.Cells = append(row.Cells, Cell{Text: textOf(w.Median("net_savings_delta_pct"), points)})
 		}
-		rows = append(rows, row)
+		t.Rows = append(t.Rows, row)
 	}
-	return heading, rows
+	return t
 }
 
-// weeksTable returns heading and rows of what g comes to window by window, with
-// the worst of them; none with so few windows that each is listed.
-func weeksTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+// weeksTable has what g comes to window by window, with the worst of them; it is empty with so few
+// windows that each is listed.
+func weeksTable(r *eval.Report, g *eval.Group) Grid {
 	if !g.Many() {
-		return nil, nil
+		return Grid{}
 	}
-	heading = []string{fmt.Sprintf("MEDIAN / WORST OF %d WINDOWS", len(g.Cases)), "SAVED %", "CHANGE ON *", "ABOVE 0 IN %", "ATTAINABLE %", "REGRET %", "AVAILABLE %"}
-	for i := range g.Policies {
-		p := &g.Policies[i]
-		row := []string{label(r, p), pair(p, "net_savings_pct", percent, false)}
-		if p.Policy == r.Config.Baseline {
-			row = append(row, "baseline", "")
-		} else {
-			row = append(row, pair(p, "net_savings_delta_pct", points, false), figures.Unknown)
-			if s := p.Summary("net_savings_delta_pct"); s.N > 0 {
-				row[3] = share(s.Windows.Positive)
+	of := func(top string, cell func(policyRow) string) column[policyRow] {
+		return column[policyRow]{Heading: Heading{Top: top}, cell: cell}
+	}
+	against := func(other string, cell func(policyRow) string) func(policyRow) string {
+		return func(p policyRow) string {
+			if p.Policy == r.Config.Baseline {
+				return other
 			}
+			return cell(p)
 		}
-		three := func(x float64) string { return figures.Number(x*100, 3) }
-		row = append(row, pair(p, "attainable_share", share, false), pair(p, "regret", share, true), pair(p, "availability", three, false))
-		rows = append(rows, row)
 	}
-	return heading, rows
+	return gridOf([]column[policyRow]{
+		of(fmt.Sprintf("MEDIAN / WORST OF %d WINDOWS", len(g.Cases)), policyRow.label),
+		of("SAVED %", pair("net_savings_pct", percent, false)),
+		of("CHANGE ON *", against("baseline", pair("net_savings_delta_pct", points, false))),
+		of("ABOVE 0 IN %", against("", figureOf("net_savings_delta_pct",
+			func(s *eval.Summary) string { return share(s.Windows.Positive) }))),
+		of("ATTAINABLE %", pair("attainable_share", share, false)),
+		of("REGRET %", pair("regret", share, true)),
+		of("AVAILABLE %", pair("availability", func(x float64) string { return figures.Number(x*100, 3) }, false)),
+	}, rowsOf(r, g), nil)
 }
 
-// pair formats the median of the windows' values and the worst of them: the
+// pair makes a cell of the median of the windows' values and the worst of them: the
 // greatest where more is worse, else the least.
-func pair(p *eval.PolicyReport, metric string, format func(float64) string, moreIsWorse bool) string {
-	s := p.Summary(metric)
-	if s.N == 0 {
-		return figures.Unknown
-	}
-	worst := s.Windows.Min
-	if moreIsWorse {
-		worst = s.Windows.Max
-	}
-	return format(s.Windows.Median) + " / " + format(worst)
+func pair(metric string, format func(float64) string, moreIsWorse bool) func(policyRow) string {
+	return figureOf(metric, func(s *eval.Summary) string {
+		worst := s.Windows.Min
+		if moreIsWorse {
+			worst = s.Windows.Max
+		}
+		return format(s.Windows.Median) + " / " + format(worst)
+	})
 }
 
-// frontierTable returns heading and rows of the frontier of g and of every
-// other policy with it; none where there is no frontier.
-func frontierTable(r *eval.Report, g *eval.Group) (heading []string, rows [][]string) {
+// frontierTable has the frontier of g and below it every other policy; it is empty where there is no
+// frontier.
+func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	mixes, best, ok := r.Frontier(g)
 	if !ok {
-		return nil, nil
+		return Grid{}
 	}
-	heading = []string{"FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)", "OVER BEST, %", "(worst window)"}
-	for _, p := range mixes {
-		rows = append(rows, frontierRow(r, g, p, best))
-	}
+	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)",
+		"OVER BEST, %", "(worst window)")}
 	for p := range r.Config.Policies {
 		if !slices.Contains(mixes, p) {
-			rows = append(rows, frontierRow(r, g, p, best))
+			mixes = append(mixes, p)
 		}
 	}
-	return heading, rows
+	for _, p := range mixes {
+		t.Rows = append(t.Rows, Cells(frontierRow(r, g, p, best)...))
+	}
+	return t
 }
 
 // frontierRow returns the row of policy p compared with the best fixed mix.
 func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
-	x := &g.Policies[p]
-	row := []string{label(r, x), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown}
+	x := policyRow{r, &g.Policies[p]}
+	row := []string{x.label(), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown}
 	saved, bill, outage := x.Summary("net_savings_pct"), x.Summary("on_demand_bill_usd"), x.Summary("outage_cost_usd")
 	if saved.N == 0 {
 		return row
@@ -216,9 +233,9 @@ func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 		return row
 	}
 	gate := eval.Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct"}
-	gate.Statistic = eval.Median
-	row[4] = textOf(gate.Measure(r, g, p).Actual, points)
-	gate.Statistic = eval.WindowMin
-	row[5] = textOf(gate.Measure(r, g, p).Actual, points)
+	for i, statistic := range []eval.Statistic{eval.Median, eval.WindowMin} {
+		gate.Statistic = statistic
+		row[4+i] = textOf(gate.Measure(r, g, p).Actual, points)
+	}
 	return row
 }

@@ -90,7 +90,7 @@ func TestCommentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	setAgainst(t, r, func(*eval.OtherRun) float64 { return 3 })
-	main := comparison{r.Comparison}.main()
+	main := r.Comparison.Main()
 	main.Demand, main.Before.Rough, main.Before.OnDemandBill, main.After.OnDemandBill = 10, true, 1000, 2000
 	for i := range r.Comparison.Changes {
 		if x := &r.Comparison.Changes[i]; x.Scenario != main.Scenario {
@@ -131,7 +131,7 @@ func TestCommentFits(t *testing.T) {
 		t.Errorf("%d bytes, which end with %q", len(text), text[len(text)-40:])
 	}
 	head, _, _ := strings.Cut(text, "<details>")
-	if strings.Count(head, "\n| worlds") != commentRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
+	if strings.Count(head, "\n| worlds") != reviewRowsMax || !strings.Contains(head, " more are below.") || !strings.Contains(head, " more gates are below") {
 		t.Errorf("what is not collapsed:\n%s", head)
 	}
 }

@@ -16,8 +16,7 @@ func share(x float64) string   { return percent(x * 100) }
 func rate(x float64) string    { return figures.Number(x, 3) }
 func points(x float64) string  { return figures.Signed(x, 1) }
 
-func percents(x float64) string      { return figures.Percent(x, 1) }
-func wholePercents(x float64) string { return figures.Percent(x, 0) }
+func percents(x float64) string { return figures.Percent(x, 1) }
 
 // exact formats x with all its digits, for files that are read by programs.
 func exact(x float64) string {

@@ -2,7 +2,6 @@ package format
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 
@@ -44,11 +43,10 @@ func Formats() []Format {
 // allColumns is a width at which the table leaves nothing out.
 const allColumns = 200
 
-// columns returns o with the width at which the columns of a table are chosen.
-func (o Options) columns(f Format) Options {
-	o.Width = cmp.Or(max(o.Width, 0), defaultWidth)
+// of returns o for one of the formats of text.
+func (o Options) of(f Format) Options {
 	if f == Wide {
-		o.Width = max(o.Width, allColumns)
+		o.Wide, o.Width = true, max(o.Width, allColumns)
 	}
 	return o
 }
@@ -70,14 +68,13 @@ func asYAML(w io.Writer, write func(io.Writer) error) error {
 func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	switch f {
 	case Table, Wide:
-		o = o.columns(f)
-		return answerOf(r, o.Width, f == Wide, o.Details).Write(w, o)
+		return answerOf(r).Write(w, o.of(f))
 	case JSON:
 		return writeJSON(w, r)
 	case YAML:
 		return asYAML(w, func(w io.Writer) error { return writeJSON(w, r) })
 	case Markdown:
-		return writeMarkdown(w, r)
+		return answerOf(r).Markdown(w)
 	case CSV:
 		return writeCSV(w, r)
 	case Parquet:
@@ -89,7 +86,7 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	case SARIF:
 		return writeSARIF(w, r)
 	case Comment:
-		return writeComment(w, r)
+		return answerOf(r).Comment(w)
 	}
 	return fmt.Errorf("%w: format %q is none of %v", eval.ErrConfig, f, Formats())
 }

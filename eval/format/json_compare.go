@@ -69,7 +69,7 @@ func newOther(x *eval.Comparison) *jsonComparison {
 	c := comparison{x}
 	out := &jsonComparison{Other: c.Other, Program: c.Program, Version: c.Version, Files: c.Files, Seeds: c.Seeds, Verdict: c.Outcome, Headline: c.headline(),
 		BeyondNoise: c.BeyondNoise(), Changes: []jsonChange{}, Warnings: append([]string{}, c.warnings()...)}
-	if main := c.main(); main != nil {
+	if main := c.Main(); main != nil {
 		out.SavingsWeek, out.OutageWeek = &main.SavingsWeek, &main.OutageWeek
 	}
 	for i := range c.Changes {

@@ -87,18 +87,23 @@ func gateReason(r *eval.Report, g *eval.GateResult) string {
 	return NeedWords(g.Need, g.Over) + " for " + levelWords(r.Level)
 }
 
-// gateLine puts the result of a gate into words. One that failed has what its run
+// gateLine puts the result of a gate into words. One that failed has what its worst run
 // suffered, and the command that repeats it.
 func gateLine(r *eval.Report, g *eval.GateResult) string {
 	line := gateWords(r, g)
-	if !g.Pass && g.Run >= 0 {
-		line += gateOutage(r, g)
-		line += "\n    " + r.Command(g.Run)
+	if g.Pass {
+		return line
+	}
+	if g.Run >= 0 {
+		return line + gateOutage(r, g) + "\n    " + r.Command(g.Run)
+	}
+	if run := furthestRun(r, g); run >= 0 {
+		line += fmt.Sprintf("; the worst run has seed %d\n    %s", r.Runs[run].Seed, r.Command(run))
 	}
 	return line
 }
 
-// gateWords say whether a gate holds, and what was found.
+// gateWords say whether a gate holds, what was found, and how far off that is.
 func gateWords(r *eval.Report, g *eval.GateResult) string {
 	mark, actual := "✗", "no value"
 	if g.Pass {
@@ -107,8 +112,11 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 	if reason := gateReason(r, g); reason != "" {
 		actual += ": " + reason
 	}
-	if g.Actual.Known {
-		actual = figures.Number(g.Actual.V, figures.DecimalsApart(g.Actual.V, g.Gate.Value))
+	if digits := figures.DecimalsApart(g.Actual.V, g.Gate.Value); g.Actual.Known {
+		actual = figures.Number(g.Actual.V, digits)
+		if !g.Pass && g.Actual.V != g.Gate.Value {
+			actual += ", off by " + figures.Number(math.Abs(g.Actual.V-g.Gate.Value), digits)
+		}
 	}
 	line := fmt.Sprintf("%s %s: %s, is %s", mark, judged(r, g).Who(), g.Gate.Condition(), actual)
 	if g.Case >= 0 {
@@ -124,27 +132,23 @@ func gateWords(r *eval.Report, g *eval.GateResult) string {
 	return line
 }
 
+// gatesByResult splits the lines of the gates.
+func gatesByResult(r *eval.Report) (failed, passed []string) {
+	for i := range r.Gates {
+		if line := gateLine(r, &r.Gates[i]); r.Gates[i].Pass {
+			passed = append(passed, line)
+		} else {
+			failed = append(failed, line)
+		}
+	}
+	return failed, passed
+}
+
 // FailedGates says of each gate that failed which one it is, for which policy, by how
 // much, and by which command the worst of its runs is seen.
 func FailedGates(r *eval.Report) []string {
-	var lines []string
-	for i := range r.Gates {
-		g := &r.Gates[i]
-		if g.Pass {
-			continue
-		}
-		line := gateLine(r, g)
-		if g.Actual.Known {
-			digits := figures.DecimalsApart(g.Actual.V, g.Gate.Value)
-			is := "is " + figures.Number(g.Actual.V, digits)
-			line = strings.Replace(line, is, is+", off by "+figures.Number(math.Abs(g.Actual.V-g.Gate.Value), digits), 1)
-		}
-		if run := furthestRun(r, g); g.Run < 0 && run >= 0 {
-			line += fmt.Sprintf("\n    the worst run has seed %d:\n    %s", r.Runs[run].Seed, r.Command(run))
-		}
-		lines = append(lines, line)
-	}
-	return lines
+	failed, _ := gatesByResult(r)
+	return failed
 }
 
 // furthestRun returns the run that is furthest to the wrong side of a gate, below 0 if

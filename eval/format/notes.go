@@ -11,14 +11,6 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// movedNote is about columns that only a table with all columns has.
-const movedNote = "Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes."
-
-// commitmentNote is about metrics that no table has.
-func commitmentNote(c *eval.Config) string {
-	return fmt.Sprintf("Commitments are modelled as %s off on-demand for one year and %s for three.", figures.Share(c.Discount1y, figures.Few), figures.Share(c.Discount3y, figures.Few))
-}
-
 // billNote says what bills are of.
 func billNote(c *eval.Config) string {
 	of := "nodes"
@@ -39,7 +31,7 @@ func Notes(r *eval.Report) []string {
 	if r.Config.Today == nil {
 		notes = append(notes, fmt.Sprintf("* is the baseline, %s: change on it is in savings, run by run under the same weather, in percent of the on-demand bill; vs * is in outage minutes, in the worst run.", r.Config.Baseline))
 	}
-	notes = append(notes, movedNote)
+	notes = append(notes, "Moved are pods evicted by drains and consolidation; lost are pods that went down with reclaimed nodes.")
 	if len(r.Groups) > 1 {
 		notes = append(notes, AcrossNote)
 	}
@@ -47,7 +39,8 @@ func Notes(r *eval.Report) []string {
 		notes = append(notes, "! marks a policy that did not keep the manifests: it is never first, never the best fixed mix, and no shortfall is measured to it.")
 	}
 	notes = append(notes, intervalNotes(r)...)
-	notes = append(notes, commitmentNote(&r.Config), billNote(&r.Config))
+	notes = append(notes, fmt.Sprintf("Commitments are modelled as %s off on-demand for one year and %s for three.",
+		figures.Share(r.Config.Discount1y, figures.Few), figures.Share(r.Config.Discount3y, figures.Few)), billNote(&r.Config))
 	if i := slices.IndexFunc(r.Config.Cases, func(k eval.Case) bool { return len(k.Bound.Budgets) > 0 }); i >= 0 {
 		notes = append(notes, fmt.Sprintf("What the budgets of %s keep out is no outage, but it is unserved, and work of jobs that they keep from finishing is paid as unfinished. On-demand pays for that too, so more than its bill can be saved.", r.Config.Cases[i].Scenario))
 	}

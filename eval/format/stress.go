@@ -23,13 +23,13 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	s := stress{of}
 	switch f {
 	case Table, Wide:
-		return s.answer().Write(w, o.columns(f))
+		return s.answer().Write(w, o.of(f))
 	case JSON:
 		return s.writeJSON(w)
 	case YAML:
 		return asYAML(w, s.writeJSON)
 	case Markdown:
-		return s.writeMarkdown(w)
+		return s.answer().Markdown(w)
 	case CSV:
 		return s.writeCSV(w)
 	case Parquet:
@@ -38,11 +38,36 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	return fmt.Errorf("%w: format %q is none of %v, which a stress has", eval.ErrConfig, f, StressFormats())
 }
 
+// answer makes an answer of the stress.
+func (s stress) answer() *Answer {
+	failed, passed := s.gateLines()
+	a := &Answer{
+		Verdicts: verdicts(s.tone(), s.headline()), About: s.title(), Failed: failed, Warnings: s.missingLines(),
+		Legend: []string{firstMark + "saves most where it saves least. Of each policy the first line is what it saves, in percent of the on-demand bill, " +
+			"outages deducted; the second is the outage minutes of its worst run."},
+		Details: []Section{
+			{Heading: "Truths", Items: s.truthLines(), rank: rankFound}, {Heading: "Worst runs", Items: s.worstLines()},
+			{Heading: "Gates that passed", Items: passed, rank: rankNote},
+			{Heading: "Notes", Items: s.notes(), rank: rankNote},
+			{Heading: "Configuration", Items: Settings(s.Reports[0]), rank: rankNote},
+		},
+	}
+	for _, scenario := range s.Scenarios() {
+		a.Tables = append(a.Tables, s.grid(scenario))
+	}
+	if again := s.Reports[0].Config.Invocation; again != "" {
+		a.Next = Step{"keep the figures of every run", again + " --out results.json"}
+	}
+	return a
+}
+
 // title says what is compared, in one line.
 func (s stress) title() string {
-	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]), figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
+	title := fmt.Sprintf("%s under each of %s: %s in all", compared(s.Reports[0]),
+		figures.Count(len(s.Truths), "truth"), figures.Count(s.runs(), "run"))
 	if s.Stopped {
-		title = fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(), figures.Count(len(s.Truths), "truth"), len(weather.Truths())) + title
+		return fmt.Sprintf("INCOMPLETE: stopped after %d of the runs under %s of %d; ", s.done(),
+			figures.Count(len(s.Truths), "truth"), len(weather.Truths())) + title
 	}
 	return title
 }
@@ -73,41 +98,51 @@ func (s stress) headline() (lines []string) {
 		if outage.V > 0 {
 			out = fmt.Sprintf("its worst run has %s outage min, under %v", figures.Whole(outage.V), s.Truths[x.Longest])
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s saves most where it saves least, %s under %v; %s.", scenario, x.Policy, figures.Percent(saved.V, 1), s.Truths[x.Least], out))
+		lines = append(lines, fmt.Sprintf("%s: %s saves most where it saves least, %s under %v; %s.",
+			scenario, x.Policy, figures.Percent(saved.V, 1), s.Truths[x.Least], out))
 	}
 	return lines
 }
 
-// legend says how cells are read.
-const legend = "Net savings are in percent of the on-demand bill, after what outages cost, the median over runs; outage minutes are those of the worst run. " +
-	"Worst is the least saved and the most minutes under any truth, and policies are ranked by it; ! marks a policy that did not keep the manifests, behind those that do."
+// tone says whether every run was done and every gate holds.
+func (s stress) tone() Tone {
+	tone := Plain
+	for _, r := range s.Reports {
+		if t := toneOf(r); t != Plain && tone != Bad {
+			tone = t
+		}
+	}
+	return tone
+}
 
-// grid returns the table for a terminal: two lines of each policy, net savings and outage minutes.
+// grid returns the net savings and outage minutes of each policy under each truth.
 func (s stress) grid(scenario string) Grid {
-	// A long name goes on in the second line, where its parameters begin.
-	split := func(name, at string) (string, string) {
-		if i := strings.Index(name, at); i > 0 {
-			return name[:i], name[i:]
-		}
-		return name, ""
+	cell := func(saved, outage eval.Value) Cell {
+		return Cell{Text: textOf(saved, percent), Under: textOf(outage, figures.Whole)}
 	}
-	top, under := []string{"POLICY"}, []string{""}
+	t := Grid{Headings: Headings("POLICY")}
 	if len(s.Scenarios()) > 1 {
-		top[0] = scenario
+		t.Headings[0].Top = scenario
 	}
-	for _, t := range s.Truths {
-		first, second := split(t.String(), "-")
-		top, under = append(top, first), append(under, strings.TrimPrefix(second, "-"))
-	}
-	t := Grid{Headings: [][]string{append(top, "WORST"), append(under, "")}}
-	for i, x := range s.Rows(scenario) {
-		first, second := split(stressLabel(&x), ":")
-		saved, outage := []string{first}, []string{second}
-		for _, c := range x.Cells {
-			saved, outage = append(saved, textOf(c.Saved, percent)), append(outage, textOf(c.Outage, figures.Whole))
+	for _, truth := range s.Truths {
+		h := Heading{Top: truth.String()}
+		if i := strings.Index(h.Top, "-"); i > 0 {
+			h.Top, h.Under = h.Top[:i+1], h.Top[i+1:]
 		}
+		t.Headings = append(t.Headings, h)
+	}
+	t.Headings = append(t.Headings, Heading{Top: "WORST"})
+	for i, x := range s.Rows(scenario) {
 		worst, longest := x.Worst()
-		t.Rows = append(t.Rows, Row{Cells: append(saved, textOf(worst, percent)), First: i == 0 && worst.Known}, Row{Cells: append(outage, textOf(longest, figures.Whole))})
+		row := Cells(x.Policy)
+		if x.Violating > 0 {
+			row.Cells[0].Text += " !"
+		}
+		for _, c := range x.Cells {
+			row.Cells = append(row.Cells, cell(c.Saved, c.Outage))
+		}
+		row.Cells, row.First = append(row.Cells, cell(worst, longest)), i == 0 && worst.Known
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }
@@ -121,17 +156,17 @@ func (s stress) truthLines() []string {
 	return lines
 }
 
-// gateLines are the results under every truth, those that failed first.
+// gateLines are the results under every truth.
 func (s stress) gateLines() (failed, passed []string) {
 	for i, r := range s.Reports {
-		for k := range r.Gates {
-			line := s.Truths[i].String() + ": " + gateLine(r, &r.Gates[k])
-			if r.Gates[k].Pass {
-				passed = append(passed, line)
-			} else {
-				failed = append(failed, line)
+		under := func(lines []string) (out []string) {
+			for _, line := range lines {
+				out = append(out, s.Truths[i].String()+": "+line)
 			}
+			return out
 		}
+		bad, good := gatesByResult(r)
+		failed, passed = append(failed, under(bad)...), append(passed, under(good)...)
 	}
 	return failed, passed
 }
@@ -139,45 +174,31 @@ func (s stress) gateLines() (failed, passed []string) {
 // worstLines name of every policy the run that saves least under the truth that is
 // worst for it, and the one with the most outage minutes where it has any and is
 // another.
-func (s stress) worstLines() []string {
-	var lines []string
+func (s stress) worstLines() (lines []string) {
 	for _, scenario := range s.Scenarios() {
 		for _, x := range s.Rows(scenario) {
-			for _, of := range s.worstRuns(&x) {
-				r := s.Reports[of.truth]
-				run := &r.Runs[of.run]
-				lines = append(lines, fmt.Sprintf("%s, %s, %s under %v: saved %s, %s outage min\n    %s", scenario, x.Policy, of.why, s.Truths[of.truth],
-					textOf(run.Value("net_savings_pct"), percents), textOf(run.Value("outage_minutes"), figures.Whole), r.Command(of.run)))
+			line := func(why string, truth, i int) string {
+				r := s.Reports[truth]
+				return fmt.Sprintf("%s, %s, %s under %v: saved %s, %s outage min\n    %s", scenario, x.Policy, why, s.Truths[truth],
+					textOf(r.Runs[i].Value("net_savings_pct"), percents),
+					textOf(r.Runs[i].Value("outage_minutes"), figures.Whole), r.Command(i))
+			}
+			if x.Least >= 0 {
+				lines = append(lines, line("the least saved", x.Least, x.Cells[x.Least].LeastRun))
+			}
+			if x.Longest < 0 || x.Cells[x.Longest].Outage.V == 0 {
+				continue
+			}
+			if run := x.Cells[x.Longest].LongestRun; x.Least != x.Longest || x.Cells[x.Least].LeastRun != run {
+				lines = append(lines, line("the most outage", x.Longest, run))
 			}
 		}
 	}
 	return lines
 }
 
-// A worstRun is a run with why it is named.
-type worstRun struct {
-	why        string
-	truth, run int
-}
-
-func (s stress) worstRuns(x *eval.StressRow) []worstRun {
-	var out []worstRun
-	if x.Least >= 0 {
-		out = append(out, worstRun{"the least saved", x.Least, x.Cells[x.Least].LeastRun})
-	}
-	if x.Longest < 0 || x.Cells[x.Longest].Outage.V == 0 {
-		return out
-	}
-	longest := worstRun{"the most outage", x.Longest, x.Cells[x.Longest].LongestRun}
-	if len(out) > 0 && out[0].truth == longest.truth && out[0].run == longest.run {
-		return out
-	}
-	return append(out, longest)
-}
-
 // missingLines name the runs that failed, the first ones with their error.
-func (s stress) missingLines() []string {
-	var lines []string
+func (s stress) missingLines() (lines []string) {
 	for _, r := range s.Reports {
 		lines = append(lines, missingLines(r)...)
 	}
@@ -187,90 +208,20 @@ func (s stress) missingLines() []string {
 // notes are the sentences below the tables.
 func (s stress) notes() []string {
 	r := s.Reports[0]
-	notes := append([]string{legend,
-		"What is published stays as it is under every truth: bands of interruption, placement scores, forecasts that a trace brings. Policies and forecasters keep their constants."},
-		traceNotes(r)...)
+	notes := append([]string{
+		"Net savings are in percent of the on-demand bill, after what outages cost, the median over runs; outage minutes are those of the worst run. " +
+			"Worst is the least saved and the most minutes under any truth, and policies are ranked by it; " +
+			"! marks a policy that did not keep the manifests, behind those that do.",
+		"What is published stays as it is under every truth: bands of interruption, placement scores, forecasts that a trace brings. " +
+			"Policies and forecasters keep their constants."}, traceNotes(r)...)
 	if slices.ContainsFunc(r.Config.Cases, func(k eval.Case) bool { return k.Bound.Available != nil }) {
 		notes = append(notes, "When a recorded market falls short is recorded and the same under every truth; which nodes that takes, and with which notice, is drawn.")
 	}
-	if slices.ContainsFunc(r.Config.Cases, func(k eval.Case) bool { return strings.Contains(k.Bound.Reclaims(), "price and bid") }) {
+	auction := func(k eval.Case) bool { return strings.Contains(k.Bound.Reclaims(), "price and bid") }
+	if slices.ContainsFunc(r.Config.Cases, auction) {
 		notes = append(notes, "In auctions price and bid decide what is lost: of the truths those of prices, notices and slots act there.")
 	}
 	return append(notes, scenarioNotes(&r.Config)...)
-}
-
-// answer makes an answer of the stress.
-func (s stress) answer() *Answer {
-	failed, passed := s.gateLines()
-	a := &Answer{About: s.title(), Failed: failed, Warnings: s.missingLines(), Details: s.sections(passed), Legend: []string{
-		strings.TrimSpace(firstMark) + " saves most where it saves least. Of each policy the first line is what it saves, in percent of the on-demand bill, outages deducted; the second is the outage minutes of its worst run.",
-	}}
-	for i, line := range s.headline() {
-		v := Verdict{Text: line}
-		if i == 0 {
-			v.Tone = s.tone()
-		}
-		a.Verdicts = append(a.Verdicts, v)
-	}
-	for _, scenario := range s.Scenarios() {
-		a.Tables = append(a.Tables, s.grid(scenario))
-	}
-	if again := s.Reports[0].Config.Invocation; again != "" {
-		a.Next = Step{"keep the figures of every run", again + " --out results.json"}
-	}
-	return a
-}
-
-// tone says whether every run was done and every gate holds.
-func (s stress) tone() Tone {
-	tone := Plain
-	for _, r := range s.Reports {
-		switch {
-		case r.ExitCode() != 0:
-			return Bad
-		case len(r.Gates) > 0:
-			tone = Good
-		}
-	}
-	return tone
-}
-
-// sections are what an answer has on request.
-func (s stress) sections(passed []string) []Section {
-	return []Section{
-		{Heading: "Truths", Items: s.truthLines(), rank: rankFound}, {Heading: "Worst runs", Items: s.worstLines(), rank: rankWhy},
-		{Heading: "Missing runs", Items: s.missingLines(), rank: rankWhy}, {Heading: "Gates that passed", Items: passed, rank: rankNote},
-		{Heading: "Notes", Items: s.notes(), rank: rankNote}, {Heading: "Configuration", Items: Settings(s.Reports[0]), rank: rankNote},
-	}
-}
-
-// writeMarkdown writes the stress as GitHub's Markdown, at most [MarkdownMax] long.
-func (s stress) writeMarkdown(w io.Writer) error {
-	head := "# " + escape(s.title()) + "\n"
-	for _, line := range s.headline() {
-		head += "\n**" + escape(line) + "**\n"
-	}
-	failed, passed := s.gateLines()
-	parts := []Section{{Heading: "Gates", Items: failed, rank: rankWhy}}
-	heading := []string{"policy"}
-	for _, t := range s.Truths {
-		heading = append(heading, t.String())
-	}
-	heading = append(heading, "worst")
-	for _, scenario := range s.Scenarios() {
-		var rows [][]string
-		for _, x := range s.Rows(scenario) {
-			row := []string{stressLabel(&x)}
-			for _, c := range x.Cells {
-				row = append(row, textOf(c.Saved, percent)+" / "+textOf(c.Outage, figures.Whole))
-			}
-			saved, outage := x.Worst()
-			rows = append(rows, append(row, textOf(saved, percent)+" / "+textOf(outage, figures.Whole)))
-		}
-		parts = append(parts, Section{Heading: scenario, About: "Net savings, % / outage minutes.", Table: plainTable(heading, rows), rank: rankFound, What: "policies"})
-	}
-	_, err := io.WriteString(w, cutToFit(head, sectionBlocks(append(parts, s.sections(passed)...)), MarkdownMax))
-	return err
 }
 
 // writeCSV writes the lines of all reports.
@@ -286,12 +237,4 @@ func (s stress) writeCSV(w io.Writer) error {
 	}
 	out.Flush()
 	return out.Error()
-}
-
-// stressLabel is the policy with the mark of those that do not keep the manifests.
-func stressLabel(x *eval.StressRow) string {
-	if x.Violating > 0 {
-		return x.Policy + " !"
-	}
-	return x.Policy
 }

@@ -250,8 +250,8 @@ func TestStressMarksWhoBreaksManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	var order []string
-	for _, x := range s.Rows("web-week") {
-		order = append(order, stressLabel(&x))
+	for _, row := range (stress{s}).grid("web-week").Rows {
+		order = append(order, row.Cells[0].Text)
 	}
 	if want := []string{"spotvortex", "static", "spot", "on-demand", "portfolio !", "static:share=0.2"}; !slices.Equal(order, want) {
 		t.Errorf("the order is %v, want %v", order, want)

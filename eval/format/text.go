@@ -2,6 +2,9 @@ package format
 
 import (
 	"bytes"
+	"cmp"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,11 +12,24 @@ import (
 	"github.com/muesli/termenv"
 )
 
+// Options say how text is laid out. The other formats have no use for them.
+type Options struct {
+	// Width is that of the terminal in columns; 0 means 120.
+	Width int
+
+	// Details asks for everything that was found, Wide for all columns of tables, and Color for the
+	// colours of a terminal.
+	Details, Wide, Color bool
+}
+
 // defaultWidth is taken where the width of the terminal is not known.
 const defaultWidth = 120
 
 // firstMark is before the row of the winner.
 const firstMark = "▸ "
+
+// warningsShown is how many warnings an answer has without its details.
+const warningsShown = 3
 
 // A printer writes text of a width.
 type printer struct {
@@ -22,44 +38,135 @@ type printer struct {
 	color bool
 }
 
-// painted returns s in the colour of a tone, on a terminal that has colours.
-func (p *printer) painted(s string, tone Tone) string {
-	color, known := map[Tone]termenv.Color{Good: termenv.ANSIGreen, Bad: termenv.ANSIRed, Unsure: termenv.ANSIYellow}[tone]
-	if !p.color || !known || strings.TrimSpace(s) == "" {
-		return s
+// Write writes a as text.
+func (a *Answer) Write(w io.Writer, o Options) error {
+	p := printer{new(bytes.Buffer), cmp.Or(max(o.Width, 0), defaultWidth), o.Color}
+	for _, v := range a.Verdicts {
+		p.text("", v.String(), v.Tone)
 	}
-	return termenv.ANSI.String(s).Foreground(color).String()
+	p.items("", &Section{Items: a.Failed}, Bad)
+	about, legend := a.About, a.Legend
+	for i := range a.Tables {
+		t, left := a.Tables[i].fitting(p.width, o.Wide || o.Details)
+		if len(t.Rows) == 0 {
+			continue
+		}
+		p.blank()
+		p.wide(&t)
+		if more := len(a.Tables[i].Rows) - len(t.Rows); more > 0 {
+			p.text("", fmt.Sprintf("and %d more, with --details", more), Plain)
+		}
+		if len(left) > 0 && (o.Wide || o.Details) {
+			about += " · left out for want of width: " + strings.Join(left, ", ")
+		}
+		for _, h := range t.Headings {
+			if h.About != "" {
+				legend = []string{strings.Join(append(slices.Clone(legend), h.About), " ")}
+			}
+		}
+	}
+	if !o.Details && len(a.Details) > 0 {
+		about = strings.TrimPrefix(about+" · --details prints the rest", " · ")
+	}
+	if about != "" {
+		p.blank()
+		p.text("", about, Plain)
+	}
+	if !o.Details {
+		for _, line := range legend {
+			p.text("", line, Plain)
+		}
+	}
+	p.warnings(a.Warnings, o.Details)
+	if o.Details {
+		for i := range a.Details {
+			p.section(&a.Details[i])
+		}
+	}
+	p.next(a.Next)
+	_, err := w.Write(bytes.TrimPrefix(p.w.Bytes(), []byte("\n")))
+	return err
 }
 
-func (p *printer) blank() { p.w.WriteByte('\n') }
+// warnings writes the first of them, or all.
+func (p *printer) warnings(all []string, details bool) {
+	shown := all
+	if len(all) > warningsShown && !details {
+		shown = all[:warningsShown]
+	}
+	if len(shown) > 0 {
+		p.blank()
+	}
+	for _, text := range shown {
+		p.text("", Verdict{Unsure, text}.String(), Unsure)
+	}
+	if more := len(all) - len(shown); more > 0 {
+		p.text("", fmt.Sprintf("and %d more, with --details", more), Plain)
+	}
+}
 
-// list writes a heading and items, or nothing without items. What follows a
-// line break inside an item is a command and is not wrapped, so that it can be
-// copied.
-func (p *printer) list(heading string, items []string, tone Tone) {
-	if len(items) == 0 {
+// next writes what to do next.
+func (p *printer) next(s Step) {
+	if s.Do == "" {
 		return
 	}
+	p.blank()
+	p.text("", "Next: "+s.Do, Plain)
+	for command := range strings.Lines(s.Command) {
+		p.w.WriteString("  " + strings.TrimSuffix(command, "\n") + "\n")
+	}
+}
+
+// section writes a section, or nothing of one that is empty.
+func (p *printer) section(s *Section) {
+	if len(s.Items)+len(s.Table.Rows)+len(s.About)+len(s.Picture) == 0 {
+		return
+	}
+	p.blank()
 	indent := ""
-	if heading != "" {
-		p.blank()
-		p.text("", heading)
+	if s.Heading != "" {
+		p.text("", s.Heading, Plain)
 		indent = "  "
 	}
-	for _, item := range items {
+	if s.About != "" {
+		p.text("", s.About, Plain)
+	}
+	p.items(indent, s, Plain)
+	if len(s.Table.Rows) > 0 {
+		t, _ := s.Table.fitting(p.width, true)
+		p.wide(&t)
+	}
+	p.w.WriteString(s.Picture)
+}
+
+// items writes the list of a section. What follows a line break inside an item is a command and is
+// not wrapped, so that it can be copied.
+func (p *printer) items(indent string, s *Section, tone Tone) {
+	for i, item := range s.Items {
 		first, rest, _ := strings.Cut(item, "\n")
-		p.toned(indent, first, tone)
+		if s.Numbered {
+			first = fmt.Sprintf("%d. %s", i+1, first)
+		}
+		p.text(indent, first, tone)
 		if rest != "" {
 			p.w.WriteString(rest + "\n")
 		}
 	}
 }
 
-// text writes s, wrapped between words, each line after indent.
-func (p *printer) text(indent, s string) { p.toned(indent, s, Plain) }
+// painted returns s in the colour of a tone, on a terminal that has colours.
+func (p *printer) painted(s string, tone Tone) string {
+	colors := map[Tone]termenv.Color{Good: termenv.ANSIGreen, Bad: termenv.ANSIRed, Unsure: termenv.ANSIYellow}
+	if color, known := colors[tone]; p.color && known && strings.TrimSpace(s) != "" {
+		return termenv.ANSI.String(s).Foreground(color).String()
+	}
+	return s
+}
 
-// toned writes s as text in the colour of a tone.
-func (p *printer) toned(indent, s string, tone Tone) {
+func (p *printer) blank() { p.w.WriteByte('\n') }
+
+// text writes s in the colour of a tone, wrapped between words, each line after indent.
+func (p *printer) text(indent, s string, tone Tone) {
 	var lines []string
 	used := 0
 	for i, word := range strings.Fields(s) {
@@ -77,15 +184,68 @@ func (p *printer) toned(indent, s string, tone Tone) {
 	for _, line := range lines {
 		p.w.WriteString(p.painted(line, tone) + "\n")
 	}
-	if len(lines) == 0 {
-		p.blank()
+}
+
+// fitting returns t without the rows and columns that are not asked for and the columns that do not
+// fit a width, and the names of the latter.
+func (t *Grid) fitting(width int, all bool) (out Grid, left []string) {
+	short := Grid{Headings: t.Headings}
+	for _, row := range t.Rows {
+		if missing := len(t.Headings) - len(row.Cells); missing > 0 {
+			row.Cells = append(slices.Clone(row.Cells), make([]Cell, missing)...)
+		}
+		if all || !row.Wide {
+			short.Rows = append(short.Rows, row)
+		}
 	}
+	t = &short
+	var keep []int
+	for i, h := range t.Headings {
+		if all || !h.Wide {
+			keep = append(keep, i)
+		}
+	}
+	for len(keep) > 0 {
+		out = t.columns(keep)
+		drop := 0
+		for i, h := range out.Headings {
+			if h.Rank > out.Headings[drop].Rank {
+				drop = i
+			}
+		}
+		if lines, _ := out.lines(); total(widths(lines)) <= width || out.Headings[drop].Rank == 0 {
+			return out, left
+		}
+		left = append(left, strings.ToLower(out.Headings[drop].String()))
+		keep = slices.Delete(keep, drop, drop+1)
+	}
+	return *t, nil // without headings
+}
+
+// columns returns some columns of t.
+func (t *Grid) columns(keep []int) (out Grid) {
+	for _, i := range keep {
+		out.Headings = append(out.Headings, t.Headings[i])
+	}
+	for _, row := range t.Rows {
+		of := Row{First: row.First}
+		for _, i := range keep {
+			of.Cells = append(of.Cells, row.Cells[i])
+		}
+		out.Rows = append(out.Rows, of)
+	}
+	return out
 }
 
 // wide writes a table with as many columns side by side as fit, and the others below, each part
 // after a blank line and with the first column again.
-func (p *printer) wide(t Grid) {
-	w := t.widths()
+func (p *printer) wide(t *Grid) {
+	lines, headings := t.lines()
+	w := widths(lines)
+	if headings == 0 || len(w) == 1 {
+		p.grid(lines, w, headings)
+		return
+	}
 	for from := 1; from < len(w); {
 		to, used := from+1, w[0]+2+w[from]
 		for to < len(w) && used+2+w[to] <= p.width {
@@ -95,96 +255,97 @@ func (p *printer) wide(t Grid) {
 		if from > 1 {
 			p.blank()
 		}
-		p.grid(t.part(from, to))
+		var part [][]Cell
+		for _, line := range lines {
+			part = append(part, append([]Cell{line[0]}, line[from:to]...))
+		}
+		p.grid(part, append([]int{w[0]}, w[from:to]...), headings)
 		from = to
 	}
 }
 
-// grid writes headings, a rule and rows; the first column to the left, the others to the right.
-func (p *printer) grid(t Grid) {
-	w := t.widths()
+// lines returns the lines of t, and how many of them are headings. The name of the winner has its
+// mark, and the others have room for one.
+func (t *Grid) lines() (out [][]Cell, headings int) {
+	var tops, unders []Cell
 	for _, h := range t.Headings {
-		p.row(Row{Cells: h}, w)
+		tops, unders = append(tops, Cell{Text: h.Top}), append(unders, Cell{Text: h.Under})
 	}
-	p.w.WriteString(strings.Repeat("─", total(w)) + "\n")
-	for _, row := range t.Rows {
-		p.row(row, w)
-	}
-}
-
-func (p *printer) row(row Row, widths []int) {
-	var b strings.Builder
-	for i, c := range row.Cells {
-		pad, tone := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c)), Plain
-		if i < len(row.Tones) {
-			tone = row.Tones[i]
-		}
-		if c = p.painted(c, tone); i == 0 {
-			b.WriteString(c + pad)
-		} else {
-			b.WriteString("  " + pad + c)
+	two := func(c Cell) bool { return c.Under != "" }
+	for _, line := range [][]Cell{tops, unders} {
+		if slices.ContainsFunc(line, func(c Cell) bool { return c.Text != "" }) {
+			out = append(out, line)
 		}
 	}
-	p.w.WriteString(strings.TrimRight(b.String(), " ") + "\n")
-}
-
-// marked returns t with the mark of the winner before its name, and room for it before the others.
-func (t Grid) marked() Grid {
-	if !t.hasFirst() {
-		return t
-	}
-	room := strings.Repeat(" ", utf8.RuneCountInString(firstMark))
-	out := Grid{}
-	for _, h := range t.Headings {
-		out.Headings = append(out.Headings, append([]string{room + h[0]}, h[1:]...))
-	}
+	headings = len(out)
+	var firsts []int
 	for _, row := range t.Rows {
-		mark := room
 		if row.First {
-			mark = firstMark
-			tones := make([]Tone, len(row.Cells))
-			copy(tones, row.Tones)
-			tones[0], row.Tones = Good, tones
+			firsts = append(firsts, len(out))
 		}
-		row.Cells = append([]string{mark + row.Cells[0]}, row.Cells[1:]...)
-		out.Rows = append(out.Rows, row)
+		upper, lower := slices.Clone(row.Cells), make([]Cell, len(row.Cells))
+		if !slices.ContainsFunc(upper, two) {
+			out = append(out, upper)
+			continue
+		}
+		for i, c := range upper {
+			lower[i] = Cell{Text: c.Under, Tone: c.Tone}
+		}
+		if at := strings.Index(upper[0].Text, ":"); at > 0 { // a long name goes on where its parameters begin
+			upper[0].Text, lower[0].Text = upper[0].Text[:at], upper[0].Text[at:]
+		}
+		out = append(out, upper, lower)
 	}
-	return out
+	for i, line := range out {
+		switch mark := &line[0]; {
+		case slices.Contains(firsts, i):
+			mark.Text, mark.Tone = firstMark+mark.Text, Good
+		case firsts != nil:
+			mark.Text = strings.Repeat(" ", utf8.RuneCountInString(firstMark)) + mark.Text
+		}
+	}
+	return out, headings
 }
 
-// part returns the first column of t and those of a range.
-func (t Grid) part(from, to int) (out Grid) {
-	for _, h := range t.Headings {
-		out.Headings = append(out.Headings, append([]string{h[0]}, h[from:to]...))
-	}
-	for _, row := range t.Rows {
-		of := Row{Cells: append([]string{row.Cells[0]}, row.Cells[from:to]...), First: row.First}
-		if len(row.Tones) == len(row.Cells) {
-			of.Tones = append([]Tone{row.Tones[0]}, row.Tones[from:to]...)
+// grid writes lines below a rule behind the headings: the first column to the left, and under
+// headings the others to the right.
+func (p *printer) grid(lines [][]Cell, widths []int, headings int) {
+	for i, line := range lines {
+		if i == headings && headings > 0 {
+			p.w.WriteString(strings.Repeat("─", total(widths)) + "\n")
 		}
-		out.Rows = append(out.Rows, of)
+		var b strings.Builder
+		for k, c := range line {
+			pad := strings.Repeat(" ", widths[k]-utf8.RuneCountInString(c.Text))
+			switch text := p.painted(c.Text, c.Tone); {
+			case k == 0:
+				b.WriteString(text + pad)
+			case headings == 0:
+				b.WriteString("  " + text + pad)
+			default:
+				b.WriteString("  " + pad + text)
+			}
+		}
+		if text := strings.TrimRight(b.String(), " "); text != "" || i >= headings { // of some columns no heading has two lines
+			p.w.WriteString(text + "\n")
+		}
 	}
-	return out
 }
 
-// widths returns the widths of the columns.
-func (t *Grid) widths() []int {
-	lines := slices.Clone(t.Headings)
-	for i := range t.Rows {
-		lines = append(lines, t.Rows[i].Cells)
-	}
-	var w []int
+// widths returns those of the columns.
+func widths(lines [][]Cell) (w []int) {
 	for _, line := range lines {
 		for i, c := range line {
 			if i == len(w) {
 				w = append(w, 0)
 			}
-			w[i] = max(w[i], utf8.RuneCountInString(c))
+			w[i] = max(w[i], utf8.RuneCountInString(c.Text))
 		}
 	}
 	return w
 }
 
+// total returns the width of a table with columns of such widths.
 func total(widths []int) int {
 	sum := 2 * (len(widths) - 1)
 	for _, w := range widths {

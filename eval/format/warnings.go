@@ -13,20 +13,22 @@ var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "n
 
 // Warnings say what could not be estimated. None of it counts as good: a gate
 // without a value fails, and what a reader might take for a result is named.
-func Warnings(r *eval.Report) []string {
-	var out []string
+func Warnings(r *eval.Report) []string { return append(failureWarnings(r), estimateWarnings(r)...) }
+
+// failureWarnings are about runs that broke and gates without a value.
+func failureWarnings(r *eval.Report) (out []string) {
 	if n := r.Missing(); n > 0 {
 		out = append(out, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
 	}
 	for i := range r.Gates {
 		if g := &r.Gates[i]; !g.Estimated() {
-			out = append(out, "gate without a verdict: "+firstLine(gateLine(r, g))+": it counts as failed")
+			out = append(out, "gate without a verdict: "+gateWords(r, g)+": it counts as failed")
 		}
 	}
-	return append(out, estimateWarnings(r)...)
+	return out
 }
 
-// estimateWarnings are those of [Warnings] that are about neither runs that broke nor gates.
+// estimateWarnings are about figures without a value, bounds, intervals and the comparison.
 func estimateWarnings(r *eval.Report) (out []string) {
 	for i := range r.Groups {
 		g := &r.Groups[i]

@@ -13,15 +13,77 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A whatIfColumn is one figure of a variant as tables show it.
-type whatIfColumn struct {
-	top, under string
-	wide       bool // only where all columns are asked for
-	cell       func(*eval.WhatIfRow) string
+// WriteWhatIf writes what changes of a scenario would cost as text, wide with all columns.
+func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, o Options) error {
+	o.Wide = wide
+	return answerOfWhatIf(r).Write(w, o)
 }
 
-// summaryCell makes a cell of a summary, which may have nothing.
-func summaryCell(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
+// WriteWhatIfComment writes what changes would cost for who reviews them, as `spotter comment`
+// posts it.
+func WriteWhatIfComment(w io.Writer, r *eval.WhatIf) error { return answerOfWhatIf(r).Comment(w) }
+
+// answerOfWhatIf makes an answer of what changes of a scenario would cost.
+func answerOfWhatIf(r *eval.WhatIf) *Answer {
+	a := &Answer{
+		Tables: []Grid{whatIfTable(r)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Next: whatIfNext(r),
+		Legend: []string{firstMark + "is the cheapest, of a sweep the knee. $/MONTH is the bill of 730 hours with what is paid in advance, " +
+			"without the cost of outages."},
+		Review: Review{Title: whatIfReview(r), Quiet: whatIfQuiet(r), Fold: "What is changed, and how it was measured"},
+	}
+	tone, lines := Plain, WhatIfWords(r)
+	short, _ := a.Tables[0].fitting(math.MaxInt, false)
+	a.Review.Sections = []Section{{Table: short}, {Items: lines}}
+	if r.Judged != nil {
+		if tone = Good; r.Judged.Failed() {
+			tone = Bad
+		}
+		var passed []string
+		a.Failed, passed = gatesByResult(r.Judged)
+		a.Review.Sections[1].Items = append(slices.Clone(lines), reviewGates(r.Judged)...)
+		a.Details = append(a.Details, Section{Heading: "Gates that passed", Items: passed})
+	}
+	a.Verdicts = verdicts(tone, lines)
+	if r.Sweep != "" {
+		a.Details = append(a.Details, Section{Heading: "Frontier", Picture: frontier(r)})
+	}
+	var changes []string
+	for i := range r.Variants {
+		changes = append(changes, r.Variants[i].Name+": "+strings.Join(r.Variants[i].Changes, " with "))
+	}
+	a.Details = append(a.Details, Section{Heading: "Changes", Items: changes},
+		Section{Heading: "Notes", Items: whatIfNotes(r), rank: rankNote})
+	return a
+}
+
+// whatIfColumns answer what a variant costs, and what it does to the workloads.
+var whatIfColumns = []column[*eval.WhatIfRow]{
+	{Heading: Heading{Top: "VARIANT"}, cell: func(x *eval.WhatIfRow) string { return x.Name }},
+	{Heading: Heading{Top: "$/MONTH", Under: "median"},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, figures.Dollars)},
+	{Heading: Heading{Top: "CHANGE, $/MONTH", Under: "median [interval]"}, tone: changeTone,
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change },
+			func(s *eval.Summary) string { return withInterval(s, figures.DollarChange) })},
+	{Heading: Heading{Top: "CHANGE", Under: "%"}, tone: changeTone,
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, points)},
+	{Heading: Heading{Top: "OUTAGE INCIDENTS", Under: "med / max"},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, medianMax)},
+	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max", Wide: true},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, medianMax)},
+	{Heading: Heading{Top: "OUTAGES, $/MONTH", Under: "median", Wide: true},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, figures.Dollars)},
+	{Heading: Heading{Top: "EVICTIONS", Under: "/pod-day"},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions },
+			func(v float64) string { return figures.Number(v, 2) })},
+	{Heading: Heading{Top: "NODES", Under: "mean"},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, percent)},
+	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.SpotShare }, share)},
+}
+
+// summaryOf makes a cell of a summary, which may have nothing: changes of the scenario as it is do
+// not.
+func summaryOf(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
 	return func(x *eval.WhatIfRow) string {
 		if s := of(x); s.N > 0 {
 			return words(s)
@@ -30,93 +92,36 @@ func summaryCell(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summar
 	}
 }
 
-// whatIfColumns answer what it costs, and what it does to the workloads.
-var whatIfColumns = []whatIfColumn{
-	{"VARIANT", "", false, func(x *eval.WhatIfRow) string { return x.Name }},
-	{"$/MONTH", "median", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
-	{"CHANGE, $/MONTH", "median [interval]", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change }, changeInterval)},
-	{"CHANGE", "%", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, func(s *eval.Summary) string { return points(s.Median) })},
-	{"OUTAGE INCIDENTS", "med / max", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
-	{"OUTAGE MIN", "med / max", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
-	{"OUTAGES, $/MONTH", "median", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
-	{"EVICTIONS", "/pod-day", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions }, func(s *eval.Summary) string { return figures.Number(s.Median, 2) })},
-	{"NODES", "mean", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, func(s *eval.Summary) string { return figures.Number(s.Median, 1) })},
-	{"SPOT", "%", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.SpotShare }, func(s *eval.Summary) string { return share(s.Median) })},
+func medianOf(of func(*eval.WhatIfRow) *eval.Summary, number func(float64) string) func(*eval.WhatIfRow) string {
+	return summaryOf(of, func(s *eval.Summary) string { return number(s.Median) })
 }
 
-// changeInterval writes a change in dollars with its interval.
-func changeInterval(s *eval.Summary) string {
-	if i := s.MedianInterval; i != nil {
-		return figures.Interval(s.Median, i.Low, i.High, figures.DollarChange)
+// changeTone is bad of a variant that costs more, beyond what chance explains.
+func changeTone(x *eval.WhatIfRow) Tone {
+	if in := x.Change.MedianInterval; in != nil && in.Low > 0 {
+		return Bad
 	}
-	return figures.DollarChange(s.Median) + " (" + NeedWords(s.Need, s.Over) + ")"
+	return Plain
 }
 
-// whatIfTable returns the table of r, the scenario as it is first. The value at the knee of a sweep
-// and else the cheapest variant is marked.
-func whatIfTable(r *eval.WhatIf, wide bool) Grid {
-	knee, bends := r.Knee()
-	first := cheapest(r)
-	if first >= 0 && r.Variants[first].Change.Median >= 0 {
-		first = -1
+// whatIfTable returns the table of r, the scenario as it is first, with the variant to choose marked.
+func whatIfTable(r *eval.WhatIf) Grid {
+	rows := []*eval.WhatIfRow{&r.AsIs}
+	for i := range r.Variants {
+		rows = append(rows, &r.Variants[i])
 	}
-	if bends {
-		first = knee
-	}
-	t := Grid{Headings: make([][]string, 2)}
-	cols := slices.DeleteFunc(slices.Clone(whatIfColumns), func(c whatIfColumn) bool { return c.wide && !wide })
-	for _, c := range cols {
-		t.Headings[0], t.Headings[1] = append(t.Headings[0], c.top), append(t.Headings[1], c.under)
-	}
-	for i := -1; i < len(r.Variants); i++ {
-		x := &r.AsIs
-		if i >= 0 {
-			x = &r.Variants[i]
-		}
-		row := Row{First: i == first && (i >= 0 || bends)}
-		for _, c := range cols {
-			row.Cells = append(row.Cells, c.cell(x))
-		}
-		if i < 0 {
-			row.Cells[2], row.Cells[3] = "", ""
-		} else if in := x.Change.MedianInterval; in != nil && in.Low > 0 {
-			row.Tones = make([]Tone, len(cols))
-			row.Tones[2], row.Tones[3] = Bad, Bad
-		}
-		if r.Sweep != "" {
-			row.Cells[0] = markOf(i) + "  " + strings.TrimPrefix(row.Cells[0], r.Sweep+"=")
-			if bends && i == knee {
-				row.Cells[0] += " ← knee"
+	at, better := r.First()
+	t := gridOf(whatIfColumns, rows, func(i int) bool { return better && i == at+1 })
+	for i := range t.Rows {
+		if name := &t.Rows[i].Cells[0].Text; r.Sweep != "" {
+			*name = Mark(i-1) + "  " + strings.TrimPrefix(*name, r.Sweep+"=")
+			if _, bends := r.Knee(); bends && t.Rows[i].First {
+				*name += " ← knee"
 			}
 		}
-		t.Rows = append(t.Rows, row)
 	}
+	t.Rows[0].Cells[2].Text, t.Rows[0].Cells[3].Text = "", ""
 	return t
-}
-
-// WriteWhatIf writes what changes of a scenario would cost as text, wide with all columns.
-func WriteWhatIf(w io.Writer, r *eval.WhatIf, wide bool, o Options) error {
-	a := Answer{Tables: []Grid{whatIfTable(r, wide || o.Details)}, About: whatIfTitle(r), Warnings: whatIfWarnings(r), Legend: []string{
-		strings.TrimSpace(firstMark) + " is the cheapest, of a sweep the knee. $/MONTH is the bill of 730 hours with what is paid in advance, without the cost of outages.",
-	}}
-	tone := Plain
-	if r.Judged != nil {
-		a.Failed = FailedGates(r.Judged)
-		if tone = Good; len(a.Failed) > 0 {
-			tone = Bad
-		}
-		_, passed := gatesByResult(r.Judged)
-		a.Details = append(a.Details, Section{Heading: "Gates that passed", Items: passed})
-	}
-	for _, line := range WhatIfWords(r) {
-		a.Verdicts, tone = append(a.Verdicts, Verdict{tone, line}), Plain
-	}
-	if r.Sweep != "" {
-		a.Details = append(a.Details, Section{Heading: "Frontier", Picture: frontier(r)})
-	}
-	a.Details = append(a.Details, Section{Heading: "Notes", Items: whatIfNotes(r)})
-	a.Next = whatIfNext(r)
-	return a.Write(w, o)
 }
 
 // whatIfNext is the one thing to do with the result.
@@ -127,7 +132,7 @@ func whatIfNext(r *eval.WhatIf) Step {
 	}
 	for i := range r.Variants {
 		if x := &r.Variants[i].Change; x.Need > 0 && x.Over == eval.OverSeeds {
-			return Step{"run as many seeds as intervals need", withFlag(again, "seeds", fmt.Sprint(x.Need))}
+			return seedsStep(again, x.Need)
 		}
 	}
 	return Step{"keep it for a review", again + " --out whatif.md"}
@@ -156,15 +161,14 @@ func whatIfNotes(r *eval.WhatIf) []string {
 	if len(r.Config.Cases) > 1 {
 		windows = "these windows"
 	}
-	interval := fmt.Sprintf("Intervals are of the median over %s, at %s each; the result holds for %s only.", over, levelWords(r.Level), windows)
+	interval := fmt.Sprintf("Intervals are of the median over %s, at %s each; the result holds for %s only.", over,
+		levelWords(r.Level), windows)
 	if need > 0 {
 		interval = "There are no intervals, which " + NeedWords(need, over) + "."
 	}
-	lines := []string{
-		"Changes are of runs with the same prices, weather and seed. $/MONTH is the bill of 730 hours with what was paid in advance, without the cost of outages. " + interval,
-	}
-	lines = append(lines, whatIfWarnings(r)...)
-	if len(r.Config.Invocation) > 0 {
+	lines := []string{"Changes are of runs with the same prices, weather and seed. " +
+		"$/MONTH is the bill of 730 hours with what was paid in advance, without the cost of outages. " + interval}
+	if r.Config.Invocation != "" {
 		lines = append(lines, "repeat with\n    "+r.Config.Invocation)
 	}
 	return lines
@@ -189,42 +193,25 @@ func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 }
 
 // WhatIfWords says of each variant in a sentence what it does, and of a sweep where its knee is.
-func WhatIfWords(r *eval.WhatIf) []string {
-	if r.Sweep != "" {
-		return sweepWords(r)
+func WhatIfWords(r *eval.WhatIf) (out []string) {
+	if r.Sweep == "" {
+		for i := range r.Variants {
+			out = append(out, whatIfSentence(r, &r.Variants[i]))
+		}
+		return out
 	}
-	var out []string
-	for i := range r.Variants {
-		out = append(out, whatIfSentence(r, &r.Variants[i]))
-	}
-	return out
-}
-
-// sweepWords say what is best in a sweep.
-func sweepWords(r *eval.WhatIf) []string {
 	knee, bends := r.Knee()
-	out := []string{"There is no knee: what a value saves more goes with what it evicts more, or chance explains it."}
+	out = []string{"There is no knee: what a value saves more goes with what it evicts more, or chance explains it."}
 	switch {
 	case bends && knee < 0:
 		out[0] = "The knee is " + r.AsIs.Name + ": no value saves more without many more evictions."
 	case bends:
 		out[0] = "The knee: " + whatIfSentence(r, &r.Variants[knee])
 	}
-	if best := cheapest(r); best >= 0 && !(bends && best == knee) && r.Variants[best].Change.Median < 0 {
+	if best := r.Cheapest(); best >= 0 && !(bends && best == knee) && r.Variants[best].Change.Median < 0 {
 		out = append(out, "Cheapest: "+whatIfSentence(r, &r.Variants[best]))
 	}
 	return out
-}
-
-// cheapest returns the place of the variant that costs least, −1 without one.
-func cheapest(r *eval.WhatIf) int {
-	best := -1
-	for i := range r.Variants {
-		if x := &r.Variants[i]; x.Change.N > 0 && (best < 0 || x.Change.Median < r.Variants[best].Change.Median) {
-			best = i
-		}
-	}
-	return best
 }
 
 func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
@@ -236,17 +223,13 @@ func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
 	}
 	parts := []string{x.Name + " " + costWords(x), evictionWords(&r.AsIs, x), incidentWords(&r.AsIs, x)}
 	if d := x.OutageChange.Median; math.Abs(d) >= 0.5 {
-		parts = append(parts, "outages cost "+moreOrLess(d)+" a month")
+		word := " more"
+		if d < 0 {
+			word = " less"
+		}
+		parts = append(parts, "outages cost "+figures.Dollars(math.Abs(d))+word+" a month")
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ") + "."
-}
-
-// moreOrLess writes a change of dollars in words.
-func moreOrLess(d float64) string {
-	if d < 0 {
-		return figures.Dollars(-d) + " less"
-	}
-	return figures.Dollars(d) + " more"
 }
 
 // costWords say what x saves or costs, and how sure that is.
@@ -256,20 +239,24 @@ func costWords(x *eval.WhatIfRow) string {
 	if x.ChangePct.N > 0 {
 		part = figures.Percent(math.Abs(x.ChangePct.Median), 1)
 	}
-	if in != nil && in.Low <= 0 && in.High >= 0 {
+	if in != nil && holdsZero(in) {
+		units := x.Change.N
+		if x.Change.Over == eval.OverWindows {
+			units = x.Change.Windows.N
+		}
 		if figures.DollarChange(in.Low) == figures.DollarChange(in.High) {
 			return "costs the same"
 		}
-		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", unitsOf(x), x.Change.Over, figures.DollarChange(in.Low), figures.DollarChange(in.High))
+		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", units, x.Change.Over,
+			figures.DollarChange(in.Low), figures.DollarChange(in.High))
 	}
 	if in == nil && figures.Dollars(math.Abs(d)) == figures.Dollars(0) {
 		return "costs the same"
 	}
-	verb, more := "saves ", ""
+	text := "saves " + figures.Dollars(-d) + " a month (" + part
 	if d > 0 {
-		verb, more = "costs ", " more"
+		text = "costs " + figures.Dollars(d) + " a month more (" + part
 	}
-	text := verb + figures.Dollars(math.Abs(d)) + " a month" + more + " (" + part
 	if in == nil {
 		return text + "; too few " + x.Change.Over + " to say how sure that is)"
 	}
@@ -281,14 +268,6 @@ func costWords(x *eval.WhatIfRow) string {
 		return text + ")"
 	}
 	return text + "; between " + low + " and " + high + ")"
-}
-
-// unitsOf is how many units the intervals of x rest on.
-func unitsOf(x *eval.WhatIfRow) int {
-	if x.Change.Over == eval.OverWindows {
-		return x.Change.Windows.N
-	}
-	return x.Change.N
 }
 
 // evictionWords say how often pods are moved or lost, where that changes.
@@ -313,5 +292,53 @@ func incidentWords(asIs, x *eval.WhatIfRow) string {
 	if a.Max == 0 && b.Max == 0 {
 		return "no outage in any run"
 	}
-	return "outage incidents " + arrow(figures.Whole(a.Median), figures.Whole(b.Median)) + " in the median run and " + arrow(figures.Whole(a.Max), figures.Whole(b.Max)) + " in the worst"
+	return "outage incidents " + arrow(figures.Whole(a.Median), figures.Whole(b.Median)) + " in the median run and " +
+		arrow(figures.Whole(a.Max), figures.Whole(b.Max)) + " in the worst"
+}
+
+// whatIfQuiet reports whether no gate failed and no variant does anything that chance does not explain.
+func whatIfQuiet(r *eval.WhatIf) bool {
+	if r.Judged != nil && r.Judged.Failed() {
+		return false
+	}
+	return !slices.ContainsFunc(r.Variants, func(x eval.WhatIfRow) bool {
+		return !x.Equal && (r.Stopped || x.Missing > 0 || x.Change.MedianInterval == nil || !holdsZero(x.Change.MedianInterval) ||
+			x.Incidents.Max > r.AsIs.Incidents.Max)
+	})
+}
+
+// whatIfHeadline is the outcome in one line.
+func whatIfHeadline(r *eval.WhatIf) string { return whatIfReview(r).String() }
+
+// whatIfReview is the outcome in a few words: of the only variant, of a sweep's knee, or of the
+// variant that costs least.
+func whatIfReview(r *eval.WhatIf) Verdict {
+	at, better := r.First()
+	if !better || at < 0 {
+		at = r.Cheapest()
+	}
+	if at < 0 {
+		return Verdict{Unsure, "Spotter: no run was finished"}
+	}
+	best, v := &r.Variants[at], Verdict{Good, "Spotter: no change"}
+	in := best.Change.MedianInterval
+	if !best.Equal {
+		v.Text = "Spotter: " + changeWords(r.AsIs.Cost.Median, r.AsIs.Cost.Median+best.Change.Median) + " a month"
+		if in != nil && holdsZero(in) {
+			v.Text += ", within what chance explains"
+		}
+	}
+	was, is := r.AsIs.Incidents.Median, best.Incidents.Median
+	if r.Stopped || best.Missing > 0 || in != nil && in.Low > 0 || is > was {
+		v.Tone = Unsure
+	}
+	if is != was {
+		v.Text += ", outage incidents " + arrow(figures.Whole(was), figures.Whole(is))
+	}
+	v.Text += " with " + best.Name
+	if r.Judged != nil && r.Judged.Failed() {
+		v.Tone = Bad
+		v.Text += "; " + strings.Join(demandsOf(r.Judged), "; ")
+	}
+	return v
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/spotter-dev/spotter/eval/bill"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
@@ -43,7 +42,8 @@ func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer,
 	}
 	a.About = "Fees and volumes of nodes are included, what is paid in advance is not. " + bill.Idle + " is what no pod requested."
 	if f.by == "" && !f.Flags.Changed("format") {
-		a.Next = format.Step{Do: "write a row for each node and hour, with the columns of FOCUS", Command: p.Invocation() + " --out bill.csv"}
+		a.Next = format.Step{Do: "write a row for each node and hour, with the columns of FOCUS",
+			Command: p.Invocation() + " --out bill.csv"}
 	}
 	return a, nil
 }
@@ -56,21 +56,15 @@ func divided(by string, parts []bill.Sum) (format.Grid, bill.Sum) {
 		all.NodeHours += s.NodeHours
 		all.SpotHours += s.SpotHours
 	}
-	t := format.Grid{Headings: [][]string{{strings.ToUpper(by), "BILL $", "SHARE %"}}}
-	if by != bill.ByNamespace {
-		t.Headings[0] = append(t.Headings[0], "NODE-HOURS", "SPOT %")
+	names := []string{strings.ToUpper(by), "BILL $", "SHARE %", "NODE-HOURS", "SPOT %"}
+	if by == bill.ByNamespace {
+		names = names[:3]
 	}
+	t := format.Grid{Headings: format.Headings(names...)}
 	for _, s := range append(parts, all) {
-		cells := []string{s.Name, figures.Amount(s.Billed.Float()), share(s.Billed, all.Billed)}
-		if by != bill.ByNamespace {
-			cells = append(cells, figures.Number(s.NodeHours, 0), figures.Number(100*s.SpotHours/s.NodeHours, 1))
-		}
-		t.Rows = append(t.Rows, format.Row{Cells: cells})
+		cells := []string{s.Name, figures.Amount(s.Billed.Float()), figures.Number(100*s.Billed.Float()/all.Billed.Float(), 1),
+			figures.Number(s.NodeHours, 0), figures.Number(100*s.SpotHours/s.NodeHours, 1)}
+		t.Rows = append(t.Rows, format.Cells(cells[:len(names)]...))
 	}
 	return t, all
-}
-
-// share is a part of the whole in percent.
-func share(part, whole policy.Money) string {
-	return figures.Number(100*part.Float()/whole.Float(), 1)
 }

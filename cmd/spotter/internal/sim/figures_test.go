@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/sim"
@@ -27,7 +28,7 @@ func TestOutageFigures(t *testing.T) {
 		r.Add(&r.Workloads[i].Outages)
 	}
 	var out bytes.Buffer
-	if err := printRun(&out, &scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}, false, false); err != nil {
+	if err := answer(&scenarios.BoundScenario{}, r, &sim.Result{Bill: 10 * policy.Dollar}).Write(&out, format.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	text := strings.Join(strings.Fields(out.String()), " ")

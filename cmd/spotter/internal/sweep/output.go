@@ -37,7 +37,10 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 	}
 	for i := range r.Races {
 		x := &r.Races[i]
-		if err := add(f.fileOf(r, "chosen", ".yaml", i), func(w io.Writer) error { _, err := w.Write(x.Candidates[x.Chosen].Text); return err }); err != nil {
+		if err := add(f.fileOf(r, "chosen", ".yaml", i), func(w io.Writer) error {
+			_, err := w.Write(x.Candidates[x.Chosen].Text)
+			return err
+		}); err != nil {
 			return err
 		}
 		var pictures []string
@@ -50,13 +53,20 @@ func (f *call) write(p *cli.Program, r *sweep.Result) error {
 		}
 		drawn = append(drawn, pictures)
 	}
-	if err := add(filepath.Join(f.out, "index.html"), func(w io.Writer) error { return writePage(w, out, drawn, p.Version) }); err != nil {
+	if err := add(filepath.Join(f.out, "index.html"), func(w io.Writer) error {
+		return writePage(w, out, drawn, p.Version)
+	}); err != nil {
 		return err
 	}
-	if err := cli.ReplaceFiles(out.Files, func(w io.Writer, i int) error { _, err := w.Write(contents[out.Files[i]]); return err }); err != nil {
+	if err := cli.ReplaceFiles(out.Files, func(w io.Writer, i int) error {
+		_, err := w.Write(contents[out.Files[i]])
+		return err
+	}); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	return p.Print(&f.form, out, func(w io.Writer, wide bool) error { return writeTable(w, out, wide, f.form.Details()) })
+	return p.Print(&f.form, out, func(w io.Writer, wide bool) error {
+		return answer(out).Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: f.form.Details(), Wide: wide})
+	})
 }
 
 // title says under which conditions a race was.
@@ -89,7 +99,8 @@ func picture(r *sweep.Result, x *sweep.Race, k int) *chart.Points {
 		title += ", " + name
 	}
 	drawn := &chart.Points{Frame: chart.Frame{
-		Title: title, Note: fmt.Sprintf("%s, %d candidates, up to %d seeds; candidates that dropped have fewer.", r.Scenario, len(all), len(x.Seeds)),
+		Title: title, Note: fmt.Sprintf("%s, %d candidates, up to %d seeds; candidates that dropped have fewer.",
+			r.Scenario, len(all), len(x.Seeds)),
 		X: chart.Axis{Label: prices[k].label}, Y: chart.Axis{Label: "net savings, % of the on-demand bill (median)"},
 	}}
 	for _, c := range []chart.Cloud{front, left, dropped, asItIs, best} {
@@ -107,90 +118,77 @@ func sorted(x *race) []candidate {
 	return out
 }
 
-// rowsShown is how many candidates a table has that is not to have all.
+// rowsShown is how many candidates a short table has.
 const rowsShown = 8
 
-// writeTable writes the result of a sweep for a terminal, with details also what candidates save over
-// what it costs.
-func writeTable(w io.Writer, r *result, wide, details bool) error {
-	var b bytes.Buffer
+// answer makes an answer of a sweep.
+func answer(r *result) *format.Answer {
+	about := fmt.Sprintf("%s · %d runs · written to %s", r.Scenario, r.Runs, filepath.Dir(r.Files[0]))
+	a := &format.Answer{About: about, Next: format.Step{Do: "run what was chosen again, on the fresh seeds"}}
+	var commands []string
 	for i := range r.Races {
 		x := &r.Races[i]
-		b.WriteString(strings.Join(words(x), "\n") + "\n\n")
-		fmt.Fprintf(&b, "%s: %d candidates, %d seeds", r.Scenario, len(x.Candidates), len(x.Seeds))
-		if len(x.of.Cases) > 1 {
-			fmt.Fprintf(&b, ", %d windows", len(x.of.Cases))
+		a.Verdicts = append(a.Verdicts, verdicts(x)...)
+		a.Tables = append(a.Tables, candidates(x))
+		if n := x.of.Need; n > 0 {
+			a.Warnings = append(a.Warnings, fmt.Sprintf("none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))
 		}
-		if name := x.title(); name != "" {
-			fmt.Fprintf(&b, ", with %s", name)
-		}
-		b.WriteString("\n\n")
-		if err := writeCandidates(&b, x, wide || details); err != nil {
-			return err
-		}
-		names := sorted(x)
-		for k := range prices {
-			if !details {
-				break
-			}
-			all := points(x.of, prices[k].of)
-			if !slices.ContainsFunc(all, func(t eval.Tradeoff) bool { return t.Price != all[0].Price }) {
-				continue // there is nothing to weigh
-			}
-			b.WriteString("\n" + format.Frontier(all, func(i int) string {
-				return markOf(slices.IndexFunc(names, func(c candidate) bool { return c.Name == x.of.Candidates[i].Name }), i == 0)
-			}, "% saved", prices[k].label, func(g float64) string { return figures.Number(g, 1) }))
-		}
-		b.WriteString("\n")
+		commands = append(commands, x.Chosen.Command)
+		a.Details = append(a.Details, frontiers(x)...)
 	}
-	fmt.Fprintf(&b, "written to %s\n", filepath.Dir(r.Files[0]))
-	_, err := w.Write(b.Bytes())
-	return err
+	a.Next.Command = strings.Join(commands, "\n")
+	return a
 }
 
-// markOf is the mark of the candidate in a row of the table.
-func markOf(row int, asItIs bool) string {
-	const marks = "123456789abcdefghijklmnopqrstuvwxyz"
-	switch {
-	case asItIs:
-		return "○"
-	case row < len(marks):
-		return marks[row : row+1]
+// verdicts say what was chosen in a race.
+func verdicts(x *race) []format.Verdict {
+	c := &x.Chosen
+	chosen := "Chosen: " + c.Name
+	if name := x.title(); name != "" {
+		chosen = "With " + name + ", chosen: " + c.Name
 	}
-	return "•"
+	if c.Outcome == outcomeKeep {
+		return []format.Verdict{{Text: chosen + ", since " + c.Outcome + "."}}
+	}
+	interval := "too few for an interval"
+	if c.Low != nil {
+		interval = "interval " + figures.Signed(*c.Low, 2) + " to " + figures.Signed(*c.High, 2)
+	}
+	tone := map[string]format.Tone{outcomeBetter: format.Good, outcomeWorse: format.Bad, outcomeUndecided: format.Unsure}[c.Outcome]
+	return []format.Verdict{
+		{Tone: tone, Text: fmt.Sprintf("%s; on %d fresh seeds: %s points, %s: %s.", chosen, len(x.FreshSeeds),
+			figures.Signed(c.Fresh, 2), interval, c.Outcome)},
+		{Text: fmt.Sprintf("There it saves %s against %s, with %s outage minutes against %s.",
+			figures.Percent(c.Saved, 1), figures.Percent(c.AsItIs, 1),
+			figures.Number(c.Outage, 1), figures.Number(c.AsItIsOut, 1))},
+		{Text: fmt.Sprintf("On the %d seeds that it was chosen by: %s points.", len(x.Seeds), figures.Signed(c.Selection, 2))},
+	}
 }
 
-func writeCandidates(b *bytes.Buffer, x *race, wide bool) error {
-	var rows [][]string
-	more := 0
+// candidates returns the table of a race, those that save most first.
+func candidates(x *race) format.Grid {
+	t := format.Grid{Headings: format.Headings("CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN", "EVICTIONS", "RUNGS", "")}
+	t.Headings[3].Under, t.Headings[4].Under = "mean / max", "/pod-day"
 	for i, c := range sorted(x) {
-		best := c.Name == x.Chosen.Name
-		if !wide && i >= rowsShown && !best && c.Name != sweep.AsItIs {
-			more++
-			continue
+		mark := i
+		if c.Name == sweep.AsItIs {
+			mark = -1
 		}
-		rows = append(rows, []string{
-			markOf(i, c.Name == sweep.AsItIs) + "  " + c.Name, figures.Number(c.Saved, 1), figures.Signed(c.Change, 1), figures.Number(c.Outage, 1) + " / " + figures.Number(c.OutageMax, 0),
-			figures.Number(c.Evictions, 2), c.note(best),
-		})
+		row := format.Cells(format.Mark(mark)+"  "+c.Name, figures.Number(c.Saved, 1), figures.Signed(c.Change, 1),
+			figures.Number(c.Outage, 1)+" / "+figures.Number(c.OutageMax, 0),
+			figures.Number(c.Evictions, 2), fmt.Sprint(c.Rungs), c.note())
+		row.First = c.Name == x.Chosen.Name
+		row.Wide = i >= rowsShown && mark >= 0 && !row.First
+		t.Rows = append(t.Rows, row)
 	}
-	if err := cli.Columns(b, []string{"CANDIDATE", "SAVED %", "CHANGE, POINTS", "OUTAGE MIN (MEAN / MAX)", "EVICTIONS/POD-DAY", ""}, rows); err != nil {
-		return err
-	}
-	if more > 0 {
-		fmt.Fprintf(b, "and %d more: --details shows them\n", more)
-	}
-	return nil
+	return t
 }
 
 // note says what became of a candidate.
-func (c *candidate) note(chosen bool) string {
+func (c *candidate) note() string {
 	var parts []string
-	if chosen {
-		parts = append(parts, "chosen")
-	}
 	if c.Dropped {
-		parts = append(parts, fmt.Sprintf("dropped after rung %d", c.Rungs))
+		parts = append(parts, "dropped")
 	}
 	if c.Front {
 		parts = append(parts, "front")
@@ -198,26 +196,23 @@ func (c *candidate) note(chosen bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// words say what was chosen.
-func words(x *race) []string {
-	c := &x.Chosen
-	lines := []string{"Chosen: " + c.Name}
-	if c.Outcome == outcomeKeep {
-		lines[0] = "Chosen: " + c.Name + ", since " + c.Outcome
-	} else {
-		interval := "too few for an interval"
-		if c.Low != nil {
-			interval = "interval " + figures.Signed(*c.Low, 2) + " to " + figures.Signed(*c.High, 2)
+// frontiers draw what candidates save over each of its prices, where there is something to weigh.
+func frontiers(x *race) (out []format.Section) {
+	names := sorted(x)
+	for k := range prices {
+		all := points(x.of, prices[k].of)
+		if !slices.ContainsFunc(all, func(t eval.Tradeoff) bool { return t.Price != all[0].Price }) {
+			continue
 		}
-		lines = append(lines,
-			fmt.Sprintf("  on the %d seeds it was chosen by: %s points against as it is, which it was chosen for", len(x.Seeds), figures.Signed(c.Selection, 2)),
-			fmt.Sprintf("  on %d fresh seeds: %s points, %s: %s", len(x.FreshSeeds), figures.Signed(c.Fresh, 2), interval, c.Outcome),
-			fmt.Sprintf("  there it saves %s against %s, with %s outage minutes against %s", figures.Percent(c.Saved, 1), figures.Percent(c.AsItIs, 1), figures.Number(c.Outage, 1), figures.Number(c.AsItIsOut, 1)))
+		out = append(out, format.Section{Heading: strings.TrimSpace("Savings over " + prices[k].name + " " + x.title()),
+			Picture: format.Frontier(all, func(i int) string {
+				if i == 0 {
+					return format.Mark(-1)
+				}
+				return format.Mark(slices.IndexFunc(names, func(c candidate) bool { return c.Name == x.of.Candidates[i].Name }))
+			}, "% saved", prices[k].label, func(g float64) string { return figures.Number(g, 1) })})
 	}
-	if n := x.of.Need; n > 0 {
-		lines = append(lines, fmt.Sprintf("  none could drop out in the last rung: that needs %d seeds, or windows; raise --seeds", n))
-	}
-	return append(lines, "  again: "+c.Command)
+	return out
 }
 
 // writePage writes a sweep for a browser. A template of the standard library would keep
@@ -232,27 +227,14 @@ func writePage(w io.Writer, r *result, drawn [][]string, version string) error {
 		if name := x.title(); name != "" {
 			fmt.Fprintf(&b, "<h2>%s</h2>\n", html.EscapeString(name))
 		}
-		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(strings.Join(words(x), "\n")))
+		for _, v := range verdicts(x) {
+			fmt.Fprintf(&b, "<p>%s</p>\n", html.EscapeString(v.String()))
+		}
+		fmt.Fprintf(&b, "<pre>%s</pre>\n", html.EscapeString(x.Chosen.Command))
 		for _, picture := range drawn[i] {
 			fmt.Fprintf(&b, "<p>%s</p>\n", picture) // chart escapes what it writes
 		}
-		b.WriteString("<table>\n<tr>")
-		for _, name := range []string{"Candidate", "Saved %", "Change, points", "Outage min, mean", "max", "Evictions/pod-day", "Rungs"} {
-			fmt.Fprintf(&b, "<th scope=\"col\">%s</th>", name)
-		}
-		b.WriteString("</tr>\n")
-		for _, c := range sorted(x) {
-			front, dropped := "", ""
-			if c.Front {
-				front = " (front)"
-			}
-			if c.Dropped {
-				dropped = ", dropped"
-			}
-			fmt.Fprintf(&b, "<tr><td>%s%s</td><td>%.1f</td><td>%+.1f</td><td>%.1f</td><td>%.0f</td><td>%.2f</td><td>%d%s</td></tr>\n",
-				html.EscapeString(c.Name), front, c.Saved, c.Change, c.Outage, c.OutageMax, c.Evictions, c.Rungs, dropped)
-		}
-		b.WriteString("</table>\n")
+		b.WriteString(candidates(x).HTML())
 	}
 	b.WriteString("</body>\n</html>\n")
 	_, err := w.Write(b.Bytes())
@@ -265,7 +247,7 @@ const pageHead = `<!DOCTYPE html>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
 <title>Sweep %s</title>
-<style>body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}svg{max-width:100%%;height:auto}pre{overflow-x:auto;background:#eee;padding:1rem}td,th{padding:.2rem .8rem;text-align:right}td:first-child,th:first-child{text-align:left}table{border-collapse:collapse}tr:nth-child(even){background:#f4f4f4}</style>
+<style>body{font-family:system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}svg{max-width:100%%;height:auto}pre{overflow-x:auto;background:#eee;padding:1rem}td,th{padding:.2rem .8rem;text-align:right}th:first-child{text-align:left}tr th[scope=row]{font-weight:normal}table{border-collapse:collapse}tr:nth-child(even){background:#f4f4f4}</style>
 </head>
 <body>
 `

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 )
@@ -97,7 +98,9 @@ func run(ctx context.Context, p *cli.Program, f *call) error {
 	if err != nil {
 		return err
 	}
-	return p.Print(&f.form, r, func(w io.Writer, wide bool) error { return r.text(w, wide || f.form.Details()) })
+	return p.Print(&f.form, r, func(w io.Writer, wide bool) error {
+		return r.answer().Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: wide || f.form.Details()})
+	})
 }
 
 // source returns what the flags name, with its prices.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/internal/input"
@@ -60,7 +61,7 @@ func TestManifests(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
 	}
-	if !strings.Contains(text, "\n\nThis is of the manifests in "+file) || !strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
+	if !strings.Contains(text, "\nThis is of the manifests in "+file) || !strings.Contains(text, "\nThe on-demand packing costs about $") || strings.Contains(text, "you pay") {
 		t.Errorf("what stands for what is paid is not said:\n%s", text)
 	}
 	_, row, _ := strings.Cut(text, "\non demand only")
@@ -92,6 +93,10 @@ func TestPlainManifests(t *testing.T) {
 		t.Errorf("without -R: %v", err)
 	}
 	x.f.sources.Recursive = true
+	c := &cobra.Command{}
+	if x.f.form.RegisterDetails(c); c.Flags().Set("details", "true") != nil {
+		t.Fatal("there are no details to ask for")
+	}
 	text, said, written, err := printed(t, x, out, log, func() (*staged, error) { return x.source(t.Context()) })
 	if err != nil {
 		t.Fatalf("%v\n%s", err, log)
@@ -180,7 +185,7 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%+v", x.Sum)
 	}
 	var out bytes.Buffer
-	if err := x.text(&out); err != nil || !strings.Contains(out.String(), "$1,100 (−72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
+	if err := x.answer().Write(&out, format.Options{}); err != nil || !strings.Contains(out.String(), "$1,100 (−72.5%)") || !strings.HasSuffix(out.String(), "a folder for each in all\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

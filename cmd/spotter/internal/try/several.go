@@ -11,8 +11,8 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A fleet is several clusters, as programs read it.
@@ -81,7 +81,9 @@ func runFleet(ctx context.Context, p *cli.Program, f *call, contexts []string) e
 		all.Clusters = append(all.Clusters, r)
 	}
 	all.add()
-	return p.Print(&f.form, all, func(w io.Writer, _ bool) error { return all.text(w) })
+	return p.Print(&f.form, all, func(w io.Writer, wide bool) error {
+		return all.answer().Write(w, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: wide || f.form.Details()})
+	})
 }
 
 // folderOf returns a name for the folder of a context that no trial before has.
@@ -109,32 +111,4 @@ func (x *fleet) add() {
 			p.Change = 100 * (p.Month/x.Sum.Now - 1)
 		}
 	}
-}
-
-// text writes a row for each cluster and their sum.
-func (x *fleet) text(w io.Writer) error {
-	head := []string{"$ A MONTH", "TODAY", "OWN POOLS, CONSOLIDATED", "ON DEMAND ONLY", "SPOT ALLOWED", "SPOTTER"}
-	var rows [][]string
-	for _, r := range x.Clusters {
-		row := []string{r.Context, figures.Dollars(r.Now.Month)}
-		for i := range r.Policies {
-			row = append(row, figures.Dollars(r.Policies[i].Month)+" ("+figures.PercentChange(r.Policies[i].Change, 1)+")")
-		}
-		rows = append(rows, row)
-	}
-	row := []string{"all", figures.Dollars(x.Sum.Now)}
-	for _, p := range x.Sum.Policies {
-		row = append(row, figures.Dollars(p.Month)+" ("+figures.PercentChange(p.Change, 1)+")")
-	}
-	if err := cli.Columns(w, head, append(rows, row)); err != nil {
-		return err
-	}
-	for _, r := range x.Clusters {
-		fmt.Fprintf(w, "\n%s: %s prices, %s; next: %s\n", r.Context, r.Prices, figures.Count(r.Seeds, "draw"), r.Next.Do)
-		for _, c := range r.Next.Commands {
-			fmt.Fprintf(w, "  %s\n", c)
-		}
-	}
-	_, err := fmt.Fprintf(w, "\nWritten: a folder for each in %s\n", filepath.Dir(filepath.Dir(x.Clusters[0].Files[0])))
-	return err
 }

@@ -2,11 +2,11 @@ package try
 
 import (
 	"fmt"
-	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
-	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -30,12 +30,6 @@ func (x *sight) title(policy string) string {
 	return "Spotter (portfolio)"
 }
 
-// notesShown is how many assumptions and omissions are printed; the rest are in the file.
-const notesShown = 3
-
-// noteWidth is about how many letters of one are, all of them where details are asked for.
-const noteWidth = 180
-
 // verdict says in a sentence what Spotter would cost against what is paid, and what its worst run is.
 func (r *result) verdict() string {
 	p := r.row(portfolio)
@@ -43,35 +37,71 @@ func (r *result) verdict() string {
 	if p.Change > 0 {
 		change = figures.Percent(p.Change, 1) + " more"
 	}
-	return fmt.Sprintf("%s costs %s a month, %s than %s; too few pods ready in the worst run: %s.", p.Title, p.month(), change, r.Now.title(), p.Worst.sentence())
+	return fmt.Sprintf("%s costs %s a month, %s than %s; too few pods ready in the worst run: %s.", p.Title, p.month(),
+		change, r.Now.title(), p.Worst.sentence())
 }
 
-// text writes r for a terminal.
-func (r *result) text(w io.Writer, details bool) error {
-	fmt.Fprintf(w, "%s\n\n", r.verdict())
-	if r.Manifests != "" {
-		fmt.Fprintf(w, "This is of %s.\n\n", r.Manifests)
-	}
+// answer makes an answer of r.
+func (r *result) answer() *format.Answer {
 	now := r.Now.sentence(r.Prices)
-	fmt.Fprintf(w, "%s.\n\n", strings.ToUpper(now[:1])+now[1:])
-	fmt.Fprintf(w, "Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken:\n\n", r.Prices, r.From[:10], r.To[:10], figures.Count(r.Seeds, "draw"))
-	rows := [][]string{{r.Now.title(), figures.Dollars(r.Now.Month), figures.Unknown, figures.RoughShare(r.Now.Share), "not measured"}}
+	a := &format.Answer{
+		Verdicts: []format.Verdict{{Text: r.verdict()}, {Text: strings.ToUpper(now[:1]) + now[1:] + "."}},
+		About: fmt.Sprintf("Simulated on %s Spot prices from %s to %s, with %s of when Spot nodes are taken. Written to %s",
+			r.Prices, r.From[:10], r.To[:10], figures.Count(r.Seeds, "draw"), r.written()),
+		Next: r.Next.step(), Warnings: r.warnings(),
+	}
+	if r.Manifests != "" {
+		a.Verdicts = append(a.Verdicts, format.Verdict{Text: "This is of " + r.Manifests + "."})
+	}
+	var longest []string
+	t := format.Grid{Headings: format.Headings("POLICY", "$ A MONTH", "CHANGE", "SPOT", "TOO FEW PODS READY, WORST RUN")}
+	t.Rows = []format.Row{format.Cells(r.Now.title(), figures.Dollars(r.Now.Month), figures.Unknown,
+		figures.RoughShare(r.Now.Share), "not measured")}
 	for i := range r.Policies {
 		p := &r.Policies[i]
-		rows = append(rows, []string{p.Title, p.month(), figures.PercentChange(p.Change, 1), figures.RoughShare(p.Share), p.Worst.sentence()})
+		t.Rows = append(t.Rows, format.Cells(p.Title, p.month(), figures.PercentChange(p.Change, 1),
+			figures.RoughShare(p.Share), p.Worst.short()))
+		if p.Worst.Incidents > 0 {
+			longest = append(longest, p.Title+": "+p.Worst.sentence())
+		}
 	}
-	if err := cli.Columns(w, []string{"", "$ A MONTH", "CHANGE", "SPOT", "TOO FEW PODS READY, WORST RUN"}, rows); err != nil {
-		return err
+	a.Tables, a.Details = []format.Grid{t}, []format.Section{{Heading: "Too few pods ready, worst runs", Items: longest}}
+	return a
+}
+
+// written names the folder of the files, and the files in it.
+func (r *result) written() string {
+	dir, names := filepath.Dir(r.Files[0]), []string{}
+	for _, file := range r.Files {
+		if filepath.Dir(file) != dir {
+			return strings.Join(r.Files, ", ")
+		}
+		names = append(names, filepath.Base(file))
 	}
-	fmt.Fprintln(w)
-	notes(w, "Assumed", r.Assumed, r.scenario, details)
-	notes(w, "Left out", r.LeftOut, r.scenario, details)
-	fmt.Fprintf(w, "\nNext: %s\n", r.Next.Do)
-	for _, c := range r.Next.Commands {
-		fmt.Fprintf(w, "  %s\n", c)
+	return dir + ": " + strings.Join(names, ", ")
+}
+
+// warnings are what was assumed and what was left out, the first of each first.
+func (r *result) warnings() (first []string) {
+	var rest []string
+	for _, of := range []struct {
+		title string
+		all   []string
+	}{{"Assumed: ", r.Assumed}, {"Left out: ", r.LeftOut}} {
+		for i, text := range of.all {
+			if text = of.title + strings.TrimSuffix(text, ".") + "."; i == 0 {
+				first = append(first, text)
+			} else {
+				rest = append(rest, text)
+			}
+		}
 	}
-	_, err := fmt.Fprintf(w, "\nWritten: %s\n", strings.Join(r.Files, ", "))
-	return err
+	return append(first, rest...)
+}
+
+// step is s as an answer has it.
+func (s *step) step() format.Step {
+	return format.Step{Do: s.Do, Command: strings.Join(s.Commands, "\n")}
 }
 
 // title is what the first row is called.
@@ -106,20 +136,43 @@ func (x *worst) sentence() string {
 	if x.Incidents == 1 {
 		return "once, " + why
 	}
-	return fmt.Sprintf("%d times, %s min; longest %s", x.Incidents, figures.Integer(x.Minutes), why)
+	return x.short() + "; longest " + why
 }
 
-// notes writes the first of the sentences, and where the others are.
-func notes(w io.Writer, title string, all []string, file string, details bool) {
-	for i, text := range all {
-		if i == notesShown-1 && len(all) > notesShown && !details {
-			fmt.Fprintf(w, "%s: %d more, at the head of %s\n", title, len(all)-i, file)
-			return
-		}
-		text = strings.TrimSuffix(text, ".") + "."
-		if short := []rune(text); len(short) > noteWidth && !details {
-			text = strings.TrimSpace(string(short[:noteWidth])) + "…"
-		}
-		fmt.Fprintf(w, "%s: %s\n", title, text)
+// short says how long too few pods were ready in the worst run.
+func (x *worst) short() string {
+	if x.Incidents == 0 {
+		return "never"
 	}
+	return fmt.Sprintf("%s, %s min", figures.Count(x.Incidents, "time"), figures.Integer(x.Minutes))
+}
+
+// answer makes an answer of the fleet: a row for each cluster and their sum.
+func (x *fleet) answer() *format.Answer {
+	of := func(month, change float64) string {
+		return figures.Dollars(month) + " (" + figures.PercentChange(change, 1) + ")"
+	}
+	t := format.Grid{Headings: format.Headings("$ A MONTH", "TODAY", "OWN POOLS, CONSOLIDATED", "ON DEMAND ONLY",
+		"SPOT ALLOWED", "SPOTTER")}
+	sum := format.Cells("all", figures.Dollars(x.Sum.Now))
+	for _, p := range x.Sum.Policies {
+		sum.Cells = append(sum.Cells, format.Cell{Text: of(p.Month, p.Change)})
+	}
+	var next format.Grid
+	a := &format.Answer{About: "Written: a folder for each in " + filepath.Dir(filepath.Dir(x.Clusters[0].Files[0]))}
+	for _, r := range x.Clusters {
+		row := format.Cells(r.Context, figures.Dollars(r.Now.Month))
+		for i := range r.Policies {
+			row.Cells = append(row.Cells, format.Cell{Text: of(r.Policies[i].Month, r.Policies[i].Change)})
+		}
+		t.Rows = append(t.Rows, row)
+		next.Rows = append(next.Rows, format.Cells(fmt.Sprintf("%s: %s prices, %s; next: %s", r.Context, r.Prices,
+			figures.Count(r.Seeds, "draw"), r.Next.Do)))
+		for _, c := range r.Next.Commands {
+			next.Rows = append(next.Rows, format.Cells("  "+c))
+		}
+	}
+	t.Rows = append(t.Rows, sum)
+	a.Tables = []format.Grid{t, next}
+	return a
 }

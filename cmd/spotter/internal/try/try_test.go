@@ -15,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/capture"
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/aws/fake"
 	"github.com/spotter-dev/spotter/policy/figures"
@@ -58,7 +59,7 @@ func printed(t testing.TB, x *trial, out, log *bytes.Buffer, source func() (*sta
 	if err != nil {
 		return "", log.String(), x.folder.dir, err
 	}
-	err = r.text(out, false)
+	err = r.answer().Write(out, format.Options{Details: x.f.form.Details()})
 	return out.String(), log.String(), x.folder.dir, err
 }
 
@@ -83,7 +84,7 @@ func TestTry(t *testing.T) {
 	const month = 30 * (0.384*eval.MonthHours + 24*0.08) // the list price of m5.2xlarge, and its volumes of gp3
 	for _, want := range []string{
 		"You pay about " + figures.Dollars(month) + " a month for 30 nodes, all on demand.\n", "Simulated on synthetic Spot prices",
-		" of when Spot nodes are taken:", "no AWS credentials were found", "\nNext: ",
+		" of when Spot nodes are taken", "no AWS credentials were found", "\nNext: ",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
@@ -179,7 +180,7 @@ func TestJSON(t *testing.T) {
 	if err := form.Set(cli.FormJSON); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Print(&form, r, r.text); err != nil || !strings.Contains(out.String(), `"usd_month": 12`) || !strings.Contains(out.String(), `"worst_run"`) {
+	if err := p.Print(&form, r, nil); err != nil || !strings.Contains(out.String(), `"usd_month": 12`) || !strings.Contains(out.String(), `"worst_run"`) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

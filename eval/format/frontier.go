@@ -15,9 +15,8 @@ const (
 	frontierHeight = 12
 )
 
-// markOf is the mark of variant i of a sweep in plot and table, that of the scenario as it is for
-// −1.
-func markOf(i int) string {
+// Mark is the mark of point i of a sweep in plot and table, that of the scenario as it is for −1.
+func Mark(i int) string {
 	const marks = "123456789abcdefghijklmnopqrstuvwxyz"
 	switch {
 	case i < 0:
@@ -31,7 +30,8 @@ func markOf(i int) string {
 // frontier draws what each value of a sweep saves over the evictions that it costs.
 func frontier(r *eval.WhatIf) string {
 	points, places := r.Tradeoffs()
-	return Frontier(points, func(i int) string { return markOf(places[i]) }, "$ saved a month", "evictions per pod-day", figures.Dollars)
+	return Frontier(points, func(i int) string { return Mark(places[i]) }, "$ saved a month", "evictions per pod-day",
+		figures.Dollars)
 }
 
 // Frontier draws points, each by its mark, in a frame of characters. Gain and price say what the
@@ -43,7 +43,8 @@ func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price strin
 	}
 	low, high := points[0], points[0]
 	for _, p := range points {
-		low, high = eval.Tradeoff{Gain: min(low.Gain, p.Gain), Price: min(low.Price, p.Price)}, eval.Tradeoff{Gain: max(high.Gain, p.Gain), Price: max(high.Price, p.Price)}
+		low = eval.Tradeoff{Gain: min(low.Gain, p.Gain), Price: min(low.Price, p.Price)}
+		high = eval.Tradeoff{Gain: max(high.Gain, p.Gain), Price: max(high.Price, p.Price)}
 	}
 	grid := make([][]string, frontierHeight)
 	for y := range grid {
@@ -65,7 +66,8 @@ func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price strin
 		case frontierHeight - 1:
 			label = bottom
 		}
-		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" + strings.TrimRight(strings.Join(line, ""), " ") + "\n")
+		b.WriteString(strings.Repeat(" ", margin-utf8.RuneCountInString(label)) + label + " │" +
+			strings.TrimRight(strings.Join(line, ""), " ") + "\n")
 	}
 	from, to := figures.Number(low.Price, 2), figures.Number(high.Price, 2)
 	indent := strings.Repeat(" ", margin+2)

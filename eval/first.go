@@ -1,0 +1,139 @@
+package eval
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Order returns the places in Config.Policies by what policies save in the median run of g, the
+// most first and equals in the order in which they were given. Policies that do not keep the
+// manifests follow those that do, and those without a result are last.
+func (r *Report) Order(g *Group) []int {
+	metric, _ := r.Config.Savings()
+	order := make([]int, len(g.Policies))
+	for p := range order {
+		order[p] = p
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		x, y := &g.Policies[a], &g.Policies[b]
+		return cmp.Or(cmp.Compare(r.tier(x), r.tier(y)), cmp.Compare(y.Summary(metric).Median, x.Summary(metric).Median))
+	})
+	return order
+}
+
+// tier is 0 of a policy that can be first, 1 of one that does not keep the manifests, and 2 of one
+// without a result.
+func (r *Report) tier(p *PolicyReport) int {
+	metric, _ := r.Config.Savings()
+	switch {
+	case p.Summary(metric).N == 0:
+		return 2
+	case p.Marked():
+		return 1
+	}
+	return 0
+}
+
+// Best returns the place in Config.Policies of the policy that is first in g, −1 where none can be.
+func (r *Report) Best(g *Group) int {
+	return r.firstOf(g, func(int) bool { return true })
+}
+
+// firstOf returns the first of those policies of g that allowed allows, −1 where none can be first.
+func (r *Report) firstOf(g *Group, allowed func(p int) bool) int {
+	metric, _ := r.Config.Savings()
+	first := -1
+	for p := range g.Policies {
+		x := &g.Policies[p]
+		if r.tier(x) == 0 && allowed(p) && (first < 0 || x.Summary(metric).Median > g.Policies[first].Summary(metric).Median) {
+			first = p
+		}
+	}
+	return first
+}
+
+// First returns the places of the policies that are first in g: the best, and those that save the
+// same.
+func (r *Report) First(g *Group) []int {
+	var first []int
+	for p := range g.Policies {
+		if points, ok := r.Shortfall(g, p); ok && points == 0 && !g.Policies[p].Marked() {
+			first = append(first, p)
+		}
+	}
+	return first
+}
+
+// RunnerUp returns the place of the policy that is first in g but for the baseline, −1 where none
+// can be.
+func (r *Report) RunnerUp(g *Group) int {
+	return r.firstOf(g, func(p int) bool { return g.Policies[p].Policy != r.Config.Baseline })
+}
+
+// Shortfall returns how many points policy p saves less than the first of g; false where one of
+// them is not known.
+func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
+	metric, _ := r.Config.Savings()
+	best, own := r.Best(g), g.Policies[p].Summary(metric)
+	if best < 0 || own.N == 0 {
+		return 0, false
+	}
+	return g.Policies[best].Summary(metric).Median - own.Median, true
+}
+
+// FirstAcross returns the policy that is first in most scenarios, of equals the one with the
+// smallest shortfall and then the one given first; nil where none is known.
+func (r *Report) FirstAcross() *Across {
+	var best *Across
+	all := r.Across()
+	for i := range all {
+		x := &all[i]
+		if x.First > 0 && (best == nil || x.First > best.First || x.First == best.First && x.Shortfall < best.Shortfall) {
+			best = x
+		}
+	}
+	return best
+}
+
+// Cheapest returns the place of the variant that costs least, −1 where no cost is known.
+func (w *WhatIf) Cheapest() int {
+	best := -1
+	for i := range w.Variants {
+		if x := &w.Variants[i].Change; x.N > 0 && (best < 0 || x.Median < w.Variants[best].Change.Median) {
+			best = i
+		}
+	}
+	return best
+}
+
+// First returns the place of the variant to choose: the value at the knee of a sweep, else the
+// cheapest variant. It is −1 for the scenario as it is, and false where nothing is better.
+func (w *WhatIf) First() (place int, ok bool) {
+	if knee, bends := w.Knee(); bends {
+		return knee, true
+	}
+	at := w.Cheapest()
+	return at, at >= 0 && w.Variants[at].Change.Median < 0
+}
+
+// Main returns the change that c is about: of those with the worst outcome the one that loses most,
+// and where none fails the one that changes most. It is nil without any.
+func (c *Comparison) Main() *Change {
+	var best *Change
+	rank := func(x *Change) float64 {
+		switch {
+		case x.Outcome == Worse:
+			return 1e12 + max(-x.Savings.Mean, x.Outage.Mean)
+		case x.Pairs == 0:
+			return -1
+		}
+		return max(math.Abs(x.Savings.Mean), math.Abs(x.Outage.Mean))
+	}
+	for i := range c.Changes {
+		if x := &c.Changes[i]; rank(x) >= 0 && (best == nil || rank(x) > rank(best)) {
+			best = x
+		}
+	}
+	return best
+}

@@ -1,0 +1,320 @@
+package format
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
+)
+
+// answerOf makes an answer of a comparison of policies.
+func answerOf(r *eval.Report) *Answer {
+	a := &Answer{
+		Verdicts: []Verdict{verdictOf(r)}, About: Title(r), Failed: FailedGates(r), Warnings: warningsOf(r), Next: nextStep(r),
+		Details: sections(r), Review: reviewOf(r),
+	}
+	if len(r.Groups) == 1 {
+		legend := firstMark + "saves most; * is the baseline."
+		if len(Violations(r)) > 0 {
+			legend += " ! did not keep the manifests."
+		}
+		a.Tables, a.Legend = []Grid{policyTable(r, &r.Groups[0])}, []string{legend}
+		return a
+	}
+	across, first := r.Across(), r.FirstAcross()
+	isFirst := func(i int) bool { return first != nil && across[i].Policy == first.Policy }
+	a.Tables = []Grid{gridOf(acrossColumns(r), across, isFirst), scenarioTable(r)}
+	a.Legend = []string{firstMark + "is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; " +
+		"AT MOST is what the " + eval.OracleName + " saves."}
+	return a
+}
+
+// policyTable returns the table of one scenario with the policies that save most marked.
+func policyTable(r *eval.Report, g *eval.Group) Grid {
+	first := r.First(g)
+	return gridOf(columns, rowsOf(r, g), func(p int) bool { return slices.Contains(first, p) })
+}
+
+// scenarioTable has for each scenario which policy is first, what it saves and what the oracle does.
+func scenarioTable(r *eval.Report) Grid {
+	metric, _ := r.Config.Savings()
+	t := Grid{Headings: Headings("SCENARIO", "FIRST", "SAVED %", "AT MOST %")}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		first, saved, most := figures.Unknown, figures.Unknown, figures.Unknown
+		if all := r.First(g); len(all) > 0 {
+			var names []string
+			for _, p := range all {
+				names = append(names, r.Config.Policies[p])
+			}
+			first, saved = strings.Join(names, ", "), percent(g.Policies[all[0]].Summary(metric).Median)
+		}
+		if _, _, pct, ok := boundOf(r, g); ok {
+			most = percent(pct)
+		}
+		t.Rows = append(t.Rows, Cells(g.Scenario, first, saved, most))
+	}
+	return t
+}
+
+// savedTable has what every policy saves in every scenario, with the distance to the best of the row
+// in brackets and the most outage minutes of a run.
+func savedTable(r *eval.Report) Grid {
+	t := Grid{Headings: Headings(append([]string{"SAVED % (BEHIND BEST), OUTAGE MIN"}, r.Config.Policies...)...)}
+	for i := range r.Groups {
+		row := Cells(r.Groups[i].Scenario)
+		for p := range r.Config.Policies {
+			row.Cells = append(row.Cells, Cell{Text: savedCell(r, &r.Groups[i], p)})
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+func savedCell(r *eval.Report, g *eval.Group, p int) string {
+	x := &g.Policies[p]
+	metric, _ := r.Config.Savings()
+	s := x.Summary(metric)
+	if s.N == 0 {
+		return figures.Unknown
+	}
+	text := percent(s.Median)
+	if x.Marked() {
+		text += " !"
+	}
+	switch distance, ok := r.Shortfall(g, p); {
+	case !ok:
+	case distance == 0 && !x.Marked():
+		text += " (best)"
+	case distance < 0:
+		text += " (+" + percent(-distance) + ")"
+	default:
+		text += " (−" + percent(distance) + ")"
+	}
+	if most := x.Summary("outage_minutes").Max; most > 0 {
+		text += ", " + figures.Whole(most) + " min"
+	}
+	return text
+}
+
+// sections are the parts of a report below its answer, in the order of reading.
+func sections(r *eval.Report) []Section {
+	_, passed := gatesByResult(r)
+	out := append(comparisonSections(r.Comparison), Section{Heading: "Counted as failed", Items: failureWarnings(r)},
+		Section{Heading: "Gates that passed", Items: passed, rank: rankNote},
+		Section{Heading: "Manifests not kept", Items: Violations(r), rank: rankNote})
+	for i := range r.Groups {
+		out = append(out, groupSections(r, &r.Groups[i])...)
+	}
+	why, found := rankWhy, rankFound
+	if len(r.Groups) > 1 {
+		why, found = rankDetail, rankDetail
+		out = append(out, Section{Table: savedTable(r), What: "scenarios", rank: rankDetail},
+			Section{Heading: "Worst outages", Items: worstOutageLines(r)})
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		in := inScenario(r, g.Scenario)
+		out = append(out, Section{Heading: "Runs with outages" + in, Items: outageLines(r, g), rank: found},
+			Section{Heading: "Worst runs" + in, Items: worstLines(r, g), rank: why})
+	}
+	return append(out, Section{Heading: "Missing runs: " + fmt.Sprint(r.Missing()), Items: missingLines(r)},
+		Section{Heading: "Notes", Items: Notes(r), rank: rankNote},
+		Section{Heading: "Configuration", Items: Settings(r), rank: rankNote})
+}
+
+// groupSections are the tables of one scenario. Of the only one the answer has the first.
+func groupSections(r *eval.Report, g *eval.Group) (out []Section) {
+	rank := rankFound
+	if len(r.Groups) > 1 {
+		rank = rankDetail
+		out = append(out, Section{Heading: g.Scenario, Table: policyTable(r, g), What: "policies", rank: rank})
+	}
+	for _, t := range []Grid{windowTable(r, g), weeksTable(r, g), frontierTable(r, g)} {
+		out = append(out, Section{Table: t, What: "rows", rank: rank})
+	}
+	return append(out, Section{About: OracleLine(r, g), What: "sentences", rank: rank})
+}
+
+// warningsOf are what to know before relying on a verdict, the gravest first, but for what the verdict
+// counts and what is said of gates that failed.
+func warningsOf(r *eval.Report) (lines []string) {
+	if c := r.Comparison; c != nil {
+		for _, line := range (comparison{c}).losses() {
+			lines = append(lines, "worse than "+c.Other+": "+line)
+		}
+	}
+	return slices.Concat(lines, estimateWarnings(r), Violations(r))
+}
+
+// verdictOf says in one sentence what was found, and what became of what was demanded.
+func verdictOf(r *eval.Report) Verdict {
+	v := Verdict{toneOf(r), found(r) + "."}
+	demands := demandsOf(r)
+	if c := r.Comparison; c != nil {
+		demands = append(demands, "against "+c.Other+": "+string(c.Outcome)+", "+Headline(c))
+	}
+	if text := strings.Join(demands, "; "); text != "" {
+		v.Text += " " + strings.ToUpper(text[:1]) + text[1:] + "."
+	}
+	if r.Stopped {
+		v.Text = Incomplete(r) + ". " + v.Text
+	}
+	return v
+}
+
+// toneOf says whether what was demanded holds; it is plain where nothing was.
+func toneOf(r *eval.Report) Tone {
+	switch c := r.Comparison; {
+	case r.ExitCode() != 0:
+		return Bad
+	case c != nil:
+		return toneOfOutcome(c.Outcome)
+	case len(r.Gates) > 0:
+		return Good
+	}
+	return Plain
+}
+
+// demandsOf says how many runs broke, and how many gates hold.
+func demandsOf(r *eval.Report) (parts []string) {
+	if n := r.Missing(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s of %s broke", figures.Integer(n), figures.Count(len(r.Runs), "run")))
+	}
+	switch failed, _ := gatesByResult(r); {
+	case len(failed) > 0:
+		parts = append(parts, fmt.Sprintf("%s of %s failed", figures.Integer(len(failed)), figures.Count(len(r.Gates), "gate")))
+	case len(r.Gates) > 0:
+		parts = append(parts, figures.Count(len(r.Gates), "gate")+" passed")
+	}
+	return parts
+}
+
+// found says which policy saves most, in dollars a month against the baseline, and how long its
+// worst outage is beside the baseline's.
+func found(r *eval.Report) string {
+	if len(r.Groups) > 1 {
+		return foundAcross(r)
+	}
+	g := &r.Groups[0]
+	best, base := r.Best(g), slices.Index(r.Config.Policies, r.Config.Baseline)
+	if best < 0 {
+		return "No run has a result that can be compared"
+	}
+	x := &g.Policies[best]
+	metric, of := r.Config.Savings()
+	saves := fmt.Sprintf("%s saves %s of %s", x.Policy, figures.Percent(x.Summary(metric).Median, 1), of)
+	if best != base {
+		if over := r.OverBaseline(g, best); over.N > 0 && r.Config.Today == nil {
+			saves += ", " + monthly(&over, false) + " than " + r.Config.Baseline + between(&over, false)
+		}
+		return saves + worstWords(x, &g.Policies[base])
+	}
+	next := r.RunnerUp(g)
+	if next < 0 && x.Policy == eval.OnDemand {
+		return "Nothing but " + x.Policy + " was run" + worstWords(x, nil)
+	}
+	if next < 0 {
+		return saves + worstWords(x, nil)
+	}
+	text := "No policy saves more than " + x.Policy + ", the baseline"
+	if over := r.OverBaseline(g, next); over.N > 0 {
+		text += ": the next, " + g.Policies[next].Policy + ", saves " + monthly(&over, true) + between(&over, true)
+	}
+	return text + worstWords(&g.Policies[next], x)
+}
+
+// monthly writes what is saved a month more, or less.
+func monthly(s *eval.Summary, less bool) string {
+	if less {
+		return figures.Dollars(-s.Median) + " a month less"
+	}
+	return figures.Dollars(s.Median) + " a month more"
+}
+
+// between writes the interval of [monthly], nothing without one.
+func between(s *eval.Summary, less bool) string {
+	i := s.MedianInterval
+	if i == nil {
+		return ""
+	}
+	low, high := i.Low, i.High
+	if less {
+		low, high = -high, -low
+	}
+	text := " (" + figures.Dollars(low) + " to " + figures.Dollars(high)
+	if low <= 0 && high >= 0 {
+		text += ", which chance explains"
+	}
+	return text + ")"
+}
+
+// worstWords says how many outage minutes the worst run of x has, and that of the baseline, nil for
+// none.
+func worstWords(x, base *eval.PolicyReport) string {
+	s := x.Summary("outage_minutes")
+	if s.N == 0 {
+		return ""
+	}
+	text := "; its worst run has " + figures.Whole(s.Max) + " outage minutes"
+	if base == nil || base.Summary("outage_minutes").N == 0 {
+		return text
+	}
+	return text + ", " + base.Policy + "'s " + figures.Whole(base.Summary("outage_minutes").Max)
+}
+
+// foundAcross is what was found over several scenarios.
+func foundAcross(r *eval.Report) string {
+	x := r.FirstAcross()
+	if x == nil {
+		return "No scenario has policies that can be compared"
+	}
+	text := fmt.Sprintf("%s saves most in %d of %s", x.Policy, x.First, figures.Count(len(r.Groups), "scenario"))
+	if x.Behind >= 0 && x.Shortfall > 0 {
+		text += ", at worst " + percent(x.Shortfall) + " points less than the first in " + r.Groups[x.Behind].Scenario
+	}
+	if x.WorstOutage < 0 {
+		return text
+	}
+	text += "; its worst run has " + figures.Whole(outageOf(r, x.WorstOutage)) + " outage minutes"
+	base := r.Across()[slices.Index(r.Config.Policies, r.Config.Baseline)]
+	if base.WorstOutage >= 0 && base.Policy != x.Policy {
+		text += ", " + base.Policy + "'s " + figures.Whole(outageOf(r, base.WorstOutage))
+	}
+	return text
+}
+
+// nextStep is the one thing to do with the result of a report.
+func nextStep(r *eval.Report) Step {
+	again := r.Config.Invocation
+	if again == "" {
+		return Step{}
+	}
+	if r.Stopped {
+		return Step{"do the rest", again}
+	}
+	if n := r.Missing(); n > 0 {
+		first := slices.IndexFunc(r.Runs, func(x eval.RunRow) bool { return x.Err != nil })
+		return Step{"repeat the first run that broke", r.Command(first)}
+	}
+	g := &r.Groups[0]
+	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver() == eval.OverSeeds {
+		return seedsStep(again, need)
+	}
+	if best := r.Best(g); best >= 0 && len(r.Groups) == 1 {
+		if worst := g.Policies[best].Worst; outageOf(r, worst) > 0 {
+			return Step{fmt.Sprintf("see how the worst run of %s, %s outage minutes, came about",
+				g.Policies[best].Policy, figures.Whole(outageOf(r, worst))), r.Command(worst)}
+		}
+	}
+	return Step{"read the result as a page with charts", again + " --report report.html"}
+}
+
+// seedsStep is to repeat a command with more seeds, in place of those that it has.
+func seedsStep(command string, seeds int) Step {
+	own := regexp.MustCompile(` --seeds(=| +)\S+`)
+	return Step{"run as many seeds as intervals need", own.ReplaceAllString(command, "") + fmt.Sprintf(" --seeds %d", seeds)}
+}
