@@ -137,6 +137,16 @@ func (c comparison) sentence(x *eval.Change) string {
 		c.name(x), differenceWords(x, x.Savings), figures.DollarChange(savings), differenceWords(x, x.Outage), figures.WholeChange(outage)+" min/month", figures.Count(x.Pairs, "run"), x.Changed, x.Outcome, often(x))
 }
 
+// losses are the changes for the worse, in a sentence each.
+func (c comparison) losses() (lines []string) {
+	for i := range c.Changes {
+		if x := &c.Changes[i]; x.Outcome == eval.Worse {
+			lines = append(lines, c.sentence(x))
+		}
+	}
+	return lines
+}
+
 // unknowns name the undecided policies.
 func (c comparison) unknowns() []string {
 	var names []string

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -31,7 +30,7 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	case Markdown:
 		return s.writeMarkdown(w)
 	case CSV:
-		return s.writeCSV(w)
+		return writeCSV(w, s.Reports...)
 	case Parquet:
 		return writeParquet(w, s.Reports...)
 	}
@@ -271,21 +270,6 @@ func (s stress) writeMarkdown(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, cutToFit(head, sectionBlocks(append(parts, s.sections(passed)...)), MarkdownMax))
 	return err
-}
-
-// writeCSV writes the lines of all reports.
-func (s stress) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(csvHeading()); err != nil {
-		return err
-	}
-	for _, r := range s.Reports {
-		if err := csvLines(r, out); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
 }
 
 // stressLabel is the policy with the mark of those that do not keep the manifests.

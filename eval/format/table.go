@@ -103,15 +103,12 @@ func warningsOf(r *eval.Report, details bool) []string {
 	if details {
 		lines = Warnings(r)
 	}
-	for _, f := range findings(r) {
-		switch f.rule {
-		case ruleComparison:
-			lines = slices.Insert(lines, 0, f.title+": "+f.detail)
-		case ruleManifest:
-			lines = append(lines, f.detail)
+	if c := r.Comparison; c != nil {
+		for _, line := range (comparison{c}).losses() {
+			lines = slices.Insert(lines, 0, "worse than "+c.Other+": "+line)
 		}
 	}
-	return lines
+	return append(lines, Violations(r)...)
 }
 
 // sections are the parts of a report below its answer, in the order of reading. Long ones are for a
@@ -194,7 +191,7 @@ func nextStep(r *eval.Report) Step {
 		return Step{"repeat the first run that broke", r.Command(first)}
 	}
 	g := &r.Groups[0]
-	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver() == eval.OverSeeds {
+	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver == eval.OverSeeds {
 		return Step{"run as many seeds as intervals need", withFlag(again, "seeds", fmt.Sprint(need))}
 	}
 	if best := r.Best(g); best >= 0 && len(r.Groups) == 1 {

@@ -21,10 +21,10 @@ type whatIfColumn struct {
 }
 
 // summaryCell makes a cell of a summary, which may have nothing.
-func summaryCell(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
+func summaryCell(of func(*eval.WhatIfRow) *eval.Figure, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
 	return func(x *eval.WhatIfRow) string {
 		if s := of(x); s.N > 0 {
-			return words(s)
+			return words(&s.Summary)
 		}
 		return figures.Unknown
 	}
@@ -33,15 +33,15 @@ func summaryCell(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summar
 // whatIfColumns answer what it costs, and what it does to the workloads.
 var whatIfColumns = []whatIfColumn{
 	{"VARIANT", "", false, func(x *eval.WhatIfRow) string { return x.Name }},
-	{"$/MONTH", "median", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
-	{"CHANGE, $/MONTH", "median [interval]", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change }, changeInterval)},
-	{"CHANGE", "%", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, func(s *eval.Summary) string { return points(s.Median) })},
-	{"OUTAGE INCIDENTS", "med / max", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
-	{"OUTAGE MIN", "med / max", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
-	{"OUTAGES, $/MONTH", "median", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
-	{"EVICTIONS", "/pod-day", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions }, func(s *eval.Summary) string { return figures.Number(s.Median, 2) })},
-	{"NODES", "mean", false, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, func(s *eval.Summary) string { return figures.Number(s.Median, 1) })},
-	{"SPOT", "%", true, summaryCell(func(x *eval.WhatIfRow) *eval.Summary { return &x.SpotShare }, func(s *eval.Summary) string { return share(s.Median) })},
+	{"$/MONTH", "median", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.Cost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
+	{"CHANGE, $/MONTH", "median [interval]", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.Change }, changeInterval)},
+	{"CHANGE", "%", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.ChangePct }, func(s *eval.Summary) string { return points(s.Median) })},
+	{"OUTAGE INCIDENTS", "med / max", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.Incidents }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
+	{"OUTAGE MIN", "med / max", true, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageMinutes }, func(s *eval.Summary) string { return figures.Whole(s.Median) + " / " + figures.Whole(s.Max) })},
+	{"OUTAGES, $/MONTH", "median", true, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageCost }, func(s *eval.Summary) string { return figures.Dollars(s.Median) })},
+	{"EVICTIONS", "/pod-day", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.Evictions }, func(s *eval.Summary) string { return figures.Number(s.Median, 2) })},
+	{"NODES", "mean", false, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.Nodes }, func(s *eval.Summary) string { return figures.Number(s.Median, 1) })},
+	{"SPOT", "%", true, summaryCell(func(x *eval.WhatIfRow) *eval.Figure { return &x.SpotShare }, func(s *eval.Summary) string { return share(s.Median) })},
 }
 
 // changeInterval writes a change in dollars with its interval.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
 	"github.com/spotter-dev/spotter/policy/record"
@@ -95,7 +94,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	row := eval.RowOf(job, r, onDemand)
-	return p.Print(&f.form, format.Run(&row, f.Command(job)), func(out io.Writer, wide bool) error {
+	return p.Print(&f.form, row.Report(f.Command(job)), func(out io.Writer, wide bool) error {
 		return printRun(out, w, r, onDemand, wide, f.form.Details())
 	})
 }
