@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -95,6 +96,9 @@ func (t Instant) MarshalText() ([]byte, error) { return []byte(t.String()), nil 
 // UnmarshalText reads RFC 3339.
 func (t *Instant) UnmarshalText(text []byte) error {
 	at, err := time.Parse(time.RFC3339, string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a time in RFC 3339", text)
+	}
 	*t = Instant(policy.TimeOf(at))
-	return err
+	return nil
 }
