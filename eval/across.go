@@ -1,26 +1,48 @@
 package eval
 
-// An Across is what can be said of one policy over several scenarios. Nothing
+// An Across is one policy over several scenarios. Nothing
 // in it is summed or averaged: such a figure would be true for none of them.
 type Across struct {
-	Policy string
-
-	// First is in how many scenarios it saves the most in the median run of all
-	// policies that keep the manifests, equals included; Of is in how many its
-	// savings are known, and Marked in how many it does not keep the manifests
-	// and so is not first.
-	First, Of, Marked int
+	// Name as written.
+	Policy string `json:"policy"`
+	// Scenarios in which its median net_savings_pct is the greatest of all policies that keep the
+	// manifests, equals included.
+	First int `json:"first"`
+	// Scenarios in which it has a median.
+	Of int `json:"of"`
+	// Scenarios in which it does not keep the manifests, and so is not first.
+	Marked int `json:"violating_scenarios"`
+	// The scenario in which it is furthest below the first.
+	Worst *Shortfall `json:"worst_shortfall,omitempty"`
+	// The run with the most outage minutes.
+	Outage *WorstOutage `json:"worst_outage,omitempty"`
 
 	// Shortfall is how many points of the on-demand bill its median net savings
 	// lie below those of the first of a scenario, in the scenario where that is
 	// most: Behind indexes Report.Groups. It is below 0 where the policy is marked
 	// and saves more everywhere. Behind is -1 where no shortfall is known.
-	Shortfall float64
-	Behind    int
+	Shortfall float64 `json:"-"`
+	Behind    int     `json:"-"`
 
 	// WorstOutage indexes Report.Runs: the run with the most outage minutes, the
 	// first among equals. It is -1 without runs.
-	WorstOutage int
+	WorstOutage int `json:"-"`
+}
+
+// A Shortfall is how far a policy is below the first of a scenario.
+type Shortfall struct {
+	// Points of the on-demand bill; below 0 for one that saves more everywhere and does not keep the
+	// manifests.
+	Points   float64 `json:"points"`
+	Scenario string  `json:"scenario"`
+	// The policy that is first there.
+	Best string `json:"best"`
+}
+
+// A WorstOutage is the run of a policy with the most outage.
+type WorstOutage struct {
+	Minutes float64 `json:"minutes"`
+	Place
 }
 
 // Across returns one of each policy in the order of Config.Policies, none with
@@ -52,6 +74,13 @@ func (r *Report) Across() []Across {
 			if run := r.worstOutage(g, p); run >= 0 && (x.WorstOutage < 0 || r.Runs[run].Result.Outage > r.Runs[x.WorstOutage].Result.Outage) {
 				x.WorstOutage = run
 			}
+		}
+		if x.Behind >= 0 {
+			g := &r.Groups[x.Behind]
+			x.Worst = &Shortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
+		}
+		if i := x.WorstOutage; i >= 0 {
+			x.Outage = &WorstOutage{r.Runs[i].Value("outage_minutes").V, r.Place(i)}
 		}
 	}
 	return out

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"slices"
@@ -115,59 +116,78 @@ const (
 // and all looks, is at most 5 %, and so is the chance that anything passes which
 // is worse; what that means is defined at [stats.Test.Paired].
 type Comparison struct {
-	// Other says in words what was compared with.
-	Other string
-
-	// Program and Version are those of the other program, empty where it is
-	// this one; Files is the folder of the other files, empty without any.
-	Program, Version, Files string
-
-	// Seeds are those that were run in the end, in the order of the looks.
-	Seeds []uint64
-
-	// Outcome is the worst of all Changes.
-	Outcome Outcome
-
-	// Changes has one of each scenario and judged policy, in the order of the
-	// cases and of Config.Policies. Scenarios are never summed up together.
-	Changes []Change
+	// What was compared with, in words.
+	Other string `json:"other"`
+	// The other program as named.
+	Program string `json:"program,omitempty"`
+	// What it calls its version.
+	Version string `json:"version,omitempty"`
+	// Folder of the other side's files.
+	Files string `json:"files,omitempty"`
+	// Seeds that were run in the end: those of config.seeds, and more where these did not decide.
+	Seeds []uint64 `json:"seeds"`
+	// The worst of all changes: no change, pass, undecided, not comparable or fail, which alone ends
+	// with exit code 1.
+	Outcome Outcome `json:"verdict"`
+	// A change for each scenario and policy.
+	//
+	// They are in the order of the cases and of Config.Policies. Scenarios are never summed up together.
+	Changes []Change `json:"changes"`
 
 	// Warnings say what could not be estimated, and why.
-	Warnings []string
+	Warnings []string `json:"-"`
 }
 
-// A Change is the difference to one policy in one scenario.
+// A Change is the difference to one policy in one scenario. Changes a week are means.
 type Change struct {
-	Scenario, Policy string
-
-	// Units is how many independent units the outcome rests on, and Over what
-	// they are: "windows" where there are enough of them for an interval at the
-	// last look, else "seeds". A unit's value is the mean over its pairs. Over
-	// seeds the windows are as they are, and the result holds for these only.
-	Units int
-	Over  string
-
-	// Pairs is how many cells both sides ran, Changed in how many of them
-	// something else happened, Missing how many one of them lacks, and Demand
-	// in how many pairs another demand was met.
-	Pairs, Changed, Missing, Demand int
-
-	// Savings is the change of net savings, Outage that of outage cost, both in
-	// points of the other side's on-demand bill: more Savings is better, more
-	// Outage worse. Where another demand is met both are changes of shares, each
-	// side's of its own on-demand bill.
-	Savings, Outage Difference
-
-	// SavingsWeek is the change of net savings in dollars, OutageWeek that of
-	// outage minutes, OnDemandWeek that of the on-demand bill in dollars, all for
-	// a week.
-	SavingsWeek, OutageWeek, OnDemandWeek float64
+	Scenario string `json:"scenario"`
+	Policy   string `json:"policy"`
+	// As that of the comparison.
+	Outcome Outcome `json:"verdict"`
+	// Independent units that the verdict rests on; the value of one is the mean over its cells.
+	Units int `json:"units"`
+	// What they are: windows where there are enough for an interval at the last look, else seeds, and
+	// then the result holds for these windows only.
+	Over string `json:"over"`
+	// Cells that both sides ran.
+	Pairs int `json:"pairs"`
+	// Of them, those in which something else happened.
+	Changed int `json:"changed"`
+	// Cells that one of the sides lacks.
+	Missing int `json:"missing"`
+	// Net savings in points of the other side's on-demand bill, or under another demand of each side's
+	// own; more is better. It is empty without pairs.
+	Savings Difference `json:"net_savings_points"`
+	// Outage cost in such points; more is worse. It is empty without pairs.
+	Outage Difference `json:"outage_cost_points"`
+	// Net savings.
+	SavingsWeek float64 `json:"net_savings_usd_per_week"`
+	OutageWeek  float64 `json:"outage_minutes_per_week"`
+	// In how many cells another demand was met.
+	Demand int `json:"other_demand,omitempty"`
+	// The on-demand bill.
+	OnDemandWeek float64 `json:"on_demand_usd_per_week"`
 
 	// Before is what the other side spends in the pairs and After what this one
 	// does, both without runs where there are no pairs.
-	Before, After Spending
+	Before Spending `json:"-"`
+	After  Spending `json:"-"`
+}
 
-	Outcome Outcome
+// MarshalJSON leaves out the figures where there is no pair that has any.
+func (x Change) MarshalJSON() ([]byte, error) {
+	type change Change
+	if x.Pairs > 0 {
+		return json.Marshal(change(x))
+	}
+	return json.Marshal(struct {
+		change
+		Savings      struct{} `json:"net_savings_points"`
+		Outage       struct{} `json:"outage_cost_points"`
+		SavingsWeek  struct{} `json:"net_savings_usd_per_week,omitzero"`
+		OutageWeek   struct{} `json:"outage_minutes_per_week,omitzero"`
+		OnDemandWeek struct{} `json:"on_demand_usd_per_week,omitzero"`
+	}{change: change(x)})
 }
 
 // A Difference is a difference of one figure over units, in points.

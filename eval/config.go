@@ -48,56 +48,63 @@ var ErrWeather = errors.New("policies had different weather")
 // A Config says what is compared. The zero value of a field that has a default
 // means that default.
 type Config struct {
-	// Policies as the user writes them: NAME[:key=value…]. [OnDemand] is added
+	// In the order of the report, on-demand and the baseline among them.
+	//
+	// They are as the user writes them: NAME[:key=value…]. [OnDemand] is added
 	// in front, and the baseline behind it, when they are not among them.
-	Policies []string
+	Policies []string `json:"policies"`
 
-	// Baseline is the policy that others are compared with; empty means [BaselineOf]
-	// the cases.
-	Baseline string
+	// The policy that others are compared with.
+	//
+	// Empty means [BaselineOf] the cases.
+	Baseline string `json:"baseline"`
 
 	// Cases are the scenarios and windows. More windows make the intervals speak
 	// of other weeks too and not of other seeds only.
-	Cases []Case
+	Cases []Case `json:"-"`
 
-	// Seeds of the weather; each is run in every case under every policy.
-	Seeds []uint64
+	// Seeds of the weather.
+	//
+	// Each is run in every case under every policy.
+	Seeds []uint64 `json:"seeds"`
 
 	// Gates are what the report must satisfy.
-	Gates []Gate
+	Gates []Gate `json:"-"`
 
 	// Mine says of the runs, and of the bounds of a case and seed, which are jobs of
 	// the policy [OracleName], whether [Do] does them; nil means all.
-	Mine func(Job) bool
+	Mine func(Job) bool `json:"-"`
 
 	// Known returns bounds that were computed before, false where they were not; nil
 	// knows none.
-	Known func(Job) (Bounds, bool)
+	Known func(Job) (Bounds, bool) `json:"-"`
 
 	// Parallel is how many runs are done at once; 0 means one per processor.
 	// It changes nothing in the report.
-	Parallel int
+	Parallel int `json:"-"`
 
 	// Progress, if not nil, is called after every run, before the first bound and
 	// after every one, never twice at once.
-	Progress func(Progress)
+	Progress func(Progress) `json:"-"`
 
-	// Discount1y and Discount3y are the parts of the on-demand price that
-	// commitments of one and three years save, in [0, 1). Raising them lowers
-	// the savings measured against commitments. 0 is a commitment that saves
-	// nothing and no default: those are in [DefaultConfig].
-	Discount1y, Discount3y float64
+	// Part of the on-demand price that a one-year commitment saves (modelled).
+	//
+	// It is in [0, 1). Raising it lowers the savings measured against commitments. 0 is a commitment
+	// that saves nothing and no default: those are in [DefaultConfig].
+	Discount1y float64 `json:"discount_1y"`
+	// The same for three years.
+	Discount3y float64 `json:"discount_3y"`
 
 	// Today is what the cluster of the cases costs as it is; nil where that is not known.
-	Today *Today
+	Today *Today `json:"-"`
 
 	// Command returns the command that repeats one run; nil means
 	// [DefaultCommand].
-	Command func(Job) string
+	Command func(Job) string `json:"-"`
 
 	// Invocation is the command that repeats the whole comparison, and Version
 	// the program that made it. Both are printed and not read.
-	Invocation, Version string
+	Invocation, Version string `json:"-"`
 }
 
 // A Case is one scenario over one window of its trace.
@@ -169,6 +176,17 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Role returns what part a policy has in the comparison: on-demand, baseline or compared.
+func (c *Config) Role(policy string) string {
+	switch policy {
+	case OnDemand:
+		return OnDemand
+	case c.Baseline:
+		return "baseline"
+	}
+	return "compared"
 }
 
 // complete returns c with its defaults and the policies that are always run.

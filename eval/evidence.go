@@ -17,17 +17,18 @@ import (
 // name that come of other files. All are digests in hexadecimal; one that a build
 // does not report is empty.
 type Evidence struct {
-	// File is that of the scenario's file.
-	File string
+	// SHA-256 of the scenario.
+	File string `json:"scenario_digest"`
 
-	// Conditions is that of what no policy chooses: prices, span, the settings
-	// of the market, and faults. With others, other things happened to a run.
-	Conditions string
+	// SHA-256 of what no policy chooses: prices, span, settings of the market, and faults.
+	//
+	// With others, other things happened to a run.
+	Conditions string `json:"conditions_digest"`
 
-	// Demand is that of what is asked of the cluster: workloads, how many pods
-	// they want when and of which size, and what their outages cost. With
-	// another, a dearer run is not a worse one.
-	Demand string
+	// SHA-256 of the workloads: how many pods of which size when, and what their outages cost.
+	//
+	// With another, a more expensive run is not a worse one.
+	Demand string `json:"demand_digest"`
 }
 
 // EvidenceOf returns that of w.

@@ -77,7 +77,7 @@ func TestWhatIfFirst(t *testing.T) {
 		t.Errorf("variant %d is first where no cost is known", at)
 	}
 	for i, change := range []float64{5, 2, 7} {
-		w.Variants[i].Change = Summary{N: 1, Median: change}
+		w.Variants[i].Change = Figure{Summary{N: 1, Median: change}}
 	}
 	if _, ok := w.First(); ok || w.Cheapest() != 1 {
 		t.Error("a variant is first that costs more than the scenario as it is")

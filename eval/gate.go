@@ -20,23 +20,24 @@ var ErrGate = errors.New("wrong gate")
 type Gate struct {
 	// Policy is the one that must meet it, as in Config.Policies. Empty means
 	// every policy but the baseline and on-demand.
-	Policy string
+	Policy string `json:"-"`
 
-	// Versus, when set, is the policy that takes the place of the baseline:
-	// metrics that compare with it do so, and of all others the difference to
+	// The policy that takes the place of the baseline.
+	//
+	// Metrics that compare with it do so, and of all others the difference to
 	// it in the same case and seed is judged.
-	Versus string
+	Versus string `json:"versus,omitempty"`
 
 	// Scenario, when set, is the only one whose runs are judged. Without it
 	// every scenario is judged on its own, and the gate must hold in each.
-	Scenario string
+	Scenario string `json:"-"`
 
-	Metric    string
-	Statistic Statistic
-
-	// Op is one of < <= > >= == and !=.
-	Op    string
-	Value float64
+	Metric    string    `json:"metric"`
+	Statistic Statistic `json:"statistic"`
+	// One of < <= > >= == and !=.
+	Op string `json:"op"`
+	// What the figure is held against.
+	Value float64 `json:"value"`
 }
 
 // ReferenceBaseline is the policy that ReferenceGates are held against, whatever the
@@ -184,35 +185,33 @@ func (g Gate) met(actual float64) bool {
 
 // A GateResult is the result for one policy in one scenario under one gate.
 type GateResult struct {
-	Gate     Gate
-	Policy   string
-	Scenario string
-
-	// Actual is the value that was judged; unknown when no run has one.
-	Actual Value
-
-	// Missing is how many runs have no value of the metric. One is enough to
-	// fail: the run that is missing may be the one that broke the gate.
-	Missing int
+	// The policy judged.
+	Policy string `json:"policy"`
+	Gate
+	// The scenario judged.
+	Scenario string `json:"scenario"`
+	// What was found, null where no run has a value.
+	Actual Value `json:"actual"`
+	// Runs without a value; one is enough to fail: it may be the one that broke the gate.
+	Missing int `json:"missing"`
+	// Whether it holds.
+	Pass bool `json:"pass"`
 
 	// Need is how many units the interval needs of which low or high is an end,
 	// where there are too few, else 0. Over says what the units are.
-	Need int
-	Over string
-
-	// Pass says that the gate is met.
-	Pass bool
+	Need int    `json:"-"`
+	Over string `json:"-"`
 
 	// Stopped says that it fails because the comparison was stopped.
-	Stopped bool
+	Stopped bool `json:"-"`
 
 	// Run is the run that has the judged value, where the statistic is min or
 	// max; else -1. It indexes Report.Runs.
-	Run int
+	Run int `json:"-"`
 
 	// Case is the window that has the judged value, where the statistic is
 	// window_min or window_max; else -1. It indexes Config.Cases.
-	Case int
+	Case int `json:"-"`
 }
 
 // judge applies g to the runs of one policy in one scenario.

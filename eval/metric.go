@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -197,10 +198,31 @@ func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (f
 var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta"}
 
 // A Value is a figure that may be unknown: one that compares with a missing
-// run, or has nothing to divide by.
+// run, or has nothing to divide by. In JSON it is then null, or left out.
 type Value struct {
 	V     float64
 	Known bool
+}
+
+// IsZero reports whether v is unknown.
+func (v Value) IsZero() bool { return !v.Known }
+
+// MarshalJSON writes a number or null.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if !v.Known {
+		return []byte("null"), nil
+	}
+	return json.Marshal(v.V)
+}
+
+// UnmarshalJSON reads a number or null.
+func (v *Value) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*v = Value{}
+		return nil
+	}
+	v.Known = true
+	return json.Unmarshal(text, &v.V)
 }
 
 func improvement(m *match) (float64, bool) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -22,17 +21,25 @@ type Recorded struct {
 
 	Policies []string
 	Seeds    []uint64
-	Cases    []RecordedCase
+	Cases    []CaseReport
 	Runs     []OtherRun
 }
 
-// A RecordedCase is a window of a scenario.
-type RecordedCase struct {
-	Scenario string
-	Window   int
-	Start    policy.Time
-	Duration time.Duration
-	Evidence
+// Record returns the report that has cases and runs, without its name.
+func Record(version string, policies []string, seeds []uint64, cases []CaseReport, runs []RunReport) (*Recorded, error) {
+	out := &Recorded{Version: version, Policies: policies, Seeds: seeds, Cases: cases}
+	for i := range runs {
+		x, e := &runs[i], Evidence{}
+		if k := slices.IndexFunc(cases, func(k CaseReport) bool { return k.Scenario == x.Scenario && k.Window == x.Window }); k >= 0 {
+			e = cases[k].Evidence
+		}
+		o, ok := x.other(e)
+		if !ok {
+			return nil, fmt.Errorf("runs[%d] lacks one of bill_usd, outage_cost_usd, outage_minutes, weather and hash", i)
+		}
+		out.Runs = append(out.Runs, o)
+	}
+	return out, nil
 }
 
 // CompareRecorded returns what distinguishes a report from an older one, over the runs
@@ -44,10 +51,10 @@ func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 		against.Program = "" // one program drew the weather of both
 	}
 	cases := slices.Clone(newer.Cases)
-	cases = slices.DeleteFunc(cases, func(k RecordedCase) bool { return !older.has(k.Scenario) })
+	cases = slices.DeleteFunc(cases, func(k CaseReport) bool { return !older.has(k.Scenario) })
 	for i := range cases {
 		k := &cases[i]
-		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: &scenarios.BoundScenario{Start: k.Start, Duration: k.Duration}})
+		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: &scenarios.BoundScenario{Start: policy.Time(k.From), Duration: k.Duration()}})
 	}
 	switch {
 	case !slices.Contains(cfg.Policies, OnDemand):
@@ -78,7 +85,7 @@ func common[T comparable](a, b []T) []T {
 
 // has reports whether r has a scenario.
 func (r *Recorded) has(scenario string) bool {
-	return slices.ContainsFunc(r.Cases, func(k RecordedCase) bool { return k.Scenario == scenario })
+	return slices.ContainsFunc(r.Cases, func(k CaseReport) bool { return k.Scenario == scenario })
 }
 
 // leftOut says what only one of two reports has.

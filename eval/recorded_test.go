@@ -15,7 +15,7 @@ import (
 // for $50 plus dearer, under seeds from 1 to n.
 func recorded(name string, n uint64, dearer float64, policies ...string) *Recorded {
 	r := &Recorded{Name: name, Version: "v1", Policies: append([]string{OnDemand}, policies...),
-		Cases: []RecordedCase{{Scenario: "web", Duration: 7 * 24 * time.Hour, Evidence: Evidence{Conditions: "same"}}}}
+		Cases: []CaseReport{{Scenario: "web", To: Instant(policy.Time(0).Add(7 * 24 * time.Hour)), Evidence: Evidence{Conditions: "same"}}}}
 	for seed := uint64(1); seed <= n; seed++ {
 		r.Seeds = append(r.Seeds, seed)
 		for _, p := range r.Policies {

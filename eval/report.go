@@ -45,52 +45,74 @@ type Report struct {
 	Comparison *Comparison
 }
 
-// A Group is the cases of one scenario, which are summed up together.
+// A Group is the summary of one scenario.
 type Group struct {
-	Scenario string
+	// Name or path as given.
+	Scenario string `json:"scenario"`
+	// How many it has.
+	Windows int `json:"windows"`
+	// The units of intervals: windows where there are several, else seeds.
+	IntervalsOver string `json:"intervals_over"`
+	// With several static:share=…, the one that saves most of those that keep the manifests.
+	BestStatic string `json:"best_static,omitempty"`
+	// A summary of each policy.
+	Policies []PolicyReport `json:"policies"`
 
 	// Cases are the places in Config.Cases.
-	Cases []int
-
-	// Windows is the number of cases.
-	Windows int
-
-	// Policies are in the order of Config.Policies.
-	Policies []PolicyReport
+	Cases []int `json:"-"`
 }
 
-// A PolicyReport sums up the runs of one policy.
+// A PolicyReport is the summary of one policy in one scenario.
 type PolicyReport struct {
-	Policy string
+	// Name as written.
+	Policy string `json:"policy"`
+	// on-demand, baseline or compared.
+	Role string `json:"role"`
+	// Runs, missing ones included.
+	Runs int `json:"runs"`
+	// Runs that failed.
+	Missing int `json:"missing"`
+	// Runs that were not done.
+	Unfinished int `json:"unfinished"`
+	// A [Summary](#summary) of each metric.
+	Summaries Summaries `json:"metrics"`
+	// Medians over the seeds of each window.
+	Windows []WindowMedians `json:"windows"`
+	// Runs with more outage minutes than the baseline.
+	Worse Occurrence `json:"worse_runs"`
+	// Runs with an incident, be it of less than half a minute.
+	Outages Occurrence `json:"outage_runs"`
+	// Its incidents in all runs.
+	OutageSum OutageSum `json:"outage"`
+	// The run with the greatest outage_delta, then the least net_savings_delta_pct.
+	WorstRun *WorstRun `json:"worst_run,omitempty"`
+	// The outages and Spot share of each service; empty for jobs.
+	Workloads []WorkloadReport `json:"workloads"`
+	// What runs did not keep of the manifests, in the order in which runs first say it. A policy with
+	// any is marked, and never first, best or best_static.
+	Violations []Violation `json:"violations"`
+	// Runs that did not keep all.
+	Violating int `json:"violating_runs"`
 
-	// Runs is how many there should be, Missing how many of them failed and
-	// Unfinished how many were not done.
-	Runs, Missing, Unfinished int
+	// Outage is what OutageSum has, and Worst indexes Report.Runs: it is -1 without runs.
+	Outage OutageReport `json:"-"`
+	Worst  int          `json:"-"`
+}
 
-	// Summaries has one per metric, in the order of [Metrics].
-	Summaries []Summary
+// A Place is which run it is.
+type Place struct {
+	Scenario string `json:"scenario"`
+	Window   int    `json:"window"`
+	Seed     uint64 `json:"seed"`
+	// Repeats it.
+	Command string `json:"command"`
+}
 
-	// Windows has the medians of each case.
-	Windows []WindowMedians
-
-	// Worse counts runs with more outage minutes than the baseline, Outages
-	// runs with an incident.
-	Worse, Outages Occurrence
-
-	// Outage sums up the incidents of all runs.
-	Outage OutageReport
-
-	// Worst indexes Report.Runs: the run with the greatest outage_delta, among
-	// equals that with the least net_savings_delta_pct. It is -1 without runs.
-	Worst int
-
-	// Violations are what of the manifests runs did not keep, in the order in
-	// which runs first say it, and Violating the number of such runs. A policy
-	// with any is marked, and never the best of its scenario.
-	Violations []Violation
-	Violating  int
-
-	Workloads []WorkloadReport
+// A WorstRun is the worst run of a policy.
+type WorstRun struct {
+	Place
+	// A value for each metric that is known.
+	Metrics Values `json:"metrics"`
 }
 
 // An Occurrence is how often something happened.
@@ -104,30 +126,40 @@ type Occurrence struct {
 	Bound float64 `json:"bound_95,omitempty"`
 }
 
-// WindowMedians are the medians over the seeds of one case, per metric.
+// A WindowMedians is one window of one scenario.
 type WindowMedians struct {
-	Case    int
-	Medians []Value
+	Scenario string `json:"scenario"`
+	Window   int    `json:"window"`
+	// A number for each metric that is known.
+	Medians Medians `json:"medians"`
 }
 
-// A WorkloadReport is what became of one workload, over all runs of a policy.
+// A WorkloadReport is the outages and the Spot share of one service. Figures are means over its
+// runs where nothing else is said.
 type WorkloadReport struct {
-	Scenario, Name string
-	Kind           policy.WorkloadKind
-	Runs           int
+	Scenario string `json:"scenario"`
+	// Namespace and name.
+	Name string `json:"name"`
+	// Its Kubernetes kind.
+	Kind string `json:"kind"`
+	// Runs that the figures are of.
+	Runs int `json:"runs"`
+	// Value of one pod per hour, in the first run.
+	PodValue      float64 `json:"pod_value_usd"`
+	OutageMinutes float64 `json:"outage_minutes"`
+	// The most of a run.
+	OutageMax  int64   `json:"outage_minutes_max"`
+	Incidents  float64 `json:"incidents"`
+	OutageCost float64 `json:"outage_cost_usd"`
+	// Share of the time with all desired pods ready.
+	Availability float64 `json:"availability"`
+	// Spot part of the ready pod-hours.
+	SpotShare float64 `json:"spot_share"`
+	// Its incidents in all runs.
+	OutageSum OutageSum `json:"outage"`
 
-	// OutageMinutes is the mean and OutageMax the greatest of a run. The
-	// others are means.
-	OutageMinutes           float64
-	OutageMax               int64
-	Incidents, OutageCost   float64
-	Availability, SpotShare float64
-
-	// Outage sums up its incidents over the runs.
-	Outage OutageReport
-
-	// PodValue is per hour, of the first run.
-	PodValue policy.Money
+	// Outage is what OutageSum has.
+	Outage OutageReport `json:"-"`
 }
 
 // Failed reports whether a gate failed.
@@ -174,6 +206,9 @@ func newReport(c *Config, runs []RunRow, oracles, seeded []oracle.Bound) *Report
 		for p := range c.Policies {
 			g.Policies = append(g.Policies, r.summarizePolicy(g, p))
 		}
+		if _, best, ok := r.Frontier(g); ok {
+			g.BestStatic = c.Policies[best]
+		}
 	}
 	for _, gate := range c.Gates {
 		for _, p := range gate.holdsFor(c) {
@@ -194,7 +229,9 @@ func groupsOf(cases []Case) []Group {
 		at := slices.IndexFunc(groups, func(g Group) bool { return g.Scenario == k.Scenario })
 		if at < 0 {
 			at = len(groups)
-			groups = append(groups, Group{Scenario: k.Scenario})
+			groups = append(groups, Group{Scenario: k.Scenario, IntervalsOver: OverSeeds})
+		} else {
+			groups[at].IntervalsOver = OverWindows
 		}
 		groups[at].Cases = append(groups[at].Cases, i)
 		groups[at].Windows++
@@ -240,12 +277,13 @@ func (w *WindowMedians) Median(name string) Value { return w.Medians[mustMetric(
 
 // summarizePolicy sums up policy p over the cases of g.
 func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
-	out := PolicyReport{Policy: r.Config.Policies[p], Worst: -1}
+	name := r.Config.Policies[p]
+	out := PolicyReport{Policy: name, Role: r.Config.Role(name), Worst: -1}
 	all := r.RunsOf(g, p)
 	good := make([][]int, len(g.Cases)) // by window, the runs that have figures
 	for i, k := range g.Cases {
 		good[i] = slices.DeleteFunc(r.indices(k, p), func(run int) bool { return r.Runs[run].Err != nil })
-		window := WindowMedians{Case: k, Medians: make([]Value, len(metrics))}
+		window := WindowMedians{r.Config.Cases[k].Scenario, r.Config.Cases[k].Window, make(Medians, len(metrics))}
 		for m := range metrics {
 			if values := r.known(good[i], m); len(values) > 0 {
 				window.Medians[m] = Value{stats.Median(values), true}
@@ -277,6 +315,10 @@ func (r *Report) summarizePolicy(g *Group, p int) PolicyReport {
 	out.Worse = r.occurrence(all, mustMetric("outage_delta"))
 	out.Outages = r.occurrence(all, mustMetric("outage_incidents"))
 	out.Outage = r.outages(all)
+	out.OutageSum = r.sumOf(&out.Outage)
+	if out.Worst >= 0 {
+		out.WorstRun = &WorstRun{r.Place(out.Worst), r.Runs[out.Worst].Values}
+	}
 	out.Workloads = r.workloads(all)
 	out.Violations, out.Violating = r.violations(all)
 	return out
@@ -327,7 +369,7 @@ func (r *Report) worse(i, j int) bool {
 // workloads sums up the workloads of the given runs, in the order of the
 // scenarios and of the results.
 func (r *Report) workloads(runs []int) []WorkloadReport {
-	var out []WorkloadReport
+	out := []WorkloadReport{}
 	place := make(map[[2]string]int)
 	for _, i := range runs {
 		run := &r.Runs[i]
@@ -341,7 +383,7 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 			if !ok {
 				at = len(out)
 				place[key] = at
-				out = append(out, WorkloadReport{Scenario: run.Scenario, Name: w.Name, Kind: w.Kind, PodValue: w.PodValue})
+				out = append(out, WorkloadReport{Scenario: run.Scenario, Name: w.Name, Kind: w.Kind.String(), PodValue: w.PodValue.Float()})
 			}
 			x := &out[at]
 			x.Runs++
@@ -361,12 +403,19 @@ func (r *Report) workloads(runs []int) []WorkloadReport {
 		x.OutageCost /= n
 		x.Availability /= n
 		x.SpotShare /= n
+		x.OutageSum = r.sumOf(&x.Outage)
 	}
 	return out
 }
 
 // End returns when the window of k ends.
 func (k *Case) End() policy.Time { return k.Bound.Start.Add(k.Bound.Duration) }
+
+// Place names run i.
+func (r *Report) Place(i int) Place {
+	run := &r.Runs[i]
+	return Place{run.Scenario, run.Window, run.Seed, r.Command(i)}
+}
 
 // Command returns the command that repeats run i.
 func (r *Report) Command(i int) string { return r.Config.Command(r.Runs[i].Job) }

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval/stats"
@@ -50,25 +51,40 @@ func Statistics() []Statistic {
 	return []Statistic{Mean, Median, P5, P25, P75, P95, Min, Max, Low, High, WindowMin, WindowMedian, WindowMax, WindowsPositive}
 }
 
-// A Summary is what the values of one metric over many runs come to. It holds
-// nothing when N is 0.
+// A Summary is the statistics of one metric over many runs. Percentiles are of type 7. Without a
+// value in any run it has n alone.
 type Summary struct {
-	N                 int // runs that have a value
-	Mean, Median      float64
-	P5, P25, P75, P95 float64
-	Min, Max          float64
-	Windows           WindowSummary
+	// Runs that have a value.
+	N int `json:"n"`
+	// Over all runs.
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	P5     float64 `json:"p5"`
+	P25    float64 `json:"p25"`
+	P75    float64 `json:"p75"`
+	P95    float64 `json:"p95"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	// Both ends of the exact interval of the median over units, at the confidence of the report: left
+	// out where there are too few units, and where the metric has no intervals.
+	MedianInterval *stats.Interval `json:"median_interval,omitempty"`
+	// How many units an interval needs, where there are fewer.
+	Need int `json:"need,omitempty"`
 
-	// MedianInterval is that of the median over the units, at the confidence of
-	// the report: with one window its seeds, with several the windows, each with
-	// the median over its seeds. It is nil where there are too few of them, and
-	// where the metric has none.
-	MedianInterval *stats.Interval
+	// Over says what the units are, empty for a metric without intervals: with one window its seeds,
+	// with several the windows, each with the median over its seeds.
+	Over string `json:"-"`
 
-	// Need is how many units an interval needs where there are too few, else 0.
-	// Over says what the units are, empty for a metric without intervals.
-	Need int
-	Over string
+	Windows
+}
+
+// MarshalJSON writes only n where there is no value.
+func (s Summary) MarshalJSON() ([]byte, error) {
+	type known Summary
+	if s.N == 0 {
+		return json.Marshal(map[string]int{"n": 0})
+	}
+	return json.Marshal(known(s))
 }
 
 // What the units of intervals are.
@@ -77,16 +93,23 @@ const (
 	OverSeeds   = "seeds"
 )
 
-// A WindowSummary is what the medians of windows over their seeds come to. It
-// holds nothing when N is 0.
-type WindowSummary struct {
-	N                int // windows that have a value
-	Min, Median, Max float64
-	Positive         float64 // share of those above 0
+// Windows are the statistics of windows, each with the median over its seeds. They hold nothing
+// when N is 0.
+type Windows struct {
+	// N is how many windows have a value.
+	N int `json:"-"`
+	// The least of the windows' values, each the median over its seeds.
+	Min float64 `json:"window_min"`
+	// Their median.
+	Median float64 `json:"window_median"`
+	// The greatest of them.
+	Max float64 `json:"window_max"`
+	// The share of them above 0.
+	Positive float64 `json:"windows_positive"`
 
 	// First and Last are the places in the list of windows of the one with the
 	// least value and of the one with the greatest.
-	First, Last int
+	First, Last int `json:"-"`
 }
 
 // Of returns the statistic called name, unknown when there is none of that name,
@@ -180,8 +203,8 @@ func Summarize(windows [][]float64, rate float64) Summary {
 }
 
 // summarizeWindows describes the values of windows, of which some may have none.
-func summarizeWindows(values []Value) WindowSummary {
-	s := WindowSummary{First: -1, Last: -1}
+func summarizeWindows(values []Value) Windows {
+	s := Windows{First: -1, Last: -1}
 	var known []float64
 	positive := 0
 	for i, v := range values {
@@ -218,15 +241,6 @@ func (g *Group) Many() bool { return g.Windows >= windowsMany }
 // errorRate returns that of one interval: a policy's part of what all of them
 // share.
 func (c *Config) errorRate() float64 { return errorRate / float64(len(c.Policies)) }
-
-// IntervalsOver says what the units of intervals in g are: windows where there
-// are several, else seeds.
-func (g *Group) IntervalsOver() string {
-	if len(g.Cases) > 1 {
-		return OverWindows
-	}
-	return OverSeeds
-}
 
 // Lacks returns how many units the intervals of g need where there are too few,
 // else 0.

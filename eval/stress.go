@@ -86,35 +86,64 @@ func (s *Stress) ExitCode() int {
 
 // A StressRow is one policy in one scenario.
 type StressRow struct {
-	Policy string
-
-	// Cells has one per truth.
-	Cells []StressCell
+	// Name as written.
+	Policy string `json:"policy"`
+	// on-demand, baseline or compared.
+	Role string `json:"role"`
+	// Its result under each truth.
+	Cells []StressCell `json:"truths"`
+	// The worst of it under any truth.
+	WorstRuns StressWorst `json:"worst"`
+	// Runs under all truths that did not keep the manifests. A policy with any is never first.
+	Violating int `json:"violating_runs"`
 
 	// Least is the place of the truth under which the policy saves least, and
 	// Longest of that under which one of its runs has the most outage minutes;
 	// the first among equals, and -1 where nothing is known.
-	Least, Longest int
-
-	// Violating is how many of its runs, under all truths together, did not keep
-	// the manifests. A policy with any is never first.
-	Violating int
+	Least   int `json:"-"`
+	Longest int `json:"-"`
 }
 
-// A StressCell is what a policy comes to under one truth.
+// A StressCell is one policy under one truth.
 type StressCell struct {
-	// Saved is the median over runs of net savings in percent of the on-demand
-	// bill, Outage the outage minutes of the run that has the most.
-	Saved, Outage Value
+	Truth string `json:"truth"`
+	// The median over runs.
+	Saved Value `json:"net_savings_pct,omitzero"`
+	// That of the run that has the most.
+	Outage Value `json:"outage_minutes,omitzero"`
+	// Runs that failed.
+	Missing int `json:"missing"`
 
 	// LeastRun and LongestRun are the places in the report's Runs of the run that
 	// saves least and of the one with the most outage minutes; among equals the
 	// one that is worse by the other figure, then the first. They are -1 where
 	// nothing is known.
-	LeastRun, LongestRun int
+	LeastRun   int `json:"-"`
+	LongestRun int `json:"-"`
+}
 
-	// Missing is how many runs failed.
-	Missing int
+// A StressWorst is the worst of a policy under any truth.
+type StressWorst struct {
+	// The least of the medians, and the run that saves least under that truth.
+	Saved *StressRun `json:"net_savings_pct,omitempty"`
+	// The most of a run, and that run.
+	Outage *StressRun `json:"outage_minutes,omitempty"`
+}
+
+// A StressRun is a figure and the run that shows it.
+type StressRun struct {
+	Value  float64 `json:"value"`
+	Truth  string  `json:"truth"`
+	Window int     `json:"window"`
+	Seed   uint64  `json:"seed"`
+	// Repeats it.
+	Command string `json:"command"`
+}
+
+// shows returns the figure v of run i under a truth.
+func (s *Stress) shows(truth, i int, v Value) *StressRun {
+	p := s.Reports[truth].Place(i)
+	return &StressRun{v.V, s.Truths[truth].String(), p.Window, p.Seed, p.Command}
 }
 
 // Scenarios returns those of the comparison, in its order.
@@ -135,10 +164,11 @@ func (s *Stress) Scenarios() (names []string) {
 func (s *Stress) Rows(scenario string) []StressRow {
 	var rows []StressRow
 	for i, p := range s.Reports[0].Config.Policies {
-		row := StressRow{Policy: p, Least: -1, Longest: -1}
+		row := StressRow{Policy: p, Role: s.Reports[0].Config.Role(p), Least: -1, Longest: -1}
 		for t, r := range s.Reports {
 			row.Violating += r.Group(scenario).Policies[i].Violating
 			c := r.stressCell(scenario, p)
+			c.Truth = s.Truths[t].String()
 			row.Cells = append(row.Cells, c)
 			if c.Saved.Known && (row.Least < 0 || c.Saved.V < row.Cells[row.Least].Saved.V) {
 				row.Least = t
@@ -146,6 +176,13 @@ func (s *Stress) Rows(scenario string) []StressRow {
 			if c.Outage.Known && (row.Longest < 0 || c.Outage.V > row.Cells[row.Longest].Outage.V) {
 				row.Longest = t
 			}
+		}
+		saved, outage := row.Worst()
+		if row.Least >= 0 {
+			row.WorstRuns.Saved = s.shows(row.Least, row.Cells[row.Least].LeastRun, saved)
+		}
+		if row.Longest >= 0 {
+			row.WorstRuns.Outage = s.shows(row.Longest, row.Cells[row.Longest].LongestRun, outage)
 		}
 		rows = append(rows, row)
 	}

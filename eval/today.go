@@ -8,18 +8,17 @@ const MonthHours = 730
 // A Today is what the nodes of a cluster cost as they are: their number times their price.
 // It is not simulated, so it has no outages.
 type Today struct {
-	// Name is what the cost is called, as "today's bill".
-	Name string
-
-	// Nodes are how many there are, and SpotShare is the part of their vCPUs that is Spot.
-	Nodes     int
-	SpotShare float64
-
-	// Month is their cost in dollars a month.
-	Month float64
+	// What the cost is called, as "today's bill".
+	Name string `json:"name"`
+	// Nodes whose price is known.
+	Nodes int `json:"nodes"`
+	// Spot part of their vCPUs.
+	SpotShare float64 `json:"spot_share"`
+	// Dollars a month of 730 hours.
+	Month float64 `json:"usd_month"`
 
 	// Times is how many times as large the cluster is as the part of it that is run.
-	Times int
+	Times int `json:"-"`
 }
 
 // PerMonth returns the factor by which the bill of a window becomes the cluster's of a month.

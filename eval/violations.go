@@ -15,6 +15,7 @@ type Violation struct {
 // violations collects what the given runs did not keep, and counts the runs
 // that did not keep all.
 func (r *Report) violations(runs []int) (found []Violation, violating int) {
+	found = []Violation{}
 	for _, i := range runs {
 		if r.Runs[i].Err != nil {
 			continue

@@ -2,26 +2,28 @@ package eval
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval/oracle"
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
 )
 
 // A Variant is a scenario with something changed, or with another policy.
 type Variant struct {
-	// Name says in short what is changed, Changes in full and one by one.
-	Name    string
-	Changes []string
-
-	// Policy is what runs in it.
-	Policy string
+	// What is changed, in short.
+	Name string `json:"name"`
+	// What is changed, in full.
+	Changes []string `json:"changes,omitempty"`
+	// Who decides.
+	Policy string `json:"policy"`
 
 	// Cases are the windows of the changed scenario, as those of the unchanged one.
-	Cases []Case
+	Cases []Case `json:"-"`
 }
 
 // A WhatIf says what changes of one scenario would cost: each variant against the scenario as it
@@ -85,7 +87,7 @@ func (w *WhatIf) Knee() (place int, ok bool) {
 // differs reports whether chance does not explain what x changes of the cost or the evictions.
 // Without intervals that is not known, and it may.
 func (x WhatIfRow) differs() bool {
-	for _, s := range []*Summary{&x.Change, &x.EvictionChange} {
+	for _, s := range []*Figure{&x.Change, &x.EvictionChange} {
 		if i := s.MedianInterval; s.N > 0 && (i == nil || i.Low > 0 || i.High < 0) {
 			return true
 		}
@@ -93,30 +95,64 @@ func (x WhatIfRow) differs() bool {
 	return false
 }
 
-// A WhatIfRow is what one variant comes to, over the runs that are there of it and of the
-// scenario as it is. Changes are differences of two runs of one window and seed.
+// A WhatIfRow is the result of the scenario as it is, or of one variant, over the pairs of runs of
+// one window and seed. The scenario as it is has no changes.
 type WhatIfRow struct {
 	Variant
 
-	// Missing is how many pairs lack a run, Broken the place in WhatIf.Runs of the first run
-	// that broke, or −1.
-	Missing, Broken int
+	// Pairs of runs of which one is missing.
+	Missing int `json:"missing,omitempty"`
+	// The workloads ask for something else, so that another bill is no better or worse one.
+	Demand bool `json:"other_demand,omitempty"`
+	// Every run did the same as that of the scenario as it is.
+	Equal bool `json:"equal,omitempty"`
+	// The bill with what was paid in advance.
+	Cost Figure `json:"cost_usd_per_month"`
+	// Against the scenario as it is, run by run.
+	Change    Figure `json:"change_usd_per_month,omitzero"`
+	ChangePct Figure `json:"change_pct,omitzero"`
+	// What outages cost, which is not in the bill.
+	OutageCost   Figure `json:"outage_cost_usd_per_month"`
+	OutageChange Figure `json:"outage_cost_change_usd_per_month,omitzero"`
+	// Of a run.
+	Incidents     Figure `json:"outage_incidents"`
+	OutageMinutes Figure `json:"outage_minutes"`
+	// For whatever reason.
+	Evictions      Figure `json:"evictions_per_pod_day"`
+	EvictionChange Figure `json:"evictions_change_per_pod_day,omitzero"`
+	// Mean of a run.
+	Nodes Figure `json:"nodes"`
+	// Of the vCPUs, or GPUs in pools of these.
+	SpotShare Figure `json:"spot_share"`
 
-	// Equal says that no run of the variant did anything else than that of the scenario as it is.
-	Equal bool
+	// Broken is the place in WhatIf.Runs of the first run that broke, or −1.
+	Broken int `json:"-"`
+}
 
-	// Demand says that the workloads ask for something else, so that another bill is no better or
-	// worse one.
-	Demand bool
+// A Figure is a summary of which JSON has only what [FigureReport] says; null without a value.
+type Figure struct{ Summary }
 
-	// Cost is the bill with what was paid in advance, OutageCost what outages cost, both in dollars
-	// a month; Incidents and OutageMinutes are of a run, Evictions, for whatever reason, per
-	// pod-day, and Nodes the mean number of a run.
-	Cost, OutageCost, Incidents, OutageMinutes, Evictions, Nodes, SpotShare Summary
+// A FigureReport is a figure over runs.
+type FigureReport struct {
+	Mean   float64 `json:"mean"`
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+	// That of the median, of changes and where enough was run.
+	Interval *stats.Interval `json:"interval,omitempty"`
+	// How many windows or seeds an interval needs, where there are too few.
+	Need int `json:"need,omitempty"`
+}
 
-	// Change and ChangePct are those of the cost, in dollars a month and percent; OutageChange is
-	// that of OutageCost, EvictionChange that of Evictions.
-	Change, ChangePct, OutageChange, EvictionChange Summary
+// IsZero reports whether there is no value.
+func (f Figure) IsZero() bool { return f.N == 0 }
+
+// MarshalJSON writes a [FigureReport], or null.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if f.IsZero() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(FigureReport{f.Mean, f.Median, f.Min, f.Max, f.MedianInterval, f.Need})
 }
 
 // RunWhatIf runs c.Cases under the one policy that c has, and every variant under the same
@@ -199,9 +235,9 @@ func (v *Variant) Alike(cases []Case) error {
 	return nil
 }
 
-// row sums up variant p of Config.Policies, one of so many.
+// row sums up variant p of Config.Policies, one of so many; 0 is the scenario as it is.
 func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
-	row := WhatIfRow{Variant: *v, Broken: -1, Equal: true}
+	row := WhatIfRow{Variant: *v, Broken: -1, Equal: p > 0}
 	n, seeds := len(w.Config.Policies), len(w.Config.Seeds)
 	figures := make([][][]float64, len(whatIfFigures)) // by figure and window
 	for k := range w.Config.Cases {
@@ -231,9 +267,12 @@ func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 	for f := range whatIfFigures {
 		rate := 0.0
 		if whatIfFigures[f].change {
+			if p == 0 {
+				continue
+			}
 			rate = whatIfRate(variants)
 		}
-		*whatIfFigures[f].place(&row) = Summarize(figures[f], rate)
+		whatIfFigures[f].place(&row).Summary = Summarize(figures[f], rate)
 	}
 	return row
 }
@@ -281,28 +320,28 @@ func (r whatIfRun) evictions() (float64, bool) {
 // whatIfFigures are the figures of a WhatIfRow: of run b, or its change on a. Changes have
 // intervals.
 var whatIfFigures = []struct {
-	place  func(*WhatIfRow) *Summary
+	place  func(*WhatIfRow) *Figure
 	change bool
 	of     func(a, b whatIfRun) (float64, bool)
 }{
-	{func(r *WhatIfRow) *Summary { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
-	{func(r *WhatIfRow) *Summary { return &r.OutageCost }, false, func(_, b whatIfRun) (float64, bool) { return b.outageCost(), true }},
-	{func(r *WhatIfRow) *Summary { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
-	{func(r *WhatIfRow) *Summary { return &r.OutageMinutes }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
-	{func(r *WhatIfRow) *Summary { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
-	{func(r *WhatIfRow) *Summary { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
+	{func(r *WhatIfRow) *Figure { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.OutageCost }, false, func(_, b whatIfRun) (float64, bool) { return b.outageCost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
+	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
+	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
+	{func(r *WhatIfRow) *Figure { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
 		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true
 	}},
-	{func(r *WhatIfRow) *Summary { return &r.SpotShare }, false, func(_, b whatIfRun) (float64, bool) { return b.Result.SpotShare, true }},
-	{func(r *WhatIfRow) *Summary { return &r.Change }, true, func(a, b whatIfRun) (float64, bool) { return b.cost() - a.cost(), true }},
-	{func(r *WhatIfRow) *Summary { return &r.ChangePct }, true, func(a, b whatIfRun) (float64, bool) {
+	{func(r *WhatIfRow) *Figure { return &r.SpotShare }, false, func(_, b whatIfRun) (float64, bool) { return b.Result.SpotShare, true }},
+	{func(r *WhatIfRow) *Figure { return &r.Change }, true, func(a, b whatIfRun) (float64, bool) { return b.cost() - a.cost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.ChangePct }, true, func(a, b whatIfRun) (float64, bool) {
 		if a.cost() <= 0 {
 			return 0, false
 		}
 		return (b.cost() - a.cost()) / a.cost() * 100, true
 	}},
-	{func(r *WhatIfRow) *Summary { return &r.OutageChange }, true, func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
-	{func(r *WhatIfRow) *Summary { return &r.EvictionChange }, true, func(a, b whatIfRun) (float64, bool) {
+	{func(r *WhatIfRow) *Figure { return &r.OutageChange }, true, func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.EvictionChange }, true, func(a, b whatIfRun) (float64, bool) {
 		x, known := a.evictions()
 		y, both := b.evictions()
 		return y - x, known && both

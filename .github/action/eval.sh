@@ -24,7 +24,7 @@ while IFS= read -r gate; do
   if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
 done <<<"${GATES:-}"
 args+=(--out "table=$out/spotter.txt" --out "json=$out/spotter.json" --out "markdown=$out/spotter.md"
-  --out "comment=$out/comment.md" --out "junit=$out/spotter.xml" --out "sarif=$out/spotter.sarif" --out github=-
+  --out "comment=$out/comment.md" --out "junit=$out/spotter.xml" --out github=-
   --report "$out/report.html")
 # shellcheck disable=SC2153 # SCENARIOS is given by the step
 read -r -d '' -a scenarios <<<"$SCENARIOS" || true
@@ -58,4 +58,3 @@ put comment "$out/comment.md"
 put json "$out/spotter.json"
 put markdown "$out/spotter.md"
 put junit "$out/spotter.xml"
-put sarif "$out/spotter.sarif"

@@ -74,7 +74,7 @@ func TestActionEval(t *testing.T) {
 			out["net-savings"] != "0" || out["outages"] != "0" || !strings.Contains(said, "::notice title=spotter::this change") {
 			t.Errorf("%s: %v, outputs %v\n%s", c.name, err, out, said)
 		}
-		for _, key := range []string{"json", "markdown", "junit", "sarif", "html", "comment"} {
+		for _, key := range []string{"json", "markdown", "junit", "html", "comment"} {
 			if info, err := os.Stat(out[key]); err != nil || info.Size() == 0 {
 				t.Errorf("%s: output %s: %v", c.name, key, err)
 			}

@@ -129,7 +129,6 @@ func TestAcrossOutputs(t *testing.T) {
 		Markdown: {"| WORST SHORTFALL points |", "| ▸ portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
 		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
 		GitHub:   {"::notice title=spotter%3A across 3 scenarios::", "portfolio is first in 2 of 3 scenarios", command},
-		SARIF:    {`"across": [`, "portfolio is first in 2 of 3 scenarios", command},
 		JSON:     {`"across": {`, `"first": 2`, command},
 	} {
 		var out bytes.Buffer
@@ -190,7 +189,6 @@ func TestMarked(t *testing.T) {
 		CSV:      {"," + tooMuchSpot + ","},
 		JUnit:    {says[len("spot in mixed: "):]},
 		GitHub:   {"::notice title=spotter%3A manifests not kept::" + strings.ReplaceAll(says, "%", "%25")},
-		SARIF:    {`"ruleId": "manifest"`, `"level": "note"`, says},
 	} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 300, Details: true}); err != nil {

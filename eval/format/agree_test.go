@@ -387,7 +387,7 @@ func agreeRuns(t *testing.T, name string, r *eval.Report, d *document) {
 			text := ""
 			switch x := run.Metrics[m.Name].(type) {
 			case float64:
-				text = exact(x)
+				text = strconv.FormatFloat(x, 'f', -1, 64)
 			case bool:
 				text = strconv.FormatBool(x)
 			}

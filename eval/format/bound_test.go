@@ -33,8 +33,8 @@ func TestOracleLineSlots(t *testing.T) {
 			t.Errorf("the %s does not say %q: %s", name, want, text)
 		}
 	}
-	if cases := newCases(r); *cases[0].OracleSlotsUSD != b || b <= *cases[0].OracleUSD {
-		t.Errorf("the bound with slots is %v, in the case %v, without %v", b, *cases[0].OracleSlotsUSD, *cases[0].OracleUSD)
+	if cases := r.CaseReports(); cases[0].OracleSlots.V != b || b <= cases[0].Oracle.V {
+		t.Errorf("the bound with slots is %v, in the case %v, without %v", b, cases[0].OracleSlots, cases[0].Oracle)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestCutShort(t *testing.T) {
 	if !slices.ContainsFunc(Warnings(r), func(s string) bool { return strings.HasPrefix(s, want) }) {
 		t.Errorf("no warning begins with %q: %q", want, Warnings(r))
 	}
-	if k := newCases(r); !k[0].OracleCutShort || k[len(k)-1].OracleCutShort {
+	if k := r.CaseReports(); !k[0].OracleCutShort || k[len(k)-1].OracleCutShort {
 		t.Error("the JSON does not say of the first case, and of no other, that its oracle was cut short")
 	}
 }

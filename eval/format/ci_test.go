@@ -3,7 +3,6 @@ package format
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"strings"
@@ -36,7 +35,7 @@ func ciReport(t *testing.T) *eval.Report {
 // TestCIOutputs compares what CI reads with files that were looked at.
 func TestCIOutputs(t *testing.T) {
 	r := ciReport(t)
-	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit, "ci.github": GitHub, "ci.sarif": SARIF} {
+	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit, "ci.github": GitHub} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 120, Details: true}); err != nil {
 			t.Fatal(err)
@@ -67,7 +66,7 @@ func TestCounts(t *testing.T) {
 	if len(warnings) < 4 {
 		t.Fatalf("warnings %q", warnings)
 	}
-	for _, f := range []Format{Table, Markdown, JSON, JUnit, GitHub, SARIF} {
+	for _, f := range []Format{Table, Markdown, JSON, JUnit, GitHub} {
 		out.Reset()
 		if err := Write(&out, r, f, Options{Width: 10_000, Details: true}); err != nil {
 			t.Fatal(err)
@@ -105,13 +104,6 @@ func TestHostile(t *testing.T) {
 	}
 	if err := xml.Unmarshal(out.Bytes(), new(junitSuites)); err != nil {
 		t.Errorf("JUnit: %v", err)
-	}
-	out.Reset()
-	if err := writeSARIF(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	if !json.Valid(out.Bytes()) {
-		t.Error("SARIF is no JSON")
 	}
 	out.Reset()
 	if err := answerOf(r).Markdown(&out); err != nil {

@@ -18,14 +18,6 @@ func points(x float64) string  { return figures.Signed(x, 1) }
 
 func percents(x float64) string { return figures.Percent(x, 1) }
 
-// exact formats x with all its digits, for files that are read by programs.
-func exact(x float64) string {
-	if x == 0 {
-		return "0"
-	}
-	return strconv.FormatFloat(x, 'f', -1, 64)
-}
-
 // Instant formats t to the minute, or to the day at midnight.
 func Instant(t policy.Time) string {
 	if u := t.Std(); u.Hour() != 0 || u.Minute() != 0 {

@@ -26,10 +26,9 @@ const (
 	Parquet Format = "parquet"
 
 	// JUnit is the XML that CI servers read, GitHub the workflow commands that
-	// become annotations, SARIF what code scanning reads.
+	// become annotations.
 	JUnit  Format = "junit"
 	GitHub Format = "github"
-	SARIF  Format = "sarif"
 
 	// Comment is Markdown for who reviews a change.
 	Comment Format = "comment"
@@ -37,7 +36,7 @@ const (
 
 // Formats lists them.
 func Formats() []Format {
-	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, GitHub, SARIF, Comment}
+	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, GitHub, Comment}
 }
 
 // allColumns is a width at which the table leaves nothing out.
@@ -83,8 +82,6 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 		return writeJUnit(w, r)
 	case GitHub:
 		return writeGitHub(w, r)
-	case SARIF:
-		return writeSARIF(w, r)
 	case Comment:
 		return answerOf(r).Comment(w)
 	}

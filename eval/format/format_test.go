@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,12 +121,24 @@ func TestWorstInCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	marked := 0
-	for i := range r.Runs {
-		if !isWorst(r, i) {
-			continue
+	var out bytes.Buffer
+	if err := writeCSV(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil || len(lines) != 1+len(r.Runs) {
+		t.Fatalf("%d lines for %d runs, %v", len(lines), len(r.Runs), err)
+	}
+	at, marked := slices.Index(lines[0], "worst"), 0
+	for i, line := range lines[1:] {
+		run, group := &r.Runs[i], r.Group(r.Runs[i].Scenario)
+		worst := group.Policies[slices.Index(r.Config.Policies, run.Policy)].WorstRun.Place == r.Place(i)
+		if line[at] != strconv.FormatBool(worst) {
+			t.Errorf("line %d, of %+v, has %s", i+1, r.Place(i), line[at])
 		}
-		marked++
+		if worst {
+			marked++
+		}
 	}
 	if want := 2 * len(r.Config.Policies); marked != want {
 		t.Errorf("%d runs are marked, want %d", marked, want)

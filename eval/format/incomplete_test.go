@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spotter-dev/spotter/eval"
 )
 
 // Every output says that it is incomplete, and of how many runs it is.
@@ -17,7 +19,7 @@ func TestIncompleteOutputs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const says = "INCOMPLETE: stopped after 12 of 40 runs"
-	for _, f := range []Format{Table, Markdown, JUnit, GitHub, SARIF} {
+	for _, f := range []Format{Table, Markdown, JUnit, GitHub} {
 		var b bytes.Buffer
 		if err := Write(&b, r, f, Options{Width: 0, Details: true}); err != nil || !strings.Contains(b.String(), says) {
 			t.Errorf("%s, %v, does not say so:\n%s", f, err, b.String())
@@ -31,17 +33,17 @@ func TestIncompleteOutputs(t *testing.T) {
 	if err := writeJSON(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	var j jsonReport
-	if err := json.Unmarshal(b.Bytes(), &struct {
-		Incomplete *bool       `json:"incomplete"`
-		RunsDone   *int        `json:"runs_done"`
-		RunCount   *int        `json:"run_count"`
-		Passed     *bool       `json:"passed"`
-		Cases      *[]jsonCase `json:"cases"`
-	}{&j.Incomplete, &j.RunsDone, &j.RunCount, &j.Passed, &j.Cases}); err != nil {
+	var j struct {
+		Incomplete bool              `json:"incomplete"`
+		RunsDone   int               `json:"runs_done"`
+		RunCount   int               `json:"run_count"`
+		Passed     bool              `json:"passed"`
+		Cases      []eval.CaseReport `json:"cases"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &j); err != nil {
 		t.Fatal(err)
 	}
-	if !j.Incomplete || j.RunsDone != 12 || j.RunCount != 40 || j.Passed || len(j.Cases) != 2 || j.Cases[0].OracleUSD != nil {
+	if !j.Incomplete || j.RunsDone != 12 || j.RunCount != 40 || j.Passed || len(j.Cases) != 2 || j.Cases[0].Oracle.Known {
 		t.Errorf("JSON: incomplete %t, %d of %d runs, passed %t, %+v", j.Incomplete, j.RunsDone, j.RunCount, j.Passed, j.Cases)
 	}
 	if runs, err := ReadRuns(&b); err != nil || len(runs) != 12 {

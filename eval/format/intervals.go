@@ -28,7 +28,7 @@ func NeedWords(n int, over string) string {
 
 // IntervalNote says what the intervals of g are.
 func IntervalNote(r *eval.Report, g *eval.Group) string {
-	over, level := g.IntervalsOver(), levelWords(r.Level)
+	over, level := g.IntervalsOver, levelWords(r.Level)
 	holds := "the result holds for this window only"
 	if over == eval.OverWindows {
 		holds = "the result holds for these windows only"
@@ -55,7 +55,7 @@ func intervalWarnings(r *eval.Report) []string {
 		if need == 0 {
 			return ""
 		}
-		return fmt.Sprintf("there are no intervals: %s for %s", NeedWords(need, g.IntervalsOver()), levelWords(r.Level))
+		return fmt.Sprintf("there are no intervals: %s for %s", NeedWords(need, g.IntervalsOver), levelWords(r.Level))
 	})
 }
 

@@ -79,9 +79,12 @@ func typed(of reflect.Type, path string, keys map[string]bool) {
 	switch {
 	case of.Kind() == reflect.Pointer:
 		typed(of.Elem(), path, keys)
-	case of.Kind() == reflect.Slice && of != reflect.TypeFor[ordered]():
+	case of == reflect.TypeFor[eval.Figure]():
+		typed(reflect.TypeFor[eval.FigureReport](), path, keys)
+	case of == reflect.TypeFor[stats.Interval](), of == reflect.TypeFor[eval.Value](), of == reflect.TypeFor[eval.Values](),
+		of == reflect.TypeFor[eval.Medians](), of == reflect.TypeFor[eval.Summaries](): // they write themselves, without keys of their own
+	case of.Kind() == reflect.Slice:
 		typed(of.Elem(), path+"[]", keys)
-	case of.Implements(reflect.TypeFor[json.Marshaler]()): // it writes itself, without keys
 	case of.Kind() == reflect.Struct:
 		for f := range of.Fields() {
 			key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -89,7 +92,7 @@ func typed(of reflect.Type, path string, keys map[string]bool) {
 				typed(f.Type, path, keys)
 				continue
 			}
-			if !f.IsExported() {
+			if key == "-" || !f.IsExported() {
 				continue
 			}
 			if path != "" {

@@ -13,21 +13,22 @@ import (
 // elements and attributes that all of them know, and no times, since equal
 // runs give equal files.
 type junitSuites struct {
-	XMLName  xml.Name     `xml:"testsuites"`
-	Name     string       `xml:"name,attr"`
-	Tests    int          `xml:"tests,attr"`
-	Failures int          `xml:"failures,attr"`
-	Errors   int          `xml:"errors,attr"`
-	Skipped  int          `xml:"skipped,attr"`
-	Suites   []junitSuite `xml:"testsuite"`
+	XMLName xml.Name `xml:"testsuites"`
+	junitCounts
+	Suites []junitSuite `xml:"testsuite"`
 }
 
-type junitSuite struct {
+// junitCounts are the tests of a suite, or of all, by their result.
+type junitCounts struct {
 	Name     string `xml:"name,attr"`
 	Tests    int    `xml:"tests,attr"`
 	Failures int    `xml:"failures,attr"`
 	Errors   int    `xml:"errors,attr"`
 	Skipped  int    `xml:"skipped,attr"`
+}
+
+type junitSuite struct {
+	junitCounts
 
 	// Properties say what the runs were on.
 	Properties []junitProperty `xml:"properties>property"`
@@ -64,26 +65,24 @@ func message(text string) *junitMessage {
 // policy across several of them, and for each change against the other side. What could not be estimated is a skipped test, which is what
 // JUnit has between a pass and a failure; a gate without a value is an error.
 func writeJUnit(w io.Writer, r *eval.Report) error {
-	out := junitSuites{Name: "spotter eval"}
+	out := junitSuites{junitCounts: junitCounts{Name: "spotter eval"}}
 	var properties []junitProperty
 	for _, note := range traceNotes(r) {
 		properties = append(properties, junitProperty{"trace", note})
 	}
-	for _, s := range []junitSuite{
-		{Name: "gates", Cases: junitGates(r)},
-		{Name: "runs", Cases: junitRuns(r)},
-		{Name: "across", Cases: junitAcross(r)},
-		{Name: "comparison", Cases: junitComparison(r)},
-		{Name: "estimates", Cases: junitEstimates(r)},
-	} {
-		if len(s.Cases) == 0 {
+	for _, s := range []struct {
+		name  string
+		cases []junitCase
+	}{{"gates", junitGates(r)}, {"runs", junitRuns(r)}, {"across", junitAcross(r)}, {"comparison", junitComparison(r)}, {"estimates", junitEstimates(r)}} {
+		if len(s.cases) == 0 {
 			continue
 		}
-		s.count()
-		s.Properties = properties
-		out.Tests, out.Failures = out.Tests+s.Tests, out.Failures+s.Failures
-		out.Errors, out.Skipped = out.Errors+s.Errors, out.Skipped+s.Skipped
-		out.Suites = append(out.Suites, s)
+		suite := junitSuite{junitCounts{Name: s.name}, properties, s.cases}
+		for i := range s.cases {
+			suite.count(&s.cases[i])
+			out.count(&s.cases[i])
+		}
+		out.Suites = append(out.Suites, suite)
 	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
@@ -97,17 +96,16 @@ func writeJUnit(w io.Writer, r *eval.Report) error {
 	return err
 }
 
-func (s *junitSuite) count() {
-	s.Tests = len(s.Cases)
-	for i := range s.Cases {
-		switch c := &s.Cases[i]; {
-		case c.Failure != nil:
-			s.Failures++
-		case c.Error != nil:
-			s.Errors++
-		case c.Skipped != nil:
-			s.Skipped++
-		}
+// count adds a test.
+func (s *junitCounts) count(c *junitCase) {
+	s.Tests++
+	switch {
+	case c.Failure != nil:
+		s.Failures++
+	case c.Error != nil:
+		s.Errors++
+	case c.Skipped != nil:
+		s.Skipped++
 	}
 }
 

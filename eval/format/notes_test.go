@@ -64,7 +64,7 @@ func TestNeed(t *testing.T) {
 		if g.Pass != (x.need == "") || g.Estimated() != g.Pass || x.need != "" && gateReason(r, &g) != x.need+" for 98.8%" {
 			t.Errorf("%d windows, %d seeds: the gate is %+v", x.windows, x.seeds, g)
 		}
-		for _, f := range []Format{Table, Markdown, JSON, JUnit, SARIF} {
+		for _, f := range []Format{Table, Markdown, JSON, JUnit} {
 			var out bytes.Buffer
 			if err := Write(&out, r, f, Options{Width: 160, Details: true}); err != nil {
 				t.Fatal(err)

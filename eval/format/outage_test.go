@@ -80,7 +80,7 @@ func TestOutageFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var doc struct {
-		Runs []struct{ Outage *jsonRunOutage }
+		Runs []eval.RunReport
 	}
 	if err := json.Unmarshal(out.Bytes(), &doc); err != nil {
 		t.Fatal(err)

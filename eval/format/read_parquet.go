@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strconv"
 
 	"github.com/parquet-go/parquet-go"
+
+	"github.com/spotter-dev/spotter/eval"
 )
 
-// parquetMagic is how a Parquet file begins. No JSON does.
+// parquetMagic is how a Parquet file starts. No JSON does.
 const parquetMagic = "PAR1"
 
 // jsonOf returns a report as JSON: as it is, or of the rows of a Parquet file what the
@@ -51,100 +54,60 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 	}
 	program, _ := f.Lookup(keyVersion)
 	config, _ := f.Lookup(keyConfig)
-	about, _ := f.Lookup(keyMetrics)
-	var metrics []parquetMetric
-	if err := json.Unmarshal([]byte(about), &metrics); err != nil {
-		return nil, fmt.Errorf("%s: %w", keyMetrics, err)
-	}
-	rows, err := parquetRows(f)
+	rows, err := parquet.Read[any](bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("it is no whole Parquet file: %w", err)
 	}
-	runs, cases := runsOf(rows, metrics)
+	runs, cases := runsOf(rows)
 	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs})
 }
 
 // runsOf splits rows into runs and the windows that they are of, each in order.
-func runsOf(rows []map[string]any, metrics []parquetMetric) (runs, cases []map[string]any) {
+func runsOf(rows []any) (runs, cases []map[string]any) {
 	type window struct{ scenario, number any }
 	seen := map[window]bool{}
-	for _, row := range rows {
-		row["from"], row["to"] = instant(row["from"]), instant(row["to"])
+	for i := range rows {
+		row, _ := rows[i].(map[string]any)
+		maps.DeleteFunc(row, func(_ string, v any) bool { return v == nil })
 		figures := map[string]any{}
-		for _, m := range metrics {
-			if v := row[m.Name]; v != nil {
+		for _, m := range eval.Metrics() {
+			if v, known := row[m.Name]; known {
 				figures[m.Name] = v
+				delete(row, m.Name)
 			}
-			delete(row, m.Name)
 		}
 		row["metrics"] = figures
+		asJSON(row)
 		if w := (window{row["scenario"], row["window"]}); !seen[w] {
 			seen[w] = true
-			cases = append(cases, row) // its other keys are not those of a case
+			of := maps.Clone(row) // its other keys are not those of a case
+			delete(of, "warnings")
+			cases = append(cases, of)
 		}
 		runs = append(runs, row)
 	}
 	return runs, cases
 }
 
-// parquetRows returns the rows of f by the names of their columns, without those that are
-// null and empty lists.
-func parquetRows(f *parquet.File) ([]map[string]any, error) {
-	columns := f.Schema().Columns()
-	r := parquet.NewReader(f)
-	defer r.Close()
-	var out []map[string]any
-	buf := make([]parquet.Row, 64)
-	for {
-		n, err := r.ReadRows(buf)
-		for _, row := range buf[:n] {
-			values := make(map[string]any, len(columns))
-			for _, v := range row {
-				path := columns[v.Column()]
-				switch {
-				case v.IsNull():
-				case len(path) > 1: // an element of a list
-					list, _ := values[path[0]].([]any)
-					values[path[0]] = append(list, v.String())
-				default:
-					values[path[0]] = valueOf(f, path[0], v)
-				}
+// asJSON makes the values of a row what JSON has in their place.
+func asJSON(row map[string]any) {
+	for key, v := range row {
+		switch x := v.(type) {
+		case int64:
+			switch key {
+			case "from", "to":
+				row[key] = eval.Instant(x)
+			case "seed":
+				row[key] = uint64(x) //nolint:gosec // it is stored so
 			}
-			out = append(out, values)
-		}
-		if errors.Is(err, io.EOF) {
-			return out, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("its row %d: %w", len(out)+1, err)
+		case string:
+			if key == "outage" || key == "budgets" {
+				row[key] = json.RawMessage(x)
+			}
+		case []any:
+			if len(x) == 0 {
+				delete(row, key)
+			}
 		}
 	}
-}
-
-// unsigned is the type of a column of uint64, whose values are stored as int64, and object
-// that of one of JSON.
-var (
-	unsigned = parquet.Uint(64).Type().String()
-	object   = parquet.JSON().Type().String()
-)
-
-// valueOf returns a value of a column as JSON has it.
-func valueOf(f *parquet.File, column string, v parquet.Value) any {
-	kind := ""
-	if leaf, ok := f.Schema().Lookup(column); ok {
-		kind = leaf.Node.Type().String()
-	}
-	switch {
-	case v.Kind() == parquet.Boolean:
-		return v.Boolean()
-	case v.Kind() == parquet.Int64 && kind == unsigned:
-		return v.Uint64()
-	case v.Kind() == parquet.Int64:
-		return v.Int64()
-	case v.Kind() == parquet.Double:
-		return v.Double()
-	case kind == object:
-		return json.RawMessage(v.String())
-	}
-	return v.String()
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/hex"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/spotter-dev/spotter/eval"
 )
 
 // TestReadResults: what is written can be done again from what is read, and what cannot
@@ -15,24 +16,23 @@ func TestReadResults(t *testing.T) {
 	if err != nil || got.Baseline != c.Baseline || len(got.Runs) != len(r.Runs) {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	windows := map[string]bool{}
+	windows := map[eval.Instant]bool{}
 	for i := range r.Runs {
 		a, b := &got.Runs[i], &r.Runs[i]
-		windows[a.From] = true
-		from, err := time.Parse(time.RFC3339, a.From)
-		if a.Scenario != b.Scenario || a.Seed != b.Seed || a.Policy != b.Policy || err != nil || !from.Equal(b.Bound.Start.Std()) ||
-			a.Intensity != b.Bound.Intensity || a.Truth != b.Bound.Truth.String() || a.Trace != b.Bound.Trace.Name {
-			t.Fatalf("run %d is %+v, %v", i, a, err)
+		windows[a.Case.From] = true
+		if k := a.Case; a.Scenario != b.Scenario || a.Seed != b.Seed || a.Policy != b.Policy || k.From != eval.Instant(b.Bound.Start) ||
+			k.Intensity != b.Bound.Intensity || k.Truth != b.Bound.Truth.String() || k.Trace != b.Bound.Trace.Name {
+			t.Fatalf("run %d is %+v of %+v", i, a, k)
 		}
 		if b.Err != nil {
-			if a.Err == "" {
+			if a.Error == "" {
 				t.Errorf("run %d failed, and is %+v", i, a)
 			}
 			continue
 		}
 		o := &b.Result.Outages
-		if a.Hash != hex.EncodeToString(b.Result.Hash[:]) || a.OutageMinutes != o.OutageMinutes || a.Incidents != o.Incidents ||
-			a.Longest.Round(time.Millisecond) != o.Longest.Outage.Round(time.Millisecond) {
+		if a.Hash != hex.EncodeToString(b.Result.Hash[:]) || a.Metrics.Of("outage_minutes").V != float64(o.OutageMinutes) ||
+			a.Metrics.Of("outage_incidents").V != float64(o.Incidents) || a.Metrics.Of("outage_longest_s").V != o.Longest.Outage.Seconds() {
 			t.Errorf("run %d is %+v, want %+v", i, a, o)
 		}
 	}

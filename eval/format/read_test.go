@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // written returns a report, in which a run failed, with what it is of and its JSON.
@@ -38,7 +39,7 @@ func TestReadRuns(t *testing.T) {
 		t.Fatalf("the report is %+v, %v", whole, err)
 	}
 	for i, k := range whole.Cases {
-		if w := r.Config.Cases[i].Bound; k.Start != w.Start || k.Duration != w.Duration || k.Evidence != eval.EvidenceOf(w) {
+		if w := r.Config.Cases[i].Bound; policy.Time(k.From) != w.Start || k.Duration() != w.Duration || k.Evidence != eval.EvidenceOf(w) {
 			t.Errorf("window %d is %+v, want that from %v", i, k, w.Start)
 		}
 	}

@@ -301,7 +301,7 @@ func nextStep(r *eval.Report) Step {
 		return Step{"repeat the first run that broke", r.Command(first)}
 	}
 	g := &r.Groups[0]
-	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver() == eval.OverSeeds {
+	if need := r.Lacks(g); need > 0 && len(r.Groups) == 1 && g.IntervalsOver == eval.OverSeeds {
 		return seedsStep(again, need)
 	}
 	if best := r.Best(g); best >= 0 && len(r.Groups) == 1 {

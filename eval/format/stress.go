@@ -1,7 +1,6 @@
 package format
 
 import (
-	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -31,7 +30,7 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	case Markdown:
 		return s.answer().Markdown(w)
 	case CSV:
-		return s.writeCSV(w)
+		return writeCSV(w, s.Reports...)
 	case Parquet:
 		return writeParquet(w, s.Reports...)
 	}
@@ -222,19 +221,4 @@ func (s stress) notes() []string {
 		notes = append(notes, "In auctions price and bid decide what is lost: of the truths those of prices, notices and slots act there.")
 	}
 	return append(notes, scenarioNotes(&r.Config)...)
-}
-
-// writeCSV writes the lines of all reports.
-func (s stress) writeCSV(w io.Writer) error {
-	out := csv.NewWriter(w)
-	if err := out.Write(csvHeading()); err != nil {
-		return err
-	}
-	for _, r := range s.Reports {
-		if err := csvLines(r, out); err != nil {
-			return err
-		}
-	}
-	out.Flush()
-	return out.Error()
 }

@@ -31,29 +31,16 @@ func ViolationWords(p *eval.PolicyReport) string {
 	return fmt.Sprintf("manifests not kept in %s of %s: %s", figures.Integer(p.Violating), figures.Count(p.Runs-p.Missing, "run"), strings.Join(parts, "; "))
 }
 
-// A marking is a policy that is marked in a scenario, in words.
-type marking struct{ scenario, line string }
-
-// markings has one for each marked policy of each scenario.
-func markings(r *eval.Report) []marking {
-	var out []marking
+// Violations say, a line each, which policies did not keep the manifests in which
+// scenarios.
+func Violations(r *eval.Report) (lines []string) {
 	for i := range r.Groups {
 		g := &r.Groups[i]
 		for p := range g.Policies {
 			if x := &g.Policies[p]; x.Marked() {
-				out = append(out, marking{g.Scenario, x.Policy + inScenario(r, g.Scenario) + ": " + ViolationWords(x)})
+				lines = append(lines, x.Policy+inScenario(r, g.Scenario)+": "+ViolationWords(x))
 			}
 		}
-	}
-	return out
-}
-
-// Violations say, a line each, which policies did not keep the manifests in which
-// scenarios.
-func Violations(r *eval.Report) []string {
-	var lines []string
-	for _, m := range markings(r) {
-		lines = append(lines, m.line)
 	}
 	return lines
 }

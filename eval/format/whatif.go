@@ -60,39 +60,39 @@ func answerOfWhatIf(r *eval.WhatIf) *Answer {
 var whatIfColumns = []column[*eval.WhatIfRow]{
 	{Heading: Heading{Top: "VARIANT"}, cell: func(x *eval.WhatIfRow) string { return x.Name }},
 	{Heading: Heading{Top: "$/MONTH", Under: "median"},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Cost }, figures.Dollars)},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Cost }, figures.Dollars)},
 	{Heading: Heading{Top: "CHANGE, $/MONTH", Under: "median [interval]"}, tone: changeTone,
-		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Change },
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Change },
 			func(s *eval.Summary) string { return withInterval(s, figures.DollarChange) })},
 	{Heading: Heading{Top: "CHANGE", Under: "%"}, tone: changeTone,
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.ChangePct }, points)},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.ChangePct }, points)},
 	{Heading: Heading{Top: "OUTAGE INCIDENTS", Under: "med / max"},
-		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Incidents }, medianMax)},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Incidents }, medianMax)},
 	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max", Wide: true},
-		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageMinutes }, medianMax)},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageMinutes }, medianMax)},
 	{Heading: Heading{Top: "OUTAGES, $/MONTH", Under: "median", Wide: true},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.OutageCost }, figures.Dollars)},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageCost }, figures.Dollars)},
 	{Heading: Heading{Top: "EVICTIONS", Under: "/pod-day"},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Evictions },
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Evictions },
 			func(v float64) string { return figures.Number(v, 2) })},
 	{Heading: Heading{Top: "NODES", Under: "mean"},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.Nodes }, percent)},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Nodes }, percent)},
 	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true},
-		cell: medianOf(func(x *eval.WhatIfRow) *eval.Summary { return &x.SpotShare }, share)},
+		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.SpotShare }, share)},
 }
 
 // summaryOf makes a cell of a summary, which may have nothing: changes of the scenario as it is do
 // not.
-func summaryOf(of func(*eval.WhatIfRow) *eval.Summary, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
+func summaryOf(of func(*eval.WhatIfRow) *eval.Figure, words func(*eval.Summary) string) func(*eval.WhatIfRow) string {
 	return func(x *eval.WhatIfRow) string {
 		if s := of(x); s.N > 0 {
-			return words(s)
+			return words(&s.Summary)
 		}
 		return figures.Unknown
 	}
 }
 
-func medianOf(of func(*eval.WhatIfRow) *eval.Summary, number func(float64) string) func(*eval.WhatIfRow) string {
+func medianOf(of func(*eval.WhatIfRow) *eval.Figure, number func(float64) string) func(*eval.WhatIfRow) string {
 	return summaryOf(of, func(s *eval.Summary) string { return number(s.Median) })
 }
 

@@ -475,11 +475,11 @@ func workloads(g *eval.Group) *table {
 
 func workloadRow(w *eval.WorkloadReport, policy string) []cell {
 	row := []cell{
-		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind.String(), Class: "words"},
+		{Text: w.Name}, {Text: policy, Class: "words"}, {Text: w.Kind, Class: "words"},
 		number(w.OutageMinutes, figures.Number(w.OutageMinutes, 1)), number(float64(w.OutageMax), figures.Number(float64(w.OutageMax), 0)),
 		number(w.Incidents, figures.Number(w.Incidents, 2)), longestOf(&w.Outage), sources(&w.Outage), number(w.OutageCost, figures.Dollars(w.OutageCost)),
 		number(w.Availability, availability(w.Availability)), number(w.SpotShare, share(w.SpotShare)),
-		number(w.PodValue.Float(), figures.Number(w.PodValue.Float(), 4)),
+		number(w.PodValue, figures.Number(w.PodValue, 4)),
 	}
 	if w.OutageMax > 0 {
 		row[4].Class = "bad"

@@ -32,7 +32,28 @@ type Column[R any] struct {
 // Of makes a column of what value returns. Options are those of the tags of parquet-go,
 // as in "optional,dict".
 func Of[T, R any](name, options string, value func(R) T) Column[R] {
-	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) }, func(r R) string { return fmt.Sprint(value(r)) }}
+	return Column[R]{name, options, reflect.TypeFor[T](), func(r R) any { return value(r) }, func(r R) string { return plain(value(r)) }}
+}
+
+// plain writes a value for CSV: nothing for null, and a list with semicolons.
+func plain(v any) string {
+	switch v := v.(type) {
+	case []string:
+		return strings.Join(v, "; ")
+	case float64:
+		if v == 0 { // never −0
+			return "0"
+		}
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	x := reflect.ValueOf(v)
+	if x.Kind() != reflect.Pointer {
+		return fmt.Sprint(v)
+	}
+	if x.IsNil() {
+		return ""
+	}
+	return plain(x.Elem().Interface())
 }
 
 // Text makes a column of a string that repeats, the empty one for null.

@@ -151,7 +151,7 @@ func CheckWritable(path string) error {
 }
 
 // formats are the endings of files that stand for a format.
-var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".sarif", ".html", ".svg", ".png", ".pdf"}
+var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".html", ".svg", ".png", ".pdf"}
 
 // CheckEnding refuses a file that a flag names if its ending stands for a format other than
 // those of the file, whose endings are own.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // ReadResults reads path where it is a file that eval wrote as Parquet, or as JSON, which
@@ -37,12 +38,18 @@ func ReadResults(path string) (*format.Results, error) {
 	return out, nil
 }
 
-// OfRun registers the flags anew, and gives them the prices and the weather of a run of
+// OfRun registers the flags again, and gives them the prices and the weather of a run of
 // a results file.
 func (m *MarketFlags) OfRun(x *format.ResultRun) error {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	m.Register(flags)
-	for _, one := range [][2]string{{"from", x.From}, {"trace", x.Trace}, {"truth", x.Truth}, {"intensity", fmt.Sprint(x.Intensity)}, {"karpenter-version", x.Karpenter}, {"node-fee", x.NodeFee}, {"start", x.Start}} {
+	of := x.Case
+	start := of.Start
+	if start == scenarios.StartNodes.String() {
+		start = "" // which the scenario states
+	}
+	for _, one := range [][2]string{{"from", of.From.String()}, {"trace", of.Trace}, {"truth", of.Truth}, {"intensity", fmt.Sprint(of.Intensity)},
+		{"karpenter-version", of.Karpenter}, {"node-fee", of.NodeFee}, {"start", start}} {
 		if err := flags.Set(one[0], one[1]); err != nil {
 			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file again with `spotter eval --out`")
 		}

@@ -76,8 +76,8 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 	}
 	var out []*bill.Usage
 	for _, x := range chosen {
-		if x.Err != "" {
-			return nil, cli.Invalid(fmt.Errorf("%s: the run %s broke: %s", path, runName(x), x.Err), "name another run")
+		if x.Error != "" {
+			return nil, cli.Invalid(fmt.Errorf("%s: the run %s broke: %s", path, runName(x), x.Error), "name another run")
 		}
 		var of input.MarketFlags
 		if err := of.OfRun(x); err != nil {

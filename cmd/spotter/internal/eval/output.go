@@ -20,7 +20,7 @@ const terminal = "-"
 // is text.
 var extensions = map[string]format.Format{
 	".json": format.JSON, ".md": format.Markdown, ".markdown": format.Markdown, ".yaml": format.YAML, ".yml": format.YAML, ".csv": format.CSV, ".parquet": format.Parquet, ".xml": format.JUnit,
-	".sarif": format.SARIF, ".txt": format.Table,
+	".txt": format.Table,
 }
 
 // A target is a file that a report goes to, and the format in which.
@@ -81,7 +81,7 @@ func (f *evalFlags) targets() ([]target, error) {
 
 // alike are formats that a file may have whose ending stands for another.
 var alike = map[format.Format][]format.Format{
-	format.Wide: {format.Table}, format.GitHub: {format.Markdown}, format.Comment: {format.Markdown}, format.SARIF: {format.JSON},
+	format.Wide: {format.Table}, format.GitHub: {format.Markdown}, format.Comment: {format.Markdown},
 }
 
 // endsAs reports whether the ending of a file does not contradict its format: one that stands

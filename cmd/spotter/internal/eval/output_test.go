@@ -16,7 +16,7 @@ func TestTargets(t *testing.T) {
 		{"--out a", "table>a"},
 		{"--format markdown --out a.json", "--out: a.json: its ending stands for json, and it is written as markdown"},
 		{"--out junit=x.json", "--out: x.json: its ending stands for json, and it is written as junit"},
-		{"--out A.MD --out b.xml --out c.csv --out d.sarif --out e.txt --out f.parquet", "markdown>A.MD junit>b.xml csv>c.csv sarif>d.sarif table>e.txt parquet>f.parquet"},
+		{"--out A.MD --out b.xml --out c.csv --out e.txt --out f.parquet", "markdown>A.MD junit>b.xml csv>c.csv table>e.txt parquet>f.parquet"},
 		{"--out github=- --out junit=x.xml", "github> junit>x.xml"},
 		{"--out ./a=b.json", "json>./a=b.json"},
 		{"--format csv --out - --out json=x", "csv> json>x"},

@@ -95,7 +95,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	row := eval.RowOf(job, r, onDemand)
-	return p.Print(&f.form, format.Run(&row, f.Command(job)), func(out io.Writer, wide bool) error {
+	return p.Print(&f.form, row.Report(f.Command(job)), func(out io.Writer, wide bool) error {
 		return answer(w, r, onDemand).Write(out, format.Options{Width: p.Width(""), Color: p.Colors(""), Details: f.form.Details(), Wide: wide})
 	})
 }

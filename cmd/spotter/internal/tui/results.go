@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/screen"
 	"github.com/spotter-dev/spotter/eval"
@@ -31,12 +32,10 @@ func (f *tuiFlags) results(path string, r *format.Results) (string, func(context
 	rows := make([]screen.Listing, len(r.Runs))
 	for i := range r.Runs {
 		x := &r.Runs[i]
-		from, err := input.ParseTime(x.From)
-		if err != nil {
-			return "", nil, cli.Invalid(fmt.Errorf("%s: cases: from: %w", path, err), "write it anew with `spotter eval --out`")
-		}
-		rows[i] = screen.Listing{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: from, Savings: x.Savings, Share: x.Share, Failed: x.Err != "",
-			OutageMinutes: x.OutageMinutes, Incidents: x.Incidents, Longest: x.Longest}
+		of := func(metric string) float64 { return x.Metrics.Of(metric).V }
+		rows[i] = screen.Listing{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: policy.Time(x.Case.From),
+			Savings: savings(x), Share: of("net_savings_pct") / 100, Failed: x.Error != "",
+			OutageMinutes: int64(of("outage_minutes")), Incidents: int64(of("outage_incidents")), Longest: time.Duration(of("outage_longest_s") * float64(time.Second))}
 	}
 	play := func(ctx context.Context, send func(any)) {
 		chosen := make(chan int, 1)
@@ -51,6 +50,11 @@ func (f *tuiFlags) results(path string, r *format.Results) (string, func(context
 		replayer{f, r, send}.play(ctx, chosen)
 	}
 	return filepath.Base(path), play, nil
+}
+
+// savings are those of a run against on-demand, 0 where they are not known.
+func savings(x *format.ResultRun) policy.Money {
+	return policy.Dollars(x.Metrics.Of("net_savings_usd").V)
 }
 
 // play does the runs that are chosen; another choice ends the one before.
@@ -126,11 +130,11 @@ func (p replayer) beside(x *format.ResultRun) string {
 	for i := range p.results.Runs {
 		y := &p.results.Runs[i]
 		switch {
-		case y.Scenario != x.Scenario || y.From != x.From || y.Seed != x.Seed || y.Policy == x.Policy || y.Err != "":
+		case y.Scenario != x.Scenario || y.Case.From != x.Case.From || y.Seed != x.Seed || y.Policy == x.Policy || y.Error != "":
 		case y.Policy == p.results.Baseline:
 			return y.Policy
-		case y.Policy != eval.OnDemand && (best == "" || y.Savings > most):
-			best, most = y.Policy, y.Savings
+		case y.Policy != eval.OnDemand && (best == "" || savings(y) > most):
+			best, most = y.Policy, savings(y)
 		}
 	}
 	return best

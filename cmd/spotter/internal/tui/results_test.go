@@ -78,7 +78,7 @@ func TestResults(t *testing.T) {
 	if p.again(t.Context(), 1); !strings.Contains(got[0].(screen.Unopened).Err.Error(), "gone.yaml") {
 		t.Errorf("of a run without its scenario it says %+v", got)
 	}
-	r.Runs[2].Truth, got = "none such", nil
+	r.Runs[2].Case.Truth, got = "none such", nil
 	if p.again(t.Context(), 2); !strings.Contains(got[0].(screen.Unopened).Err.Error(), "none such") {
 		t.Errorf("of a run under an unknown truth it says %+v", got)
 	}

@@ -1,0 +1,92 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+)
+
+// Values are the figures of a run, in the order of [Metrics]. In JSON they are an object with
+// those that are known.
+type Values []Value
+
+// MarshalJSON writes a number, or true or false, for each known metric.
+func (v Values) MarshalJSON() ([]byte, error) {
+	return byMetric(func(m int) (any, bool) {
+		switch {
+		case m >= len(v) || !v[m].Known:
+			return nil, false
+		case metrics[m].YesNo():
+			return v[m].V != 0, true
+		}
+		return v[m].V, true
+	})
+}
+
+// UnmarshalJSON reads what MarshalJSON of this build or another one wrote: names that are none of
+// [Metrics] are skipped.
+func (v *Values) UnmarshalJSON(text []byte) error {
+	var found map[string]any
+	if err := json.Unmarshal(text, &found); err != nil {
+		return err
+	}
+	*v = make(Values, len(metrics))
+	for m := range metrics {
+		switch x := found[metrics[m].Name].(type) {
+		case nil:
+		case bool:
+			(*v)[m] = Value{yes(x), true}
+		case float64:
+			(*v)[m] = Value{x, true}
+		default:
+			return fmt.Errorf("metrics: %s: %v is neither a number nor true or false", metrics[m].Name, x)
+		}
+	}
+	return nil
+}
+
+// Of returns the value of the metric called name, which must be one of [Metrics]; unknown where
+// there are no values.
+func (v Values) Of(name string) Value {
+	if m := mustMetric(name); m < len(v) {
+		return v[m]
+	}
+	return Value{}
+}
+
+// Medians are those of several runs by metric, in the order of [Metrics].
+type Medians []Value
+
+// MarshalJSON writes a number for each known metric.
+func (v Medians) MarshalJSON() ([]byte, error) {
+	return byMetric(func(m int) (any, bool) { return v[m], v[m].Known })
+}
+
+// Summaries has one of each metric, in the order of [Metrics].
+type Summaries []Summary
+
+// MarshalJSON writes the summary of each metric.
+func (v Summaries) MarshalJSON() ([]byte, error) {
+	return byMetric(func(m int) (any, bool) { return v[m], true })
+}
+
+// byMetric writes an object with what of returns for each metric, in their order, without those
+// for which it returns false.
+func byMetric(of func(m int) (any, bool)) ([]byte, error) {
+	text := []byte{'{'}
+	for m := range metrics {
+		x, ok := of(m)
+		if !ok {
+			continue
+		}
+		value, err := json.Marshal(x)
+		if err != nil {
+			return nil, err
+		}
+		if len(text) > 1 {
+			text = append(text, ',')
+		}
+		text = append(append(strconv.AppendQuote(text, metrics[m].Name), ':'), value...)
+	}
+	return append(text, '}'), nil
+}

@@ -1,0 +1,101 @@
+package eval
+
+import (
+	"encoding/hex"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A RunReport is one run.
+type RunReport struct {
+	Scenario string `json:"scenario"`
+	Window   int    `json:"window"`
+	Seed     uint64 `json:"seed"`
+	Policy   string `json:"policy"`
+	// Why the run is missing.
+	Error string `json:"error,omitempty"`
+	// A value for each metric that is known: a number, or true or false. Empty where the run is missing.
+	Metrics Values `json:"metrics"`
+	// SHA-256 of everything that no policy chooses; equal for all policies of one case and seed.
+	Weather string `json:"weather,omitempty"`
+	// SHA-256 of everything that happened.
+	Hash string `json:"hash,omitempty"`
+	// Faults that did not stop the run.
+	Warnings []string `json:"warnings,omitempty"`
+	// Repeats it.
+	Command string `json:"command"`
+	// What of the manifests it did not keep.
+	Violations []string `json:"violations,omitempty"`
+	// Its incidents.
+	Outage *RunOutage `json:"outage,omitempty"`
+	// The figures of each budget.
+	Budgets []BudgetReport `json:"budgets,omitempty"`
+}
+
+// A BudgetReport is one budget in one run.
+type BudgetReport struct {
+	// Namespace and name.
+	Name string `json:"name"`
+	// AlertOnly, Pause or Evict.
+	Action string `json:"action"`
+	// Device-hours that its pods held within the metered time.
+	DeviceHours float64 `json:"device_hours"`
+	// Device-hours that the ledger has within the budget's window at the last decision.
+	WindowHours float64 `json:"window_device_hours"`
+	// Dollars that the ledger has then.
+	WindowUSD float64 `json:"window_usd"`
+	// The largest part of a quota that was used within the window: above 1 it was exceeded.
+	Peak float64 `json:"peak"`
+	// Minutes for which it was spent.
+	SpentMinutes int64 `json:"spent_min"`
+	// Minutes for which its gate was closed.
+	ClosedMinutes int64 `json:"gate_closed_min"`
+	// Pods evicted for it.
+	Evictions int64 `json:"evictions"`
+	// Jobs suspended for it.
+	Pauses int64 `json:"pauses"`
+}
+
+// Report returns r as it is written, with the command that repeats it.
+func (r *RunRow) Report(command string) RunReport {
+	out := RunReport{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Command: command}
+	if r.Err != nil {
+		out.Error = r.Err.Error()
+		return out
+	}
+	x := r.Result
+	out.Metrics, out.Weather, out.Hash = r.Values, hex.EncodeToString(x.Weather[:]), hex.EncodeToString(x.Hash[:])
+	out.Warnings, out.Violations, out.Outage = x.Warnings, x.Violations, outageOfRun(x)
+	for i := range x.Budgets {
+		b := &x.Budgets[i]
+		out.Budgets = append(out.Budgets, BudgetReport{b.Name, b.Action.String(), b.GPUHours, b.WindowHours, b.WindowCost.Float(),
+			b.Peak, b.OverMinutes, b.ClosedMinutes, b.Evictions, b.Pauses})
+	}
+	return out
+}
+
+// RunReports returns the runs of r that were done.
+func (r *Report) RunReports() (out []RunReport) {
+	for i := range r.Runs {
+		if run := &r.Runs[i]; !run.Unfinished() {
+			out = append(out, run.Report(r.Command(i)))
+		}
+	}
+	return out
+}
+
+// other returns a run of a report as a comparison needs it; false where it lacks figures or digests.
+func (r *RunReport) other(e Evidence) (OtherRun, bool) {
+	o := OtherRun{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Weather: r.Weather, Hash: r.Hash, Evidence: e, Err: r.Error}
+	if r.Error != "" {
+		return o, true
+	}
+	m := r.Metrics
+	bill, outage, minutes := m.Of("bill_usd"), m.Of("outage_cost_usd"), m.Of("outage_minutes")
+	o.Bill, o.OutageCost, o.OutageMinutes = policy.Dollars(bill.V), policy.Dollars(outage.V), int64(minutes.V)
+	spot, jobs, capacity, share := m.Of("spot_bill_usd"), m.Of("job_cost_usd"), m.Of("capacity_hours"), m.Of("spot_share")
+	if o.Rough = !(spot.Known && jobs.Known && capacity.Known && share.Known); !o.Rough {
+		o.SpotBill, o.JobCost, o.CapacityHours, o.SpotShare = policy.Dollars(spot.V), policy.Dollars(jobs.V), capacity.V, share.V
+	}
+	return o, bill.Known && outage.Known && minutes.Known && r.Weather != "" && r.Hash != ""
+}
