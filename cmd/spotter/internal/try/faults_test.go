@@ -312,8 +312,8 @@ func TestSample(t *testing.T) {
 	}
 	l := few()
 	l.firstRuns = time.Nanosecond
-	out, log, _, err := tried(t, l, shelf{objects: clusterOf(45, 5, 4)})
-	if err != nil || !strings.Contains(out, "one node in 4 is simulated, with its pods, and amounts are times 4") || !strings.Contains(out, "33 nodes since one in 4 is simulated") {
+	out, log, dir, err := tried(t, l, shelf{objects: clusterOf(45, 5, 4)})
+	if err != nil || !strings.Contains(out, "one node in 4 is simulated, with its pods, and amounts are times 4") || !strings.Contains(read(t, dir, scenarioFile), "33 nodes since one in 4 is simulated") {
 		t.Fatalf("%v\n%s%s", err, log, out)
 	}
 	paid := regexp.MustCompile(`\nYou pay .*\n`).FindString(whole)
