@@ -43,7 +43,7 @@ func TestSweep(t *testing.T) {
 	if code != cli.ExitOK {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
-	for _, want := range []string{"Chosen: share=1, capacitypool/general spotter.dev/capacity-types=on-demand", "on 7 fresh seeds: +", ": better", "again: spotter eval ", "--seeds 29-35"} {
+	for _, want := range []string{"Chosen: share=1, capacitypool/general spotter.dev/capacity-types=on-demand", "on 7 fresh seeds: +", ": better", "Next: run what was chosen again, on the fresh seeds\n  spotter eval ", "--seeds 29-35"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("%q is missing in\n%s", want, stdout)
 		}

@@ -24,12 +24,13 @@ func answer(w *scenarios.BoundScenario, r, onDemand *sim.Result) *format.Answer 
 	if t := w.Truth; !t.Modelled() {
 		about += fmt.Sprintf(" · truth: %v, which no policy knows: %s", t, t.About)
 	}
+	hashes := []string{fmt.Sprintf("weather %x", r.Weather), fmt.Sprintf("hash %x", r.Hash)}
 	return &format.Answer{
 		Verdicts: []format.Verdict{{Text: verdict(r, onDemand)}},
-		Tables: []format.Grid{lines(w, r), workloads(r), budgets(w, r),
-			{Rows: []format.Row{format.Cells(fmt.Sprintf("weather %x", r.Weather)), format.Cells(fmt.Sprintf("hash %x", r.Hash))}}},
-		About:   about,
-		Details: []format.Section{{Table: more(r)}},
+		Tables:   []format.Grid{lines(w, r), workloads(r), budgets(w, r)},
+		About:    about,
+		Legend:   hashes,
+		Details:  []format.Section{{Table: more(r)}, {Items: hashes}},
 	}
 }
 
