@@ -81,6 +81,16 @@ func (r *Report) CaseReports() []CaseReport {
 // dollars returns one of the bounds, unknown where it is open.
 func dollars(b *oracle.Bound, m policy.Money) Value { return Value{m.Float(), !b.Open} }
 
+// CaseOf returns the case of a window, nil without it.
+func CaseOf(cases []CaseReport, scenario string, window int) *CaseReport {
+	for i := range cases {
+		if k := &cases[i]; k.Scenario == scenario && k.Window == window {
+			return k
+		}
+	}
+	return nil
+}
+
 // Duration returns the length of the window.
 func (k *CaseReport) Duration() time.Duration { return policy.Time(k.To).Sub(policy.Time(k.From)) }
 

@@ -30,8 +30,8 @@ func Record(version string, policies []string, seeds []uint64, cases []CaseRepor
 	out := &Recorded{Version: version, Policies: policies, Seeds: seeds, Cases: cases}
 	for i := range runs {
 		x, e := &runs[i], Evidence{}
-		if k := slices.IndexFunc(cases, func(k CaseReport) bool { return k.Scenario == x.Scenario && k.Window == x.Window }); k >= 0 {
-			e = cases[k].Evidence
+		if k := CaseOf(cases, x.Scenario, x.Window); k != nil {
+			e = k.Evidence
 		}
 		o, ok := x.other(e)
 		if !ok {
@@ -54,7 +54,8 @@ func CompareRecorded(older, newer *Recorded) (*Comparison, error) {
 	cases = slices.DeleteFunc(cases, func(k CaseReport) bool { return !older.has(k.Scenario) })
 	for i := range cases {
 		k := &cases[i]
-		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: &scenarios.BoundScenario{Start: policy.Time(k.From), Duration: k.Duration()}})
+		w := &scenarios.BoundScenario{Start: policy.Time(k.From), Duration: k.Duration()}
+		cfg.Cases = append(cfg.Cases, Case{Scenario: k.Scenario, Window: k.Window, Bound: w})
 	}
 	switch {
 	case !slices.Contains(cfg.Policies, OnDemand):

@@ -135,16 +135,20 @@ type jsonAcrossScenarios struct {
 func writeJSON(w io.Writer, r *eval.Report) error {
 	c := &r.Config
 	out := jsonReport{
-		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation, Config: newConfig(r), Traces: newTraces(r), Cases: r.CaseReports(),
+		SchemaVersion: SchemaVersion, Version: c.Version, Invocation: c.Invocation,
+		Config: newConfig(r), Traces: newTraces(r), Cases: r.CaseReports(),
 		RunCount: len(r.Runs), MissingCount: r.Missing(), RunsDone: r.Done(), Incomplete: r.Stopped, Passed: r.ExitCode() == 0,
-		Gates: newGates(r), Warnings: append([]string{}, Warnings(r)...), Groups: r.Groups, Runs: r.RunReports(), Notes: Notes(r),
+		Gates: newGates(r), Warnings: append([]string{}, Warnings(r)...),
+		Groups: r.Groups, Runs: r.RunReports(), Notes: Notes(r),
 	}
 	if t := c.Today; t != nil {
 		out.Today = &jsonToday{t, t.PerMonth(c.Cases[0].Bound.Duration)}
 	}
 	if r.Comparison != nil {
 		x := comparison{r.Comparison}
-		out.Comparison = &jsonComparison{Comparison: x.Comparison, Headline: x.headline(), BeyondNoise: x.BeyondNoise(), Warnings: append([]string{}, x.warnings()...)}
+		out.Comparison = &jsonComparison{
+			Comparison: x.Comparison, Headline: x.headline(), BeyondNoise: x.BeyondNoise(), Warnings: append([]string{}, x.warnings()...),
+		}
 		if main := x.Main(); main != nil {
 			out.Comparison.SavingsWeek, out.Comparison.OutageWeek = &main.SavingsWeek, &main.OutageWeek
 		}

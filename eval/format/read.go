@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
 )
@@ -95,11 +94,11 @@ func ReadResults(r io.Reader) (*Results, error) {
 	out := &Results{Baseline: in.Config.Baseline}
 	for i := range in.Runs {
 		x := &in.Runs[i]
-		k := slices.IndexFunc(in.Cases, func(k eval.CaseReport) bool { return k.Scenario == x.Scenario && k.Window == x.Window })
-		if k < 0 {
+		k := eval.CaseOf(in.Cases, x.Scenario, x.Window)
+		if k == nil {
 			return nil, fmt.Errorf("reading a report: runs[%d]: cases has no window %d of %s", i, x.Window, x.Scenario)
 		}
-		out.Runs = append(out.Runs, ResultRun{*x, &in.Cases[k]})
+		out.Runs = append(out.Runs, ResultRun{*x, k})
 	}
 	return out, nil
 }

@@ -94,15 +94,15 @@ func tallyOf(r *eval.Recorded, scenario, policy string) tally {
 		at := slices.IndexFunc(r.Runs, func(o eval.OtherRun) bool {
 			return o.Scenario == scenario && o.Window == x.Window && o.Seed == x.Seed && o.Policy == eval.OnDemand && o.Err == "" && o.Bill > 0
 		})
-		window := slices.IndexFunc(r.Cases, func(k eval.CaseReport) bool { return k.Scenario == scenario && k.Window == x.Window })
-		if at < 0 || window < 0 || r.Cases[window].Duration() <= 0 {
+		window := eval.CaseOf(r.Cases, scenario, x.Window)
+		if at < 0 || window == nil || window.Duration() <= 0 {
 			continue
 		}
 		od := &r.Runs[at]
 		saved := (od.Bill + od.OutageCost - x.Bill - x.OutageCost).Float()
 		t.runs++
 		t.saved = append(t.saved, saved/od.Bill.Float()*100)
-		t.month = append(t.month, saved*(eval.MonthHours/r.Cases[window].Duration().Hours()))
+		t.month = append(t.month, saved*(eval.MonthHours/window.Duration().Hours()))
 		t.out = max(t.out, x.OutageMinutes)
 	}
 	return t
