@@ -244,7 +244,7 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 		more := r.Config
 		more.Seeds = next
 		var err error
-		if runs, err = runAll(ctx, &more, runner); err == nil {
+		if runs, err = Cells(ctx, &more, runner); err == nil {
 			err = checkWeather(&more, runs)
 		}
 		if err != nil {

@@ -59,6 +59,10 @@ type Config struct {
 	// Empty means [BaselineOf] the cases.
 	Baseline string `json:"baseline"`
 
+	// Variants are what is run under those of Policies that have their names. The other policies run
+	// in Cases as they are.
+	Variants []Variant `json:"-"`
+
 	// Cases are the scenarios and windows. More windows make the intervals speak
 	// of other weeks too and not of other seeds only.
 	Cases []Case `json:"-"`
@@ -189,8 +193,8 @@ func (c *Config) Role(policy string) string {
 	return "compared"
 }
 
-// complete returns c with its defaults and the policies that are always run.
-func (c Config) complete() Config {
+// Complete returns c with its defaults and the policies that are always run.
+func (c Config) Complete() Config {
 	d := DefaultConfig()
 	if len(c.Policies) == 0 {
 		c.Policies = d.Policies
@@ -216,7 +220,7 @@ func (c Config) complete() Config {
 
 // Compared returns the policies that a comparison of c runs, in their order: those of c
 // and the ones that are always run.
-func (c *Config) Compared() []string { return c.complete().Policies }
+func (c *Config) Compared() []string { return c.Complete().Policies }
 
 // validate names the first field that cannot be run.
 func (c *Config) validate() error {
@@ -242,6 +246,11 @@ func (c *Config) validate() error {
 			if o.Scenario == k.Scenario && o.Window == k.Window {
 				return fmt.Errorf("%w: cases[%d]: %s, window %d is listed twice", ErrConfig, i, k.Scenario, k.Window)
 			}
+		}
+	}
+	for _, v := range c.Variants {
+		if len(v.Cases) != len(c.Cases) {
+			return fmt.Errorf("%w: variant %q has %d cases, want %d", ErrConfig, v.Name, len(v.Cases), len(c.Cases))
 		}
 	}
 	seen := make(map[uint64]bool, len(c.Seeds))

@@ -79,25 +79,20 @@ type keyed struct {
 	key string
 }
 
-// JobsOf returns those of comparisons that are complete or of which [eval.Config.Compared]
-// says the policies.
+// JobsOf returns those of comparisons.
 func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
 	js := &Jobs{keys: map[at]string{}}
 	for i := range of {
-		c := &of[i]
-		for _, policy := range append(slices.Clip(c.Compared()), eval.OracleName) {
-			for _, k := range c.Cases {
-				for _, seed := range c.Seeds {
-					j := eval.Job{Case: k, Policy: policy, Seed: seed}
-					key, err := keys.Of(j)
-					if err != nil {
-						return nil, err
-					}
-					x := keyed{atOf(j), key}
-					js.keys[x.at] = key
-					js.order = append(js.order, x)
-				}
+		c := of[i].Complete()
+		c.Policies = append(c.Policies, eval.OracleName)
+		for j := range c.Jobs {
+			key, err := keys.Of(j)
+			if err != nil {
+				return nil, err
 			}
+			x := keyed{atOf(j), key}
+			js.keys[x.at] = key
+			js.order = append(js.order, x)
 		}
 	}
 	js.deal()

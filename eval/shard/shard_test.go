@@ -67,14 +67,17 @@ func divided(t interface{ Fatal(...any) }, c eval.Config, n int, plan Plan, reus
 		own.Parallel = 1
 		known := KnownOf(reuse, true)
 		own.Mine, own.Known = mine, known.Bounds(js)
-		done, err := eval.Do(context.Background(), own, known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		var done []*eval.Done
+		for d, err := range eval.Do(context.Background(), []eval.Config{own}, known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 			*did++
 			return made(ctx, j)
-		}))
-		if err != nil {
-			t.Fatal(err)
+		})) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = append(done, d)
 		}
-		p, err := Collect(Head{plan, share, testBuild, jobs}, []*eval.Done{done}, js, keys, mine)
+		p, err := Collect(Head{plan, share, testBuild, jobs}, done, js, keys, mine)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -235,39 +235,27 @@ func (h *heat) stepName(rung int) string {
 
 // part runs some of the field and on-demand.
 func (h *heat) part(ctx context.Context, part []int, seeds []uint64, progress func(done int)) ([]eval.RunRow, error) {
-	cases := h.race.Cases
-	all := make([]entrant, 0, len(part)+1)
-	cfg := eval.Config{Cases: cases, Seeds: seeds, Baseline: AsItIs, Policies: []string{eval.OnDemand}, Progress: func(p eval.Progress) { progress(p.Done * len(part) / (len(part) + 1)) }}
-	for _, x := range append([]Candidate{{Name: eval.OnDemand, Policy: eval.OnDemand, Text: h.field[0].Text}}, pick(h.field, part)...) {
-		var own []eval.Case
-		if string(x.Text) == string(h.field[0].Text) {
-			own = cases
-		}
-		e, err := h.entrant(x, own)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-		if x.Name != eval.OnDemand {
-			cfg.Policies = append(cfg.Policies, x.Name)
-		}
+	cfg := eval.Config{
+		Cases: h.race.Cases, Seeds: seeds, Baseline: AsItIs, Policies: []string{eval.OnDemand},
+		Progress: func(p eval.Progress) { progress(p.Done * len(part) / (len(part) + 1)) },
 	}
-	rows, err := eval.Runs(ctx, cfg, h.runnerOf(all, cases))
+	for _, i := range part {
+		x := &h.field[i]
+		v := eval.Variant{Name: x.Name, Policy: x.Policy, Cases: h.race.Cases}
+		if string(x.Text) != string(h.field[0].Text) {
+			var err error
+			if v.Cases, err = h.Bind(x.Text); err != nil {
+				return nil, err
+			}
+		}
+		cfg.Policies, cfg.Variants = append(cfg.Policies, x.Name), append(cfg.Variants, v)
+	}
+	rows, err := eval.Runs(ctx, cfg, h.kept())
 	if err != nil {
 		return nil, err
 	}
-	for i := range rows {
-		if e := rows[i].Err; e != nil {
-			return nil, fmt.Errorf("%s broke in window %d under seed %d: %w", rows[i].Policy, rows[i].Window, rows[i].Seed, e)
-		}
+	if x := eval.Broken(rows); x != nil {
+		return nil, fmt.Errorf("%s broke in window %d under seed %d: %w", x.Policy, x.Window, x.Seed, x.Err)
 	}
 	return rows, nil
-}
-
-func pick(all []Candidate, places []int) []Candidate {
-	out := make([]Candidate, len(places))
-	for i, p := range places {
-		out[i] = all[p]
-	}
-	return out
 }

@@ -273,12 +273,7 @@ func gateResult(report *eval.Report, shown bool) error {
 		return &cli.StoppedError{Err: errors.New(format.Incomplete(report)), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
 	}
 	if n := report.Missing(); n > 0 {
-		var first *eval.RunRow
-		for i := range report.Runs {
-			if first = &report.Runs[i]; first.Err != nil {
-				break
-			}
-		}
+		first := eval.Broken(report.Runs)
 		// The text alone: whatever broke, by now it is not the call.
 		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
 	}

@@ -136,19 +136,10 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 // remaining returns how many runs are left to do.
 func (k *known) remaining() (runs int) {
 	for i := range k.configs {
-		c := &k.configs[i]
-		if k.jobs == nil {
-			runs += len(c.Cases) * len(c.Seeds) * len(c.Compared())
-			continue
-		}
-		for _, of := range c.Cases {
-			for _, seed := range c.Seeds {
-				for _, name := range c.Compared() {
-					j := eval.Job{Case: of, Policy: name, Seed: seed}
-					if k.cells[k.jobs.Key(j)] == nil && (c.Mine == nil || c.Mine(j)) {
-						runs++
-					}
-				}
+		c := k.configs[i].Complete()
+		for j := range c.Jobs {
+			if (k.jobs == nil || k.cells[k.jobs.Key(j)] == nil) && (c.Mine == nil || c.Mine(j)) {
+				runs++
 			}
 		}
 	}
@@ -252,12 +243,8 @@ func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, 
 		return nil, err
 	}
 	var done []*eval.Done
-	for i := range k.configs {
-		d, err := eval.Do(ctx, k.configs[i], k.run)
+	for d, err := range eval.Do(ctx, k.configs, k.run) {
 		if err != nil {
-			if ctx.Err() != nil && done != nil {
-				break
-			}
 			return nil, err
 		}
 		done = append(done, d)
