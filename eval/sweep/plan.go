@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/edit"
 )
 
 // The apiVersion and kind of a plan.
@@ -74,11 +74,11 @@ type Axis struct {
 	Parameter string `json:"parameter"`
 	Set       string `json:"set"`
 
-	// Values are listed, Range is FROM..TO[/STEPS]. One of them is stated.
+	// Values are listed, Range is as [ranges.Parse] reads it. One of them is stated.
 	Values []Value `json:"values"`
 	Range  string  `json:"range"`
 
-	span edit.Range
+	span ranges.Range
 }
 
 // A Value is written as text or as a number.
@@ -217,7 +217,7 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		}
 	}
 	if a.Range != "" {
-		if a.span, err = edit.ParseRange(a.Range); err != nil {
+		if a.span, err = ranges.Parse(a.Range); err != nil {
 			return "range", err
 		}
 	}

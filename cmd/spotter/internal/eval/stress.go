@@ -3,6 +3,7 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -37,15 +38,22 @@ func (f *evalFlags) setStress() error {
 	return nil
 }
 
-// stressResult returns what the stress means for the exit code: a gate has to hold
-// under every truth, and a run that broke is worse than a gate that did not.
-func stressResult(s *eval.Stress, shown bool) error {
+// A stressed is the result of a stress.
+type stressed struct{ *eval.Stress }
+
+func (s stressed) write(w io.Writer, f format.Format, o format.Options) error {
+	return format.WriteStress(w, s.Stress, f, o)
+}
+
+// outcome implements [result]: a gate has to hold under every truth, and a run that broke is worse than
+// a gate that did not.
+func (s stressed) outcome(shown bool) error {
 	if s.Stopped {
-		return &cli.StoppedError{Err: errors.New("stopped before every truth was compared"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+		return cli.Incomplete("stopped before every truth was compared")
 	}
 	var gate error
 	for i, r := range s.Reports {
-		err := gateResult(r, shown)
+		err := compared{r}.outcome(shown)
 		if err == nil {
 			continue
 		}

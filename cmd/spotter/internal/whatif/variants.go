@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/edit"
@@ -32,6 +33,21 @@ type draft struct {
 
 	// set are the changes of settings, as they are written.
 	set []string
+}
+
+// sweepMax is how many values a sweep has at most: a table and a picture have room for these.
+const sweepMax = 35
+
+// parseSweep reads PATH=LIST into the path and its values.
+func parseSweep(text string) (path string, values []string, err error) {
+	path, list, err := edit.Split(text)
+	if err != nil {
+		return "", nil, err
+	}
+	if values, err = ranges.Values(list); err == nil && (len(values) < 2 || len(values) > sweepMax) {
+		err = fmt.Errorf("%q is not a range or a list of 2 to %d values", list, sweepMax)
+	}
+	return path, values, err
 }
 
 // alternatives returns the values of a change.
@@ -300,5 +316,5 @@ func (c *call) bind(d *draft) ([]eval.Case, error) {
 	if d.karpenter != "" {
 		flags.MarketFlags = flags.UnderKarpenter(d.karpenter)
 	}
-	return flags.WindowsOfText(text, c.scenario, c.opened, c.windows)
+	return flags.WindowsOfText(text, c.scenario)
 }
