@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -142,6 +143,19 @@ func DefaultSeeds(n int) []uint64 {
 		seeds[i] = uint64(i + 1)
 	}
 	return seeds
+}
+
+// Following returns n seeds behind the greatest of seeds, nil where there are no such numbers.
+func Following(seeds []uint64, n int) []uint64 {
+	last := slices.Max(seeds)
+	if last > math.MaxUint64-uint64(n) {
+		return nil
+	}
+	next := make([]uint64, n)
+	for i := range next {
+		next[i] = last + 1 + uint64(i)
+	}
+	return next
 }
 
 // DefaultConfig returns the configuration of a comparison on which nothing has

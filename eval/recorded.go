@@ -163,7 +163,7 @@ func recordedRun(x *OtherRun) (*sim.Result, error) {
 	case x.Err != "":
 		return nil, errors.New(x.Err)
 	}
-	r := &sim.Result{Bill: x.Bill, OutageCost: x.OutageCost, Outages: sim.Outages{OutageMinutes: x.OutageMinutes}}
+	r := x.result()
 	for _, d := range []struct {
 		name, text string
 		to         []byte

@@ -145,6 +145,14 @@ func (h *heat) run(ctx context.Context) error {
 		h.alive = append(h.alive, i)
 		h.race.Candidates = append(h.race.Candidates, Row{Candidate: h.field[i]})
 	}
+	// Fresh seeds do not depend on when the race ends.
+	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMost-1)-1))
+	if all != nil {
+		h.race.FreshSeeds = eval.Following(all, h.Plan.Spec.Fresh)
+	}
+	if h.race.FreshSeeds == nil {
+		return fmt.Errorf("behind seed %d there are too few numbers for the seeds of all rungs", slices.Max(h.Seeds))
+	}
 	seeds := h.Seeds
 	for rung := 1; ; rung++ {
 		if err := h.step(ctx, seeds, rung); err != nil {
@@ -152,7 +160,7 @@ func (h *heat) run(ctx context.Context) error {
 		}
 		h.race.Seeds = append(h.race.Seeds, seeds...)
 		h.drop(rung)
-		seeds = following(h.race.Seeds, len(h.race.Seeds))
+		seeds = eval.Following(h.race.Seeds, len(h.race.Seeds))
 		if rung == h.Plan.Spec.Rungs || len(h.alive) == 1 {
 			break
 		}
@@ -162,9 +170,6 @@ func (h *heat) run(ctx context.Context) error {
 		h.race.Candidates[i].Figures = h.figures(i, 0)
 	}
 	h.front()
-	// Fresh seeds do not depend on when the race ended.
-	last := slices.Max(h.Seeds) + uint64(len(h.Seeds))*(1<<(rungsMost-1)-1)
-	h.race.FreshSeeds = following([]uint64{last}, h.Plan.Spec.Fresh)
 	h.alive = []int{h.race.Chosen}
 	if err := h.step(ctx, h.race.FreshSeeds, 0); err != nil {
 		return err
@@ -176,16 +181,6 @@ func (h *heat) run(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate), cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
 	})
 	return nil
-}
-
-// following returns n seeds behind the greatest of seeds.
-func following(seeds []uint64, n int) []uint64 {
-	last := slices.Max(seeds)
-	out := make([]uint64, n)
-	for i := range out {
-		out[i] = last + 1 + uint64(i)
-	}
-	return out
 }
 
 // together is how many candidates are prepared at once: each may have prices and weather of its

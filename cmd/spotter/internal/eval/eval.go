@@ -189,12 +189,10 @@ func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []s
 // checkOutputs refuses, before anything is run, what the result cannot be written to, and returns
 // where it goes.
 func (f *evalFlags) checkOutputs(p *cli.Program) ([]target, error) {
-	if f.stress {
-		if err := f.checkStress(); err != nil {
-			return nil, err
-		}
-	}
 	targets, err := f.targets()
+	if err == nil && f.stress {
+		err = f.checkStress(targets)
+	}
 	if err == nil {
 		err = checkTargets(p, targets)
 	}

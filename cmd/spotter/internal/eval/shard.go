@@ -54,7 +54,7 @@ func (f *evalFlags) share() (shard.Share, error) {
 // folder, which ends with a slash, it is named by share.
 func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 	if f.stress {
-		if err := f.setStress(); err != nil {
+		if err := f.checkStress(nil); err != nil {
 			return "", err
 		}
 	}

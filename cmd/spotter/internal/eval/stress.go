@@ -11,28 +11,16 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// checkStress refuses what a stress has not.
-func (f *evalFlags) checkStress() error {
-	if err := f.setStress(); err != nil {
-		return err
-	}
-	targets, err := f.targets()
-	if err != nil {
-		return err
+// checkStress refuses flags and formats that a stress does not have.
+func (f *evalFlags) checkStress(targets []target) error {
+	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
+		if f.given(name) {
+			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
+		}
 	}
 	for _, t := range targets {
 		if !slices.Contains(format.StressFormats(), t.format) {
 			return cli.Invalid(fmt.Errorf("--stress: it has no format %q", t.format), "give one of "+formatNames(format.StressFormats()))
-		}
-	}
-	return nil
-}
-
-// setStress refuses flags that do not go with a stress.
-func (f *evalFlags) setStress() error {
-	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
-		if f.given(name) {
-			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
 		}
 	}
 	return nil
