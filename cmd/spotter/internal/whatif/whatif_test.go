@@ -25,7 +25,7 @@ func TestParseSweep(t *testing.T) {
 	for text, want := range map[string]string{
 		"p/a.b":           "gives no value",
 		"p/a.b=5m":        "is not a range or a list of 2 to 35 values",
-		"p/a.b=1..100@36": "is not a range or a list of 2 to 35 values",
+		"p/a.b=0..100@36": "is not a range or a list of 2 to 35 values",
 		"p/a.b=1..5m":     "is not a range of numbers",
 		"p/a.b=1m..4h/5":  "@5 for 5 values",
 	} {
