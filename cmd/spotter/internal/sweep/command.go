@@ -39,11 +39,11 @@ func Command(p *cli.Program) *cobra.Command {
 			"that are worse beyond chance, and runs what it chooses again on fresh seeds. A plan:\n\n" +
 			planText + "\n" +
 			"parameter is one of the policy's (spotter policies NAME), set a field of the scenario\n" +
-			"as `spotter whatif --set` has it. values are listed; a range is as in `spotter whatif\n" +
-			"--sweep`: FROM..TO[/STEP], or FROM..TO@COUNT. method is grid (every combination), random or latin-hypercube, which make as\n" +
-			"many points as the plan says, by its seed (1 where it states none). conditions are\n" +
-			"fields that nobody chooses: demand, faults, the market. There is a race under each\n" +
-			"combination of them.\n\n" +
+			"as `spotter whatif --set` has it. values are listed; a range is FROM..TO[/STEP] or\n" +
+			"FROM..TO@COUNT, as in `spotter whatif --sweep`. method is grid (every combination),\n" +
+			"random or latin-hypercube, which make as many points as the plan says, by its seed (1\n" +
+			"where it states none). conditions are fields that nobody chooses: demand, faults, the\n" +
+			"market. There is a race under each combination of them.\n\n" +
 			"A race has up to 3 rungs: --seeds, as many more, and twice as many more. After each,\n" +
 			"candidates drop out that lose to the leader by the tests and the tolerance of\n" +
 			"`eval --compare`; the chance that the best one drops is at most 5%. Of those left the\n" +

@@ -57,12 +57,11 @@ func Command(p *cli.Program) *cobra.Command {
 			"A setting is written KIND/NAME.path=value, with [2] or [key=value] for an element of a\n" +
 			"list and [any.key] for a key with dots; null takes a field away, and\n" +
 			"KIND/NAMESPACE/NAME tells two of one name apart. --sweep tries values, listed with commas\n" +
-			"or as a range: FROM..TO, FROM..TO/STEP, or FROM..TO@COUNT for so many of them, at equal\n" +
-			"factors where TO is ten times FROM, else at equal distances. It draws savings over\n" +
-			"evictions. Its knee is the point of the convex front (what no\n" +
-			"mixture of others beats in both) that is furthest from the chord between the front's\n" +
-			"ends, both axes scaled to 1; there is none within 0.05 of the chord, nor where chance\n" +
-			"explains every change.\n\n" +
+			"or as a range: FROM..TO/STEP, or FROM..TO@COUNT, at equal factors where TO is ten times\n" +
+			"FROM, else at equal distances. It draws savings over evictions. Its knee is the point of\n" +
+			"the convex front (what no mixture of others beats in both) that is furthest from the\n" +
+			"chord between the front's ends, both axes scaled to 1; there is none within 0.05 of the\n" +
+			"chord, nor where chance explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
 			"A --gate is as those of eval, without a policy: every variant must meet it. Its baseline\n" +
 			"is the scenario as it is, and net savings are those against " + eval.OnDemand + " in that, less what\n" +
