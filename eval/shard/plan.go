@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -122,19 +121,10 @@ func (js *Jobs) Of(s Share) (n int, mine func(eval.Job) bool) {
 // Key returns the key of one of the jobs.
 func (js *Jobs) Key(j eval.Job) string { return js.keys[atOf(j)] }
 
-// errPart is wrapped by every error that says of a part why it is refused.
-var errPart = errors.New("refused")
-
-// IsRefused reports whether err says that a part is refused, and not that it could not be
-// read.
-func IsRefused(err error) bool { return errors.Is(err, errPart) }
-
 // A partError says which part is refused and why.
 type partError struct{ name, why string }
 
 func (e *partError) Error() string { return e.name + ": " + e.why }
-
-func (e *partError) Is(target error) bool { return target == errPart }
 
 func refused(name, format string, args ...any) error {
 	return &partError{name, fmt.Sprintf(format, args...)}

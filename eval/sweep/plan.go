@@ -79,6 +79,7 @@ type Axis struct {
 	Range  string  `json:"range"`
 
 	span ranges.Range
+	all  []string // the values of either
 }
 
 // A Value is written as text or as a number.
@@ -207,6 +208,7 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		return "range", fmt.Errorf("%q is set together with %d values: set one of the two", a.Range, len(a.Values))
 	}
 	for i, v := range a.Values {
+		a.all = append(a.all, string(v))
 		if strings.ContainsAny(string(v), ":,") && a.Parameter != "" {
 			return "values", fmt.Errorf("%q: no parameter has such a value", v)
 		}
@@ -220,6 +222,7 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		if a.span, err = ranges.Parse(a.Range); err != nil {
 			return "range", err
 		}
+		a.all = a.span.Values()
 	}
 	return "", nil
 }

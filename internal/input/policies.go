@@ -85,34 +85,34 @@ func firsts(specs []string) []string {
 	return out
 }
 
+// policiesMax bounds the policies that the ranges of one may stand for.
+const policiesMax = 1000
+
 // expand returns the policies of a spec of which parameters may be ranges.
 func expand(spec string) ([]string, error) {
-	parts := strings.Split(spec, ":")
-	for i, part := range parts {
-		key, value, ok := strings.Cut(part, "=")
-		if i == 0 || !ok || !strings.Contains(value, "..") {
-			continue
-		}
-		r, err := ranges.Parse(value)
-		if errors.Is(err, ranges.ErrKind) {
-			continue // a path may have dots too
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", spec, err)
-		}
-		var out []string
-		for _, v := range r.Values() {
-			next := slices.Clone(parts)
-			next[i] = key + "=" + v
-			rest, err := expand(strings.Join(next, ":"))
-			if err != nil {
-				return nil, err
+	var parts [][]string
+	for i, part := range strings.Split(spec, ":") {
+		values := []string{part}
+		if key, value, ok := strings.Cut(part, "="); ok && i > 0 && strings.Contains(value, "..") {
+			r, err := ranges.Parse(value)
+			if err != nil && !errors.Is(err, ranges.ErrKind) { // a path may have dots too
+				return nil, fmt.Errorf("%s: %w", spec, err)
 			}
-			out = append(out, rest...)
+			if err == nil {
+				values = after(key+"=", r.Values())
+			}
 		}
-		return out, nil
+		parts = append(parts, values)
 	}
-	return []string{spec}, nil
+	all := ranges.Product(parts, policiesMax)
+	if len(all) > policiesMax {
+		return nil, fmt.Errorf("%q stands for more than %d policies", spec, policiesMax)
+	}
+	var out []string
+	for _, x := range all {
+		out = append(out, strings.Join(x, ":"))
+	}
+	return out, nil
 }
 
 // PolicyAdvice says what to do about a policy that cannot be made.

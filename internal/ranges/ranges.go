@@ -249,3 +249,21 @@ func Values(list string) ([]string, error) {
 	}
 	return out, nil
 }
+
+// Product returns every combination of one value of each list, the last list being the fastest. Without
+// a list there is one, which is empty. It may end early once it has more than max combinations.
+func Product[T any](lists [][]T, max int) [][]T {
+	out := [][]T{nil}
+	for _, list := range lists {
+		var next [][]T
+		for _, before := range out {
+			for _, v := range list {
+				next = append(next, append(slices.Clone(before), v))
+			}
+		}
+		if out = next; len(out) > max {
+			break
+		}
+	}
+	return out
+}

@@ -124,3 +124,19 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 }
+
+func TestProduct(t *testing.T) {
+	var got []string
+	for _, x := range Product([][]string{{"a", "b"}, {"1"}, {"x", "y"}}, 4) {
+		got = append(got, strings.Join(x, ""))
+	}
+	if strings.Join(got, " ") != "a1x a1y b1x b1y" {
+		t.Errorf("the combinations are %v", got)
+	}
+	if n := len(Product([][]string{}, 4)); n != 1 {
+		t.Errorf("no list has %d combinations, want the empty one", n)
+	}
+	if n := len(Product([][]int{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}}, 4)); n <= 4 {
+		t.Errorf("27 combinations are %d of at most 4", n)
+	}
+}

@@ -222,38 +222,35 @@ type session struct {
 // start reads what is compared, checks it, and finds out what of it is done already. share is the part
 // of it that is run, the zero value for all. It shows on a terminal how far it is, until the session's
 // progress is closed.
-func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*session, error) {
-	s := &session{runner: runner.New(), shown: progress.Show(ctx, p, "loading scenarios and traces")}
-	if err := f.begin(ctx, p, s, args, share); err != nil {
-		s.shown.Close(p)
-		return nil, err
-	}
-	return s, nil
-}
-
-func (f *evalFlags) begin(ctx context.Context, p *cli.Program, s *session, args []string, share shard.Share) (err error) {
+func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (s *session, err error) {
+	s = &session{runner: runner.New(), shown: progress.Show(ctx, p, "loading scenarios and traces")}
+	defer func() {
+		if err != nil {
+			s.shown.Close(p)
+		}
+	}()
 	if s.other, err = openCompare(ctx, p, f, args); err != nil {
-		return err
+		return s, err
 	}
 	if s.cfg, err = evalConfig(ctx, p, f, s.other, args); err != nil {
-		return err
+		return s, err
 	}
 	s.shown.Enter("preparing")
 	asked := len(s.cfg.Policies)
 	if f.merged == nil {
 		if err := prepare(ctx, p, s.runner, s.cfg); err != nil {
-			return err
+			return s, err
 		}
 	}
 	if share.N > 0 && len(s.cfg.Policies) < asked {
-		return cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
+		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
 	}
 	s.cfg.Progress = func(g eval.Progress) { s.shown.Send(g) }
 	if s.known, err = f.known(ctx, p, s.runner, s.cfg, share); err != nil {
-		return err
+		return s, err
 	}
 	s.shown, err = f.announce(ctx, p, s.shown, s.cfg, s.remaining(), s.runner.Run)
-	return err
+	return s, err
 }
 
 // compared makes the report, or where every truth is asked for the stress.

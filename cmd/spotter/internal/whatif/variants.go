@@ -35,6 +35,9 @@ type draft struct {
 	set []string
 }
 
+// variantsMax bounds the variants of a call.
+const variantsMax = 1000
+
 // sweepMax is how many values a sweep has at most: a table and a picture have room for these.
 const sweepMax = 35
 
@@ -175,24 +178,22 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 	var out []eval.Variant
 	var drafts [][]alternative
 	for _, group := range groups {
-		made := [][]alternative{nil}
+		var values [][]alternative
 		for _, x := range group {
-			values, err := c.alternatives(x)
+			of, err := c.alternatives(x)
 			if err != nil {
 				return nil, cli.Invalid(fmt.Errorf("--%s: %w", x.flag, err), "run `spotter whatif --help`")
 			}
-			var next [][]alternative
-			for _, before := range made {
-				for _, v := range values {
-					next = append(next, append(slices.Clone(before), v))
-				}
-			}
-			made = next
+			values = append(values, of)
 		}
+		made := ranges.Product(values, variantsMax)
 		drafts = append(drafts, made...)
 		if err := c.nameSweep(group, made); err != nil {
 			return nil, err
 		}
+	}
+	if len(drafts) > variantsMax {
+		return nil, cli.Invalid(fmt.Errorf("these are more than %d variants", variantsMax), "give fewer values")
 	}
 	for _, d := range drafts {
 		if err := ctx.Err(); err != nil {
