@@ -20,8 +20,12 @@ func Numbers(list string, max int) ([]uint64, error) {
 	for _, item := range strings.Split(text, ",") {
 		first, last, step, err := span(strings.TrimSpace(item))
 		switch {
+		case err != nil && item != list && item != text:
+			return nil, fmt.Errorf("%q: %q: %w", list, item, err)
 		case err != nil:
 			return nil, fmt.Errorf("%q: %w", list, err)
+		case last == 0 && text != list:
+			return nil, fmt.Errorf("%q: it is not above 0", list)
 		case last < first:
 			return nil, fmt.Errorf("%q: %d is below %d", list, last, first)
 		case (last-first)/step >= uint64(max-len(out)):
@@ -60,11 +64,11 @@ func span(item string) (first, last, step uint64, err error) {
 		case errors.Is(err, strconv.ErrRange):
 			return 0, 0, 0, fmt.Errorf("%s is too large a number", x.text)
 		case err != nil:
-			return 0, 0, 0, fmt.Errorf("%q is neither a whole number nor a range of them, as 5-9", item)
+			return 0, 0, 0, errors.New("it is neither a whole number nor a range of them, as 5-9")
 		}
 	}
 	if step == 0 || stepped && !isRange {
-		return 0, 0, 0, fmt.Errorf("%q is not a range with a step above 0, as 5-9/2", item)
+		return 0, 0, 0, errors.New("it is not a range with a step above 0, as 5-9/2")
 	}
 	return first, last, step, nil
 }

@@ -116,7 +116,7 @@ func TestNumbers(t *testing.T) {
 	for list, want := range map[string]string{
 		"": "neither a whole number", "-": "neither a whole number", "1-": "neither", "-3": "neither", "1-2-3": "neither", "2.5": "neither",
 		"0x10": "neither", "1-many": "neither", "1,": "neither", "5/2": "not a range with a step", "1-5/0": "not a range with a step", "1-5/x": "neither",
-		"0": "0 is below 1", "5-4": "4 is below 5", "1-1001": "more than 1000", "1-500,601-1101": "more than 1000", "1-3,2": "2 is named twice",
+		"0": "it is not above 0", "1-3,x": `"x": it is neither`, "5-4": "4 is below 5", "1-1001": "more than 1000", "1-500,601-1101": "more than 1000", "1-3,2": "2 is named twice",
 		"99999999999999999999": "99999999999999999999 is too large a number",
 	} {
 		if got, err := Numbers(list, 1000); err == nil || !strings.HasPrefix(err.Error(), `"`+list+`"`) || !strings.Contains(err.Error(), want) {
