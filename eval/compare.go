@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // ErrRefused is wrapped by what [Other] returns when the other side does not
@@ -86,6 +87,14 @@ type OtherRun struct {
 
 	// Err is why the run is missing; the figures are then not to be read.
 	Err string
+}
+
+// result returns what is known of the result of o, without its digests.
+func (o *OtherRun) result() *sim.Result {
+	return &sim.Result{
+		Bill: o.Bill, SpotBill: o.SpotBill, OutageCost: o.OutageCost, JobCost: o.JobCost, Outages: sim.Outages{OutageMinutes: o.OutageMinutes},
+		CapacityHours: o.CapacityHours, SpotShare: o.SpotShare,
+	}
 }
 
 // A Outcome is what a comparison comes to.
@@ -237,14 +246,14 @@ func (r *Report) compare(ctx context.Context, a Against, runner Runner) error {
 		c.Changes, c.Seeds = p.changes(look), p.seeds
 		c.Warnings = p.warnings()
 		c.judge(len(p.strange) > 0 || p.missing)
-		next := p.more()
+		next := Following(p.seeds, len(p.seeds))
 		if !c.open() || look+1 == stats.LooksMax || next == nil {
 			break
 		}
 		more := r.Config
 		more.Seeds = next
 		var err error
-		if runs, err = runAll(ctx, &more, runner); err == nil {
+		if runs, err = Cells(ctx, &more, runner); err == nil {
 			err = checkWeather(&more, runs)
 		}
 		if err != nil {

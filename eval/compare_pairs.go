@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -232,7 +231,8 @@ func differ(r, ownOD *RunRow, o, od *OtherRun, own *Evidence) cellPair {
 	x.savingsWeek = weekly(saved.Float(), window)
 	x.outageWeek = weekly(float64(mine.OutageMinutes-o.OutageMinutes), window)
 	x.onDemandWeek = weekly((base.Bill - od.Bill).Float(), window)
-	x.before, x.after = o.spending(od, window), spendingOf(mine, base)
+	x.before, x.after = spendingOf(o.result(), od.result(), window), spendingOf(mine, base, window)
+	x.before.Rough = o.Rough
 	return x
 }
 
@@ -384,21 +384,6 @@ func (x *Change) judge() Outcome {
 		return NoWorse
 	}
 	return Undecided
-}
-
-// more returns as many seeds as there are, behind the greatest of them; none
-// where no numbers are left.
-func (p *pairing) more() []uint64 {
-	last := slices.Max(p.seeds)
-	n := uint64(len(p.seeds))
-	if last > math.MaxUint64-n {
-		return nil
-	}
-	next := make([]uint64, n)
-	for i := range next {
-		next[i] = last + 1 + uint64(i)
-	}
-	return next
 }
 
 // warnings say what could not be paired.

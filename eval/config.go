@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -58,6 +59,10 @@ type Config struct {
 	//
 	// Empty means [BaselineOf] the cases.
 	Baseline string `json:"baseline"`
+
+	// Variants are what is run under those of Policies that have their names. The other policies run
+	// in Cases as they are.
+	Variants []Variant `json:"-"`
 
 	// Cases are the scenarios and windows. More windows make the intervals speak
 	// of other weeks too and not of other seeds only.
@@ -140,6 +145,19 @@ func DefaultSeeds(n int) []uint64 {
 	return seeds
 }
 
+// Following returns n seeds behind the greatest of seeds, nil where there are no such numbers.
+func Following(seeds []uint64, n int) []uint64 {
+	last := slices.Max(seeds)
+	if last > math.MaxUint64-uint64(n) {
+		return nil
+	}
+	next := make([]uint64, n)
+	for i := range next {
+		next[i] = last + 1 + uint64(i)
+	}
+	return next
+}
+
 // DefaultConfig returns the configuration of a comparison on which nothing has
 // been said but its cases. The discounts are modelled: they are what is left
 // of the advantage of spot published for m5.2xlarge ($280.32 a month on
@@ -189,8 +207,8 @@ func (c *Config) Role(policy string) string {
 	return "compared"
 }
 
-// complete returns c with its defaults and the policies that are always run.
-func (c Config) complete() Config {
+// Complete returns c with its defaults and the policies that are always run.
+func (c Config) Complete() Config {
 	d := DefaultConfig()
 	if len(c.Policies) == 0 {
 		c.Policies = d.Policies
@@ -216,7 +234,7 @@ func (c Config) complete() Config {
 
 // Compared returns the policies that a comparison of c runs, in their order: those of c
 // and the ones that are always run.
-func (c *Config) Compared() []string { return c.complete().Policies }
+func (c *Config) Compared() []string { return c.Complete().Policies }
 
 // validate names the first field that cannot be run.
 func (c *Config) validate() error {
@@ -242,6 +260,11 @@ func (c *Config) validate() error {
 			if o.Scenario == k.Scenario && o.Window == k.Window {
 				return fmt.Errorf("%w: cases[%d]: %s, window %d is listed twice", ErrConfig, i, k.Scenario, k.Window)
 			}
+		}
+	}
+	for _, v := range c.Variants {
+		if len(v.Cases) != len(c.Cases) {
+			return fmt.Errorf("%w: variant %q has %d cases, want %d", ErrConfig, v.Name, len(v.Cases), len(c.Cases))
 		}
 	}
 	seen := make(map[uint64]bool, len(c.Seeds))

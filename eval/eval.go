@@ -2,13 +2,9 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
+	"iter"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/spotter-dev/spotter/eval/oracle"
 	"github.com/spotter-dev/spotter/sim"
@@ -21,7 +17,7 @@ import (
 // ([ErrWeather]), and when ctx ends before any run is done.
 func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 	c.Mine = nil // a report is of all
-	d, err := Do(ctx, c, runner)
+	d, err := do(ctx, c.Complete(), runner)
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +28,11 @@ func Run(ctx context.Context, c Config, runner Runner) (*Report, error) {
 // after them. Done returns false for the others. Of bounds it has those that c knows.
 func Interim(c Config, done func(Job) (*sim.Result, error, bool)) (*Report, error) {
 	c.Mine, c.Progress = nil, nil
-	c = c.complete()
+	c = c.Complete()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, err := runAll(context.Background(), &c, func(_ context.Context, j Job) (*sim.Result, error) {
+	runs, err := Cells(context.Background(), &c, func(_ context.Context, j Job) (*sim.Result, error) {
 		r, err, ok := done(j)
 		if !ok {
 			return nil, ErrUnfinished
@@ -85,15 +81,30 @@ type Done struct {
 	Stopped bool
 }
 
-// Do does the runs and bounds of c that [Config.Mine] leaves to it. When ctx ends it
-// returns what is finished, and an error before any run is. An error comes back also when
-// c is wrong ([ErrConfig]).
-func Do(ctx context.Context, c Config, runner Runner) (*Done, error) {
-	c = c.complete()
+// Do does the runs and bounds of comparisons, one comparison after the other, as far as [Config.Mine]
+// leaves them to it. When ctx ends it yields what is finished of the one under way and no further one.
+// It yields an error, and nothing after it, where a configuration is wrong ([ErrConfig]) and where ctx
+// ends before any run is done.
+func Do(ctx context.Context, of []Config, runner Runner) iter.Seq2[*Done, error] {
+	return func(yield func(*Done, error) bool) {
+		for i := range of {
+			d, err := do(ctx, of[i].Complete(), runner)
+			if i > 0 && err != nil && ctx.Err() != nil {
+				return
+			}
+			if !yield(d, err) || err != nil || d.Stopped {
+				return
+			}
+		}
+	}
+}
+
+// do does the runs and bounds of c, which is complete.
+func do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, stopped := runAll(ctx, &c, runner)
+	runs, stopped := Cells(ctx, &c, runner)
 	if stopped != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, stopped
 	}
@@ -107,11 +118,11 @@ func Do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 // policies sees to it that all meet the same weather. It ends with ctx as [Run] does: then what is
 // done comes back with the error.
 func Runs(ctx context.Context, c Config, runner Runner) ([]RunRow, error) {
-	c = c.complete()
+	c = c.Complete()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, err := runAll(ctx, &c, runner)
+	runs, err := Cells(ctx, &c, runner)
 	measure(&c, runs, slices.Repeat([]oracle.Bound{{Open: true}}, len(c.Cases)*len(c.Seeds)))
 	return runs, err
 }
@@ -143,95 +154,6 @@ func (r *RunRow) value(m int) Value {
 		return Value{}
 	}
 	return r.Values[m]
-}
-
-// workers is how many runs are done at once.
-func (c *Config) workers() int {
-	if c.Parallel > 0 {
-		return c.Parallel
-	}
-	return runtime.GOMAXPROCS(0)
-}
-
-// runAll does all runs that c leaves to it. When ctx ends it returns those that are done
-// with the error, and the others as unfinished. All policies of a cell follow each other, and every
-// case has a cell with the first seed before any has one with the second: what is
-// done by then can be compared, and speaks of all cases.
-func runAll(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
-	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
-	for i, k := range c.Cases {
-		for _, s := range c.Seeds {
-			for _, p := range c.Policies {
-				runs = append(runs, RunRow{Job: Job{Case: k, Policy: p, Seed: s}, CaseIndex: i, Err: ErrUnfinished})
-			}
-		}
-	}
-	n, at := len(runs), c.inTurn // what is done in a turn
-	if c.Mine != nil {
-		var turns []int
-		for turn := range runs {
-			if i := c.inTurn(turn); c.Mine(runs[i].Job) {
-				turns = append(turns, i)
-			}
-		}
-		n, at = len(turns), func(turn int) int { return turns[turn] }
-	}
-	p := newProgress(c, n)
-	parallel(c.workers(), n, func(turn int) {
-		if ctx.Err() != nil {
-			return
-		}
-		i := at(turn)
-		r, err := guarded(ctx, runs[i].Job, runner)
-		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			return
-		}
-		p.ran(runs, i, r, err)
-	})
-	if err := ctx.Err(); err != nil {
-		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, n, err)
-	}
-	return runs, nil
-}
-
-// inTurn returns the place of the run that is done in a turn: runs are ordered by
-// case, seed and policy, and done by seed, case and policy.
-func (c *Config) inTurn(turn int) int {
-	cell, policy := turn/len(c.Policies), turn%len(c.Policies)
-	seed, k := cell/len(c.Cases), cell%len(c.Cases)
-	return (k*len(c.Seeds)+seed)*len(c.Policies) + policy
-}
-
-// parallel calls f with 0…n−1, on so many workers.
-func parallel(workers, n int, f func(int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				f(i)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// guarded does one run. A panic in it becomes its error, so that one bad run
-// of hundreds is named with the command that repeats it and the others count.
-func guarded(ctx context.Context, j Job, runner Runner) (r *sim.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	r, err = runner(ctx, j)
-	if err == nil && r == nil {
-		err = errors.New("the run gave no result")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
 }
 
 // checkWeather compares the weather of the policies of each case and seed.

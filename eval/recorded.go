@@ -135,6 +135,9 @@ func (r recordedRuns) Runs(_ context.Context, scenario string, policies []string
 	return out, nil
 }
 
+// errRecord is wrapped where a run is recorded wrongly.
+var errRecord = errors.New("a run that is recorded wrongly")
+
 // rows are the runs of r in the order of a comparison.
 func (r *Recorded) rows(c *Config) ([]RunRow, error) {
 	at := map[cellKey]*OtherRun{}
@@ -142,42 +145,33 @@ func (r *Recorded) rows(c *Config) ([]RunRow, error) {
 		x := &r.Runs[i]
 		at[cellKey{x.Scenario, x.Window, x.Seed, x.Policy}] = x
 	}
-	var out []RunRow
-	for k := range c.Cases {
-		for _, seed := range c.Seeds {
-			for _, name := range c.Policies {
-				j := Job{Case: c.Cases[k], Seed: seed, Policy: name}
-				row, err := recordedRow(at[cellKey{j.Scenario, j.Window, seed, name}], j)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %s of %s with seed %d: %w", r.Name, name, j.Scenario, seed, err)
-				}
-				row.CaseIndex = k
-				out = append(out, row)
-			}
+	rows, err := Cells(context.Background(), c, func(_ context.Context, j Job) (*sim.Result, error) {
+		return recordedRun(at[cellKey{j.Scenario, j.Window, j.Seed, j.Policy}])
+	})
+	for i := range rows {
+		if x := &rows[i]; errors.Is(x.Err, errRecord) {
+			return nil, fmt.Errorf("%s: %s of %s with seed %d: %w", r.Name, x.Policy, x.Scenario, x.Seed, x.Err)
 		}
 	}
-	return out, nil
+	return rows, err
 }
 
-// recordedRow returns run x, nil where it is not recorded, as a row.
-func recordedRow(x *OtherRun, j Job) (RunRow, error) {
-	row := RunRow{Job: j}
+// recordedRun returns the result of x, nil where it is not recorded.
+func recordedRun(x *OtherRun) (*sim.Result, error) {
 	switch {
 	case x == nil:
-		row.Err = errors.New("it is not in the report")
-		return row, nil
+		return nil, errors.New("it is not in the report")
 	case x.Err != "":
-		row.Err = errors.New(x.Err)
-		return row, nil
+		return nil, errors.New(x.Err)
 	}
-	row.Result = &sim.Result{Bill: x.Bill, OutageCost: x.OutageCost, Outages: sim.Outages{OutageMinutes: x.OutageMinutes}}
+	r := x.result()
 	for _, d := range []struct {
 		name, text string
 		to         []byte
-	}{{"weather", x.Weather, row.Result.Weather[:]}, {"hash", x.Hash, row.Result.Hash[:]}} {
+	}{{"weather", x.Weather, r.Weather[:]}, {"hash", x.Hash, r.Hash[:]}} {
 		if n, err := hex.Decode(d.to, []byte(d.text)); err != nil || n != len(d.to) {
-			return row, fmt.Errorf("its %s %q is not %d digits in hexadecimal", d.name, d.text, 2*len(d.to))
+			return nil, fmt.Errorf("%w: its %s %q is not %d digits in hexadecimal", errRecord, d.name, d.text, 2*len(d.to))
 		}
 	}
-	return row, nil
+	return r, nil
 }

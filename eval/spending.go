@@ -58,7 +58,7 @@ func (r *Report) Spending(g *Group, p int) Spending {
 	for _, i := range r.RunsOf(g, p) {
 		onDemand := &r.Runs[i-i%n+slices.Index(r.Config.Policies, OnDemand)]
 		if r.Runs[i].Err == nil && onDemand.Err == nil {
-			x := spendingOf(r.Runs[i].Result, onDemand.Result)
+			x := spendingOf(r.Runs[i].Result, onDemand.Result, r.Runs[i].Bound.Duration)
 			out.add(&x)
 		}
 	}
@@ -83,23 +83,12 @@ func (r *Report) OverBaseline(g *Group, p int) Summary {
 	return Summarize(windows, r.Config.errorRate())
 }
 
-func spendingOf(r, onDemand *sim.Result) Spending {
+// spendingOf returns what r spends, which ran for so long.
+func spendingOf(r, onDemand *sim.Result, window time.Duration) Spending {
 	s := Spending{
 		Bill: r.Bill.Float(), SpotBill: r.SpotBill.Float(), OutageCost: r.OutageCost.Float(), JobCost: r.JobCost.Float(),
 		OutageMinutes: float64(r.OutageMinutes), Capacity: r.CapacityHours, SpotCapacity: r.CapacityHours * r.SpotShare,
 		OnDemandBill: onDemand.Bill.Float(), OnDemandCost: (onDemand.Bill + onDemand.OutageCost).Float(),
-	}
-	s.scale(float64(month) / float64(r.Window.To.Sub(r.Window.From)))
-	return s
-}
-
-// spending is that of o, which ran for so long.
-func (o *OtherRun) spending(onDemand *OtherRun, window time.Duration) Spending {
-	s := Spending{
-		Bill: o.Bill.Float(), SpotBill: o.SpotBill.Float(), OutageCost: o.OutageCost.Float(), JobCost: o.JobCost.Float(),
-		OutageMinutes: float64(o.OutageMinutes), Capacity: o.CapacityHours, SpotCapacity: o.CapacityHours * o.SpotShare,
-		OnDemandBill: onDemand.Bill.Float(), OnDemandCost: (onDemand.Bill + onDemand.OutageCost).Float(),
-		Rough: o.Rough,
 	}
 	s.scale(float64(month) / float64(window))
 	return s

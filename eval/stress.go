@@ -30,20 +30,19 @@ const StressSeeds = 10
 // has them. Errors are those of [Run]. When ctx ends it returns the truths that it has
 // come to, the last of them as far as that is finished.
 func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
+	c.Mine = nil // a stress is of all
 	s := &Stress{}
-	truths := weather.Truths()
-	for i, under := range Truths(&c) {
-		r, err := Run(ctx, under, runner)
-		if s.Stopped = ctx.Err() != nil; err != nil && !(s.Stopped && len(s.Reports) > 0) {
+	for d, err := range Do(ctx, Truths(&c), runner) {
+		if err != nil {
 			return nil, err
 		}
-		if err == nil {
-			s.Truths, s.Reports = append(s.Truths, truths[i]), append(s.Reports, r)
+		r, err := d.report()
+		if err != nil {
+			return nil, err
 		}
-		if s.Stopped {
-			break
-		}
+		s.Truths, s.Reports = append(s.Truths, weather.Truths()[len(s.Reports)]), append(s.Reports, r)
 	}
+	s.Stopped = ctx.Err() != nil
 	return s, nil
 }
 

@@ -164,22 +164,17 @@ func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner)
 		return nil, fmt.Errorf("%w: policies: %d run in the scenario as it is, want one", ErrConfig, len(c.Policies))
 	}
 	asIs := Variant{Name: c.Policies[0], Policy: c.Policies[0], Cases: c.Cases}
-	all := append([]Variant{asIs}, variants...)
-	c.Baseline, c.Policies = asIs.Name, nil
-	if len(c.Gates) > 0 && !slices.ContainsFunc(all, func(v Variant) bool { return v.Name == OnDemand }) {
-		all = append(all, Variant{Name: OnDemand, Policy: OnDemand, Cases: c.Cases})
+	c.Baseline, c.Policies, c.Variants = asIs.Name, slices.Clone(c.Policies), variants
+	for i := range variants {
+		c.Policies = append(c.Policies, variants[i].Name)
 	}
-	for _, v := range all {
-		c.Policies = append(c.Policies, v.Name)
+	if len(c.Gates) > 0 && !slices.Contains(c.Policies, OnDemand) {
+		c.Policies = append(c.Policies, OnDemand)
 	}
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	runs, err := runAll(ctx, &c, func(ctx context.Context, j Job) (*sim.Result, error) {
-		v := &all[slices.Index(c.Policies, j.Policy)]
-		k := slices.IndexFunc(c.Cases, func(k Case) bool { return k.Bound == j.Bound })
-		return runner(ctx, Job{Case: v.Cases[k], Policy: v.Policy, Seed: j.Seed})
-	})
+	runs, err := Cells(ctx, &c, runner)
 	if err != nil {
 		keepWhole(&c, runs)
 	}
@@ -187,31 +182,32 @@ func RunWhatIf(ctx context.Context, c Config, variants []Variant, runner Runner)
 	if err != nil && !slices.ContainsFunc(runs, func(r RunRow) bool { return !r.Unfinished() }) {
 		return nil, err
 	}
-	w.AsIs = w.row(&all[0], 0, len(variants))
+	w.AsIs = w.row(&asIs, 0, len(variants))
 	for p := range variants {
-		w.Variants = append(w.Variants, w.row(&all[1+p], 1+p, len(variants)))
+		w.Variants = append(w.Variants, w.row(&variants[p], 1+p, len(variants)))
 	}
 	if len(c.Gates) > 0 {
-		w.judge(all)
+		w.judge()
 	}
 	return w, nil
 }
 
-// judge applies the gates to all, whose places are those of Config.Policies.
-func (w *WhatIf) judge(all []Variant) {
+// judge applies the gates.
+func (w *WhatIf) judge() {
 	runs := slices.Clone(w.Runs)
 	for i := range runs {
 		x := &runs[i]
 		if x.Err != nil {
 			continue
 		}
-		if more := all[i%len(all)].Cases[x.CaseIndex].fees() - w.Config.Cases[x.CaseIndex].fees(); more != 0 {
+		own := w.Config.job(x)
+		if more := own.fees() - x.fees(); more != 0 {
 			paid := *x.Result
 			paid.Bill += policy.Dollars(more)
 			x.Result = &paid
 		}
 	}
-	unbounded := slices.Repeat([]oracle.Bound{{Open: true}}, len(runs)/len(all))
+	unbounded := slices.Repeat([]oracle.Bound{{Open: true}}, len(runs)/len(w.Config.Policies))
 	w.Judged = newReport(&w.Config, runs, unbounded, unbounded)
 	if w.Stopped {
 		w.Judged.stop()

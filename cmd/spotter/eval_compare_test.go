@@ -97,7 +97,7 @@ func TestSeedsFrom(t *testing.T) {
 	wrongCallIs(t, "--seeds-from", "eval", "--seeds", "3-4", "--seeds-from", "41405d6")
 	wrongCallIs(t, "--seeds-from", "eval", "--seeds-from", "")
 	code, _, stderr := call(t, small("--compare", otherSpotter(t, "v1"), "--seeds", "7-8")...)
-	if code != cli.ExitOK || !strings.Contains(stderr, "tiny, seeds 7 to 8") {
+	if code != cli.ExitOK || !strings.Contains(stderr, "tiny, seeds 7-8") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }

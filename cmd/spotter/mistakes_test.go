@@ -75,7 +75,7 @@ func TestManySeeds(t *testing.T) {
 	if code := aMillion(t.Context(), &refused); code != cli.ExitInvalid {
 		t.Errorf("it ends with %d", code)
 	}
-	for _, want := range []string{"3000000 runs, about ", "3 policies × 1000000 cells, seeds 1…1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
+	for _, want := range []string{"3000000 runs, about ", "3 policies × 1000000 cells, seeds 1-1000000 (--seeds 1000000-1000000 is one seed)", "--yes"} {
 		if !strings.Contains(refused.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, refused.String())
 		}

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -172,8 +170,8 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 			if name = ext; len(what) > 1 {
 				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what names %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
 			}
-			if err := cli.CheckWritable(f.out); err != nil {
-				return 0, false, cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
+			if err := cli.CheckOut("--out", f.out); err != nil {
+				return 0, false, err
 			}
 		}
 	}
@@ -276,32 +274,24 @@ func (p *program) plotScenario(ctx context.Context, f *plotFlags, d *plotted, na
 
 // playAll plays j under each policy into a timeline of its own.
 func (p *program) playAll(ctx context.Context, j eval.Job, specs []string) ([]*timeline.Timeline, error) {
-	runner := runner.New()
-	configs := make([]sim.Config, len(specs))
-	for i, spec := range specs {
-		j.Policy = spec
-		var err error
-		if configs[i], err = runner.Config(j); err != nil {
+	r, runs := runner.New(), make([]*timeline.Timeline, len(specs))
+	c := eval.Config{Cases: []eval.Case{j.Case}, Seeds: []uint64{j.Seed}, Policies: specs}
+	rows, err := eval.Cells(ctx, &c, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		cfg, err := r.Config(j)
+		if err != nil {
 			return nil, err
 		}
+		t := timeline.New(cfg.Prepared, j.Policy, cfg.Seed)
+		runs[slices.Index(specs, j.Policy)] = t
+		t.Watch(&cfg)
+		res, err := sim.Run(ctx, cfg)
+		t.Finish(res, err)
+		return res, err
+	})
+	if x := eval.Broken(rows); x != nil {
+		err = x.Err
 	}
-	runs, errs := make([]*timeline.Timeline, len(specs)), make([]error, len(specs))
-	var wait sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range specs {
-		wait.Go(func() {
-			free <- struct{}{}
-			defer func() { <-free }()
-			cfg := configs[i]
-			runs[i] = timeline.New(cfg.Prepared, specs[i], cfg.Seed)
-			runs[i].Watch(&cfg)
-			res, err := sim.Run(ctx, cfg)
-			runs[i].Finish(res, err)
-			errs[i] = err
-		})
-	}
-	wait.Wait()
-	return runs, errors.Join(errs...)
+	return runs, err
 }
 
 // cut sets what is drawn.

@@ -175,7 +175,7 @@ func TestWhatIfGate(t *testing.T) {
 func TestWhatIfSweep(t *testing.T) {
 	dir := t.TempDir()
 	svg, md := filepath.Join(dir, "a.svg"), filepath.Join(dir, "a.md")
-	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h/3", "--details", "--out", svg, "--out", md)
+	code, stdout, stderr := call(t, "whatif", aDay(t), "--seeds", "2", "--allow-spot", "--with", "--sweep", "capacitypool/general.spec.disruption.consolidateAfter=1m..1h@3", "--details", "--out", svg, "--out", md)
 	if code != cli.ExitOK || !strings.Contains(stdout, "$ saved a month") || !strings.Contains(stdout, "· 8 runs") || !strings.Contains(stdout, "2  7m30s ") {
 		t.Errorf("exit %d\n%s%s", code, stdout, stderr)
 	}

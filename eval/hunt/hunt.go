@@ -263,16 +263,13 @@ func (h *hunter) gaps(ctx context.Context, plans []plan, seeds []uint64) ([]resu
 		return nil, err
 	}
 	h.done += len(runs)
-	out := make([]result, len(plans))
 	n := len(seeds) * len(c.Policies)
+	if x := eval.Broken(runs); x != nil {
+		return nil, fmt.Errorf("%s broke under seed %d: %w\n%s", x.Policy, x.Seed, x.Err, plans[x.CaseIndex].text("broken", "", ""))
+	}
+	out := make([]result, len(plans))
 	for i := range plans {
-		cell := runs[i*n : (i+1)*n]
-		for k := range cell {
-			if e := cell[k].Err; e != nil {
-				return nil, fmt.Errorf("%s broke under seed %d: %w\n%s", cell[k].Policy, cell[k].Seed, e, plans[i].text("broken", "", ""))
-			}
-		}
-		if out[i], err = h.gap(cell, len(c.Policies), &plans[i]); err != nil {
+		if out[i], err = h.gap(runs[i*n:(i+1)*n], len(c.Policies), &plans[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -162,7 +162,7 @@ func rowOf(c *Cell) (*row, error) {
 }
 
 // Read reads a part that is called name in errors. One that is not as [Write] wrote it is
-// refused, as [IsRefused] says.
+// refused.
 func Read(name string, data []byte) (p *Part, err error) {
 	at := bytes.LastIndex(data, []byte(sumMark)) + len(sumMark)
 	if at < len(sumMark) || at+len(noSum) > len(data) {

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -79,25 +78,20 @@ type keyed struct {
 	key string
 }
 
-// JobsOf returns those of comparisons that are complete or of which [eval.Config.Compared]
-// says the policies.
+// JobsOf returns those of comparisons.
 func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
 	js := &Jobs{keys: map[at]string{}}
 	for i := range of {
-		c := &of[i]
-		for _, policy := range append(slices.Clip(c.Compared()), eval.OracleName) {
-			for _, k := range c.Cases {
-				for _, seed := range c.Seeds {
-					j := eval.Job{Case: k, Policy: policy, Seed: seed}
-					key, err := keys.Of(j)
-					if err != nil {
-						return nil, err
-					}
-					x := keyed{atOf(j), key}
-					js.keys[x.at] = key
-					js.order = append(js.order, x)
-				}
+		c := of[i].Complete()
+		c.Policies = append(c.Policies, eval.OracleName)
+		for j := range c.Jobs {
+			key, err := keys.Of(j)
+			if err != nil {
+				return nil, err
 			}
+			x := keyed{atOf(j), key}
+			js.keys[x.at] = key
+			js.order = append(js.order, x)
 		}
 	}
 	js.deal()
@@ -127,19 +121,10 @@ func (js *Jobs) Of(s Share) (n int, mine func(eval.Job) bool) {
 // Key returns the key of one of the jobs.
 func (js *Jobs) Key(j eval.Job) string { return js.keys[atOf(j)] }
 
-// errPart is wrapped by every error that says of a part why it is refused.
-var errPart = errors.New("refused")
-
-// IsRefused reports whether err says that a part is refused, and not that it could not be
-// read.
-func IsRefused(err error) bool { return errors.Is(err, errPart) }
-
 // A partError says which part is refused and why.
 type partError struct{ name, why string }
 
 func (e *partError) Error() string { return e.name + ": " + e.why }
-
-func (e *partError) Is(target error) bool { return target == errPart }
 
 func refused(name, format string, args ...any) error {
 	return &partError{name, fmt.Sprintf(format, args...)}

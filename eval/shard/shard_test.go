@@ -67,14 +67,17 @@ func divided(t interface{ Fatal(...any) }, c eval.Config, n int, plan Plan, reus
 		own.Parallel = 1
 		known := KnownOf(reuse, true)
 		own.Mine, own.Known = mine, known.Bounds(js)
-		done, err := eval.Do(context.Background(), own, known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		var done []*eval.Done
+		for d, err := range eval.Do(context.Background(), []eval.Config{own}, known.Runner(js, func(ctx context.Context, j eval.Job) (*sim.Result, error) {
 			*did++
 			return made(ctx, j)
-		}))
-		if err != nil {
-			t.Fatal(err)
+		})) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = append(done, d)
 		}
-		p, err := Collect(Head{plan, share, testBuild, jobs}, []*eval.Done{done}, js, keys, mine)
+		p, err := Collect(Head{plan, share, testBuild, jobs}, done, js, keys, mine)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,16 +224,16 @@ func TestDamaged(t *testing.T) {
 	for at := 0; at < len(good); at += 1 + len(good)/500 {
 		bad := bytes.Clone(good)
 		bad[at] ^= 1 << (at % 8)
-		if _, err := Read("a.parquet", bad); err == nil || !IsRefused(err) || !strings.HasPrefix(err.Error(), "a.parquet: ") {
+		if _, err := Read("a.parquet", bad); err == nil || !isRefused(err) || !strings.HasPrefix(err.Error(), "a.parquet: ") {
 			t.Fatalf("byte %d of %d is another: %v", at, len(good), err)
 		}
 	}
 	for _, n := range []int{0, 1, len(good) / 2, len(good) - 1} {
-		if _, err := Read("a.parquet", good[:n]); !IsRefused(err) {
+		if _, err := Read("a.parquet", good[:n]); !isRefused(err) {
 			t.Errorf("cut short to %d of %d bytes: %v", n, len(good), err)
 		}
 	}
-	if _, err := Read("a.parquet", append(bytes.Clone(good), 0)); !IsRefused(err) {
+	if _, err := Read("a.parquet", append(bytes.Clone(good), 0)); !isRefused(err) {
 		t.Errorf("a byte more: %v", err)
 	}
 }
@@ -261,7 +264,7 @@ func TestRefused(t *testing.T) {
 		}, "part-3.parquet: its x, window 0, under"},
 		"lacks": {func(p []*Part) []*Part { p[2].Cells, p[2].Jobs = p[2].Cells[1:], p[2].Jobs-1; return p }, "neither it nor another part has x, window 0, seed"},
 	} {
-		if _, err := merged(c, x.with(read())); err == nil || !IsRefused(err) || !strings.Contains(err.Error(), x.want) {
+		if _, err := merged(c, x.with(read())); err == nil || !isRefused(err) || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v, want %q", name, err, x.want)
 		}
 	}
@@ -345,3 +348,6 @@ func TestParseShare(t *testing.T) {
 		}
 	}
 }
+
+// isRefused reports whether err says that a part is refused.
+func isRefused(err error) bool { return errors.As(err, new(*partError)) }

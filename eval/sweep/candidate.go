@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/sim"
@@ -85,36 +84,18 @@ type Store interface {
 	Put(key string, r *sim.Result) error
 }
 
-// An entrant is a candidate, or on-demand, with the windows of its scenario.
-type entrant struct {
-	Candidate
-	cases []eval.Case
-}
-
-// entrant binds a candidate, unless it has the windows of the scenario as it is.
-func (c *Config) entrant(x Candidate, cases []eval.Case) (entrant, error) {
-	if cases != nil {
-		return entrant{x, cases}, nil
-	}
-	cases, err := c.Bind(x.Text)
-	return entrant{x, cases}, err
-}
-
-// runnerOf does the runs of entrants, which stand in the comparison by their names, and keeps them.
-func (c *Config) runnerOf(all []entrant, cases []eval.Case) eval.Runner {
+// kept returns a runner that takes from the store the runs that it has, and keeps those that it does.
+func (c *Config) kept() eval.Runner {
 	run, keyOf := c.NewRunner(), c.NewKey()
 	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
-		e := &all[slices.IndexFunc(all, func(e entrant) bool { return e.Name == j.Policy })]
-		k := slices.IndexFunc(cases, func(k eval.Case) bool { return k.Bound == j.Bound })
-		own := eval.Job{Case: e.cases[k], Policy: e.Policy, Seed: j.Seed}
-		key, err := keyOf(own)
+		key, err := keyOf(j)
 		if err != nil {
 			return nil, err
 		}
 		if r, ok := c.Store.Get(key); ok {
 			return r, nil
 		}
-		r, err := run(ctx, own)
+		r, err := run(ctx, j)
 		if err == nil {
 			err = c.Store.Put(key, r)
 		}

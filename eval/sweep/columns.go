@@ -54,7 +54,7 @@ func (a *Axis) column(settings func(runOf) []Setting) tabular.Column[runOf] {
 		}
 		return ""
 	}
-	for _, v := range a.values() {
+	for _, v := range a.all {
 		if _, err := strconv.ParseFloat(v, 64); err != nil {
 			return tabular.Text(name, value)
 		}

@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/scenarios/edit"
 )
 
 // The apiVersion and kind of a plan.
@@ -74,11 +74,12 @@ type Axis struct {
 	Parameter string `json:"parameter"`
 	Set       string `json:"set"`
 
-	// Values are listed, Range is FROM..TO[/STEPS]. One of them is stated.
+	// Values are listed, Range is as [ranges.Parse] reads it. One of them is stated.
 	Values []Value `json:"values"`
 	Range  string  `json:"range"`
 
-	span edit.Range
+	span ranges.Range
+	all  []string // the values of either
 }
 
 // A Value is written as text or as a number.
@@ -207,6 +208,7 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		return "range", fmt.Errorf("%q is set together with %d values: set one of the two", a.Range, len(a.Values))
 	}
 	for i, v := range a.Values {
+		a.all = append(a.all, string(v))
 		if strings.ContainsAny(string(v), ":,") && a.Parameter != "" {
 			return "values", fmt.Errorf("%q: no parameter has such a value", v)
 		}
@@ -217,9 +219,10 @@ func (a *Axis) read(condition bool) (where string, err error) {
 		}
 	}
 	if a.Range != "" {
-		if a.span, err = edit.ParseRange(a.Range); err != nil {
+		if a.span, err = ranges.Parse(a.Range); err != nil {
 			return "range", err
 		}
+		a.all = a.span.Values()
 	}
 	return "", nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/scenarios/edit"
 )
@@ -21,45 +22,26 @@ func (s Setting) Short() string {
 	return s.Parameter + "=" + s.Value
 }
 
-// values are those of the steps of an axis.
-func (a *Axis) values() []string {
-	if a.Range != "" {
-		return a.span.Values()
-	}
-	out := make([]string, len(a.Values))
-	for i, v := range a.Values {
-		out[i] = string(v)
-	}
-	return out
-}
-
 // at returns the value at a part of an axis, below 1.
 func (a *Axis) at(part float64) string {
 	if a.Range != "" {
 		return a.span.At(part)
 	}
-	return string(a.Values[int(part*float64(len(a.Values)))])
+	return a.all[int(part*float64(len(a.all)))]
 }
 
 func (a *Axis) with(value string) Setting { return Setting{a.Parameter, a.Set, value} }
 
 // grid returns every combination of values, the last axis being the fastest. Without an axis there
-// is one, which is empty.
+// is one, which is empty. Of too many it returns some, more than pointsMax.
 func grid(axes []Axis) [][]Setting {
-	out := [][]Setting{nil}
+	all := make([][]Setting, len(axes))
 	for i := range axes {
-		var next [][]Setting
-		for _, before := range out {
-			for _, v := range axes[i].values() {
-				next = append(next, append(slices.Clone(before), axes[i].with(v)))
-			}
-		}
-		out = next
-		if len(out) > pointsMax {
-			return out // too many, however many more
+		for _, v := range axes[i].all {
+			all[i] = append(all[i], axes[i].with(v))
 		}
 	}
-	return out
+	return ranges.Product(all, pointsMax)
 }
 
 // count is how many candidates there are.

@@ -145,6 +145,14 @@ func (h *heat) run(ctx context.Context) error {
 		h.alive = append(h.alive, i)
 		h.race.Candidates = append(h.race.Candidates, Row{Candidate: h.field[i]})
 	}
+	// Fresh seeds do not depend on when the race ends.
+	all := eval.Following(h.Seeds, len(h.Seeds)*(1<<(rungsMost-1)-1))
+	if all != nil {
+		h.race.FreshSeeds = eval.Following(all, h.Plan.Spec.Fresh)
+	}
+	if h.race.FreshSeeds == nil {
+		return fmt.Errorf("behind seed %d there are too few numbers for the seeds of all rungs", slices.Max(h.Seeds))
+	}
 	seeds := h.Seeds
 	for rung := 1; ; rung++ {
 		if err := h.step(ctx, seeds, rung); err != nil {
@@ -152,7 +160,7 @@ func (h *heat) run(ctx context.Context) error {
 		}
 		h.race.Seeds = append(h.race.Seeds, seeds...)
 		h.drop(rung)
-		seeds = following(h.race.Seeds, len(h.race.Seeds))
+		seeds = eval.Following(h.race.Seeds, len(h.race.Seeds))
 		if rung == h.Plan.Spec.Rungs || len(h.alive) == 1 {
 			break
 		}
@@ -162,9 +170,6 @@ func (h *heat) run(ctx context.Context) error {
 		h.race.Candidates[i].Figures = h.figures(i, 0)
 	}
 	h.front()
-	// Fresh seeds do not depend on when the race ended.
-	last := slices.Max(h.Seeds) + uint64(len(h.Seeds))*(1<<(rungsMost-1)-1)
-	h.race.FreshSeeds = following([]uint64{last}, h.Plan.Spec.Fresh)
 	h.alive = []int{h.race.Chosen}
 	if err := h.step(ctx, h.race.FreshSeeds, 0); err != nil {
 		return err
@@ -176,16 +181,6 @@ func (h *heat) run(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(later(&a), later(&b)), cmp.Compare(a.Candidate, b.Candidate), cmp.Compare(a.CaseIndex, b.CaseIndex), cmp.Compare(a.Seed, b.Seed))
 	})
 	return nil
-}
-
-// following returns n seeds behind the greatest of seeds.
-func following(seeds []uint64, n int) []uint64 {
-	last := slices.Max(seeds)
-	out := make([]uint64, n)
-	for i := range out {
-		out[i] = last + 1 + uint64(i)
-	}
-	return out
 }
 
 // together is how many candidates are prepared at once: each may have prices and weather of its
@@ -235,39 +230,27 @@ func (h *heat) stepName(rung int) string {
 
 // part runs some of the field and on-demand.
 func (h *heat) part(ctx context.Context, part []int, seeds []uint64, progress func(done int)) ([]eval.RunRow, error) {
-	cases := h.race.Cases
-	all := make([]entrant, 0, len(part)+1)
-	cfg := eval.Config{Cases: cases, Seeds: seeds, Baseline: AsItIs, Policies: []string{eval.OnDemand}, Progress: func(p eval.Progress) { progress(p.Done * len(part) / (len(part) + 1)) }}
-	for _, x := range append([]Candidate{{Name: eval.OnDemand, Policy: eval.OnDemand, Text: h.field[0].Text}}, pick(h.field, part)...) {
-		var own []eval.Case
-		if string(x.Text) == string(h.field[0].Text) {
-			own = cases
-		}
-		e, err := h.entrant(x, own)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e)
-		if x.Name != eval.OnDemand {
-			cfg.Policies = append(cfg.Policies, x.Name)
-		}
+	cfg := eval.Config{
+		Cases: h.race.Cases, Seeds: seeds, Baseline: AsItIs, Policies: []string{eval.OnDemand},
+		Progress: func(p eval.Progress) { progress(p.Done * len(part) / (len(part) + 1)) },
 	}
-	rows, err := eval.Runs(ctx, cfg, h.runnerOf(all, cases))
+	for _, i := range part {
+		x := &h.field[i]
+		v := eval.Variant{Name: x.Name, Policy: x.Policy, Cases: h.race.Cases}
+		if string(x.Text) != string(h.field[0].Text) {
+			var err error
+			if v.Cases, err = h.Bind(x.Text); err != nil {
+				return nil, err
+			}
+		}
+		cfg.Policies, cfg.Variants = append(cfg.Policies, x.Name), append(cfg.Variants, v)
+	}
+	rows, err := eval.Runs(ctx, cfg, h.kept())
 	if err != nil {
 		return nil, err
 	}
-	for i := range rows {
-		if e := rows[i].Err; e != nil {
-			return nil, fmt.Errorf("%s broke in window %d under seed %d: %w", rows[i].Policy, rows[i].Window, rows[i].Seed, e)
-		}
+	if x := eval.Broken(rows); x != nil {
+		return nil, fmt.Errorf("%s broke in window %d under seed %d: %w", x.Policy, x.Window, x.Seed, x.Err)
 	}
 	return rows, nil
-}
-
-func pick(all []Candidate, places []int) []Candidate {
-	out := make([]Candidate, len(places))
-	for i, p := range places {
-		out[i] = all[p]
-	}
-	return out
 }

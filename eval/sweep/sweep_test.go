@@ -50,13 +50,13 @@ func TestReadPlanErrors(t *testing.T) {
 		{"policy: static", "policy: static\n  points: 4", `field "spec.points": 4: a grid has as many`},
 		{"policy: static", "policy: static\n  method: random", `field "spec.points": 0 is not from 2`},
 		{"policy: static", "policy: static\n  method: best", `field "spec.method": "best" is not grid`},
-		{"values: [0.1, 0.5, 0.52, 0.9]", "range: 2..1", `plan.yaml:8: field "spec.parameters[0].range": 2 is not below 1`},
+		{"values: [0.1, 0.5, 0.52, 0.9]", "range: 2..1", `plan.yaml:8: field "spec.parameters[0].range": "2..1": 2 is not below 1`},
 		{"values: [0.1, 0.5, 0.52, 0.9]", "", `field "spec.parameters[0].range": "" is set together with 0 values`},
 		{"0.52", "0.5", `field "spec.parameters[0].values": "0.5" is listed twice`},
 		{"parameter: share", "parameter: 'share=1:x'", `"share=1:x" is not the name of a parameter`},
 		{"parameter: share", "set: a/b.c, parameter: share", `"a/b.c" is set together with parameter "share"`},
 		{"  parameters:", "  conditions:\n    - {parameter: x, values: [1]}\n  parameters:", `field "spec.conditions[0].set": must be set`},
-		{"  parameters:", "  parameters:\n    - {parameter: x, range: 1..100/35}\n    - {parameter: y, range: 1..100/35}", "candidates, more than 1000"},
+		{"  parameters:", "  parameters:\n    - {parameter: x, range: 1..100@35}\n    - {parameter: y, range: 1..100@35}", "candidates, more than 1000"},
 	} {
 		_, err := ReadPlan("plan.yaml", []byte(strings.Replace(planText, c.old, c.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -70,7 +70,7 @@ func TestReadPlanErrors(t *testing.T) {
 func TestCandidates(t *testing.T) {
 	two := strings.Replace(planText, "    - {parameter", "    - {set: nodepool/a.spec.after, range: 10s..80s}\n    - {parameter", 1)
 	var names []string
-	for _, c := range read(t, strings.Replace(two, "10s..80s", "10s..80s/2", 1)).Spec.Candidates() {
+	for _, c := range read(t, strings.Replace(two, "10s..80s", "10s..80s@2", 1)).Spec.Candidates() {
 		names = append(names, Name(c))
 	}
 	if len(names) != 8 || names[1] != "nodepool/a after=10s, share=0.5" || names[7] != "nodepool/a after=80s, share=0.9" {

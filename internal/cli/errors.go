@@ -88,4 +88,9 @@ type StoppedError struct {
 
 func (b *StoppedError) Error() string { return b.Err.Error() }
 
+// Incomplete returns the error of a command that was stopped and wrote what was finished.
+func Incomplete(why string) error {
+	return &StoppedError{Err: errors.New(why), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+}
+
 func (b *StoppedError) Unwrap() error { return b.Err }

@@ -150,6 +150,14 @@ func CheckWritable(path string) error {
 	return errors.Join(t.Close(), os.Remove(t.Name()))
 }
 
+// CheckOut is [CheckWritable] of a file that a flag names.
+func CheckOut(flag, path string) error {
+	if err := CheckWritable(path); err != nil {
+		return Invalid(fmt.Errorf("%s: %w", flag, err), "give a file in a folder that is there and can be written")
+	}
+	return nil
+}
+
 // formats are the endings of files that stand for a format.
 var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".html", ".svg", ".png", ".pdf"}
 

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/edit"
 )
@@ -22,6 +22,9 @@ type CaseFlags struct {
 	MarketFlags
 	Seeds, Windows string
 	Every          time.Duration
+
+	windows WindowRange
+	opened  Traces
 }
 
 // RegisterCases adds the flags of windows and seeds, with one window and so many seeds by default.
@@ -36,8 +39,8 @@ func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
 }
 
 func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDefault string) {
-	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather in each window, `N|A-B`: N means 1…N, and A-A the one seed A"+seedsDefault)
-	text := "windows `N|A-B|all`: N from --from on; all after the trace's first week, or of these numbers A to B"
+	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather in each window, `N|A-B,…`: N means 1…N, and A-A the one seed A"+seedsDefault)
+	text := "windows `N|A-B,…|all`: N from --from on; all after the trace's first week, or of these the numbers A to B, or every Nth with A-B/N"
 	if windows == "" {
 		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from nor the scenario gives a start, else 1)", weeksDefault)
 	}
@@ -50,28 +53,29 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 	seeds, err := ParseSeeds(f.Seeds)
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or a range, as --seeds 5-9")
+		return nil, cli.Invalid(fmt.Errorf("--seeds: %w", err), "give a number of seeds, as --seeds 20, or which, as --seeds 5-9")
 	}
 	return seeds, nil
 }
 
-// ParsedWindows returns the windows that --windows asks for, once --every is none that cannot be.
-func (f *CaseFlags) ParsedWindows() (WindowRange, error) {
-	windows, err := WindowRange{weekly: true}, error(nil)
+// ReadWindows reads --windows and --every, on which [CaseFlags.WindowsOf] depends.
+func (f *CaseFlags) ReadWindows() (err error) {
+	f.windows, f.opened = WindowRange{numbers: []int{0}, weekly: true}, Traces{}
 	if f.Windows != "" || f.Flags.Changed("windows") {
-		windows, err = ParseWindows(f.Windows)
+		f.windows, err = ParseWindows(f.Windows)
 	}
 	if err != nil {
-		return windows, cli.Invalid(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
+		return cli.Invalid(fmt.Errorf("--windows: %w", err), "give 1 or more, a range as 26-45, or all")
 	}
 	if f.Every < 0 {
-		return windows, cli.Invalid(fmt.Errorf("--every: %v is not a length of time", f.Every), "give 168h for a window a week")
+		return cli.Invalid(fmt.Errorf("--every: %v is not a length of time", f.Every), "give 168h for a window a week")
 	}
-	return windows, nil
+	return nil
 }
 
-// WindowsOf binds the windows of one scenario.
-func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
+// WindowsOf binds the windows of one scenario. It opens each trace once.
+func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string) ([]eval.Case, error) {
+	r := f.windows
 	stride := cmp.Or(f.Every, sc.Duration)
 	if r.weekly && f.Every == 0 {
 		stride = weekOf(sc)
@@ -80,18 +84,21 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces
 		return nil, cli.Invalid(fmt.Errorf("--every: windows of %s are %v long and would overlap every %v", name, sc.Duration, stride), "give the length of a window or more")
 	}
 	if r.weekly {
-		weeks, err := f.hasWeeks(sc, opened, stride)
+		weeks, err := f.hasWeeks(sc, stride)
 		if err != nil {
 			return nil, err
 		}
 		if weeks {
-			r.Last = weeksDefault - 1
+			r.numbers = nil
+			for i := range weeksDefault {
+				r.numbers = append(r.numbers, i)
+			}
 		}
 	}
 	var cases []eval.Case
-	for window := r.First; r.Last < 0 || window <= r.Last; window++ {
-		w, err := f.BindAt(sc, opened, r, time.Duration(window)*stride)
-		if r.Last < 0 && len(cases) > 0 && errors.Is(err, scenarios.ErrTooShort) {
+	for window := range r.places {
+		w, err := f.BindAt(sc, f.opened, r, time.Duration(window)*stride)
+		if r.all && len(cases) > 0 && errors.Is(err, scenarios.ErrTooShort) {
 			return cases, nil
 		}
 		if err != nil {
@@ -104,11 +111,11 @@ func (f *CaseFlags) WindowsOf(sc *scenarios.Scenario, name string, opened Traces
 
 // hasWeeks reports whether the trace of sc has as many windows so far apart as a comparison has on
 // which nothing is said, and nothing says when to begin.
-func (f *CaseFlags) hasWeeks(sc *scenarios.Scenario, opened Traces, stride time.Duration) (bool, error) {
+func (f *CaseFlags) hasWeeks(sc *scenarios.Scenario, stride time.Duration) (bool, error) {
 	if f.from != "" || sc.Start != 0 {
 		return false, nil
 	}
-	on, err := opened.open(cmp.Or(f.Trace, sc.Trace))
+	on, err := f.opened.open(cmp.Or(f.Trace, sc.Trace))
 	if err != nil {
 		return false, err
 	}
@@ -132,7 +139,7 @@ func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 
 // WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name
 // the object, since nobody has seen the lines.
-func (f *CaseFlags) WindowsOfText(text []byte, name string, opened Traces, r WindowRange) ([]eval.Case, error) {
+func (f *CaseFlags) WindowsOfText(text []byte, name string) ([]eval.Case, error) {
 	text = scenarios.WithoutOrigins(text)
 	sc, err := scenarios.ParseAt(FileName(name), text)
 	if err != nil {
@@ -141,7 +148,7 @@ func (f *CaseFlags) WindowsOfText(text []byte, name string, opened Traces, r Win
 	if err := sc.Validate(); err != nil {
 		return nil, err
 	}
-	return f.WindowsOf(sc, name, opened, r)
+	return f.WindowsOf(sc, name)
 }
 
 // inWords names in the faults of a changed text the object in place of the line, which nobody has
@@ -167,8 +174,8 @@ func inWords(text []byte, err error) error {
 
 // SeedsText says which seeds these are, since --seeds 1001 reads as one seed to some.
 func (f *CaseFlags) SeedsText(seeds []uint64) string {
-	text := fmt.Sprintf("seeds %d…%d", seeds[0], seeds[len(seeds)-1])
-	if len(seeds) > 1 && !strings.Contains(f.Seeds, "-") {
+	text := "seeds " + ranges.Text(seeds)
+	if len(seeds) > 1 && ranges.Counts(f.Seeds) {
 		text += fmt.Sprintf(" (--seeds %s-%[1]s is one seed)", f.Seeds)
 	}
 	return text

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -138,34 +138,11 @@ func ParseTime(s string) (policy.Time, error) {
 	return 0, fmt.Errorf("%q is neither a date nor a time", s)
 }
 
-// seedsMax bounds a range of seeds, so that a slip of the finger is no run of
-// days.
+// seedsMax bounds --seeds, so that a mistyped number is not a run of days.
 const seedsMax = 1_000_000
 
-// ParseSeeds reads N, which means 1…N, or A-B.
-func ParseSeeds(s string) ([]uint64, error) {
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange {
-		from, to = "1", s
-	}
-	first, firstErr := strconv.ParseUint(from, 10, 64)
-	last, lastErr := strconv.ParseUint(to, 10, 64)
-	switch {
-	case errors.Is(firstErr, strconv.ErrRange), errors.Is(lastErr, strconv.ErrRange):
-		return nil, fmt.Errorf("%s is too large a number", s)
-	case firstErr != nil || lastErr != nil:
-		return nil, fmt.Errorf("%q is neither a number nor a range A-B", s)
-	case last < first:
-		return nil, fmt.Errorf("%q holds no seed", s)
-	case last-first >= seedsMax:
-		return nil, fmt.Errorf("%q holds more than %d seeds", s, seedsMax)
-	}
-	seeds := make([]uint64, 0, last-first+1)
-	for n := range last - first + 1 {
-		seeds = append(seeds, first+n)
-	}
-	return seeds, nil
-}
+// ParseSeeds reads a list of seeds as [ranges.Numbers] does.
+func ParseSeeds(s string) ([]uint64, error) { return ranges.Numbers(s, seedsMax) }
 
 // ParseScenario reads a scenario that has a name and a text.
 func ParseScenario(name string, text []byte) (*scenarios.Scenario, error) {

@@ -1,7 +1,7 @@
 package input
 
 import (
-	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,36 +13,16 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-func TestParseSeeds(t *testing.T) {
-	for s, want := range map[string][]uint64{
-		"3": {1, 2, 3}, "1": {1}, "5-7": {5, 6, 7}, "9-9": {9},
-		"18446744073709551614-18446744073709551615": {math.MaxUint64 - 1, math.MaxUint64},
-	} {
-		if got, err := ParseSeeds(s); err != nil || !slices.Equal(got, want) {
-			t.Errorf("parseSeeds(%q) = %v, %v; want %v", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "-", "1-", "-3", "1-2-3", "0", "2.5", "0x10", "1-1000001"} {
-		if got, err := ParseSeeds(s); err == nil {
-			t.Errorf("parseSeeds(%q) = %d seeds, want an error", s, len(got))
-		}
-	}
-}
-
 func TestParseWindows(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want WindowRange
-	}{
-		{"1", WindowRange{}}, {"8", WindowRange{Last: 7}},
-		{"26-45", WindowRange{First: 25, Last: 44, whole: true}}, {"3-3", WindowRange{First: 2, Last: 2, whole: true}},
-		{"all", WindowRange{Last: -1, whole: true}},
+	for text, want := range map[string]WindowRange{
+		"1": {numbers: []int{0}}, "3": {numbers: []int{0, 1, 2}}, "3-3": {numbers: []int{2}, whole: true},
+		"26-28,40": {numbers: []int{25, 26, 27, 39}, whole: true}, "all": {all: true, whole: true},
 	} {
-		if got, err := ParseWindows(c.text); err != nil || got != c.want {
-			t.Errorf("%q is %+v, %v, want %+v", c.text, got, err, c.want)
+		if got, err := ParseWindows(text); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is %+v, %v, want %+v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "0", "-1", "0-3", "5-4", "many", "1-many", "100001", "1-2-3"} {
+	for _, text := range []string{"", "0", "-1", "0-3", "5-4", "many", "1-many", "100001", "1-2-3", "100001-100001"} {
 		if got, err := ParseWindows(text); err == nil {
 			t.Errorf("%q is taken as %+v", text, got)
 		}
@@ -75,7 +55,7 @@ func TestWindowsBegin(t *testing.T) {
 	} {
 		on := &opened{whole: &trace.Trace{From: c.from, To: c.to}}
 		sc := &scenarios.Scenario{Start: c.scenario, Duration: week, WarmUp: 24 * time.Hour}
-		if got := (WindowRange{Last: -1, whole: c.whole}).begin(c.asked, sc, on); got != c.want {
+		if got := (WindowRange{all: true, whole: c.whole}).begin(c.asked, sc, on); got != c.want {
 			t.Errorf("%+v: begins %v, want %v", c, got, c.want)
 		}
 	}
@@ -86,6 +66,7 @@ func TestParsePolicies(t *testing.T) {
 		{"static:share=0.7,spot", "static:share=0.7 spot"},
 		{"static:share=0..1/0.25", "static:share=0 static:share=0.25 static:share=0.5 static:share=0.75 static:share=1"},
 		{"static:share=0.2..0.4/0.1", "static:share=0.2 static:share=0.3 static:share=0.4"},
+		{"static:share=0.2..0.4@2", "static:share=0.2 static:share=0.4"},
 		{"spotvortex:runtime=../a/b.json", "spotvortex:runtime=../a/b.json"},
 	} {
 		got, err := ParsePolicies(c.list)
@@ -108,7 +89,7 @@ func TestParsePolicies(t *testing.T) {
 	if !slices.Contains(all, "spotvortex:compat=true") || len(all) != len(registry.Names()) {
 		t.Errorf("all and two more are %v", all)
 	}
-	for _, list := range []string{"static:share=0..1/0", "static:share=1..0/0.1", "static:share=0..1/0.00001", "spot,spot", ""} {
+	for _, list := range []string{"static:share=0..1/0", "static:share=1..0/0.1", "static:share=0..1/0.00001", "static:share=0..1/0.01:x=0..1/0.01", "spot,spot", ""} {
 		if got, err := ParsePolicies(list); err == nil {
 			t.Errorf("%q is taken as %v", list, got)
 		}

@@ -1,20 +1,17 @@
 package input
 
 import (
+	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 )
-
-// stepsMax bounds the policies that one range of a parameter may stand for.
-const stepsMax = 1000
 
 // PoliciesVar defines a flag for a list of policies. Where it is given again it adds to the
 // list.
@@ -51,7 +48,7 @@ func (l *policyList) Type() string { return "string" }
 
 // ParsePolicies reads the list of --policies. The word all stands for every
 // policy that has a name, but for the one that other manifests choose; and a
-// parameter key=A..B/STEP for a policy of each of its values.
+// parameter whose value is a range, as [ranges.Parse] reads it, for a policy of each of its values.
 func ParsePolicies(list string) ([]string, error) {
 	var specs []string
 	for _, spec := range strings.Split(list, ",") {
@@ -88,73 +85,34 @@ func firsts(specs []string) []string {
 	return out
 }
 
+// policiesMax bounds the policies that the ranges of one may stand for.
+const policiesMax = 1000
+
 // expand returns the policies of a spec of which parameters may be ranges.
 func expand(spec string) ([]string, error) {
-	parts := strings.Split(spec, ":")
-	for i, part := range parts {
-		key, value, ok := strings.Cut(part, "=")
-		if i == 0 || !ok || !strings.Contains(value, "..") || !strings.Contains(value, "/") {
-			continue
-		}
-		values, ok := steps(value)
-		if !ok {
-			continue // a path may have dots and strokes too
-		}
-		if len(values) == 0 || len(values) > stepsMax {
-			return nil, fmt.Errorf("%q in %q is not a range A..B/STEP of 1 to %d steps", part, spec, stepsMax)
-		}
-		var out []string
-		for _, v := range values {
-			next := slices.Clone(parts)
-			next[i] = key + "=" + v
-			rest, err := expand(strings.Join(next, ":"))
-			if err != nil {
-				return nil, err
+	var parts [][]string
+	for i, part := range strings.Split(spec, ":") {
+		values := []string{part}
+		if key, value, ok := strings.Cut(part, "="); ok && i > 0 && strings.Contains(value, "..") {
+			r, err := ranges.Parse(value)
+			if err != nil && !errors.Is(err, ranges.ErrKind) { // a path may have dots too
+				return nil, fmt.Errorf("%s: %w", spec, err)
 			}
-			out = append(out, rest...)
+			if err == nil {
+				values = after(key+"=", r.Values())
+			}
 		}
-		return out, nil
+		parts = append(parts, values)
 	}
-	return []string{spec}, nil
-}
-
-// steps returns the values of A..B/STEP, none when it has too many or no end;
-// false when it is not of that form.
-func steps(value string) (values []string, ok bool) {
-	from, rest, _ := strings.Cut(value, "..")
-	to, step, _ := strings.Cut(rest, "/")
-	var numbers [3]float64
-	for i, s := range []string{from, to, step} {
-		x, err := strconv.ParseFloat(s, 64)
-		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, false
-		}
-		numbers[i] = x
+	all := ranges.Product(parts, policiesMax)
+	if len(all) > policiesMax {
+		return nil, fmt.Errorf("%q stands for more than %d policies", spec, policiesMax)
 	}
-	a, b, d := numbers[0], numbers[1], numbers[2]
-	if !(d > 0) || b < a || (b-a)/d >= stepsMax {
-		return nil, true
+	var out []string
+	for _, x := range all {
+		out = append(out, strings.Join(x, ":"))
 	}
-	// Values are rounded to as many digits as the range was written with, so
-	// that 0..1/0.1 holds 0.3 and not 0.30000000000000004.
-	digits := max(decimals(from), decimals(step))
-	for i := 0; ; i++ {
-		x := a + float64(float64(i)*d)
-		if x > b+float64(d*1e-6) {
-			return values, true
-		}
-		text := strconv.FormatFloat(x, 'f', digits, 64)
-		if strings.Contains(text, ".") {
-			text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
-		}
-		values = append(values, text)
-	}
-}
-
-// decimals returns the digits behind the point of a number.
-func decimals(s string) int {
-	_, behind, _ := strings.Cut(s, ".")
-	return len(behind)
+	return out, nil
 }
 
 // PolicyAdvice says what to do about a policy that cannot be made.

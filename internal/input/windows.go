@@ -2,12 +2,10 @@ package input
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
@@ -30,7 +28,9 @@ const windowsMax = 100_000
 
 // A WindowRange says which windows are run.
 type WindowRange struct {
-	First, Last int // counted from 0; Last is −1 for as many as there are
+	// numbers are their places, counted from 0; all asks for as many as there are.
+	numbers []int
+	all     bool
 
 	// whole says that they are counted over the whole trace after its first
 	// week, and not from --from or the scenario's start.
@@ -68,30 +68,33 @@ func midnight(t policy.Time) policy.Time {
 	return (t + day - 1) / day * day
 }
 
-// ParseWindows reads N, A-B or all.
+// ParseWindows reads a list of windows as [ranges.Numbers] does, or all.
 func ParseWindows(s string) (WindowRange, error) {
 	if s == All {
-		return WindowRange{Last: -1, whole: true}, nil
+		return WindowRange{all: true, whole: true}, nil
 	}
-	from, to, isRange := strings.Cut(s, "-")
-	if !isRange {
-		from, to = "1", s
+	r := WindowRange{whole: !ranges.Counts(s)}
+	numbers, err := ranges.Numbers(s, windowsMax)
+	for _, n := range numbers {
+		if n < 1 || n > windowsMax {
+			return r, fmt.Errorf("%q: %d is not a window from 1 to %d", s, n, windowsMax)
+		}
+		r.numbers = append(r.numbers, int(n)-1)
 	}
-	first, firstErr := strconv.Atoi(from)
-	last, lastErr := strconv.Atoi(to)
-	switch {
-	case errors.Is(firstErr, strconv.ErrRange), errors.Is(lastErr, strconv.ErrRange):
-		return WindowRange{}, fmt.Errorf("%s is too large a number", s)
-	case firstErr != nil || lastErr != nil:
-		return WindowRange{}, fmt.Errorf("%q is neither a number of windows nor a range A-B of them nor %s", s, All)
-	case first < 1:
-		return WindowRange{}, fmt.Errorf("%q starts before window 1", s)
-	case last < first:
-		return WindowRange{}, fmt.Errorf("%q holds no window", s)
-	case last > windowsMax:
-		return WindowRange{}, fmt.Errorf("%q goes beyond window %d", s, windowsMax)
+	return r, err
+}
+
+// places yields the places of the windows.
+func (r *WindowRange) places(yield func(int) bool) {
+	for i := 0; r.all || i < len(r.numbers); i++ {
+		place := i
+		if !r.all {
+			place = r.numbers[i]
+		}
+		if !yield(place) {
+			return
+		}
 	}
-	return WindowRange{First: first - 1, Last: last - 1, whole: isRange}, nil
 }
 
 // FirstWindow returns when sc is run on t where neither the user nor the scenario says.

@@ -159,8 +159,8 @@ func (f *billFlags) check(p *cli.Program) error {
 	if !slices.Contains(extensions, strings.ToLower(filepath.Ext(f.out))) && !cli.IsDevice(f.out) {
 		return cli.Invalid(fmt.Errorf("--out: %s: %s is written as %s", f.out, f.form, strings.Join(extensions, " or ")), "name such a file, or leave --out out")
 	}
-	if err := cli.CheckWritable(f.out); err != nil {
-		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+	if err := cli.CheckOut("--out", f.out); err != nil {
+		return err
 	}
 	return nil
 }

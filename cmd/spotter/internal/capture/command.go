@@ -171,8 +171,8 @@ func (f *captureFlags) check() error {
 			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there")
 		}
 	}
-	if err := cli.CheckWritable(f.output); err != nil {
-		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+	if err := cli.CheckOut("--out", f.output); err != nil {
+		return err
 	}
 	return nil
 }

@@ -82,8 +82,8 @@ func run(p *cli.Program, f *convertFlags) error {
 		if err := cli.CheckEnding("--out", f.out, ".yaml", ".yml"); err != nil {
 			return err
 		}
-		if err := cli.CheckWritable(f.out); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		if err := cli.CheckOut("--out", f.out); err != nil {
+			return err
 		}
 	}
 	if err := p.Output(f.out, func(w io.Writer) error {

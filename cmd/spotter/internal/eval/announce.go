@@ -35,13 +35,13 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 		return shown, nil
 	}
 	began := time.Now()
-	for _, name := range policies {
-		if _, err := run(ctx, eval.Job{Case: cfg.Cases[0], Policy: name, Seed: cfg.Seeds[0]}); err != nil && ctx.Err() == nil {
-			return shown, nil // the comparison reports it
-		}
+	first := eval.Config{Policies: policies, Cases: cfg.Cases[:1], Seeds: cfg.Seeds[:1], Parallel: 1}
+	rows, err := eval.Cells(ctx, &first, run)
+	if err != nil {
+		return shown, err
 	}
-	if err := ctx.Err(); err != nil {
-		return shown, fmt.Errorf("comparing: stopped before the first run: %w", err)
+	if eval.Broken(rows) != nil {
+		return shown, nil // the comparison reports it
 	}
 	left := timeOf(time.Since(began), cells, runtime.GOMAXPROCS(0))
 	text := fmt.Sprintf("%d runs, about %s if all take as long as the first: %d policies × %d cells, %s",

@@ -16,12 +16,11 @@ import (
 // cases loads and binds every window of every scenario, and says what was left
 // out.
 func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]eval.Case, error) {
-	windows, err := f.ParsedWindows()
-	if err != nil {
+	if err := f.ReadWindows(); err != nil {
 		return nil, err
 	}
 	names, all := scenariosOf(args)
-	opened, warned := input.Traces{}, map[string]bool{}
+	warned := map[string]bool{}
 	var cases []eval.Case
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
@@ -31,7 +30,7 @@ func cases(ctx context.Context, p *cli.Program, f *evalFlags, args []string) ([]
 		if err != nil {
 			return nil, err
 		}
-		of, err := f.WindowsOf(sc, name, opened, windows)
+		of, err := f.WindowsOf(sc, name)
 		if all && errors.Is(err, scenarios.ErrNoMarket) {
 			p.Warn(warned, []string{fmt.Sprintf("%s left out: %v", name, err)})
 			continue

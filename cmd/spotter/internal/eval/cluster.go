@@ -139,13 +139,7 @@ func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
 	case c.parallelism < 1:
 		return cli.Invalid(fmt.Errorf("--parallelism: %d is not positive", c.parallelism), "give the number of pods at once")
 	}
-	targets, err := f.targets()
-	if err == nil {
-		err = checkTargets(p, targets)
-	}
-	if err == nil {
-		err = f.checkReport()
-	}
+	_, err := f.checkOutputs(p)
 	return err
 }
 
@@ -162,11 +156,6 @@ type remoteRun struct {
 // begin makes what a comparison needs in the cluster, or finds it there: its name comes of
 // what it is, so that the same call goes on with it.
 func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
-	if f.stress {
-		if err := f.setStress(); err != nil {
-			return err
-		}
-	}
 	cfg, err := evalConfig(ctx, p, f, nil, args)
 	if err != nil {
 		return err
@@ -177,12 +166,8 @@ func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, arg
 	if r.Build, err = buildOf(ctx, p); err != nil {
 		return err
 	}
-	configs := []eval.Config{*cfg}
-	if f.stress {
-		configs = eval.Truths(cfg)
-	}
-	for i := range configs {
-		r.Cells += len(configs[i].Cases) * len(configs[i].Seeds) * (len(configs[i].Compared()) + 1)
+	for _, c := range f.configs(cfg) {
+		r.Cells += len(c.Cases) * len(c.Seeds) * (len(c.Compared()) + 1)
 	}
 	r.plan, r.Shards = f.planOf(args), min(f.cluster.shards, r.Cells)
 	id := (&shard.Plan{Args: []string{r.plan.Digest(), r.Build.String(), f.cluster.parts, fmt.Sprint(r.Shards)}}).Digest()[:12]

@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -122,9 +123,9 @@ func (o *otherBuild) checkSchema(ctx context.Context) error {
 // Runs asks the other build for its runs. It implements [eval.Other].
 func (o *otherBuild) Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]eval.OtherRun, error) {
 	args := append([]string{"eval"}, o.flags...)
-	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", fmt.Sprintf("%d-%d", seeds[0], seeds[len(seeds)-1]),
+	args = append(args, "--policies", strings.Join(policies, ","), "--seeds", ranges.Text(seeds),
 		"--format", "json", "--", scenario)
-	o.say("comparing with %s: %s, seeds %d to %d", o.name, scenario, seeds[0], seeds[len(seeds)-1])
+	o.say("comparing with %s: %s, seeds %s", o.name, scenario, ranges.Text(seeds))
 	var runs []eval.OtherRun
 	stderr, err := o.call(ctx, args, func(r io.Reader) (err error) {
 		runs, err = format.ReadRuns(r)
@@ -312,7 +313,7 @@ func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
 	if f.Flags.Changed("seeds-from") && from == "" {
 		return nil, cli.Invalid(errors.New("--seeds-from: it is empty"), "give the commit that the change is compared with")
 	}
-	if strings.Contains(f.Seeds, "-") {
+	if !ranges.Counts(f.Seeds) {
 		if from != "" {
 			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.Seeds), "give --seeds a number of seeds")
 		}

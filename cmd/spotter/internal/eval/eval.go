@@ -141,8 +141,11 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 			return err
 		}
 	}
-	if f.given("serve") && (f.cluster.on != "" || f.cluster.attach != "" || f.shard != "") {
+	switch elsewhere := f.cluster.on != "" || f.cluster.attach != "" || f.shard != ""; {
+	case f.given("serve") && elsewhere:
 		return cli.Invalid(errors.New("--serve: only a comparison that runs here whole has a report while it runs"), "leave --serve out")
+	case f.given("serve") && f.stress:
+		return cli.Invalid(errors.New("--serve: a stress has no HTML report"), "leave --serve or --stress out")
 	}
 	if f.cluster.on != "" || f.cluster.attach != "" {
 		return runOn(ctx, p, f, args)
@@ -153,32 +156,50 @@ func run(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error
 	return compareAndWrite(ctx, p, f, args)
 }
 
+// A result is a report or a stress, once it is made.
+type result interface {
+	write(io.Writer, format.Format, format.Options) error
+
+	// outcome returns what the result means for the exit code. It names the gates that failed unless
+	// they were shown.
+	outcome(shown bool) error
+}
+
 // compareAndWrite makes a comparison of what is run here, or of parts.
 func compareAndWrite(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
-	if f.stress {
-		if err := f.checkStress(); err != nil {
-			return err
-		}
+	targets, err := f.checkOutputs(p)
+	if err != nil {
+		return err
 	}
-	report, stress, targets, err := compareAll(ctx, p, f, args)
+	made, err := f.compared(ctx, p, args)
 	if err != nil {
 		return refused(err)
 	}
-	if stress != nil {
-		stressed := func(w io.Writer, f format.Format, o format.Options) error { return format.WriteStress(w, stress, f, o) }
-		if err := f.write(p, stressed, targets); err != nil {
+	if err := f.write(p, made.write, targets); err != nil {
+		return err
+	}
+	if r, ok := made.(compared); ok {
+		if err := writeReport(p, f, r.Report); err != nil {
 			return err
 		}
-		return stressResult(stress, shown(targets))
 	}
-	compared := func(w io.Writer, f format.Format, o format.Options) error { return format.Write(w, report, f, o) }
-	if err := f.write(p, compared, targets); err != nil {
-		return err
+	return made.outcome(shown(targets))
+}
+
+// checkOutputs refuses, before anything is run, what the result cannot be written to, and returns
+// where it goes.
+func (f *evalFlags) checkOutputs(p *cli.Program) ([]target, error) {
+	targets, err := f.targets()
+	if err == nil && f.stress {
+		err = f.checkStress(targets)
 	}
-	if err := writeReport(p, f, report); err != nil {
-		return err
+	if err == nil {
+		err = checkTargets(p, targets)
 	}
-	return gateResult(report, shown(targets))
+	if err == nil {
+		err = f.checkReport()
+	}
+	return targets, err
 }
 
 // refused returns err of a comparison, as a fault of the call where it is one.
@@ -189,66 +210,80 @@ func refused(err error) error {
 	return err
 }
 
-// compareAll does what f asks for and returns what is to be written, and where: a
-// report, or where every truth is asked for a stress. It shows on a terminal how far
-// it is.
-func compareAll(ctx context.Context, p *cli.Program, f *evalFlags, args []string) (*eval.Report, *eval.Stress, []target, error) {
-	fail := func(err error) (*eval.Report, *eval.Stress, []target, error) { return nil, nil, nil, err }
-	shown := progress.Show(ctx, p, "loading scenarios and traces")
-	defer func() { shown.Close(p) }()
-	other, err := openCompare(ctx, p, f, args)
-	if err != nil {
-		return fail(err)
+// A session is a comparison that is ready to be run.
+type session struct {
+	*known
+	other  *otherBuild // nil without --compare
+	cfg    *eval.Config
+	runner *runner.Runner
+	shown  *progress.Progress
+}
+
+// start reads what is compared, checks it, and finds out what of it is done already. share is the part
+// of it that is run, the zero value for all. It shows on a terminal how far it is, until the session's
+// progress is closed.
+func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, share shard.Share) (s *session, err error) {
+	s = &session{runner: runner.New(), shown: progress.Show(ctx, p, "loading scenarios and traces")}
+	defer func() {
+		if err != nil {
+			s.shown.Close(p)
+		}
+	}()
+	if s.other, err = openCompare(ctx, p, f, args); err != nil {
+		return s, err
 	}
-	cfg, err := evalConfig(ctx, p, f, other, args)
-	if err != nil {
-		return fail(err)
+	if s.cfg, err = evalConfig(ctx, p, f, s.other, args); err != nil {
+		return s, err
 	}
-	targets, err := f.targets()
-	if err == nil {
-		err = checkTargets(p, targets)
-	}
-	if err == nil {
-		err = f.checkReport()
-	}
-	if err != nil {
-		return fail(err)
-	}
-	shown.Enter("preparing")
-	r := runner.New()
+	s.shown.Enter("preparing")
+	asked := len(s.cfg.Policies)
 	if f.merged == nil {
-		if err := prepare(ctx, p, r, cfg); err != nil {
-			return fail(err)
+		if err := prepare(ctx, p, s.runner, s.cfg); err != nil {
+			return s, err
 		}
 	}
-	runs, err := f.known(ctx, p, r, cfg)
+	if share.N > 0 && len(s.cfg.Policies) < asked {
+		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
+	}
+	s.cfg.Progress = func(g eval.Progress) { s.shown.Send(g) }
+	if s.known, err = f.known(ctx, p, s.runner, s.cfg, share); err != nil {
+		return s, err
+	}
+	s.shown, err = f.announce(ctx, p, s.shown, s.cfg, s.remaining(), s.runner.Run)
+	return s, err
+}
+
+// compared makes the report, or where every truth is asked for the stress.
+func (f *evalFlags) compared(ctx context.Context, p *cli.Program, args []string) (result, error) {
+	s, err := f.start(ctx, p, args, shard.Share{})
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	if shown, err = f.announce(ctx, p, shown, cfg, runs.remaining(), r.Run); err != nil {
-		return fail(err)
-	}
-	cfg.Progress = func(g eval.Progress) { shown.Send(g) }
-	if f.stress && f.given("serve") {
-		return fail(cli.Invalid(errors.New("--serve: a stress has no HTML report"), "leave --serve or --stress out"))
-	}
+	defer func() { s.shown.Close(p) }()
 	if f.stress {
-		stress, err := eval.RunStress(ctx, *cfg, runs.run)
-		p.Warn(map[string]bool{}, r.Unanswered())
-		return nil, stress, targets, err
+		made, err := eval.RunStress(ctx, *s.cfg, s.run)
+		p.Warn(map[string]bool{}, s.runner.Unanswered())
+		return stressed{made}, err
 	}
-	run, stop, err := f.serve(p, cfg, runs.run)
+	run, stop, err := f.serve(p, s.cfg, s.run)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
 	defer stop()
-	report, err := eval.Run(ctx, *cfg, run)
+	report, err := eval.Run(ctx, *s.cfg, run)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	p.Warn(map[string]bool{}, r.Unanswered())
-	shown.Enter("comparing and summing up")
-	return report, nil, targets, compare(ctx, f, other, cfg, report, r.Run)
+	p.Warn(map[string]bool{}, s.runner.Unanswered())
+	s.shown.Enter("comparing and summing up")
+	return compared{report}, compare(ctx, f, s.other, s.cfg, report, s.runner.Run)
+}
+
+// A compared is the result of a comparison.
+type compared struct{ *eval.Report }
+
+func (c compared) write(w io.Writer, f format.Format, o format.Options) error {
+	return format.Write(w, c.Report, f, o)
 }
 
 // prepare takes out what cannot be run and reports what is wrong with the rest.
@@ -256,29 +291,21 @@ func prepare(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Co
 	if err := skip(p, r, cfg); err != nil {
 		return err
 	}
-	if err := r.Prepare(ctx, cfg); err != nil {
+	warnings, err := r.Prepare(ctx, cfg)
+	if err != nil {
 		return err
 	}
-	warned := map[string]bool{}
-	for _, k := range cfg.Cases {
-		p.Warn(warned, r.Warnings(k.Bound))
-	}
+	p.Warn(map[string]bool{}, warnings)
 	return nil
 }
 
-// gateResult returns what the report means for the exit code. It names the gates that failed unless
-// they were shown.
-func gateResult(report *eval.Report, shown bool) error {
+func (c compared) outcome(shown bool) error {
+	report := c.Report
 	if report.Stopped {
-		return &cli.StoppedError{Err: errors.New(format.Incomplete(report)), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+		return cli.Incomplete(format.Incomplete(report))
 	}
 	if n := report.Missing(); n > 0 {
-		var first *eval.RunRow
-		for i := range report.Runs {
-			if first = &report.Runs[i]; first.Err != nil {
-				break
-			}
-		}
+		first := eval.Broken(report.Runs)
 		// The text alone: whatever broke, by now it is not the call.
 		return fmt.Errorf("%d of %d runs broke; the first, %s: %s", n, len(report.Runs), report.Config.Command(first.Job), first.Err.Error())
 	}

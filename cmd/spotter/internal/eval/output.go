@@ -111,8 +111,8 @@ func checkTargets(p *cli.Program, targets []target) error {
 			}
 			continue
 		}
-		if err := cli.CheckWritable(t.path); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		if err := cli.CheckOut("--out", t.path); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -38,8 +38,8 @@ func compareCommand(p *cli.Program) *cobra.Command {
 // compareFiles compares the report at path newer with the one at older.
 func compareFiles(p *cli.Program, older, newer, out string) error {
 	if out != "" {
-		if err := cli.CheckWritable(out); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written, as --out compared.html")
+		if err := cli.CheckOut("--out", out); err != nil {
+			return err
 		}
 	}
 	a, err := readRecorded(older)

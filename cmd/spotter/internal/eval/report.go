@@ -30,8 +30,8 @@ func (f *evalFlags) checkReport() error {
 	if err := cli.CheckEnding("--report", f.report, ".html", ".htm"); err != nil {
 		return err
 	}
-	if err := cli.CheckWritable(f.report); err != nil {
-		return cli.Invalid(fmt.Errorf("--report: %w", err), advice)
+	if err := cli.CheckOut("--report", f.report); err != nil {
+		return err
 	}
 	if f.writes(f.report) {
 		return cli.Invalid(fmt.Errorf("--report: %s is the file of --out as well", f.report), "give each a file of its own")

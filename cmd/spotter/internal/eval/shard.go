@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/shard"
@@ -55,6 +53,11 @@ func (f *evalFlags) share() (shard.Share, error) {
 // checkShard refuses what a part has not and returns where it goes: what --out names. In a
 // folder, which ends with a slash, it is named by share.
 func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
+	if f.stress {
+		if err := f.checkStress(nil); err != nil {
+			return "", err
+		}
+	}
 	for _, name := range []string{"compare", "compare-scenarios", "report"} {
 		if f.given(name) {
 			return "", cli.Invalid(fmt.Errorf("--shard: it does not go with --%s", name), "leave it out; `spotter eval merge` writes every result, and `spotter eval compare` compares two")
@@ -75,9 +78,7 @@ func (f *evalFlags) checkShard(share shard.Share) (out string, err error) {
 		return "", err
 	}
 	if !objects.Remote(out) {
-		if err := cli.CheckWritable(out); err != nil {
-			return "", cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
-		}
+		return out, cli.CheckOut("--out", out)
 	}
 	return out, nil
 }
@@ -94,16 +95,23 @@ type known struct {
 	keys    *shard.Keys
 	jobs    *shard.Jobs
 	cells   shard.Known
+	share   int // how many jobs the share has
 	run     eval.Runner
 }
 
-// known finds out what of cfg is done already, in the parts that it is made of or that
-// --reuse names, and lets cfg know of it. Where neither is asked for, nothing is.
-func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config) (*known, error) {
-	k := &known{configs: []eval.Config{*cfg}, run: f.runner(r)}
+// configs returns the comparisons of a call: one, or of a stress one for every truth.
+func (f *evalFlags) configs(cfg *eval.Config) []eval.Config {
 	if f.stress {
-		k.configs = eval.Truths(cfg)
+		return eval.Truths(cfg)
 	}
+	return []eval.Config{*cfg}
+}
+
+// known finds out what of cfg is done already, in the parts that it is made of or that
+// --reuse names, and lets cfg know of it and of the share that is run. Where none of them is asked for,
+// nothing is done.
+func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config, share shard.Share) (*known, error) {
+	k := &known{configs: f.configs(cfg), run: f.runner(r)}
 	if f.merged == nil && f.reuse == nil && f.shard == "" {
 		return k, nil
 	}
@@ -130,25 +138,18 @@ func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner,
 		}
 	}
 	cfg.Known, k.run = k.cells.Bounds(k.jobs), k.cells.Runner(k.jobs, k.run)
+	k.share, cfg.Mine = k.jobs.Of(share)
+	k.configs = f.configs(cfg)
 	return k, nil
 }
 
 // remaining returns how many runs are left to do.
 func (k *known) remaining() (runs int) {
 	for i := range k.configs {
-		c := &k.configs[i]
-		if k.jobs == nil {
-			runs += len(c.Cases) * len(c.Seeds) * len(c.Compared())
-			continue
-		}
-		for _, of := range c.Cases {
-			for _, seed := range c.Seeds {
-				for _, name := range c.Compared() {
-					j := eval.Job{Case: of, Policy: name, Seed: seed}
-					if k.cells[k.jobs.Key(j)] == nil && (c.Mine == nil || c.Mine(j)) {
-						runs++
-					}
-				}
+		c := k.configs[i].Complete()
+		for j := range c.Jobs {
+			if (k.jobs == nil || k.cells[k.jobs.Key(j)] == nil) && (c.Mine == nil || c.Mine(j)) {
+				runs++
 			}
 		}
 	}
@@ -203,11 +204,6 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 	if err != nil {
 		return err
 	}
-	if f.stress {
-		if err := f.setStress(); err != nil {
-			return err
-		}
-	}
 	part, err := f.doShare(ctx, p, args, share)
 	if err != nil {
 		return refused(err)
@@ -225,46 +221,21 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 
 // doShare does a share and returns it as far as it was done.
 func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part, error) {
-	shown := progress.Show(ctx, p, "loading scenarios and traces")
-	defer func() { shown.Close(p) }()
-	cfg, err := evalConfig(ctx, p, f, nil, args)
+	k, err := f.start(ctx, p, args, share)
 	if err != nil {
 		return nil, err
 	}
-	shown.Enter("preparing")
-	r, asked := runner.New(), len(cfg.Policies)
-	if err := prepare(ctx, p, r, cfg); err != nil {
-		return nil, err
-	}
-	if len(cfg.Policies) < asked {
-		return nil, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
-	}
-	k, err := f.known(ctx, p, r, cfg)
-	if err != nil {
-		return nil, err
-	}
-	n, mine := k.jobs.Of(share)
-	for i := range k.configs {
-		c := &k.configs[i]
-		c.Mine, c.Known, c.Progress = mine, cfg.Known, func(g eval.Progress) { shown.Send(g) }
-	}
-	if shown, err = f.announce(ctx, p, shown, cfg, k.remaining(), r.Run); err != nil {
-		return nil, err
-	}
+	defer func() { k.shown.Close(p) }()
 	var done []*eval.Done
-	for i := range k.configs {
-		d, err := eval.Do(ctx, k.configs[i], k.run)
+	for d, err := range eval.Do(ctx, k.configs, k.run) {
 		if err != nil {
-			if ctx.Err() != nil && done != nil {
-				break
-			}
 			return nil, err
 		}
 		done = append(done, d)
 	}
-	p.Warn(map[string]bool{}, r.Unanswered())
-	head := shard.Head{Plan: f.planOf(args), Share: share, Build: k.build, Jobs: n}
-	part, err := shard.Collect(head, done, k.jobs, k.keys, mine)
+	p.Warn(map[string]bool{}, k.runner.Unanswered())
+	head := shard.Head{Plan: f.planOf(args), Share: share, Build: k.build, Jobs: k.share}
+	part, err := shard.Collect(head, done, k.jobs, k.keys, k.cfg.Mine)
 	if broke := broken(part); err == nil && broke != nil {
 		fmt.Fprintf(p.Stderr, "warning: %s in %s broke under seed %d, and maybe others: %s\n", broke.Policy, broke.Scenario, broke.Seed, broke.Err)
 	}

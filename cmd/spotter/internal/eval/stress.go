@@ -3,6 +3,7 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval"
@@ -10,14 +11,12 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// checkStress refuses what a stress has not.
-func (f *evalFlags) checkStress() error {
-	if err := f.setStress(); err != nil {
-		return err
-	}
-	targets, err := f.targets()
-	if err != nil {
-		return err
+// checkStress refuses flags and formats that a stress does not have.
+func (f *evalFlags) checkStress(targets []target) error {
+	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
+		if f.given(name) {
+			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
+		}
 	}
 	for _, t := range targets {
 		if !slices.Contains(format.StressFormats(), t.format) {
@@ -27,25 +26,22 @@ func (f *evalFlags) checkStress() error {
 	return nil
 }
 
-// setStress refuses flags that do not go with a stress.
-func (f *evalFlags) setStress() error {
-	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
-		if f.given(name) {
-			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
-		}
-	}
-	return nil
+// A stressed is the result of a stress.
+type stressed struct{ *eval.Stress }
+
+func (s stressed) write(w io.Writer, f format.Format, o format.Options) error {
+	return format.WriteStress(w, s.Stress, f, o)
 }
 
-// stressResult returns what the stress means for the exit code: a gate has to hold
-// under every truth, and a run that broke is worse than a gate that did not.
-func stressResult(s *eval.Stress, shown bool) error {
+// outcome implements [result]: a gate has to hold under every truth, and a run that broke is worse than
+// a gate that did not.
+func (s stressed) outcome(shown bool) error {
 	if s.Stopped {
-		return &cli.StoppedError{Err: errors.New("stopped before every truth was compared"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+		return cli.Incomplete("stopped before every truth was compared")
 	}
 	var gate error
 	for i, r := range s.Reports {
-		err := gateResult(r, shown)
+		err := compared{r}.outcome(shown)
 		if err == nil {
 			continue
 		}

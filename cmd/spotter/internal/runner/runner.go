@@ -66,15 +66,6 @@ func (r *Runner) prepared(w *scenarios.BoundScenario) (*sim.Prepared, error) {
 	return get()
 }
 
-// Warnings say which pods of w stay pending, and why.
-func (r *Runner) Warnings(w *scenarios.BoundScenario) []string {
-	p, err := r.prepared(w)
-	if err != nil {
-		return nil
-	}
-	return p.Warnings()
-}
-
 // weather returns the weather of a seed in w.
 func (r *Runner) weather(prepared *sim.Prepared, w *scenarios.BoundScenario, seed uint64) (*weather.Weather, error) {
 	r.mu.Lock()
@@ -144,23 +135,35 @@ func (r *Runner) Run(ctx context.Context, j eval.Job) (*sim.Result, error) {
 }
 
 // Prepare makes every policy and prepares every scenario once, so that what is wrong with them is
-// said before the first run and not after the last.
-func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) error {
-	specs := append([]string{eval.OnDemand, cfg.Baseline}, cfg.Policies...)
-	for _, k := range cfg.Cases {
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("preparing %s: %w", k.Scenario, err)
-		}
-		for _, spec := range specs {
-			if _, err := r.Policy(spec, k.Bound); err != nil {
-				return err
+// said before the first run and not after the last. It returns which pods stay pending, and why.
+func (r *Runner) Prepare(ctx context.Context, cfg *eval.Config) (warnings []string, err error) {
+	prepare := func(cases []eval.Case, specs ...string) error {
+		for _, k := range cases {
+			if err := ctx.Err(); err != nil {
+				return fmt.Errorf("preparing %s: %w", k.Scenario, err)
 			}
+			for _, spec := range specs {
+				if _, err := r.Policy(spec, k.Bound); err != nil {
+					return err
+				}
+			}
+			p, err := r.prepared(k.Bound)
+			if err != nil {
+				return cli.Invalid(err, "change the scenario, or choose another trace or window")
+			}
+			warnings = append(warnings, p.Warnings()...)
 		}
-		if _, err := r.prepared(k.Bound); err != nil {
-			return cli.Invalid(err, "change the scenario, or choose another trace or window")
+		return nil
+	}
+	if err := prepare(cfg.Cases, append([]string{eval.OnDemand, cfg.Baseline}, cfg.Policies...)...); err != nil {
+		return nil, err
+	}
+	for i := range cfg.Variants {
+		if err := prepare(cfg.Variants[i].Cases, cfg.Variants[i].Policy); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return warnings, nil
 }
 
 // Simulate does a run and counts how often its bundle had an answer.

@@ -123,8 +123,8 @@ func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runn
 	if f.log == "" {
 		return r, play()
 	}
-	if err := cli.CheckWritable(f.log); err != nil {
-		return nil, cli.Invalid(fmt.Errorf("--log: %w", err), "give a file in a folder that is there and can be written")
+	if err := cli.CheckOut("--log", f.log); err != nil {
+		return nil, err
 	}
 	err = cli.ReplaceFile(f.log, func(w io.Writer) error {
 		cfg.Log = w

@@ -26,10 +26,7 @@ type call struct {
 	form cli.Form
 	out  string
 
-	plan    *sweep.Plan
-	windows input.WindowRange
-	seeds   []uint64
-	opened  input.Traces
+	plan *sweep.Plan
 }
 
 // Command returns the command sweep.
@@ -42,12 +39,11 @@ func Command(p *cli.Program) *cobra.Command {
 			"that are worse beyond chance, and runs what it chooses again on fresh seeds. A plan:\n\n" +
 			planText + "\n" +
 			"parameter is one of the policy's (spotter policies NAME), set a field of the scenario\n" +
-			"as `spotter whatif --set` has it. values are listed; a range is FROM..TO[/STEPS], of\n" +
-			"lengths of time, percents or numbers, at equal factors where TO is ten times FROM or\n" +
-			"more. method is grid (every combination), random or latin-hypercube, which make as\n" +
-			"many points as the plan says, by its seed (1 where it states none). conditions are\n" +
-			"fields that nobody chooses: demand, faults, the market. There is a race under each\n" +
-			"combination of them.\n\n" +
+			"as `spotter whatif --set` has it. values are listed; a range is FROM..TO[/STEP] or\n" +
+			"FROM..TO@COUNT, as in `spotter whatif --sweep`. method is grid (every combination),\n" +
+			"random or latin-hypercube, which make as many points as the plan says, by its seed (1\n" +
+			"where it states none). conditions are fields that nobody chooses: demand, faults, the\n" +
+			"market. There is a race under each combination of them.\n\n" +
 			"A race has up to 3 rungs: --seeds, as many more, and twice as many more. After each,\n" +
 			"candidates drop out that lose to the leader by the tests and the tolerance of\n" +
 			"`eval --compare`; the chance that the best one drops is at most 5%. Of those left the\n" +
@@ -136,17 +132,17 @@ func (f *call) config(ctx context.Context, p *cli.Program, file string) (*sweep.
 	if f.plan, err = sweep.ReadPlan(file, text); err != nil {
 		return nil, cli.Invalid(err, planAdvice)
 	}
-	if f.seeds, err = f.ParsedSeeds(); err != nil {
-		return nil, err
+	seeds, err := f.ParsedSeeds()
+	if err == nil {
+		err = f.ReadWindows()
 	}
-	if f.windows, err = f.ParsedWindows(); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if f.out == "" {
 		f.out = f.plan.Name + ".sweep"
 	}
-	f.opened = input.Traces{}
-	c := &sweep.Config{Plan: f.plan, Scenario: f.plan.Spec.Scenario, Seeds: f.seeds}
+	c := &sweep.Config{Plan: f.plan, Scenario: f.plan.Spec.Scenario, Seeds: seeds}
 	if !scenarios.Embedded(c.Scenario) && !filepath.IsAbs(c.Scenario) {
 		if beside := filepath.Join(filepath.Dir(file), c.Scenario); exists(beside) {
 			c.Scenario = beside
@@ -155,9 +151,7 @@ func (f *call) config(ctx context.Context, p *cli.Program, file string) (*sweep.
 	if c.Text, _, err = f.ReadScenario(ctx, p, c.Scenario); err != nil {
 		return nil, fmt.Errorf("%s: spec.scenario: %w", file, err)
 	}
-	c.Bind = func(text []byte) ([]eval.Case, error) {
-		return f.WindowsOfText(text, c.Scenario, f.opened, f.windows)
-	}
+	c.Bind = func(text []byte) ([]eval.Case, error) { return f.WindowsOfText(text, c.Scenario) }
 	checking := runner.New()
 	build := shard.Build{Version: p.Version}
 	if build.Engine, err = checking.Engine(ctx, p.Version); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/eval/sweep"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -149,7 +150,7 @@ func (f *call) command(x *sweep.Race, file string) string {
 	if base := x.Candidates[0].Policy; base != best.Policy {
 		words = append(words, "--baseline", base)
 	}
-	words = append(words, "--seeds", fmt.Sprintf("%d-%d", x.FreshSeeds[0], x.FreshSeeds[len(x.FreshSeeds)-1]))
+	words = append(words, "--seeds", ranges.Text(x.FreshSeeds))
 	if name := x.Cases[0].Bound.Trace.Name; name != trace.Recorded && f.Trace == "" {
 		words = append(words, "--trace", name)
 	}

@@ -2,9 +2,7 @@ package try
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -92,10 +90,8 @@ func (t *trial) simulate(ctx context.Context, s *staged, now *cost) (*eval.Repor
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("simulating: %w", err)
 	}
-	for i := range r.Runs {
-		if err := r.Runs[i].Err; err != nil && !r.Runs[i].Unfinished() {
-			return nil, fmt.Errorf("simulating %s: %w", r.Runs[i].Job.Policy, err)
-		}
+	if x := eval.Broken(r.Runs); x != nil {
+		return nil, fmt.Errorf("simulating %s: %w", x.Policy, x.Err)
 	}
 	return r, nil
 }
@@ -150,26 +146,16 @@ func (m *memo) packing() cost {
 	return cost{Of: packed, Month: month, OnDemand: month}
 }
 
-// all does the runs of the first seed.
+// all does the runs of the first seed, those that take longest first.
 func (m *memo) all(ctx context.Context) error {
-	next := make(chan string, len(compared()))
-	for _, name := range slices.Backward(compared()) { // those that take longest first
-		next <- name
+	policies := compared()
+	slices.Reverse(policies)
+	c := eval.Config{Cases: []eval.Case{m.k}, Seeds: eval.DefaultSeeds(1), Policies: policies}
+	rows, err := eval.Cells(ctx, &c, m.run)
+	if x := eval.Broken(rows); x != nil {
+		err = x.Err
 	}
-	close(next)
-	failed := make([]error, min(runtime.GOMAXPROCS(0), len(compared())))
-	var wait sync.WaitGroup
-	for i := range failed {
-		wait.Go(func() {
-			for name := range next {
-				if _, err := m.run(ctx, eval.Job{Case: m.k, Policy: name, Seed: 1}); err != nil {
-					failed[i] = errors.Join(failed[i], err)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	return errors.Join(failed...)
+	return err
 }
 
 // run is an eval.Runner. It samples, which the report draws.

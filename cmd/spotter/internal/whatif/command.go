@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/scenarios/edit"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -32,9 +33,7 @@ type call struct {
 
 	scenario string
 	text     []byte
-	before   *edit.File // what asIs names, nil without it
-	windows  input.WindowRange
-	opened   input.Traces
+	before   *edit.File  // what asIs names, nil without it
 	cases    []eval.Case // as they are
 	seeds    []uint64
 	sweep    string   // the setting that is swept
@@ -57,12 +56,12 @@ func Command(p *cli.Program) *cobra.Command {
 			"two joins them to one.\n\n" +
 			"A setting is written KIND/NAME.path=value, with [2] or [key=value] for an element of a\n" +
 			"list and [any.key] for a key with dots; null takes a field away, and\n" +
-			"KIND/NAMESPACE/NAME tells two of one name apart. --sweep tries values between two ends,\n" +
-			"at equal factors where the greater is ten times the smaller, else at equal distances,\n" +
-			"and draws savings over evictions. Its knee is the point of the convex front (what no\n" +
-			"mixture of others beats in both) that is furthest from the chord between the front's\n" +
-			"ends, both axes scaled to 1; there is none within 0.05 of the chord, nor where chance\n" +
-			"explains every change.\n\n" +
+			"KIND/NAMESPACE/NAME tells two of one name apart. --sweep tries values, listed with commas\n" +
+			"or as a range: FROM..TO/STEP, or FROM..TO@COUNT, at equal factors where TO is ten times\n" +
+			"FROM, else at equal distances. It draws savings over evictions. Its knee is the point of\n" +
+			"the convex front (what no mixture of others beats in both) that is furthest from the\n" +
+			"chord between the front's ends, both axes scaled to 1; there is none within 0.05 of the\n" +
+			"chord, nor where chance explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
 			"A --gate is as those of eval, without a policy: every variant must meet it. Its baseline\n" +
 			"is the scenario as it is, and net savings are those against " + eval.OnDemand + " in that, less what\n" +
@@ -73,7 +72,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"  spotter whatif cluster.yaml --allow-spot --savings-plan 40,60 --policy portfolio\n" +
 			"  spotter whatif cluster.yaml --nodepools nodepools/ --gate 'outage_delta.max <= 0' --format markdown > comment.md\n" +
 			"  spotter whatif cluster.yaml --karpenter-version 1.12,1.15 --with --set deployment/web.spec.replicas=4\n" +
-			"  spotter whatif web-week --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..4h/5 --out frontier.svg",
+			"  spotter whatif web-week --sweep capacitypool/general.spec.disruption.consolidateAfter=1m..4h@5 --out frontier.svg",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), p, args[0]) },
@@ -82,7 +81,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.RegisterPrices(flags)
 	f.RegisterCases(flags, "10")
 	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
-	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEPS]`, lengths of time, percents or numbers, %d steps unless stated", edit.StepsDefault))
+	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, lengths of time, percents or numbers, %d of them unless a step or @COUNT is stated", ranges.CountDefault))
 	f.changes.register(flags, flagPools, "string", "put the NodePools, node classes and CapacityPools of `DIR|FILE` in place of those of the same kind and name, and add new ones; may be repeated")
 	flags.BoolVar(&f.prune, "prune", false, "let --nodepools take away what is not there, of each kind that is")
 	flags.StringVar(&f.asIs, "as-is-nodepools", "", "let the scenario as it is have the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then takes away what it lacks of them")
@@ -142,21 +141,17 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	}
 	c.warn(p, variants)
 	shown.Enter("preparing")
-	warned := map[string]bool{}
-	for i := range variants {
-		if err := c.runner.Prepare(ctx, &eval.Config{Cases: variants[i].Cases, Baseline: variants[i].Policy}); err != nil {
-			return nil, err
-		}
-		for _, k := range variants[i].Cases {
-			p.Warn(warned, c.runner.Warnings(k.Bound))
-		}
-	}
 	cfg := eval.Config{
-		Policies: []string{eval.CaptureBaseline}, Cases: c.cases, Seeds: c.seeds, Gates: gates,
+		Policies: []string{eval.CaptureBaseline}, Baseline: eval.CaptureBaseline, Cases: c.cases, Variants: variants, Seeds: c.seeds, Gates: gates,
 		Discount1y: c.discount, Discount3y: eval.DefaultConfig().Discount3y,
 		Version: p.Version, Invocation: p.Invocation(), Progress: func(g eval.Progress) { shown.Send(g) },
 		Command: func(eval.Job) string { return p.Invocation() },
 	}
+	warnings, err := c.runner.Prepare(ctx, &cfg)
+	if err != nil {
+		return nil, err
+	}
+	p.Warn(map[string]bool{}, warnings)
 	w, err := eval.RunWhatIf(ctx, cfg, variants, c.runOnce)
 	if err != nil {
 		return nil, err
@@ -179,14 +174,14 @@ func (c *call) parsedGates() ([]eval.Gate, error) {
 
 // load reads the scenario and binds it as it is.
 func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error) {
-	c.scenario, c.opened, c.runner, c.ctx = name, input.Traces{}, runner.New(), ctx
+	c.scenario, c.runner, c.ctx = name, runner.New(), ctx
 	if !(c.discount > 0 && c.discount < 1) {
 		return cli.Invalid(fmt.Errorf("--discount-1y: %v is not a share above 0 and below 1", c.discount), "give 0.29 for 29% off")
 	}
 	if c.seeds, err = c.ParsedSeeds(); err != nil {
 		return err
 	}
-	if c.windows, err = c.ParsedWindows(); err != nil {
+	if err := c.ReadWindows(); err != nil {
 		return err
 	}
 	text, sc, err := c.ReadScenario(ctx, p, name)
@@ -194,7 +189,7 @@ func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error
 		return err
 	}
 	if c.text = text; c.asIs == "" {
-		c.cases, err = c.WindowsOf(sc, name, c.opened, c.windows)
+		c.cases, err = c.WindowsOf(sc, name)
 		return err
 	}
 	if err := c.loadPools(); err != nil {
@@ -231,11 +226,7 @@ func (c *call) warn(p *cli.Program, variants []eval.Variant) {
 	}
 	for _, v := range variants {
 		for i := range v.Cases {
-			for _, text := range v.Cases[i].Bound.Warnings {
-				if !warned[text] {
-					p.Warn(warned, []string{text})
-				}
-			}
+			p.Warn(warned, v.Cases[i].Bound.Warnings)
 		}
 	}
 }
@@ -269,7 +260,7 @@ func (c *call) runOnce(ctx context.Context, j eval.Job) (*sim.Result, error) {
 // shown.
 func result(w *eval.WhatIf, shown bool) error {
 	if w.Stopped {
-		return &cli.StoppedError{Err: errors.New("stopped before every variant was run"), Next: "what is finished was written, marked as incomplete; the same call does all of it"}
+		return cli.Incomplete("stopped before every variant was run")
 	}
 	for i := -1; i < len(w.Variants); i++ {
 		x := &w.AsIs

@@ -33,8 +33,8 @@ func (c *call) checkOut(groups [][]change) error {
 		case err == nil && !sweep:
 			return cli.Invalid(fmt.Errorf("--out: %s: a picture is drawn of a sweep", file), "give --sweep, or a file that ends with .md, .json, .yaml or .txt")
 		}
-		if err := cli.CheckWritable(file); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		if err := cli.CheckOut("--out", file); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/ranges"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/edit"
@@ -32,6 +33,24 @@ type draft struct {
 
 	// set are the changes of settings, as they are written.
 	set []string
+}
+
+// variantsMax bounds the variants of a call.
+const variantsMax = 1000
+
+// sweepMax is how many values a sweep has at most: a table and a picture have room for these.
+const sweepMax = 35
+
+// parseSweep reads PATH=LIST into the path and its values.
+func parseSweep(text string) (path string, values []string, err error) {
+	path, list, err := edit.Split(text)
+	if err != nil {
+		return "", nil, err
+	}
+	if values, err = ranges.Values(list); err == nil && (len(values) < 2 || len(values) > sweepMax) {
+		err = fmt.Errorf("%q is not a range or a list of 2 to %d values", list, sweepMax)
+	}
+	return path, values, err
 }
 
 // alternatives returns the values of a change.
@@ -159,24 +178,22 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 	var out []eval.Variant
 	var drafts [][]alternative
 	for _, group := range groups {
-		made := [][]alternative{nil}
+		var values [][]alternative
 		for _, x := range group {
-			values, err := c.alternatives(x)
+			of, err := c.alternatives(x)
 			if err != nil {
 				return nil, cli.Invalid(fmt.Errorf("--%s: %w", x.flag, err), "run `spotter whatif --help`")
 			}
-			var next [][]alternative
-			for _, before := range made {
-				for _, v := range values {
-					next = append(next, append(slices.Clone(before), v))
-				}
-			}
-			made = next
+			values = append(values, of)
 		}
+		made := ranges.Product(values, variantsMax)
 		drafts = append(drafts, made...)
 		if err := c.nameSweep(group, made); err != nil {
 			return nil, err
 		}
+	}
+	if len(drafts) > variantsMax {
+		return nil, cli.Invalid(fmt.Errorf("these are more than %d variants", variantsMax), "give fewer values")
 	}
 	for _, d := range drafts {
 		if err := ctx.Err(); err != nil {
@@ -300,5 +317,5 @@ func (c *call) bind(d *draft) ([]eval.Case, error) {
 	if d.karpenter != "" {
 		flags.MarketFlags = flags.UnderKarpenter(d.karpenter)
 	}
-	return flags.WindowsOfText(text, c.scenario, c.opened, c.windows)
+	return flags.WindowsOfText(text, c.scenario)
 }

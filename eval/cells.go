@@ -1,0 +1,129 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/spotter-dev/spotter/sim"
+)
+
+// Jobs yields the cells of c, by case, seed and policy: every policy, or variant, in every case under
+// every seed.
+func (c *Config) Jobs(yield func(Job) bool) {
+	for _, k := range c.Cases {
+		for _, s := range c.Seeds {
+			for _, p := range c.Policies {
+				if !yield(Job{Case: k, Policy: p, Seed: s}) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// job returns what is run for a row: for that of a variant its policy in its own case.
+func (c *Config) job(r *RunRow) Job {
+	for i := range c.Variants {
+		if v := &c.Variants[i]; v.Name == r.Policy {
+			return Job{Case: v.Cases[r.CaseIndex], Policy: v.Policy, Seed: r.Seed}
+		}
+	}
+	return r.Job
+}
+
+// Cells does the runs of c, of exactly the policies that it names, as far as [Config.Mine] leaves them
+// to it. It returns all by case, seed and policy, without Values. All policies of a case and seed follow
+// each other, so that they can share what a runner prepared, and every case is run under the first seed
+// before any is under the second: what is done when ctx ends can be compared, and covers all cases.
+// The others are then unfinished, and the error wraps that of ctx.
+func Cells(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
+	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
+	for j := range c.Jobs {
+		runs = append(runs, RunRow{Job: j, CaseIndex: len(runs) / (len(c.Seeds) * len(c.Policies)), Err: ErrUnfinished})
+	}
+	var turns []int // places in runs
+	for turn := range runs {
+		if i := c.inTurn(turn); c.Mine == nil || c.Mine(runs[i].Job) {
+			turns = append(turns, i)
+		}
+	}
+	p := newProgress(c, len(turns))
+	parallel(c.workers(), len(turns), func(turn int) {
+		if ctx.Err() != nil {
+			return
+		}
+		i := turns[turn]
+		r, err := guarded(ctx, c.job(&runs[i]), runner)
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			return
+		}
+		p.ran(runs, i, r, err)
+	})
+	if err := ctx.Err(); err != nil {
+		return runs, fmt.Errorf("comparing: stopped after %d of %d runs: %w", p.state.Done, len(turns), err)
+	}
+	return runs, nil
+}
+
+// Broken returns the first of runs that broke, nil where none did. One that was not done is not broken.
+func Broken(runs []RunRow) *RunRow {
+	i := slices.IndexFunc(runs, func(r RunRow) bool { return r.Err != nil && !r.Unfinished() })
+	if i < 0 {
+		return nil
+	}
+	return &runs[i]
+}
+
+// workers is how many runs are done at once.
+func (c *Config) workers() int {
+	if c.Parallel > 0 {
+		return c.Parallel
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// inTurn returns the place of the run that is done in a turn: runs are ordered by
+// case, seed and policy, and done by seed, case and policy.
+func (c *Config) inTurn(turn int) int {
+	cell, policy := turn/len(c.Policies), turn%len(c.Policies)
+	seed, k := cell/len(c.Cases), cell%len(c.Cases)
+	return (k*len(c.Seeds)+seed)*len(c.Policies) + policy
+}
+
+// parallel calls f with 0…n−1, on so many workers.
+func parallel(workers, n int, f func(int)) {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(workers, n) {
+		wg.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// guarded does one run. A panic in it becomes its error, so that one bad run
+// of hundreds is named with the command that repeats it and the others count.
+func guarded(ctx context.Context, j Job, runner Runner) (r *sim.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r, err = nil, fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	r, err = runner(ctx, j)
+	if err == nil && r == nil {
+		err = errors.New("the run gave no result")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
