@@ -12,14 +12,11 @@ func (p *page) render() *markup {
 
 // whole writes p with what body adds between its head and its foot.
 func (p *page) whole(body func(*markup)) *markup {
-	var inside, m markup
-	body(&inside)
-	p.foot(&inside)
-	shared, rules := shareStyles(inside.Bytes())
-	p.Style += rules
-	p.head(&m)
-	m.Write(shared)
-	return &m
+	m := &markup{}
+	p.head(m)
+	body(m)
+	p.foot(m)
+	return m
 }
 
 func (p *page) parts(m *markup) {

@@ -177,5 +177,5 @@ func subject(r *eval.Report) string {
 // style is the page's, with the colours of both themes and those of pictures.
 func style() trusted {
 	light, dark := chart.Light.Properties(), chart.Dark.Properties()
-	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark).Replace(pageCSS))
+	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark, "/*text*/", chart.PageText).Replace(pageCSS))
 }

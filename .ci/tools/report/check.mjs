@@ -61,7 +61,7 @@ async function misbehaves(file) {
   // What stands under the pointer at a place of each picture where there is something.
   const tip = page.locator('.tip');
   const values = async () => (await tip.locator('b').allInnerTexts())[0] ?? '';
-  for (const picture of await page.locator('.picture svg').all()) {
+  for (const picture of await page.locator('.picture > svg').all()) {
     await picture.scrollIntoViewIfNeeded();
     const box = await picture.boundingBox();
     const title = await picture.locator('title').textContent();
