@@ -8,60 +8,50 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// builds has what distinguishes this side of a comparison from the other one;
-// nothing without a comparison.
-func builds(r *eval.Report) *table {
-	if r.Comparison == nil {
+// changes has the changes of c; nothing without a comparison.
+func changes(c *eval.Comparison) *table {
+	if c == nil {
 		return nil
 	}
-	return changes(r.Comparison)
-}
-
-// changes has the changes of c.
-func changes(c *eval.Comparison) *table {
 	t := &table{
 		Sortable: true,
 		Caption:  "Compared with " + c.Other,
 		Note:     "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
-			{Text: "Net savings", Unit: "$ a month"}, {Text: "Outage minutes", Unit: "a month"}, {Text: "Cells", Unit: "that differ"}},
+		Head: headings("'Policy", "'Scenario", "'Verdict", "Net savings|points", "Outage cost|points", "Net savings|$ a month", "Outage minutes|a month",
+			"Cells|that differ"),
 	}
 	for i := range c.Changes {
-		t.Rows = append(t.Rows, buildRow(&c.Changes[i]))
+		t.Rows = append(t.Rows, changeRow(&c.Changes[i]))
 	}
 	return t
 }
 
-func buildRow(c *eval.Change) []cell {
-	outcome := cell{Text: string(c.Outcome), Class: "words"}
+func changeRow(c *eval.Change) []cell {
+	row := texts(c.Policy, c.Scenario, string(c.Outcome), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown,
+		figures.Integer(c.Changed)+" of "+figures.Integer(c.Pairs))
 	switch c.Outcome {
 	case eval.Worse:
-		outcome = cell{Text: "✗ worse", Class: "bad words"}
+		row[2] = cell{Text: "✗ worse", Class: "bad"}
 	case eval.NoWorse, eval.Equal:
-		outcome = cell{Text: "✓ " + string(c.Outcome), Class: "good words"}
+		row[2] = cell{Text: "✓ " + string(c.Outcome), Class: "good"}
 	}
-	differ := number(float64(c.Changed), figures.Number(float64(c.Changed), 0)+" of "+figures.Number(float64(c.Pairs), 0))
 	if c.Missing > 0 {
-		differ.Sub = figures.Number(float64(c.Missing), 0) + " missing"
+		row[7].Sub = figures.Integer(c.Missing) + " missing"
 	}
-	if c.Pairs == 0 {
-		return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, unknown(), unknown(), unknown(), unknown(), differ}
+	if c.Pairs > 0 {
+		savings, outage, _ := c.Month()
+		row[3], row[4], row[5].Text, row[6].Text = difference(c, c.Savings), difference(c, c.Outage), figures.Dollars(savings), figures.Signed(outage, 1)
 	}
-	savings, outage, _ := c.Month()
-	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
-		number(savings, figures.Dollars(savings)), number(outage, figures.Signed(outage, 1)), differ}
+	return row
 }
 
 func difference(c *eval.Change, d eval.Difference) cell {
 	points := func(x float64) string { return figures.Signed(x, 2) }
-	out := number(d.Median, points(d.Median))
-	if d.Interval == nil {
-		out.Sub = fmt.Sprintf("need ≥ %d %s", d.Need, c.Over)
-	} else {
-		out.Sub = between(d.Interval, points)
+	sub := between(d.Interval, points)
+	if sub == "" {
+		sub = format.NeedWords(d.Need, c.Over)
 	}
-	out.Sub += fmt.Sprintf("; worse in %d, better in %d of %d %s", d.Worse, d.Better, c.Units, c.Over)
-	return out
+	return cell{Text: points(d.Median), Sub: fmt.Sprintf("%s; worse in %d, better in %d of %d %s", sub, d.Worse, d.Better, c.Units, c.Over)}
 }
 
 // buildSentence says what the comparison with the other side came to.
