@@ -92,7 +92,7 @@ func (m *markup) row(cells []cell) {
 		m.addf("<td")
 		m.some(` class="%s"`, c.Class)
 		m.addf(">%s", c.Text)
-		m.some(` <small>%s</small>`, c.Sub)
+		m.some(` <small>%s</small>`, strings.ReplaceAll(c.Sub, "−", "−\u2060")) // no line ends before the number
 		m.command(c.Command)
 	}
 	m.addf("\n")

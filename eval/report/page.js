@@ -84,6 +84,7 @@
       const b = document.createElement('button');
       b.type = 'button';
       b.append(...th.childNodes);
+      b.firstChild.textContent = b.firstChild.textContent.trimEnd(); // no line ends before the arrow
       const arrow = document.createElement('span');
       arrow.className = 'arrow';
       arrow.setAttribute('aria-hidden', 'true');

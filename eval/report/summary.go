@@ -71,11 +71,11 @@ func cardsOf(x policyRow) (out []card) {
 	base := x.r.Config.Baseline
 	mine, theirs := x.Summary("outage_minutes"), x.g.Policies[slices.Index(x.r.Config.Policies, base)].Summary("outage_minutes")
 	if over := x.r.OverBaseline(x.g, x.p); x.Policy != base && over.N > 0 && x.r.Config.Today == nil {
-		out = append(out, card{x.Policy + " over " + base, figures.DollarChange(over.Median), strings.TrimSuffix("a month, "+between(over.MedianInterval, figures.DollarChange), ", ")},
-			card{"Outage minutes, " + x.Policy + " against " + base, figures.Whole(mine.Median) + " against " + figures.Whole(theirs.Median),
+		out = append(out, card{"Over " + base, figures.DollarChange(over.Median), strings.TrimSuffix("a month, "+between(over.MedianInterval, figures.DollarChange), ", ")},
+			card{"Outage minutes", figures.Whole(mine.Median) + " against " + figures.Whole(theirs.Median),
 				figures.Whole(mine.Max) + " against " + figures.Whole(theirs.Max) + " in the worst run"})
 	} else {
-		out = append(out, card{"Outage minutes of " + x.Policy, figures.Whole(mine.Median), figures.Whole(mine.Max) + " in the worst run"})
+		out = append(out, card{"Outage minutes", figures.Whole(mine.Median), figures.Whole(mine.Max) + " in the worst run"})
 	}
 	metric, of := x.r.Config.Savings()
 	saved := x.Summary(metric)

@@ -29,7 +29,7 @@ var summaryCases = map[string]struct {
 }{
 	"gates fail": {
 		set:   func(*eval.Config) {},
-		state: "failed", says: []string{"spot saves 58.7%", "3 of 8 gates failed.", "spot over spotvortex: +$69.47", "1 against 0", "Gates: 5 of 8"}, hides: []string{"No gate"},
+		state: "failed", says: []string{"spot saves 58.7%", "3 of 8 gates failed.", "Over spotvortex: +$69.47", "1 against 0", "Gates: 5 of 8"}, hides: []string{"No gate"},
 	},
 	"a gate passes": {
 		set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
@@ -53,7 +53,7 @@ var summaryCases = map[string]struct {
 	},
 	"only on-demand": {
 		set:   func(c *eval.Config) { c.Policies, c.Baseline, c.Gates = []string{eval.OnDemand}, eval.OnDemand, nil },
-		state: "none", says: []string{"Nothing but on-demand was run"}, hides: []string{"over on-demand"},
+		state: "none", says: []string{"Nothing but on-demand was run"}, hides: []string{"Over on-demand"},
 	},
 }
 

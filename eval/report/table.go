@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -118,13 +119,6 @@ var columns = []column{
 	{"Lost|per pod-day", median("reclaim_evictions_per_pod_day", rate)},
 	{"Of the attainable|median", median("attainable_share", share)},
 	{"Regret|median", median("regret", share)},
-	{"Runs|with a result", func(x policyRow) cell {
-		c := badIf(x.Missing > 0, figures.Integer(x.Runs-x.Missing))
-		if x.Missing > 0 {
-			c.Sub = figures.Count(x.Missing, "run") + " missing"
-		}
-		return c
-	}},
 }
 
 // columnsOf returns the columns of r. Where it is known what the cluster costs today, savings
@@ -219,17 +213,21 @@ func (x policyRow) against() cell {
 	return summaryCell("outage_delta", func(s *eval.Summary) cell { return badIf(s.Max > 0, figures.Signed(s.Max, 0)) })(x)
 }
 
-// name is the first cell of x: its part and, where it does not keep the manifests, that. The
-// warnings say what it did not keep. The winner has a star.
+// name is the first cell of x: its part and what is missing of it. The warnings say what it did
+// not keep of the manifests. The winner has a star.
 func (x policyRow) name() cell {
-	c := cell{Text: x.Policy, Sub: role(x.r, x.Policy)}
+	c, about := cell{Text: x.Policy}, []string{role(x.r, x.Policy)}
 	if x.Marked() {
 		c.Text += mark
-		c.Sub = strings.TrimPrefix(c.Sub+", manifests not kept", ", ")
+		about = append(about, "manifests not kept")
+	}
+	if x.Missing > 0 {
+		about = append(about, fmt.Sprintf("%d of %s missing", x.Missing, figures.Count(x.Runs, "run")))
 	}
 	if x.p == x.r.Best(x.g) {
 		c.Text, c.Class = star+c.Text, "winner"
 	}
+	c.Sub = strings.TrimPrefix(strings.Join(about, ", "), ", ")
 	return c
 }
 
