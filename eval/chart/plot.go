@@ -152,6 +152,7 @@ func (p *plot) draw(s surface, a area, colours *palette) area {
 			inner.top = max(inner.top, inner.bottom-(inner.bottom-a.top-labelHeight/2)/at)
 		}
 	}
+	spread(xs, inner.right-inner.left, label)
 	c := canvas{
 		surface: s, area: inner,
 		x: func(v float64) float64 { return inner.left + float64(p.x.share(v)*(inner.right-inner.left)) },
@@ -179,6 +180,17 @@ func (p *plot) draw(s surface, a area, colours *palette) area {
 	}
 	p.paint(c)
 	return inner
+}
+
+// spread takes the label from every other tick where labels would touch.
+func spread(ticks []tick, room float64, w words) {
+	const gap = 8
+	for _, t := range ticks {
+		room -= w.width(t.label) + gap
+	}
+	for i := 1; i < len(ticks) && room < -gap; i += 2 {
+		ticks[i].label = ""
+	}
 }
 
 // paint draws the layers of p.

@@ -107,7 +107,7 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1,790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−\u20601.50 to −\u20601.00", "−$1,790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
