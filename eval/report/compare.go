@@ -20,7 +20,7 @@ func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorde
 		Version: newer.Version,
 		Summary: comparisonSummary(c), Builds: changes(c), Weeks: &weekList{},
 	}
-	for _, text := range c.Warnings {
+	for _, text := range format.AnswerOfComparison(c).Warnings {
 		p.Warnings = append(p.Warnings, warning{Text: sentence(text)})
 	}
 	for i := range newer.Cases {
@@ -51,25 +51,6 @@ func recordedName(r *eval.Recorded) string {
 		return r.Name
 	}
 	return r.Name + " (spotter " + r.Version + ")"
-}
-
-// comparisonSummary says what c came to.
-func comparisonSummary(c *eval.Comparison) summary {
-	v := summary{State: "none", Badge: string(c.Outcome)}
-	switch c.Outcome {
-	case eval.Worse:
-		v.State = "failed"
-	case eval.Equal, eval.NoWorse:
-		v.State = "passed"
-	}
-	v.Sentences = append(v.Sentences, buildSentence(c))
-	counts := map[eval.Outcome]int{}
-	for i := range c.Changes {
-		counts[c.Changes[i].Outcome]++
-	}
-	v.Sentences = append(v.Sentences, fmt.Sprintf("Of %s of a policy and a scenario %d did the same, %d are no worse, %d are worse and %d are open.",
-		figures.Count(len(c.Changes), "pair"), counts[eval.Equal], counts[eval.NoWorse], counts[eval.Worse], counts[eval.Undecided]+counts[eval.NotComparable]), format.ComparisonTitle(c)+".")
-	return v
 }
 
 // A tally is what the runs of a policy in a scenario came to in one report.

@@ -101,10 +101,11 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	a := format.AnswerOf(r)
 	p := &page{
 		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
 		Weeks: weeks, Legend: legend(r),
-		Summary: newSummary(r, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: changes(r.Comparison),
+		Summary: newSummary(r, a, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: changes(r.Comparison),
 		Traces: traces(r), Windows: casesTable(r), Model: model(),
 		Settings: settings(r), Notes: format.Notes(r), Version: r.Config.Version,
 	}
@@ -112,7 +113,7 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 		p.Definitions = append(p.Definitions, setting{Name: m.Name, Unit: m.Unit, Value: m.About})
 	}
 	if len(r.Groups) > 1 {
-		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r, weeks)
+		p.Across, p.Matrix, p.Worst = across(r, a), matrix(r), worstOutages(r, weeks)
 	} else {
 		only := &r.Groups[0]
 		p.Compared, p.Oracle = comparison(r, only), format.OracleLine(r, only)

@@ -22,9 +22,9 @@ type summary struct {
 // A card is one figure in large type.
 type card struct{ Label, Value, Sub string }
 
-func newSummary(r *eval.Report, running bool) summary {
+func newSummary(r *eval.Report, a *format.Answer, running bool) summary {
 	v := summary{State: "passed", Badge: "Gates passed", Cards: cards(r)}
-	for _, x := range format.AnswerOf(r).Verdicts {
+	for _, x := range a.Verdicts {
 		v.Sentences = append(v.Sentences, x.Text)
 	}
 	switch {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -72,7 +73,7 @@ func TestSummary(t *testing.T) {
 		cfg := shown("web-week")
 		c.set(&cfg)
 		r := compared(t, cfg, fake{fail: c.fail})
-		v := newSummary(r, false)
+		v := newSummary(r, format.AnswerOf(r), false)
 		text := said(v)
 		if v.State != c.state {
 			t.Errorf("%s: the state is %q, want %q", name, v.State, c.state)
@@ -103,11 +104,11 @@ func TestBuilds(t *testing.T) {
 		Scenario: "web-week", Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Outcome: eval.Worse,
 	}}}
-	if v := newSummary(r, false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "Against v0.9<b> (./base): fail, this change: ") {
+	if v := newSummary(r, format.AnswerOf(r), false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "Against v0.9<b> (./base): fail, this change: ") {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−\u20601.50 to −\u20601.00", "−$1,790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", `class="bad">fail`, "−1.25 [−1.50, −1.00]", "−$1,790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -166,7 +167,7 @@ func TestSummaryAcross(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := said(newSummary(r, false))
+	text := said(newSummary(r, format.AnswerOf(r), false))
 	for _, want := range []string{"portfolio saves most in 1 of 2 scenarios, at worst 5.9 points less than the first in batch-night", "web-week: +$60.71 a month over spotvortex", "First: 1 of 2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
@@ -188,7 +189,7 @@ func TestSummaryAcross(t *testing.T) {
 	if r, err = eval.Run(t.Context(), cfg, marked); err != nil {
 		t.Fatal(err)
 	}
-	if text := newSummary(r, false).Sentences[0]; !strings.HasPrefix(text, "portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
+	if text := newSummary(r, format.AnswerOf(r), false).Sentences[0]; !strings.HasPrefix(text, "portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
 		t.Errorf("the summary of one scenario is about what does not keep the manifests: %s", text)
 	}
 }

@@ -54,40 +54,6 @@ func worstOutages(r *eval.Report, l *weekList) *table {
 		"The run with the most outage minutes. The worst runs of each scenario against the baseline are listed there.", runs)
 }
 
-// across has what can be said of each policy over several scenarios.
-func across(r *eval.Report) *table {
-	t := &table{
-		Caption: format.AcrossTitle(r), Note: format.AcrossNote, Sortable: true,
-		Head: headings("'Policy", "First in|scenarios", "Worst shortfall|points", "'Behind", "Worst outage|minutes", "Manifests not kept in|scenarios"),
-	}
-	for _, x := range r.Across() {
-		row := []cell{{Text: x.Policy, Sub: role(r, x.Policy)}, {Text: strconv.Itoa(x.First) + " of " + strconv.Itoa(x.Of)}, unknown, unknown, unknown,
-			badIf(x.Marked > 0, strconv.Itoa(x.Marked))}
-		if x.Behind >= 0 {
-			row[2].Text = oneDecimal(x.Shortfall)
-			if g := &r.Groups[x.Behind]; x.Shortfall != 0 {
-				row[3].Text = r.Config.Policies[r.Best(g)] + " in " + g.Scenario
-			}
-		}
-		if i := x.WorstOutage; i >= 0 {
-			out := r.Runs[i].Value("outage_minutes").V
-			if row[4] = badIf(out > 0, figures.Whole(out)); out > 0 {
-				row[4].Sub = runName(&r.Runs[i])
-			}
-		}
-		if x.Marked > 0 {
-			row[0].Text += mark
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-// runName says which run of a policy x is.
-func runName(x *eval.RunRow) string {
-	return x.Scenario + ", seed " + strconv.FormatUint(x.Seed, 10)
-}
-
 // outages says in how many runs each policy had any, and where there was none
 // how rare they may still be.
 func outages(r *eval.Report, g *eval.Group) *table {
@@ -103,7 +69,8 @@ func outages(r *eval.Report, g *eval.Group) *table {
 			more = occurrence(x.Worse)
 		}
 		if o.LongestRun >= 0 {
-			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: runName(&r.Runs[o.LongestRun])}
+			run := &r.Runs[o.LongestRun]
+			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)}
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x), medianAndMost("outage_incidents")(x),
