@@ -10,8 +10,11 @@ import (
 // toneClasses are how cells of a tone look.
 var toneClasses = map[format.Tone]string{format.Good: "good", format.Bad: "bad"}
 
-// gridTable makes a table of one that all outputs have.
+// gridTable makes a table of one that all outputs have; nil where that has no rows.
 func gridTable(caption, note string, g *format.Grid) *table {
+	if len(g.Rows) == 0 {
+		return nil
+	}
 	t := &table{Caption: caption, Note: note, Sortable: true}
 	for i, h := range g.Headings {
 		// Headings are in capitals for a terminal.

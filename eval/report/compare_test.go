@@ -65,4 +65,12 @@ func TestComparisonPage(t *testing.T) {
 	if x := tallyRow("portfolio", &old, &now); x[3].Class != "bad" || !strings.HasPrefix(x[3].Text, "−$") {
 		t.Errorf("the row is %+v", x)
 	}
+	// Where nothing changed there is no table of changes.
+	if c, err = eval.CompareRecorded(older, older); err != nil {
+		t.Fatal(err)
+	}
+	b.Reset()
+	if err := WriteComparison(&b, c, older, older); err != nil || strings.Contains(b.String(), "<caption>Compared with") || !strings.Contains(b.String(), "No change: both sides") {
+		t.Errorf("a page of no change, %v:\n%s", err, b.String())
+	}
 }
