@@ -83,17 +83,23 @@ func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
 }
 
 // FirstAcross returns the policy that is first in most scenarios, of equals the one with the
-// smallest shortfall and then the one given first; nil where none is known.
+// smallest shortfall and then the one given first. Policies that do not keep the manifests in some
+// scenario follow those that do. It is nil where none is known.
 func (r *Report) FirstAcross() *Across {
-	var best *Across
+	var first []*Across
 	all := r.Across()
 	for i := range all {
-		x := &all[i]
-		if x.First > 0 && (best == nil || x.First > best.First || x.First == best.First && x.Shortfall < best.Shortfall) {
-			best = x
+		if all[i].First > 0 {
+			first = append(first, &all[i])
 		}
 	}
-	return best
+	slices.SortStableFunc(first, func(a, b *Across) int {
+		return cmp.Or(cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)), cmp.Compare(b.First, a.First), cmp.Compare(a.Shortfall, b.Shortfall))
+	})
+	if len(first) == 0 {
+		return nil
+	}
+	return first[0]
 }
 
 // Cheapest returns the place of the variant that costs least, −1 where no cost is known.

@@ -68,6 +68,10 @@ func TestFirstAcross(t *testing.T) {
 	if x := r.FirstAcross(); x == nil || x.Policy != "p2" || x.First != 2 {
 		t.Errorf("%+v is first, not the one that wins two scenarios", x)
 	}
+	r.Groups[3].Policies[2].Violating = 1 // and p1 is the best of those that keep the manifests there
+	if x := r.FirstAcross(); x == nil || x.Policy != "p1" || x.First != 2 {
+		t.Errorf("%+v is first, which does not keep the manifests everywhere", x)
+	}
 }
 
 // TestWhatIfFirst: the cheapest variant, unless none is cheaper.

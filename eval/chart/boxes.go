@@ -1,8 +1,6 @@
 package chart
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Boxes are distributions, a row for each: its values as dots, a box from the
 // first quartile to the third, a bar at the median and lines out to the least
@@ -26,56 +24,38 @@ type Box struct {
 	Colour int
 }
 
-func (b *Boxes) frame() *Frame { return &b.Frame }
-
-func (b *Boxes) compose() (*plot, []key, error) {
+func (b *Boxes) compose() (*plot, error) {
 	p := b.newPlot()
 	colours := b.Theme.palette()
-	p.add(lattice{colours, true})
 	names := make([]string, len(b.Rows))
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		names[i] = r.Name
 		if !(r.Least <= r.Q1 && r.Q1 <= r.Median && r.Median <= r.Q3 && r.Q3 <= r.Greatest) {
-			return nil, nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3, r.Greatest, r.Name)
+			return nil, fmt.Errorf("%w: %v, %v, %v, %v, %v of %q do not ascend", ErrValue, r.Least, r.Q1, r.Median, r.Q3, r.Greatest, r.Name)
 		}
-		row := distribution{r, float64(len(b.Rows) - 1 - i), colours.hue(place(i, r.Colour)), colours.ink}
-		p.add(member{&b.Frame, []mark{row}})
+		p.x.show([]float64{r.Least, r.Greatest}, r.Dots)
+		p.series(func(c canvas) { r.draw(c, len(b.Rows)-1-i, colours.hue(place(i, r.Colour)), colours.ink) })
 	}
-	down(p, names)
-	widen(&p.x)
-	return p, nil, nil
+	p.y.down(names)
+	p.x.widen()
+	return p, nil
 }
 
-// A distribution draws a Box at a height.
-type distribution struct {
-	*Box
-	row      float64
-	hue, ink colour
-}
-
-// extent implements ranger.
-func (d distribution) extent() (xMin, xMax, yMin, yMax float64) {
-	xMin, xMax = d.Least, d.Greatest
-	for _, v := range d.Dots {
-		xMin, xMax = min(xMin, v), max(xMax, v)
-	}
-	return xMin, xMax, d.row, d.row
-}
-
-// draw implements mark.
-func (d distribution) draw(c canvas, p *plot) {
-	x, y := p.places(c)
-	middle, half := y(d.row), halfRow(y)
-	line := pen{colour: d.hue, width: 1.2}
-	c.line(line, x(d.Least), middle, x(d.Q1), middle)
-	c.line(line, x(d.Q3), middle, x(d.Greatest), middle)
-	c.box(veil(d.hue, 0x40), x(d.Q1), middle-half, x(d.Q3), middle+half)
+// draw draws r in a row.
+func (r *Box) draw(c canvas, row int, hue, ink colour) {
+	middle, top, bottom := c.row(row)
+	line := pen{colour: hue, width: 1.2}
+	c.stroke(line, []point{{c.x(r.Least), middle}, {c.x(r.Q1), middle}})
+	c.stroke(line, []point{{c.x(r.Q3), middle}, {c.x(r.Greatest), middle}})
+	c.fill(veil(hue, 0x40), area{c.x(r.Q1), top, c.x(r.Q3), bottom}.corners())
 	// Dots lie on seven lines in turn: those of equal values stay apart.
-	spots := make([]point, len(d.Dots))
-	for i, v := range d.Dots {
-		spots[i] = point{x(v), middle + half*float64(i*3%7-3)/4.5}
+	dots := make([]point, len(r.Dots))
+	for i, v := range r.Dots {
+		dots[i] = point{c.x(v), middle + float64((bottom-middle)*float64(i*3%7-3)/4.5)}
 	}
-	dots(c, d.hue, spots)
-	c.line(pen{colour: d.ink, width: 2}, x(d.Median), middle-half, x(d.Median), middle+half)
+	if len(dots) > 0 {
+		c.dots(hue, dots)
+	}
+	c.stroke(pen{colour: ink, width: 2}, []point{{c.x(r.Median), top}, {c.x(r.Median), bottom}})
 }

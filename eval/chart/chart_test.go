@@ -193,7 +193,7 @@ func TestTicks(t *testing.T) {
 		{Axis{Time: true}, date(2026, 1, 1, 7), date(2026, 1, 2, 18), "Jan 1 12:00 18:00 Jan 2 06:00 12:00 18:00"},
 		{Axis{Time: true}, date(2023, 11, 1, 0), date(2024, 10, 1, 0), "Nov 2023 Jan 2024 Mar 2024 May 2024 Jul 2024 Sep 2024"},
 	} {
-		got := labels(c.axis.ticker().ticks(c.low, c.high))
+		got := labels(c.axis.ticks(c.low, c.high))
 		if got != c.want {
 			t.Errorf("%v…%v of %+v: %q", c.low, c.high, c.axis, got)
 		}
@@ -203,11 +203,11 @@ func TestTicks(t *testing.T) {
 // A gap divides a line, and a step holds up to it.
 func TestPieces(t *testing.T) {
 	line := &Line{X: []float64{1, 2, 3, 4, 5}, Y: []float64{7, 8, math.NaN(), math.NaN(), 9}}
-	if got := fmt.Sprint(pieces(line)); got != "[[{1 7} {2 8}] [{5 9}]]" {
+	if got := fmt.Sprint(line.pieces()); got != "[[{1 7} {2 8}] [{5 9}]]" {
 		t.Error(got)
 	}
 	line.Step = true
-	if got := fmt.Sprint(pieces(line)); got != "[[{1 7} {2 8} {3 8}] [{5 9}]]" {
+	if got := fmt.Sprint(line.pieces()); got != "[[{1 7} {2 7} {2 8} {3 8}] [{5 9}]]" {
 		t.Error(got)
 	}
 }

@@ -3,7 +3,7 @@ package chart
 import (
 	"errors"
 	"fmt"
-	"math"
+	"strings"
 )
 
 // ErrValue is returned for numbers that cannot be drawn.
@@ -51,6 +51,8 @@ const (
 	margin = 14
 )
 
+func (f *Frame) frame() *Frame { return f }
+
 func (f *Frame) size() (w, h float64, err error) {
 	width, height := f.Width, f.Height
 	if width == 0 {
@@ -65,165 +67,108 @@ func (f *Frame) size() (w, h float64, err error) {
 	return float64(width), float64(height), nil
 }
 
-// A key is an entry of the legend: a line, or a filled box, or a glyph.
+// A key is an entry of the legend: a line with or without a glyph, a glyph alone, or a filled box.
 type key struct {
 	name   string
 	colour colour
 	dashes []float64
 	filled bool
-	glyph  glyph
-
-	// mark is a glyph on the line.
-	mark glyph
+	line   bool
+	glyph  *glyph
 }
 
-// newPlot returns an empty plot in the colours and words of f.
-func (f *Frame) newPlot() *plot {
-	c := f.Theme.palette()
-	label := words{size: 11, colour: c.faint}
-	direction := func(spec *Axis, alignX, alignY float64) axis {
-		label.alignX, label.alignY = alignX, alignY
-		return axis{
-			min: math.Inf(1), max: math.Inf(-1), log: spec.Log, ticks: spec.ticker(), words: label, line: pen{colour: c.faint, width: 0.75},
-		}
-	}
-	return &plot{x: direction(&f.X, byCentre, byTop), y: direction(&f.Y, byRight, byMiddle)}
-}
-
-// bound applies the limits of the axes, after the data were added, and makes
-// room where all values are one.
-func (f *Frame) bound(p *plot) error {
-	for _, side := range [...]struct {
-		axis *axis
-		spec *Axis
-		name string
-	}{{&p.x, &f.X, "x"}, {&p.y, &f.Y, "y"}} {
-		a := side.axis
-		least := a.min
-		if side.spec.From < side.spec.To {
-			a.min, a.max = side.spec.From, side.spec.To
-		}
-		if math.IsInf(a.min, 0) || math.IsInf(a.max, 0) || math.IsNaN(a.min) || math.IsNaN(a.max) {
-			return fmt.Errorf("%w: the %s axis has no values", ErrValue, side.name)
-		}
-		if least = min(least, a.min); a.log && least <= 0 {
-			return fmt.Errorf("%w: %v on the logarithmic %s axis", ErrValue, least, side.name)
-		}
-		if a.min == a.max {
-			free := max(math.Abs(a.min)/2, 0.5)
-			if a.log {
-				a.max = a.min * 2
-				a.min /= 2
-			} else {
-				a.min, a.max = a.min-free, a.max+free
-			}
-		}
-	}
-	return nil
-}
-
-// draw paints title, legend, plot and note onto c, and returns where the data lie.
-func (f *Frame) draw(c canvas, keys []key, p *plot) area {
+// draw paints title, legend, plot and note, and returns where the data lie.
+func (f *Frame) draw(s surface, p *plot, width, height float64) area {
 	colours := f.Theme.palette()
-	c.box(colours.paper, c.Min.X, c.Min.Y, c.Max.X, c.Max.Y)
-	c = c.crop(margin, -margin, margin, -margin)
+	s.fill(colours.paper, area{0, 0, width, height}.corners())
+	a := area{margin, margin, width - margin, height - margin}
 	if f.Title != "" && f.Theme != Page {
-		title := words{size: 15, bold: true, colour: colours.ink, alignY: byTop}
-		for _, line := range wrap(title, f.Title, c.Max.X-c.Min.X) {
-			c.text(title, point{c.Min.X, c.Max.Y}, line)
-			c.Max.Y -= 20
+		title := words{size: 15, bold: true, colour: colours.ink}
+		for _, line := range wrap(title, f.Title, a.right-a.left) {
+			s.write(title, point{a.left, a.top + 13}, line)
+			a.top += 20
 		}
 	}
-	c.Max.Y -= f.legend(c, keys)
+	a.top += f.legend(s, a, p.keys)
 	if f.Note != "" {
-		note := words{size: 10, colour: colours.faint, alignY: byBottom}
-		lines := wrap(note, f.Note, c.Max.X-c.Min.X)
-		for i := len(lines) - 1; i >= 0; i-- {
-			c.text(note, c.Min, lines[i])
-			c.Min.Y += 13
+		const line = 13
+		note := words{size: 10, colour: colours.faint}
+		lines := wrap(note, f.Note, a.right-a.left)
+		a.bottom -= float64(len(lines) * line)
+		for i, text := range lines {
+			s.write(note, point{a.left, a.bottom + float64((i+1)*line) - 2}, text)
 		}
-		c.Min.Y += 4
+		a.bottom -= 4
 	}
-	return p.draw(f.labels(c).crop(0, -8, 0, -4))
-}
-
-// labels paints what the axes measure, that of y level above it, where it is
-// read without turning the head, and returns what is left of c.
-func (f *Frame) labels(c canvas) canvas {
-	label := words{size: 11, colour: f.Theme.palette().ink, alignY: byTop}
+	// That of y is level above its axis, where it is read without turning the head.
+	label := words{size: 11, colour: colours.ink}
 	if f.Y.Label != "" {
-		c.text(label, point{c.Min.X, c.Max.Y}, f.Y.Label)
-		c.Max.Y -= 17
+		s.write(label, point{a.left, a.top + 10}, f.Y.Label)
+		a.top += 17
 	}
 	if f.X.Label != "" {
-		label.alignX, label.alignY = byCentre, byBottom
-		c.text(label, point{c.centre().X, c.Min.Y}, f.X.Label)
-		c.Min.Y += 18
+		label.anchor = middle
+		s.write(label, point{(a.left + a.right) / 2, a.bottom - 2}, f.X.Label)
+		a.bottom -= 18
 	}
-	return c
+	a.top, a.right = a.top+4, a.right-8
+	return p.draw(s, a, colours)
 }
 
 // legend paints the entries in rows and returns the height that they take. One
 // entry alone is what the title speaks of and needs none.
-func (f *Frame) legend(c canvas, keys []key) float64 {
+func (f *Frame) legend(s surface, a area, keys []key) float64 {
 	if len(keys) < 2 {
 		return 4
 	}
 	const swatch, gap, line = 22, 16, 18
-	label := words{size: 11, colour: f.Theme.palette().ink, alignY: byTop}
-	at := point{c.Min.X, c.Max.Y - 2}
-	height := float64(line)
+	label := words{size: 11, colour: f.Theme.palette().ink}
+	at := point{a.left, a.top + 2}
 	for _, k := range keys {
 		width := swatch + 6 + label.width(k.name)
-		if at.X > c.Min.X && at.X+width > c.Max.X {
-			at = point{c.Min.X, at.Y - line}
-			height += line
+		if at.x > a.left && at.x+width > a.right {
+			at = point{a.left, at.y + line}
 		}
 		entry := func() {
-			k.paint(c, point{at.X, at.Y - 7}, swatch)
-			c.text(label, point{at.X + swatch + 6, at.Y}, k.name)
+			k.paint(s, area{at.x, at.y + 2, at.x + swatch, at.y + 12})
+			s.write(label, point{at.x + swatch + 6, at.y + 10}, k.name)
 		}
 		if k.filled { // of parts that every series has
 			entry()
 		} else {
-			f.group(c, entry)
+			s.group(entry)
 		}
-		at.X += width + gap
+		at.x += width + gap
 	}
-	return height + 4
+	return at.y + line - a.top + 2
 }
 
-// paint draws the sign of k from its left end on.
-func (k *key) paint(c canvas, left point, width float64) {
-	switch {
-	case k.glyph != nil:
-		c.fill(k.glyph.at(point{left.X + width/2, left.Y}, glyphRadius), k.colour)
-	case k.filled:
-		c.box(k.colour, left.X, left.Y-5, left.X+width, left.Y+5)
-	default:
-		c.line(pen{k.colour, 2.5, k.dashes}, left.X, left.Y, left.X+width, left.Y)
-		if k.mark != nil {
-			c.fill(k.mark.at(point{left.X + width/2, left.Y}, markRadius), k.colour)
-		}
+// paint draws the sign of k.
+func (k *key) paint(s surface, a area) {
+	if k.filled {
+		s.fill(k.colour, a.corners())
+	}
+	centre := point{(a.left + a.right) / 2, (a.top + a.bottom) / 2}
+	radius := float64(glyphRadius)
+	if k.line {
+		s.stroke(pen{k.colour, 2.5, k.dashes}, []point{{a.left, centre.y}, {a.right, centre.y}})
+		radius = markRadius
+	}
+	if k.glyph != nil {
+		k.glyph.draw(s, k.colour, centre, radius)
 	}
 }
 
 // wrap breaks s between words where a line would be wider than room.
-func wrap(w words, s string, free float64) []string {
-	var lines []string
-	begin, space := 0, -1
-	for i, r := range s {
-		if r == ' ' {
-			if space > begin && w.width(s[begin:i]) > free {
-				lines = append(lines, s[begin:space])
-				begin = space + 1
-			}
-			space = i
+func wrap(w words, s string, room float64) (lines []string) {
+	line, rest, more := strings.Cut(s, " ")
+	for more {
+		var word string
+		if word, rest, more = strings.Cut(rest, " "); w.width(line+" "+word) <= room {
+			line += " " + word
+			continue
 		}
+		lines, line = append(lines, line), word
 	}
-	if space > begin && w.width(s[begin:]) > free {
-		lines = append(lines, s[begin:space])
-		begin = space + 1
-	}
-	return append(lines, s[begin:])
+	return append(lines, line)
 }

@@ -2,7 +2,6 @@ package chart
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 )
@@ -20,22 +19,18 @@ type Grid struct {
 	Values [][]int
 }
 
-func (g *Grid) frame() *Frame { return &g.Frame }
-
-func (g *Grid) compose() (*plot, []key, error) {
+func (g *Grid) compose() (*plot, error) {
 	p := g.newPlot()
 	if len(g.Values) != len(g.Rows) || len(g.Rows) == 0 || len(g.Edges) < 2 {
-		return nil, nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows), len(g.Edges))
+		return nil, fmt.Errorf("%w: %d lists of values for %d rows, %d edges", ErrValue, len(g.Values), len(g.Rows), len(g.Edges))
 	}
 	for i, row := range g.Values {
 		if len(row) != len(g.Edges)-1 {
-			return nil, nil, fmt.Errorf("%w: row %q has %d values for %d edges", ErrValue, g.Rows[i], len(row), len(g.Edges))
+			return nil, fmt.Errorf("%w: row %q has %d values for %d edges", ErrValue, g.Rows[i], len(row), len(g.Edges))
 		}
 	}
-	p.add(grid{g})
-	down(p, g.Rows)
-	p.x.min, p.x.max = g.Edges[0], g.Edges[len(g.Edges)-1]
-	var keys []key
+	p.y.down(g.Rows)
+	p.x.show(g.Edges)
 	colours := g.Theme.palette()
 	from := 1
 	for _, s := range g.steps() {
@@ -43,10 +38,11 @@ func (g *Grid) compose() (*plot, []key, error) {
 		if from < s.upTo {
 			name = strconv.Itoa(from) + "–" + name
 		}
-		keys = append(keys, key{name: name, colour: colours.level(s.level), filled: true})
+		p.keys = append(p.keys, key{name: name, colour: colours.level(s.level), filled: true})
 		from = s.upTo + 1
 	}
-	return p, keys, nil
+	p.layers = append(p.layers, g.draw)
+	return p, nil
 }
 
 // A step is a colour of the grid and the greatest count that has it.
@@ -57,9 +53,7 @@ type step struct{ upTo, level int }
 func (g *Grid) steps() []step {
 	most := 0
 	for _, row := range g.Values {
-		for _, v := range row {
-			most = max(most, v)
-		}
+		most = max(most, slices.Max(row))
 	}
 	var all []step
 	for i := range levels {
@@ -73,40 +67,23 @@ func (g *Grid) steps() []step {
 	return all
 }
 
-// downTicks name rows from the top.
-type downTicks []string
-
-// ticks implements ticker.
-func (t downTicks) ticks(float64, float64) []tick {
-	ticks := make([]tick, len(t))
-	for i, name := range t {
-		ticks[i] = tick{float64(len(t) - 1 - i), name}
-	}
-	return ticks
-}
-
-type grid struct{ *Grid }
-
-// draw implements mark.
-func (g grid) draw(c canvas, p *plot) {
-	x, y := p.places(c)
-	steps := g.steps()
-	var paths [levels]path // cells of one colour are one shape
-	for i, row := range g.Values {
-		middle := float64(len(g.Rows) - 1 - i)
-		for j, v := range row {
-			if v <= 0 {
-				continue
+// draw draws the cells, those of one colour as one shape.
+func (g *Grid) draw(c canvas) {
+	from := 1
+	for _, s := range g.steps() {
+		var cells [][]point
+		for i, row := range g.Values {
+			middle := float64(len(g.Rows) - 1 - i)
+			for j, v := range row {
+				if from <= v && v <= s.upTo {
+					cells = append(cells, area{c.x(g.Edges[j]), c.y(middle + 0.42), c.x(g.Edges[j+1]), c.y(middle - 0.42)}.corners())
+				}
 			}
-			at := steps[slices.IndexFunc(steps, func(s step) bool { return v <= s.upTo })].level
-			cell := rectangle(x(g.Edges[j]), y(middle-0.42), x(g.Edges[j+1]), y(middle+0.42))
-			paths[at] = append(paths[at], outline{points: cell, closed: true})
 		}
-	}
-	for i, cells := range paths {
 		if len(cells) > 0 {
-			c.fill(cells, g.Theme.palette().level(i))
+			c.fill(g.Theme.palette().level(s.level), cells...)
 		}
+		from = s.upTo + 1
 	}
 }
 
@@ -131,30 +108,24 @@ type Span struct {
 	State    int
 }
 
-func (r *Raster) frame() *Frame { return &r.Frame }
-
-func (r *Raster) compose() (*plot, []key, error) {
+func (r *Raster) compose() (*plot, error) {
 	p := r.newPlot()
-	low, high := math.Inf(1), math.Inf(-1)
-	names := make([]string, len(r.Rows))
-	for i := range r.Rows {
-		names[i] = r.Rows[i].Name
-		for _, s := range r.Rows[i].Spans {
+	var names []string
+	for _, row := range r.Rows {
+		names = append(names, row.Name)
+		for _, s := range row.Spans {
 			if s.State < 0 || s.State >= len(r.States) {
-				return nil, nil, fmt.Errorf("%w: state %d of row %q; there are %d", ErrValue, s.State, names[i], len(r.States))
+				return nil, fmt.Errorf("%w: state %d of row %q; there are %d", ErrValue, s.State, row.Name, len(r.States))
 			}
-			low, high = min(low, s.From), max(high, s.To)
+			p.x.show([]float64{s.From, s.To})
 		}
 	}
-	p.x.min, p.x.max = low, high
-	p.y.min, p.y.max = -0.5, float64(len(r.Rows))-0.5
-	p.y.ticks = downTicks(names)
-	p.add(strips{r})
-	var keys []key
+	p.y.down(names)
 	for i, name := range r.States {
-		keys = append(keys, key{name: name, colour: r.Theme.state(i), filled: true})
+		p.keys = append(p.keys, key{name: name, colour: r.Theme.state(i), filled: true})
 	}
-	return p, keys, nil
+	p.layers = append(p.layers, r.draw)
+	return p, nil
 }
 
 // state is the colour of a state: the first is the calm one.
@@ -166,17 +137,12 @@ func (t Theme) state(i int) colour {
 	return c.hue(i)
 }
 
-type strips struct{ *Raster }
-
-// draw implements mark.
-func (r strips) draw(c canvas, p *plot) {
-	x, y := p.places(c)
-	for i := range r.Rows {
+func (r *Raster) draw(c canvas) {
+	for i, row := range r.Rows {
 		middle := float64(len(r.Rows) - 1 - i)
-		for _, s := range r.Rows[i].Spans {
-			from, to := max(s.From, p.x.min), min(s.To, p.x.max)
-			if from < to {
-				c.box(r.Theme.state(s.State), x(from), y(middle-0.4), x(to), y(middle+0.4))
+		for _, s := range row.Spans {
+			if s.From < s.To {
+				c.fill(r.Theme.state(s.State), area{c.x(s.From), c.y(middle + 0.4), c.x(s.To), c.y(middle - 0.4)}.corners())
 			}
 		}
 	}

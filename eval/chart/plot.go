@@ -1,224 +1,236 @@
 package chart
 
-import "math"
+import (
+	"errors"
+	"fmt"
+	"math"
+)
 
-// A plot is marks between two axes.
+// A plot is a picture between two axes: layers, each over those before it, and the entries of
+// the legend.
 type plot struct {
-	x, y  axis
-	marks []mark
-}
+	x, y   axis
+	layers []func(canvas)
+	keys   []key
 
-// A mark is drawn between the axes.
-type mark interface{ draw(canvas, *plot) }
-
-// A ranger is a mark that the axes must show whole.
-type ranger interface {
-	// extent returns the ends of its values.
-	extent() (xMin, xMax, yMin, yMax float64)
+	// clipped says that the axes do not show all values.
+	clipped bool
 }
 
 // An axis is one direction of a plot.
 type axis struct {
+	spec *Axis
+
 	// min and max are the values at its ends.
 	min, max float64
 
-	log   bool
-	ticks ticker
-	words words
-	line  pen
-
-	// bare axes have labels and no ticks.
-	bare bool
+	// rows are the names of rows, from the top, instead of ticks.
+	rows []string
 }
 
-const (
-	tickLength = 4
+// newPlot returns an empty plot with the axes of f.
+func (f *Frame) newPlot() *plot {
+	return &plot{x: axis{spec: &f.X, min: math.Inf(1), max: math.Inf(-1)}, y: axis{spec: &f.Y, min: math.Inf(1), max: math.Inf(-1)}}
+}
 
-	// labelGap divides labels of the y axis from its ticks, at their size or a little more.
-	labelGap = 3
+// series adds the layer of a series, which a page can hide.
+func (p *plot) series(draw func(canvas)) {
+	p.layers = append(p.layers, func(c canvas) { c.group(func() { draw(c) }) })
+}
 
-	// axisGap divides an axis from what is drawn.
-	axisGap = 6
-)
-
-// add draws m over what was added before, and widens the axes to show it.
-func (p *plot) add(m mark) {
-	if r, ok := m.(ranger); ok {
-		xMin, xMax, yMin, yMax := r.extent()
-		p.x.min, p.x.max = math.Min(p.x.min, xMin), math.Max(p.x.max, xMax)
-		p.y.min, p.y.max = math.Min(p.y.min, yMin), math.Max(p.y.max, yMax)
+// show widens a to show values.
+func (a *axis) show(lists ...[]float64) {
+	for _, values := range lists {
+		for _, v := range values {
+			a.min, a.max = min(a.min, v), max(a.max, v)
+		}
 	}
-	p.marks = append(p.marks, m)
+}
+
+// widen makes room at the ends of a, so that what lies there is not cut.
+func (a *axis) widen() {
+	if room := (a.max - a.min) * 0.04; room > 0 && !a.spec.Log {
+		a.min, a.max = a.min-room, a.max+room
+	}
+}
+
+// down gives a a place for each of rows, the first at the top.
+func (a *axis) down(rows []string) {
+	a.rows, a.min, a.max = rows, -0.5, float64(len(rows))-0.5
+}
+
+// bound applies the limits of both axes, after the data were added.
+func (p *plot) bound() error {
+	for _, d := range [...]struct {
+		name string
+		axis *axis
+	}{{"x", &p.x}, {"y", &p.y}} {
+		clipped, err := d.axis.bound()
+		if err != nil {
+			return fmt.Errorf("%w: the %s axis has %w", ErrValue, d.name, err)
+		}
+		p.clipped = p.clipped || clipped
+	}
+	return nil
+}
+
+// bound applies the limits of a, and makes room where all values are one. It reports whether values
+// are outside the limits.
+func (a *axis) bound() (clipped bool, err error) {
+	least, most := a.min, a.max
+	if !(least > most) && (math.IsInf(least, 0) || math.IsInf(most, 0) || math.IsNaN(least)) {
+		return false, errors.New("a value that is not a number")
+	}
+	if a.spec.From < a.spec.To {
+		a.min, a.max = a.spec.From, a.spec.To
+	}
+	if a.min > a.max {
+		return false, errors.New("no values")
+	}
+	if low := min(least, a.min); a.spec.Log && low <= 0 {
+		return false, fmt.Errorf("%v on a logarithmic scale", low)
+	}
+	clipped = least < a.min || most > a.max
+	switch room := max(math.Abs(a.min)/2, 0.5); {
+	case a.min < a.max:
+	case a.spec.Log:
+		a.min, a.max = a.min/2, a.max*2
+	default:
+		a.min, a.max = a.min-room, a.max+room
+	}
+	return clipped, nil
 }
 
 // share returns how far on a the value v lies: 0 at its minimum, 1 at its maximum.
 func (a *axis) share(v float64) float64 {
-	if a.log {
+	if a.spec.Log {
 		low := math.Log(a.min)
 		return (math.Log(v) - low) / (math.Log(a.max) - low)
 	}
 	return (v - a.min) / (a.max - a.min)
 }
 
-func (a *axis) tickMarks() []tick { return a.ticks.ticks(a.min, a.max) }
-
-// places returns where values lie on c.
-func (p *plot) places(c canvas) (x, y func(float64) float64) {
-	x = func(v float64) float64 { return c.x(p.x.share(v)) }
-	y = func(v float64) float64 { return c.y(p.y.share(v)) }
-	return x, y
-}
-
-// draw draws p and returns the part of c that has the marks.
-func (p *plot) draw(c canvas) area {
-	left, below := p.yWidth(), p.xHeight()
-	p.drawX(p.padX(c.crop(left, 0, 0, 0)))
-	p.drawY(p.padY(c.crop(0, 0, below, 0)))
-	inner := p.padY(p.padX(c.crop(left, 0, below, 0)))
-	for _, m := range p.marks {
-		m.draw(inner, p)
+func (a *axis) ticks() []tick {
+	if a.rows == nil {
+		return a.spec.ticks(a.min, a.max)
 	}
-	return inner.area
+	var all []tick
+	for i, name := range a.rows {
+		all = append(all, tick{float64(len(a.rows) - 1 - i), name})
+	}
+	return all
 }
 
-// tickSize is how far ticks reach from a.
-func (a *axis) tickSize() float64 {
-	if a.bare {
-		return 0
+const (
+	tickLength = 4
+
+	// labelGap divides labels from ticks, and axisGap an axis from what is drawn.
+	labelGap, axisGap = 3, 6
+
+	// labelHeight is that of a line of labels, and labelMiddle how far its middle is above its
+	// baseline.
+	labelHeight, labelMiddle = 12, 4
+)
+
+// draw draws p within a and returns the part of a between the axes.
+func (p *plot) draw(s surface, a area, colours *palette) area {
+	label := words{size: 11, colour: colours.faint}
+	xs, ys := p.x.ticks(), p.y.ticks()
+	widest := 0.0
+	for _, t := range ys {
+		widest = max(widest, label.width(t.label))
+	}
+	left, bottom := a.left+widest+labelGap+tickLength, a.bottom-labelHeight-tickLength // of the axes
+	inner := area{left + axisGap, a.top, a.right, bottom - axisGap}
+	for _, t := range xs { // labels may reach over the end of their axis
+		if at := p.x.share(t.value); at > 0 {
+			inner.right = min(inner.right, inner.left+(a.right-label.width(t.label)/2-inner.left)/at)
+		}
+	}
+	for _, t := range ys {
+		if at := p.y.share(t.value); at > 0 {
+			inner.top = max(inner.top, inner.bottom-(inner.bottom-a.top-labelHeight/2)/at)
+		}
+	}
+	spread(xs, inner.right-inner.left, label)
+	c := canvas{
+		surface: s, area: inner,
+		x: func(v float64) float64 { return inner.left + float64(p.x.share(v)*(inner.right-inner.left)) },
+		y: func(v float64) float64 { return inner.bottom - float64(p.y.share(v)*(inner.bottom-inner.top)) },
+	}
+	p.lattice(c, xs, ys, pen{colour: colours.grid, width: 0.75})
+	line := pen{colour: colours.faint, width: 0.75}
+	s.stroke(line, []point{{left, inner.top}, {left, inner.bottom}})
+	s.stroke(line, []point{{inner.left, bottom}, {inner.right, bottom}})
+	for _, t := range xs {
+		s.stroke(line, []point{{c.x(t.value), bottom}, {c.x(t.value), bottom + t.length()}})
+	}
+	for _, t := range ys {
+		if p.y.rows == nil {
+			s.stroke(line, []point{{left, c.y(t.value)}, {left - t.length(), c.y(t.value)}})
+		}
+	}
+	label.anchor = middle
+	for _, t := range xs {
+		t.write(s, label, point{c.x(t.value), a.bottom - 1})
+	}
+	label.anchor = end
+	for _, t := range ys {
+		t.write(s, label, point{left - tickLength - labelGap, c.y(t.value) + labelMiddle})
+	}
+	p.paint(c)
+	return inner
+}
+
+// spread takes the label from every other tick where labels would touch.
+func spread(ticks []tick, room float64, w words) {
+	const gap = 8
+	for _, t := range ticks {
+		room -= w.width(t.label) + gap
+	}
+	for i := 1; i < len(ticks) && room < -gap; i += 2 {
+		ticks[i].label = ""
+	}
+}
+
+// paint draws the layers of p.
+func (p *plot) paint(c canvas) {
+	all := func() {
+		for _, draw := range p.layers {
+			draw(c)
+		}
+	}
+	if p.clipped {
+		c.clip(c.area, all)
+	} else {
+		all()
+	}
+}
+
+// lattice draws the faint lines at named ticks. Between rows they would say nothing.
+func (p *plot) lattice(c canvas, xs, ys []tick, line pen) {
+	for _, t := range xs {
+		if t.label != "" {
+			c.stroke(line, []point{{c.x(t.value), c.top}, {c.x(t.value), c.bottom}})
+		}
+	}
+	for _, t := range ys {
+		if t.label != "" && p.y.rows == nil {
+			c.stroke(line, []point{{c.left, c.y(t.value)}, {c.right, c.y(t.value)}})
+		}
+	}
+}
+
+// length is how far a tick reaches.
+func (t tick) length() float64 {
+	if t.label == "" {
+		return tickLength / 2
 	}
 	return tickLength
 }
 
-// labelled reports whether a tick of a has a label.
-func labelled(ticks []tick) bool {
-	for _, t := range ticks {
-		if t.label != "" {
-			return true
-		}
+func (t tick) write(s surface, w words, at point) {
+	if t.label != "" {
+		s.write(w, at, t.label)
 	}
-	return false
-}
-
-// xHeight is the height of the x axis with its labels.
-func (p *plot) xHeight() float64 {
-	a, height := &p.x, 0.0
-	if ticks := a.tickMarks(); len(ticks) > 0 {
-		height += a.tickSize()
-		if labelled(ticks) {
-			height += a.words.height()
-		}
-	}
-	return height + a.line.width/2 + axisGap
-}
-
-// yWidth is the width of the y axis with its labels.
-func (p *plot) yWidth() float64 {
-	a, width := &p.y, 0.0
-	if ticks := a.tickMarks(); len(ticks) > 0 {
-		if w := a.labelWidth(ticks); w > 0 {
-			width += w
-			width += labelGap
-		}
-		width += a.tickSize()
-	}
-	return width + a.line.width/2 + axisGap
-}
-
-// labelWidth is the width of the widest label.
-func (a *axis) labelWidth(ticks []tick) float64 {
-	widest := 0.0
-	for _, t := range ticks {
-		widest = max(widest, a.words.width(t.label))
-	}
-	return widest
-}
-
-// padX takes from the right of c what the last labels of the x axis need.
-func (p *plot) padX(c canvas) canvas {
-	most, share, over := c.Max.X, 1.0, 0.0
-	for _, t := range p.x.tickMarks() {
-		width := p.x.words.width(t.label)
-		if at := p.x.share(t.value); width > 0 && at > 0 && at <= 1 {
-			if end := c.x(at) + width/2; end > most {
-				most, share, over = end, at, width/2
-			}
-		}
-	}
-	c.Max.X = (c.Max.X-over-c.Min.X)/share + c.Min.X
-	return c
-}
-
-// padY takes from the top of c what the last labels of the y axis need.
-func (p *plot) padY(c canvas) canvas {
-	most, share, over := c.Max.Y, 1.0, 0.0
-	half := p.y.words.height() / 2
-	for _, t := range p.y.tickMarks() {
-		if at := p.y.share(t.value); t.label != "" && at > 0 && at <= 1 {
-			if end := c.y(at) + half; end > most {
-				most, share, over = end, at, half
-			}
-		}
-	}
-	c.Max.Y = (c.Max.Y-over-c.Min.Y)/share + c.Min.Y
-	return c
-}
-
-// drawX draws the x axis along the lower side of c.
-func (p *plot) drawX(c canvas) {
-	a, y := &p.x, c.Min.Y
-	ticks := a.tickMarks()
-	height := 0.0
-	if labelled(ticks) {
-		height = a.words.height()
-	}
-	for _, t := range ticks {
-		if x := c.x(a.share(t.value)); c.hasX(x) {
-			c.text(a.words, point{x, y + height + a.words.descent()}, t.label)
-		}
-	}
-	if len(ticks) == 0 {
-		height = a.line.width / 2
-	}
-	y += height
-	if len(ticks) > 0 && !a.bare {
-		for _, t := range ticks {
-			if x := c.x(a.share(t.value)); c.hasX(x) {
-				c.line(a.line, x, y+t.short(), x, y+tickLength)
-			}
-		}
-		y += tickLength
-	}
-	c.line(a.line, c.Min.X, y, c.Max.X, y)
-}
-
-// drawY draws the y axis along the left side of c.
-func (p *plot) drawY(c canvas) {
-	a, x := &p.y, c.Min.X
-	ticks := a.tickMarks()
-	x += a.labelWidth(ticks)
-	for _, t := range ticks {
-		if y := c.y(a.share(t.value)); c.hasY(y) {
-			c.text(a.words, point{x, y + a.words.descent()}, t.label)
-		}
-	}
-	if labelled(ticks) {
-		x += a.words.width(" ")
-	}
-	if len(ticks) > 0 && !a.bare {
-		for _, t := range ticks {
-			if y := c.y(a.share(t.value)); c.hasY(y) {
-				c.line(a.line, x+t.short(), y, x+tickLength, y)
-			}
-		}
-		x += tickLength
-	}
-	c.line(a.line, x, c.Min.Y, x, c.Max.Y)
-}
-
-// short is how much shorter a tick without a label is.
-func (t tick) short() float64 {
-	if t.label == "" {
-		return tickLength / 2
-	}
-	return 0
 }

@@ -2,14 +2,10 @@ package chart
 
 import (
 	"image"
-	"image/color"
-	"image/png"
-	"io"
 	"math"
 
 	"github.com/golang/freetype/raster"
 	"golang.org/x/image/font"
-	"golang.org/x/image/font/opentype"
 	"golang.org/x/image/math/fixed"
 )
 
@@ -19,11 +15,9 @@ const pngScale = 2
 
 // A pngSurface draws pixels.
 type pngSurface struct {
-	height  float64
 	image   *image.RGBA
 	painter *raster.RGBAPainter
 	raster  *raster.Rasterizer
-	faces   map[words]font.Face
 }
 
 func newPNG(width, height float64) *pngSurface {
@@ -31,66 +25,59 @@ func newPNG(width, height float64) *pngSurface {
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	r := raster.NewRasterizer(w, h)
 	r.UseNonZeroWinding = true
-	return &pngSurface{height, img, raster.NewRGBAPainter(img), r, map[words]font.Face{}}
+	return &pngSurface{img, raster.NewRGBAPainter(img), r}
 }
 
-func (s *pngSurface) writeTo(w io.Writer) error { return png.Encode(w, s.image) }
+func dots26(length float64) fixed.Int26_6 { return fixed.Int26_6(math.Round(length * pngScale * 64)) }
 
-// at returns p in pixels from the upper left corner.
-func (s *pngSurface) at(p point) fixed.Point26_6 {
-	return fixed.Point26_6{X: fixedDots(p.X), Y: fixedDots(s.height - p.Y)}
-}
+func place26(p point) fixed.Point26_6 { return fixed.Point26_6{X: dots26(p.x), Y: dots26(p.y)} }
 
-func fixedDots(length float64) fixed.Int26_6 {
-	return fixed.Int26_6(math.Round(length * pngScale * 64))
-}
-
-func (s *pngSurface) fill(p path, c colour) {
-	s.raster.Clear()
-	for _, o := range p {
-		s.raster.AddPath(s.trace(o.polygon(), true))
+func (s *pngSurface) fill(c colour, outlines ...[]point) {
+	for _, o := range outlines {
+		s.raster.AddPath(trace(append(o[:len(o):len(o)], o[0])))
 	}
 	s.paint(c)
 }
 
-func (s *pngSurface) stroke(o outline, p pen) {
-	s.raster.Clear()
-	for _, line := range dashed(o.points, p.dashes) {
-		s.raster.AddStroke(s.trace(line, false), fixedDots(p.width), raster.ButtCapper, raster.RoundJoiner)
+// circle fills a polygon of so many corners that none is seen.
+func (s *pngSurface) circle(c colour, centre point, radius float64) {
+	corners := make([]point, 64)
+	for i := range corners {
+		sin, cos := math.Sincos(2 * math.Pi * float64(i) / float64(len(corners)))
+		corners[i] = point{centre.x + float64(radius*cos), centre.y + float64(radius*sin)}
+	}
+	s.fill(c, corners)
+}
+
+func (s *pngSurface) dots(c colour, at []point) {
+	var squares [][]point
+	for _, p := range at {
+		squares = append(squares, area{p.x - dotRadius, p.y - dotRadius, p.x + dotRadius, p.y + dotRadius}.corners())
+	}
+	s.fill(c, squares...)
+}
+
+func (s *pngSurface) stroke(p pen, line []point) {
+	for _, dash := range dashed(line, p.dashes) {
+		s.raster.AddStroke(trace(dash), dots26(p.width), raster.ButtCapper, raster.RoundJoiner)
 	}
 	s.paint(p.colour)
 }
 
+// paint colours what was added to the raster, and empties it.
 func (s *pngSurface) paint(c colour) {
 	s.painter.SetColor(c)
 	s.raster.Rasterize(s.painter)
+	s.raster.Clear()
 }
 
-// trace returns lines through points, closed by one more where they are an outline.
-func (s *pngSurface) trace(points []point, closed bool) raster.Path {
+func trace(points []point) raster.Path {
 	var p raster.Path
-	p.Start(s.at(points[0]))
+	p.Start(place26(points[0]))
 	for _, to := range points[1:] {
-		p.Add1(s.at(to))
-	}
-	if closed {
-		p.Add1(s.at(points[0]))
+		p.Add1(place26(to))
 	}
 	return p
-}
-
-// polygon returns the corners of o, of which a circle has so many that none is seen.
-func (o outline) polygon() []point {
-	if o.radius == 0 {
-		return o.points
-	}
-	const corners = 64
-	all := make([]point, corners)
-	for i := range all {
-		sin, cos := math.Sincos(2 * math.Pi * float64(i) / corners)
-		all[i] = point{o.points[0].X + float64(o.radius*cos), o.points[0].Y + float64(o.radius*sin)}
-	}
-	return all
 }
 
 // dashed returns the dashes of a line.
@@ -103,10 +90,10 @@ func dashed(line []point, pattern []float64) [][]point {
 	dash := []point{line[0]}
 	for i := 1; i < len(line); i++ {
 		from, to := line[i-1], line[i]
-		for rest := math.Hypot(to.X-from.X, to.Y-from.Y); rest > 0; {
+		for rest := math.Hypot(to.x-from.x, to.y-from.y); rest > 0; {
 			step := min(left, rest)
-			from.X += float64((to.X - from.X) * step / rest)
-			from.Y += float64((to.Y - from.Y) * step / rest)
+			from.x += float64((to.x - from.x) * step / rest)
+			from.y += float64((to.y - from.y) * step / rest)
 			rest -= step
 			left -= step
 			dash = append(dash, from)
@@ -127,15 +114,16 @@ func dashed(line []point, pattern []float64) [][]point {
 }
 
 func (s *pngSurface) write(w words, at point, text string) {
-	key := words{size: w.size, bold: w.bold}
-	face := s.faces[key]
-	if face == nil {
-		var err error
-		if face, err = opentype.NewFace(w.face().font, &opentype.FaceOptions{Size: w.size, DPI: 72 * pngScale}); err != nil {
-			panic("chart: " + err.Error()) // sizes are constants
-		}
-		s.faces[key] = face
-	}
-	d := font.Drawer{Dst: s.image, Src: image.NewUniform(color.NRGBA(w.colour)), Face: face, Dot: s.at(at)}
+	at.x -= map[anchor]float64{middle: 0.5, end: 1}[w.anchor] * w.width(text)
+	d := font.Drawer{Dst: s.painter.Image, Src: image.NewUniform(w.colour), Face: w.face(), Dot: place26(at)}
 	d.DrawString(text)
+}
+
+func (s *pngSurface) group(paint func()) { paint() }
+
+func (s *pngSurface) clip(a area, paint func()) {
+	part := image.Rect(int(a.left*pngScale), int(a.top*pngScale), int(a.right*pngScale+1), int(a.bottom*pngScale+1))
+	s.painter.Image = s.image.SubImage(part).(*image.RGBA)
+	paint()
+	s.painter.Image = s.image
 }

@@ -1,10 +1,6 @@
 package chart
 
-import (
-	"fmt"
-	"math"
-	"slices"
-)
+import "fmt"
 
 // Points are single values, each with an interval in either direction where
 // that is known.
@@ -32,24 +28,24 @@ type Cloud struct {
 	Colour int
 }
 
+// A glyph is the corners of a filled shape around a point, in radii; without any it is a circle.
+type glyph []point
+
 // shapes tell clouds apart for those who see no colours. Their number and that
 // of colours have no common factor, so that many pairs differ.
 var shapes = [...]glyph{
-	circle{},
-	polygon{{X: -0.9, Y: -0.9}, {X: 0.9, Y: -0.9}, {X: 0.9, Y: 0.9}, {X: -0.9, Y: 0.9}},
-	polygon{{X: -1.1, Y: -0.9}, {X: 1.1, Y: -0.9}, {X: 0, Y: 1.1}},
-	polygon{{X: 0, Y: -1.3}, {X: 1.1, Y: 0}, {X: 0, Y: 1.3}, {X: -1.1, Y: 0}},
-	polygon{{X: -1.1, Y: 0.9}, {X: 1.1, Y: 0.9}, {X: 0, Y: -1.1}},
-	polygon{{X: -0.4, Y: -1.2}, {X: 0.4, Y: -1.2}, {X: 0.4, Y: -0.4}, {X: 1.2, Y: -0.4}, {X: 1.2, Y: 0.4}, {X: 0.4, Y: 0.4},
-		{X: 0.4, Y: 1.2}, {X: -0.4, Y: 1.2}, {X: -0.4, Y: 0.4}, {X: -1.2, Y: 0.4}, {X: -1.2, Y: -0.4}, {X: -0.4, Y: -0.4}},
-	polygon{{X: -1.2, Y: -0.45}, {X: 1.2, Y: -0.45}, {X: 1.2, Y: 0.45}, {X: -1.2, Y: 0.45}},
-	polygon{{X: -0.45, Y: -1.2}, {X: 0.45, Y: -1.2}, {X: 0.45, Y: 1.2}, {X: -0.45, Y: 1.2}},
+	nil,
+	{{-0.9, -0.9}, {0.9, -0.9}, {0.9, 0.9}, {-0.9, 0.9}},
+	{{-1.1, 0.9}, {1.1, 0.9}, {0, -1.1}},
+	{{0, -1.3}, {1.1, 0}, {0, 1.3}, {-1.1, 0}},
+	{{-1.1, -0.9}, {1.1, -0.9}, {0, 1.1}},
+	{{-0.4, -1.2}, {0.4, -1.2}, {0.4, -0.4}, {1.2, -0.4}, {1.2, 0.4}, {0.4, 0.4},
+		{0.4, 1.2}, {-0.4, 1.2}, {-0.4, 0.4}, {-1.2, 0.4}, {-1.2, -0.4}, {-0.4, -0.4}},
+	{{-1.2, -0.45}, {1.2, -0.45}, {1.2, 0.45}, {-1.2, 0.45}},
+	{{-0.45, -1.2}, {0.45, -1.2}, {0.45, 1.2}, {-0.45, 1.2}},
 }
 
-// A glyph is a filled shape around a point.
-type glyph interface {
-	at(centre point, radius float64) path
-}
+func shape(place int) *glyph { return &shapes[place%len(shapes)] }
 
 // glyphRadius is the size of glyphs, and markRadius of those on lines.
 const (
@@ -57,117 +53,56 @@ const (
 	markRadius  = 3
 )
 
-type circle struct{}
-
-func (circle) at(p point, radius float64) path {
-	return path{{points: []point{p}, radius: radius, closed: true}}
-}
-
-// A polygon has its corners in radii.
-type polygon []point
-
-func (g polygon) at(p point, radius float64) path {
-	corners := make([]point, len(g))
-	for i, c := range g {
-		corners[i] = point{p.X + float64(c.X*radius), p.Y + float64(c.Y*radius)}
+func (g glyph) draw(s surface, c colour, centre point, radius float64) {
+	if len(g) == 0 {
+		s.circle(c, centre, radius)
+		return
 	}
-	return path{{points: corners, closed: true}}
+	corners := make([]point, len(g))
+	for i, p := range g {
+		corners[i] = point{centre.x + float64(p.x*radius), centre.y + float64(p.y*radius)}
+	}
+	s.fill(c, corners)
 }
 
-func shape(place int) glyph { return shapes[place%len(shapes)] }
-
-func (p *Points) frame() *Frame { return &p.Frame }
-
-func (p *Points) compose() (*plot, []key, error) {
+func (p *Points) compose() (*plot, error) {
 	drawn := p.newPlot()
-	colours := p.Theme.palette()
-	drawn.add(lattice{colours, false})
-	var keys []key
 	for i := range p.Series {
 		s := &p.Series[i]
 		n := len(s.X)
 		for _, list := range [...][]float64{s.Y, s.YLow, s.YHigh} {
-			if len(list) != n && list != nil || len(s.Y) != n {
-				return nil, nil, fmt.Errorf("%w: %q has %d x and %d other values", ErrValue, s.Name, n, len(list))
+			if len(list) != n && list != nil || len(s.Y) != n || len(s.YLow) != len(s.YHigh) {
+				return nil, fmt.Errorf("%w: %q has %d x and %d other values", ErrValue, s.Name, n, len(list))
 			}
 		}
 		if len(s.SmallX) != len(s.SmallY) {
-			return nil, nil, fmt.Errorf("%w: %q has %d x and %d y of dots", ErrValue, s.Name, len(s.SmallX), len(s.SmallY))
+			return nil, fmt.Errorf("%w: %q has %d x and %d y of dots", ErrValue, s.Name, len(s.SmallX), len(s.SmallY))
 		}
+		drawn.x.show(s.X, s.SmallX)
+		drawn.y.show(s.Y, s.YLow, s.YHigh, s.SmallY)
 		at := place(i, s.Colour)
-		drawn.add(member{&p.Frame, []mark{cloud{s, colours.hue(at), shape(at)}}})
-		keys = append(keys, key{name: s.Name, colour: colours.hue(at), glyph: shape(at)})
+		hue, mark := p.Theme.palette().hue(at), shape(at)
+		drawn.series(func(c canvas) { s.draw(c, hue, mark) })
+		drawn.keys = append(drawn.keys, key{name: s.Name, colour: hue, glyph: mark})
 	}
-	widen(&drawn.x)
-	widen(&drawn.y)
-	return drawn, keys, nil
+	drawn.x.widen()
+	drawn.y.widen()
+	return drawn, nil
 }
 
-// widen makes room at the ends of an axis, so that what lies there is not cut.
-func widen(a *axis) {
-	if free := (a.max - a.min) * 0.04; free > 0 && !a.log {
-		a.min, a.max = a.min-free, a.max+free
+// draw draws s. Its shape differs from that of its neighbours, for those who see no colours.
+func (s *Cloud) draw(c canvas, hue colour, shape *glyph) {
+	at := c.places(zip(s.X, s.Y))
+	if len(s.SmallX) > 0 { // hundreds of circles would be most of the bytes of a page
+		c.dots(veil(hue, 0x80), c.places(zip(s.SmallX, s.SmallY)))
 	}
-}
-
-// A cloud draws a Cloud. Its shape differs from that of its neighbours, for
-// those who see no colours.
-type cloud struct {
-	*Cloud
-	hue   colour
-	shape glyph
-}
-
-// extent implements ranger.
-func (s cloud) extent() (xMin, xMax, yMin, yMax float64) {
-	xMin, xMax = ends(s.X, s.SmallX)
-	yMin, yMax = ends(s.Y, s.YLow, s.YHigh, s.SmallY)
-	return xMin, xMax, yMin, yMax
-}
-
-// ends returns the least and the greatest of the numbers in lists.
-func ends(lists ...[]float64) (least, most float64) {
-	least, most = math.Inf(1), math.Inf(-1)
-	for _, v := range slices.Concat(lists...) {
-		least, most = min(least, v), max(most, v)
+	if s.Joined && len(at) > 1 {
+		c.stroke(pen{colour: veil(hue, 0x90), width: 1.4}, at)
 	}
-	return least, most
-}
-
-// draw implements mark.
-func (s cloud) draw(c canvas, p *plot) {
-	x, y := p.places(c)
-	spots := make([]point, len(s.SmallX))
-	for i := range spots {
-		spots[i] = point{x(s.SmallX[i]), y(s.SmallY[i])}
-	}
-	dots(c, veil(s.hue, 0x80), spots)
-	if s.Joined && len(s.X) > 0 {
-		var line []point
-		for i := range s.X {
-			line = append(line, point{x(s.X[i]), y(s.Y[i])})
-		}
-		c.stroke(outline{points: line}, pen{colour: veil(s.hue, 0x90), width: 1.4})
-	}
-	whisker := pen{colour: s.hue, width: 1.2}
-	for i := range s.X {
-		at := point{x(s.X[i]), y(s.Y[i])}
+	for i, p := range at {
 		if s.YLow != nil {
-			c.line(whisker, at.X, y(s.YLow[i]), at.X, y(s.YHigh[i]))
+			c.stroke(pen{colour: hue, width: 1.2}, []point{{p.x, c.y(s.YLow[i])}, {p.x, c.y(s.YHigh[i])}})
 		}
-		c.fill(s.shape.at(at, glyphRadius), s.hue)
-	}
-}
-
-// dots draws small squares as one shape: hundreds of circles would be most of
-// the bytes of a page.
-func dots(c canvas, hue colour, at []point) {
-	const half = 1.2
-	var squares path
-	for _, p := range at {
-		squares = append(squares, outline{points: rectangle(p.X-half, p.Y-half, p.X+half, p.Y+half), closed: true})
-	}
-	if len(squares) > 0 {
-		c.fill(squares, hue)
+		shape.draw(c, hue, p, glyphRadius)
 	}
 }

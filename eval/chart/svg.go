@@ -5,95 +5,206 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"strconv"
 	"strings"
 )
 
-// An svgSurface writes the elements of an SVG whose y points up.
-type svgSurface struct{ out bytes.Buffer }
+// The tags of a series, which a page can hide.
+const (
+	groupStart = `<g class="series">`
+	groupEnd   = "</g>"
+)
 
-func newSVG(height float64) *svgSurface {
-	s := &svgSurface{}
-	fmt.Fprintf(&s.out, "<g transform=\"scale(1, -1) translate(0, -%.5g)\">\n", height)
-	return s
+// An svgSurface writes the elements of an SVG with few bytes, since a page has many of them.
+type svgSurface struct {
+	theme Theme
+	out   bytes.Buffer
+
+	// data and style are those of a path not yet written, which the next one may join.
+	data, style string
 }
 
-// end returns the elements, with the end of the SVG.
-func (s *svgSurface) end() []byte {
-	s.out.WriteString("</g>\n</svg>\n")
-	return s.out.Bytes()
-}
-
-func (s *svgSurface) fill(p path, c colour) {
-	s.path(p, declarations("fill:"+hex(c), opacity("fill-opacity", c)))
-}
-
-func (s *svgSurface) stroke(o outline, p pen) {
-	width, dashes := "", make([]string, len(p.dashes))
-	if p.width != 1 { // the default
-		width = fmt.Sprintf("stroke-width:%.5g", p.width)
+// flush writes the path that is not yet written.
+func (s *svgSurface) flush() {
+	if s.data != "" {
+		fmt.Fprintf(&s.out, `<path d="%s" style="%s"/>`, s.data, s.style)
 	}
-	for i, d := range p.dashes {
-		dashes[i] = fmt.Sprintf("%.5g", d)
-	}
-	array := ""
-	if len(dashes) > 0 {
-		array = "stroke-dasharray:" + strings.Join(dashes, ",")
-	}
-	s.path(path{o}, declarations("fill:none", "stroke:"+hex(p.colour), opacity("stroke-opacity", p.colour), width, array))
+	s.data = ""
 }
 
-func (s *svgSurface) path(p path, style string) {
-	s.out.WriteString(`<path d="`)
-	for _, o := range p {
-		if o.radius > 0 {
-			s.circle(o.points[0], o.radius)
-		} else {
-			command := 'M'
-			for _, at := range o.points {
-				fmt.Fprintf(&s.out, "%c%.5g,%.5g", command, at.X, at.Y)
-				command = 'L'
-			}
+// path adds a path. What is see-through is not joined, since it is darker where it lies over
+// itself.
+func (s *svgSurface) path(data, style string) {
+	if style != s.style || strings.Contains(style, "opacity") {
+		s.flush()
+	}
+	s.data, s.style = s.data+data, style
+}
+
+func (s *svgSurface) fill(c colour, outlines ...[]point) {
+	data := ""
+	for _, o := range outlines {
+		data += line(o, 100) + "z"
+	}
+	s.path(data, s.paint("fill", c))
+}
+
+func (s *svgSurface) circle(c colour, at point, radius float64) {
+	s.flush()
+	fmt.Fprintf(&s.out, `<circle cx="%s" cy="%s" r="%g" style="%s"/>`, decimal(units(at.x, 10), 10), decimal(units(at.y, 10), 10), radius, s.paint("fill", c))
+}
+
+// dots draws lines without a length, which are squares where they have square ends. Dots in one
+// place are one.
+func (s *svgSurface) dots(c colour, at []point) {
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, p := range at {
+		if dot := line([]point{p}, 10) + "h0"; !seen[dot] {
+			b.WriteString(dot)
+			seen[dot] = true
 		}
-		if o.closed {
-			s.out.WriteByte('Z')
-		}
 	}
-	fmt.Fprintf(&s.out, "\" style=\"%s\" />\n", style)
+	s.path(b.String(), fmt.Sprintf("fill:none;%s;stroke-linecap:square;stroke-width:%g", s.paint("stroke", c), 2*dotRadius))
 }
 
-// circle writes two halves, since an arc does not end where it begins.
-func (s *svgSurface) circle(c point, radius float64) {
-	const half = "A%.5g,%.5g 0 1 1 %.5g,%.5g"
-	fmt.Fprintf(&s.out, "M%.5g,%.5g"+half+half, c.X+radius, c.Y, radius, radius, c.X-radius, c.Y, radius, radius, c.X+radius, c.Y)
+func (s *svgSurface) stroke(p pen, points []point) {
+	style := fmt.Sprintf("fill:none;%s;stroke-width:%g", s.paint("stroke", p.colour), p.width)
+	if len(p.dashes) > 0 {
+		style += ";stroke-dasharray:" + strings.Trim(strings.ReplaceAll(fmt.Sprint(p.dashes), " ", ","), "[]")
+	}
+	s.path(line(thin(points), 10), style)
 }
 
 func (s *svgSurface) write(w words, at point, text string) {
-	weight := "normal"
-	if w.bold {
-		weight = "bold"
+	s.flush()
+	fmt.Fprintf(&s.out, `<text x="%s" y="%s"`, decimal(units(at.x, 10), 10), decimal(units(at.y, 10), 10))
+	if w.anchor != start {
+		fmt.Fprintf(&s.out, ` text-anchor="%s"`, w.anchor)
 	}
-	fmt.Fprintf(&s.out, "<text x=\"%.5g\" y=\"%.5g\" transform=\"scale(1, -1)\"\n\t"+
-		"style=\"font-family:Liberation Sans;font-variant:normal;font-weight:%s;font-style:normal;font-size:%.5gpx;fill:%s\">%s</text>\n",
-		at.X, -at.Y, weight, w.size, hex(w.colour), html.EscapeString(text))
+	style := fmt.Sprintf("font-size:%gpx;%s", w.size, s.paint("fill", w.colour))
+	if w.bold {
+		style += ";font-weight:bold"
+	}
+	if s.theme != Page || style != PageText {
+		fmt.Fprintf(&s.out, ` style="%s"`, style)
+	}
+	fmt.Fprintf(&s.out, ">%s</text>", html.EscapeString(text))
 }
 
-// declarations joins those that are not empty.
-func declarations(all ...string) string {
-	var b strings.Builder
-	for _, d := range all {
-		if d != "" && b.Len() > 0 {
-			b.WriteByte(';')
+func (s *svgSurface) group(paint func()) {
+	if s.theme != Page {
+		paint()
+		return
+	}
+	s.within(groupStart, groupEnd, paint)
+}
+
+// clip draws in an SVG of its own, which shows nothing outside itself.
+func (s *svgSurface) clip(a area, paint func()) {
+	x, y, w, h := a.left, a.top, a.right-a.left, a.bottom-a.top
+	s.within(fmt.Sprintf(`<svg x="%.5g" y="%.5g" width="%.5g" height="%.5g" viewBox="%.5g %.5g %.5g %.5g">`, x, y, w, h, x, y, w, h), "</svg>", paint)
+}
+
+func (s *svgSurface) within(begin, end string, paint func()) {
+	s.flush()
+	s.out.WriteString(begin)
+	paint()
+	s.flush()
+	s.out.WriteString(end)
+}
+
+// paint sets a property to a colour, which in a page has a name.
+func (s *svgSurface) paint(property string, c colour) string {
+	solid := veil(c, math.MaxUint8)
+	text := fmt.Sprintf("%s:#%02X%02X%02X", property, c.R, c.G, c.B)
+	if s.theme == Page {
+		for _, r := range s.theme.palette().roles() {
+			if r.colour == solid {
+				text = property + ":var(--chart-" + r.name + ")"
+			}
 		}
-		b.WriteString(d)
+	}
+	if c != solid {
+		text += fmt.Sprintf(";%s-opacity:%.3g", property, float64(c.A)/math.MaxUint8)
+	}
+	return text
+}
+
+// thinMost is how far, in pixels, a curve may pass from a point that is left out.
+const thinMost = 0.15
+
+// thin leaves out the points of a curve that lie on the straight line between others, as Douglas
+// and Peucker do. A part whose x does not ascend is left alone.
+func thin(points []point) []point {
+	last := len(points) - 1
+	a, b := points[0], points[last]
+	at, most := 0, thinMost
+	for i := 1; i < last; i++ {
+		if points[i].x <= points[i-1].x || b.x <= points[i].x {
+			return points
+		}
+		t := (points[i].x - a.x) / (b.x - a.x)
+		if off := math.Abs(a.y + float64(t*(b.y-a.y)) - points[i].y); off > most {
+			at, most = i, off
+		}
+	}
+	if at > 0 {
+		return append(thin(points[:at+1:at+1]), thin(points[at:])[1:]...)
+	}
+	return []point{a, b}[:min(last+1, 2)]
+}
+
+// line writes the path through points, each relative to the one before, in parts of a pixel.
+func line(points []point, scale int) string {
+	var b strings.Builder
+	var x, y int
+	command := byte(0)
+	for i, p := range points {
+		dx, dy := units(p.x, scale)-x, units(p.y, scale)-y
+		x, y = x+dx, y+dy
+		switch {
+		case i == 0:
+			b.WriteString("M" + pair(dx, dy, scale))
+		case dx == 0 && dy == 0 && len(points) > 2:
+		case dy == 0:
+			command = 'h'
+			b.WriteString("h" + decimal(dx, scale))
+		case dx == 0:
+			command = 'v'
+			b.WriteString("v" + decimal(dy, scale))
+		default:
+			if command != 'l' {
+				b.WriteByte('l')
+			} else if dx >= 0 {
+				b.WriteByte(' ')
+			}
+			command = 'l'
+			b.WriteString(pair(dx, dy, scale))
+		}
 	}
 	return b.String()
 }
 
-func hex(c colour) string { return fmt.Sprintf("#%02X%02X%02X", c.R, c.G, c.B) }
+// units returns a length in parts of a pixel.
+func units(x float64, scale int) int { return int(math.Round(x * float64(scale))) }
 
-func opacity(property string, c colour) string {
-	if c.A == math.MaxUint8 {
-		return ""
+// pair writes two lengths; a sign divides them as well as a comma.
+func pair(x, y, scale int) string {
+	if y < 0 {
+		return decimal(x, scale) + decimal(y, scale)
 	}
-	return fmt.Sprintf("%s:%.5g", property, float64(c.A)/math.MaxUint8)
+	return decimal(x, scale) + "," + decimal(y, scale)
+}
+
+// decimal writes n parts of a pixel with the fewest letters.
+func decimal(n, scale int) string {
+	s := strconv.FormatFloat(float64(n)/float64(scale), 'f', -1, 64)
+	if rest, ok := strings.CutPrefix(s, "-0."); ok {
+		return "-." + rest
+	}
+	if rest, ok := strings.CutPrefix(s, "0."); ok {
+		return "." + rest
+	}
+	return s
 }

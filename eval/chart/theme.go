@@ -3,10 +3,7 @@ package chart
 import (
 	"fmt"
 	"image/color"
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 )
 
 // A colour has its transparency apart, not multiplied in.
@@ -100,35 +97,8 @@ func (t Theme) Properties() string {
 	return b.String()
 }
 
-var (
-	styles = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`style="[^"]*"`) })
-	hexes  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`:#[0-9A-F]{6}`) })
-	faces  = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`font-family:[^;]*;font-variant:[^;]*;font-weight:normal;font-style:normal;`)
-	})
-)
-
-// restyle makes the colours of a drawing those of the page around it, and
-// leaves the typeface to it.
-func restyle(drawing []byte) []byte {
-	roles := palettes[Light].roles()
-	return styles().ReplaceAllFunc(drawing, func(style []byte) []byte {
-		style = faces().ReplaceAll(style, nil)
-		return hexes().ReplaceAllFunc(style, func(hex []byte) []byte {
-			value, err := strconv.ParseUint(string(hex[2:]), 16, 32)
-			if err != nil {
-				return hex
-			}
-			c := rgb(uint32(value))
-			for _, r := range roles {
-				if r.colour == c {
-					return []byte(":var(--chart-" + r.name + ")")
-				}
-			}
-			return hex
-		})
-	})
-}
+// PageText is the style of text that pages give to the pictures in them. Other text has its own.
+const PageText = "font-size:11px;fill:var(--chart-faint)"
 
 // hue returns the colour of the i-th series.
 func (p *palette) hue(i int) colour { return p.series[i%len(p.series)] }

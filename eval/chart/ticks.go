@@ -14,22 +14,18 @@ type tick struct {
 	label string
 }
 
-// A ticker chooses the ticks of an axis between two values.
-type ticker interface {
-	ticks(low, high float64) []tick
-}
-
 // ticksMost is about how many labels an axis has.
 const ticksMost = 7
 
-func (a *Axis) ticker() ticker {
+// ticks chooses the ticks of a between two values.
+func (a *Axis) ticks(low, high float64) []tick {
 	switch {
 	case a.Time:
-		return timeTicks{}
+		return timeTicks(low, high)
 	case a.Log:
-		return logTicks{percent: a.Percent}
+		return logTicks(low, high, a.Percent)
 	}
-	return roundTicks{percent: a.Percent}
+	return roundTicks(low, high, a.Percent)
 }
 
 // number writes v as short as a step of the axis allows.
@@ -48,15 +44,12 @@ func number(v, step float64, percent bool) string {
 }
 
 // roundTicks stand at multiples of 1, 2 or 5 times a power of ten.
-type roundTicks struct{ percent bool }
-
-// ticks implements ticker.
-func (r roundTicks) ticks(low, high float64) []tick {
+func roundTicks(low, high float64, percent bool) []tick {
 	step := roundStep((high - low) / ticksMost)
 	var ticks []tick
 	for k := math.Ceil(low/step - 1e-9); float64(k*step) <= high+float64(1e-9*step); k++ {
 		v := float64(k * step)
-		ticks = append(ticks, tick{v, number(v, step, r.percent)})
+		ticks = append(ticks, tick{v, number(v, step, percent)})
 	}
 	return ticks
 }
@@ -81,10 +74,7 @@ func roundStep(raw float64) float64 {
 
 // logTicks stand at powers of ten, and, on an axis of few of those, at 2 and 5
 // times them.
-type logTicks struct{ percent bool }
-
-// ticks implements ticker.
-func (l logTicks) ticks(low, high float64) []tick {
+func logTicks(low, high float64, percent bool) []tick {
 	var ticks []tick
 	labels := 0
 	power := 1.0
@@ -108,23 +98,20 @@ func (l logTicks) ticks(low, high float64) []tick {
 			mark := tick{value: v}
 			named := m == 1 && (decades <= 8 || k%2 == 0) || decades <= 3 && (m == 2 || m == 5)
 			if named {
-				mark.label = number(v, v, l.percent)
+				mark.label = number(v, v, percent)
 				labels++
 			}
 			ticks = append(ticks, mark)
 		}
 	}
 	if labels < 2 { // a narrow range has no round power in it
-		return roundTicks(l).ticks(low, high)
+		return roundTicks(low, high, percent)
 	}
 	return ticks
 }
 
 // timeTicks stand at whole hours, days or months of UTC.
-type timeTicks struct{}
-
-// ticks implements ticker.
-func (timeTicks) ticks(low, high float64) []tick {
+func timeTicks(low, high float64) []tick {
 	const hour, day = 3600.0, 86400.0
 	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day, 14 * day}
 	at := slices.IndexFunc(steps, func(s float64) bool { return (high-low)/s <= ticksMost+1 })

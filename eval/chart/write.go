@@ -1,9 +1,9 @@
 package chart
 
 import (
-	"bytes"
 	"fmt"
 	"html"
+	"image/png"
 	"io"
 )
 
@@ -32,9 +32,7 @@ func ParseFormat(s string) (Format, error) {
 // *[Boxes], *[Grid] or *[Raster].
 type Picture interface {
 	frame() *Frame
-
-	// compose returns the plot and the entries of its legend.
-	compose() (*plot, []key, error)
+	compose() (*plot, error)
 }
 
 // Write draws p to w. Nothing is written when it cannot be drawn.
@@ -44,56 +42,44 @@ func Write(w io.Writer, format Format, p Picture) error {
 	if err != nil {
 		return fmt.Errorf("chart %q: %w", f.Title, err)
 	}
-	drawn, keys, err := p.compose()
+	drawn, err := p.compose()
 	if err == nil {
-		err = f.bound(drawn)
+		err = drawn.bound()
 	}
 	if err != nil {
 		return fmt.Errorf("chart %q: %w", f.Title, err)
 	}
-	page := area{Max: point{width, height}}
 	if format == PNG {
 		s := newPNG(width, height)
-		f.draw(canvas{s, page}, keys, drawn)
-		return s.writeTo(w)
+		f.draw(s, drawn, width, height)
+		return png.Encode(w, s.image)
 	}
-	s := newSVG(height)
-	inner := f.draw(canvas{s, page}, keys, drawn)
-	scale := ""
-	if f.Theme == Page {
-		scale = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, inner.Min.X, inner.Max.X, height-inner.Min.Y, height-inner.Max.Y,
-			drawn.x.min, drawn.x.max, drawn.y.min, drawn.y.max)
-	}
-	return f.svg(w, s.end(), scale, width, height)
+	s := &svgSurface{theme: f.Theme}
+	inner := f.draw(s, drawn, width, height)
+	s.flush()
+	_, err = fmt.Fprintf(w, "%s%s</svg>\n", f.head(drawn, inner, width, height), s.out.Bytes())
+	return err
 }
 
-// svg writes a drawing under a head of its own: with title and description,
-// sized in pixels, and with names of typefaces that are found everywhere. In a page
-// it has a scale too, from which scripts read values: the pixels of the left, right,
-// lower and upper end of the axes, and the values there.
-func (f *Frame) svg(w io.Writer, body []byte, scale string, width, height float64) error {
+// head is the start of an SVG: with title and description, sized in pixels, and with a typeface
+// that is found everywhere. In a page, which has a typeface, it has a scale instead, from which
+// scripts read values: the pixels of the left, right, lower and upper end of the axes, and the
+// values there.
+func (f *Frame) head(p *plot, inner area, width, height float64) string {
+	attributes, title, desc := ` xmlns="http://www.w3.org/2000/svg" font-family="'Liberation Sans',Arial,Helvetica,sans-serif"`, "<title>", "<desc>"
+	if f.Theme == Page {
+		attributes = fmt.Sprintf(` data-scale="%.5g %.5g %.5g %.5g %.10g %.10g %.10g %.10g"`, inner.left, inner.right, inner.bottom, inner.top,
+			p.x.min, p.x.max, p.y.min, p.y.max)
+	}
+	if f.ID != "" {
+		id := html.EscapeString(f.ID)
+		title, desc = `<title id="`+id+`-t">`, `<desc id="`+id+`-d">`
+		attributes += ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
+	}
 	detail := f.Detail
 	if detail == "" {
 		detail = f.Title + ". " + f.Note
 	}
-	if f.Theme == Page {
-		body = compact(restyle(body), height)
-	} else {
-		body = bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"), []byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;"))
-	}
-	title, desc, labels := "<title>", "<desc>", ""
-	if f.ID != "" {
-		id := html.EscapeString(f.ID)
-		title, desc = `<title id="`+id+`-t">`, `<desc id="`+id+`-d">`
-		labels = scale + ` aria-labelledby="` + id + `-t" aria-describedby="` + id + `-d"`
-	}
-	namespace := ` xmlns="http://www.w3.org/2000/svg"`
-	if f.Theme == Page { // a page knows it
-		namespace = ""
-	}
-	_, err := fmt.Fprintf(w, `<svg%s width="%g" height="%g" viewBox="0 0 %g %g" role="img"%s>
-%s%s</title>
-%s%s</desc>
-%s`, namespace, width, height, width, height, labels, title, html.EscapeString(f.Title), desc, html.EscapeString(detail), body)
-	return err
+	return fmt.Sprintf("<svg%s width=\"%g\" height=\"%g\" viewBox=\"0 0 %g %g\" role=\"img\">\n%s%s</title>\n%s%s</desc>\n",
+		attributes, width, height, width, height, title, html.EscapeString(f.Title), desc, html.EscapeString(detail))
 }

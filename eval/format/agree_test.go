@@ -366,7 +366,7 @@ func TestRenderersAgreeOnReports(t *testing.T) {
 	} {
 		text := textBy(t, func(w *bytes.Buffer) error { return writeJSON(w, x.r) })
 		d := parsed[document](t, text)
-		if cells := agree(t, name, answerOf(x.r), d.wants(x.windows)); cells < x.least {
+		if cells := agree(t, name, AnswerOf(x.r), d.wants(x.windows)); cells < x.least {
 			t.Errorf("%s: %d cells were compared, want %d", name, cells, x.least)
 		}
 		agreeRuns(t, name, x.r, d)
@@ -476,7 +476,7 @@ func TestRenderersAgreeOnComparisons(t *testing.T) {
 	r := reportOf(t, 1, nil, "web-week")
 	setAgainst(t, r, func(*eval.OtherRun) float64 { return 5 })
 	d := parsed[document](t, textBy(t, func(w *bytes.Buffer) error { return writeJSON(w, r) }))
-	if cells := agree(t, "a comparison alone", answerOfComparison(r.Comparison), map[string]formattest.Want{"CHANGE": d.change}); cells != 6*len(d.Comparison.Changes) {
+	if cells := agree(t, "a comparison alone", AnswerOfComparison(r.Comparison), map[string]formattest.Want{"CHANGE": d.change}); cells != 6*len(d.Comparison.Changes) {
 		t.Errorf("%d cells were compared", cells)
 	}
 }

@@ -25,7 +25,7 @@ func TestOracleLineSlots(t *testing.T) {
 	b, p := r.Runs[0].Value("oracle_slots_usd").V, policyReport(r, "spot").Summary("regret_slots").Median
 	want := fmt.Sprintf("With no more nodes in a market than it has slots it is %s: the nearest, spot, is %s of the on-demand bill above that (regret_slots).", figures.Dollars(b), figures.Share(p, 1))
 	var table, markdown strings.Builder
-	if err := errors.Join(Write(&table, r, Table, Options{Width: 200, Details: true}), answerOf(r).Markdown(&markdown)); err != nil {
+	if err := errors.Join(Write(&table, r, Table, Options{Width: 200, Details: true}), AnswerOf(r).Markdown(&markdown)); err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range map[string]string{"table": table.String(), "markdown": markdown.String(), "report": OracleLine(r, &r.Groups[0])} {

@@ -106,7 +106,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("JUnit: %v", err)
 	}
 	out.Reset()
-	if err := answerOf(r).Markdown(&out); err != nil {
+	if err := AnswerOf(r).Markdown(&out); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "<script>") && !strings.Contains(out.String(), "`") {
@@ -157,7 +157,7 @@ func TestMarkdownFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		if err := answerOf(r).Markdown(&out); err != nil {
+		if err := AnswerOf(r).Markdown(&out); err != nil {
 			t.Fatal(err)
 		}
 		text := out.String()

@@ -22,11 +22,11 @@ func ComparisonTitle(c *eval.Comparison) string {
 
 // WriteComparison writes c as text.
 func WriteComparison(w io.Writer, c *eval.Comparison, o Options) error {
-	return answerOfComparison(c).Write(w, o)
+	return AnswerOfComparison(c).Write(w, o)
 }
 
-// answerOfComparison makes an answer of the difference between two results.
-func answerOfComparison(of *eval.Comparison) *Answer {
+// AnswerOfComparison makes an answer of the difference between two results.
+func AnswerOfComparison(of *eval.Comparison) *Answer {
 	c := comparison{of}
 	return &Answer{
 		Verdicts: verdicts(toneOfOutcome(c.Outcome), []string{c.headline() + ".", c.summary()}),
@@ -134,7 +134,9 @@ func (c comparison) table() Grid {
 			copy(row[1:], []string{differenceWords(x, x.Savings), figures.DollarChange(savings),
 				differenceWords(x, x.Outage), figures.Signed(outage, 1)})
 		}
-		t.Rows = append(t.Rows, Cells(append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Outcome))...))
+		cells := Cells(append(row, fmt.Sprintf("%d of %d", x.Changed, x.Pairs), string(x.Outcome))...)
+		cells.Cells[len(row)+1].Tone = toneOfOutcome(x.Outcome)
+		t.Rows = append(t.Rows, cells)
 	}
 	return t
 }

@@ -67,13 +67,13 @@ func asYAML(w io.Writer, write func(io.Writer) error) error {
 func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	switch f {
 	case Table, Wide:
-		return answerOf(r).Write(w, o.of(f))
+		return AnswerOf(r).Write(w, o.of(f))
 	case JSON:
 		return writeJSON(w, r)
 	case YAML:
 		return asYAML(w, func(w io.Writer) error { return writeJSON(w, r) })
 	case Markdown:
-		return answerOf(r).Markdown(w)
+		return AnswerOf(r).Markdown(w)
 	case CSV:
 		return writeCSV(w, r)
 	case Parquet:
@@ -83,7 +83,7 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	case GitHub:
 		return writeGitHub(w, r)
 	case Comment:
-		return answerOf(r).Comment(w)
+		return AnswerOf(r).Comment(w)
 	}
 	return fmt.Errorf("%w: format %q is none of %v", eval.ErrConfig, f, Formats())
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// answerOf makes an answer of a comparison of policies.
-func answerOf(r *eval.Report) *Answer {
+// AnswerOf makes an answer of a comparison of policies.
+func AnswerOf(r *eval.Report) *Answer {
 	a := &Answer{
 		Verdicts: []Verdict{verdictOf(r)}, About: Title(r), Failed: FailedGates(r), Warnings: warningsOf(r), Next: nextStep(r),
 		Details: sections(r), Review: reviewOf(r),

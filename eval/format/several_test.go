@@ -12,7 +12,7 @@ import (
 func TestMarkdownOfSeveral(t *testing.T) {
 	r := acrossReport(t)
 	var out bytes.Buffer
-	if err := answerOf(r).Markdown(&out); err != nil {
+	if err := AnswerOf(r).Markdown(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -11,82 +11,61 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// A definition is a figure in words.
-type definition struct{ Name, Unit, About string }
-
-// definitions are those of all figures.
-func definitions() []definition {
-	var out []definition
-	for _, m := range eval.Metrics() {
-		out = append(out, definition{m.Name, m.Unit, m.About})
-	}
-	return out
-}
-
 // traces has where prices come from.
-func traces(r *eval.Report) table {
-	t := table{
-		Caption: "Prices",
-		Head: []heading{{Text: "Trace", Words: true}, {Text: "Prices are", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true},
-			{Text: "What it is", Words: true}},
-	}
+func traces(r *eval.Report) *table {
+	t := &table{Caption: "Prices", Head: headings("'Trace", "'Prices are", "'From", "'To", "'What it is")}
 	for i := range r.Traces {
 		x := &r.Traces[i]
-		kind := cell{Text: x.Prices(), Class: "words"}
-		if x.Synthetic || x.Scripted {
-			kind.Class = "bad words"
-		}
-		t.Rows = append(t.Rows, []cell{{Text: x.Name}, kind, {Text: format.Instant(x.From), Class: "words"}, {Text: format.Instant(x.To), Class: "words"},
-			{Text: x.About, Class: "words prose"}})
+		t.Rows = append(t.Rows, []cell{{Text: x.Name}, badIf(x.Synthetic || x.Scripted, x.Prices()), {Text: format.Instant(x.From)}, {Text: format.Instant(x.To)},
+			{Text: x.About, Class: "prose"}})
 	}
 	return t
 }
 
 // casesTable has what was run, a row for each window.
-func casesTable(r *eval.Report) table {
-	t := table{
+func casesTable(r *eval.Report) *table {
+	t := &table{
 		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of capacity shortages. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has a limited number of nodes.",
-		Head: []heading{{Text: "Scenario", Words: true}, {Text: "From", Words: true}, {Text: "To", Words: true}, {Text: "Warm-up"}, {Text: "Ready grace"}, {Text: "Intensity"},
-			{Text: "Markets"}, {Text: "Slots", Words: true}, {Text: "Reclaims are", Words: true}, {Text: "Bound"}, {Text: "Bound by slots"}, {Text: "Scenario digest", Words: true}, {Text: "Trace digest", Words: true}},
+		Head: headings("'Scenario", "'Window", "Warm-up", "Ready grace", "Intensity", "Markets", "'Slots", "'Reclaims are", "Bound", "Bound by slots", "'Digests|scenario, trace"),
 	}
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
 		w := k.Bound
 		slots := "drawn by seed"
 		if w.Slots > 0 {
-			slots = figures.Number(float64(w.Slots), 0)
+			slots = figures.Integer(w.Slots)
 		}
-		bound, bySlots := cell{Text: figures.Unknown}, cell{Text: figures.Unknown}
+		bound, bySlots := unknown, unknown
 		if i < len(r.Oracles) && r.Oracles[i].Cost > 0 {
 			bound.Text, bySlots.Text = figures.Dollars(r.Oracles[i].Cost.Float()), figures.Dollars(r.Oracles[i].Slots.Float())
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: k.Scenario}, {Text: format.Instant(w.Start), Class: "words"}, {Text: format.Instant(w.Start.Add(w.Duration)), Class: "words"},
-			{Text: figures.Duration(w.WarmUp)}, {Text: figures.Duration(w.ReadyGrace)}, {Text: figures.Number(w.Intensity, figures.Few)}, {Text: figures.Number(float64(len(w.Markets)), 0)},
-			{Text: slots, Class: "words"}, {Text: w.Reclaims(), Class: "words"}, bound, bySlots,
-			{Text: hex.EncodeToString(w.Digest[:])[:16], Class: "words code"}, {Text: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "words code"},
+			{Text: k.Scenario}, {Text: format.Instant(w.Start), Sub: "to " + format.Instant(w.Start.Add(w.Duration))},
+			{Text: figures.Duration(w.WarmUp)}, {Text: figures.Duration(w.ReadyGrace)}, {Text: figures.Number(w.Intensity, figures.Few)}, {Text: figures.Integer(len(w.Markets))},
+			{Text: slots}, {Text: w.Reclaims()}, bound, bySlots,
+			{Text: hex.EncodeToString(w.Digest[:])[:16], Sub: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "code"},
 		})
 	}
 	return t
 }
 
 // model has the constants of the market model with what each rests on.
-func model() table {
-	t := table{
+func model() *table {
+	t := &table{
 		Caption: "The market model",
 		Note:    "What is neither in the trace nor in the scenario is drawn by seed from these. Policies of one comparison meet the same draws.",
-		Head:    []heading{{Text: "Constant", Words: true}, {Text: "Value", Words: true}, {Text: "Basis", Words: true}, {Text: "Source", Words: true}},
+		Head:    headings("'Constant", "'Value", "'Basis", "'Source"),
 	}
 	p := weather.DefaultParams()
 	for _, a := range p.Assumptions() {
-		t.Rows = append(t.Rows, []cell{{Text: a.Name}, {Text: a.Value, Class: "words prose"}, {Text: fmt.Sprint(a.Basis), Class: "words"}, {Text: a.Source, Class: "words prose"}})
+		t.Rows = append(t.Rows, []cell{{Text: a.Name}, {Text: a.Value, Class: "prose"}, {Text: fmt.Sprint(a.Basis)}, {Text: a.Source, Class: "prose"}})
 	}
 	return t
 }
 
-// A setting is one of the configuration.
+// A setting is one of the configuration, or a figure with what it means.
 type setting struct {
-	Name, Value string
+	Name, Unit, Value string
 
 	// Command is shown as one that can be copied.
 	Command string

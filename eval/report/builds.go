@@ -1,74 +1,65 @@
 package report
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
-	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// builds has what distinguishes this side of a comparison from the other one;
-// nothing without a comparison.
-func builds(r *eval.Report) *table {
-	if r.Comparison == nil {
+// toneClasses are how cells of a tone look.
+var toneClasses = map[format.Tone]string{format.Good: "good", format.Bad: "bad"}
+
+// gridTable makes a table of one that all outputs have; nil where that has no rows.
+func gridTable(caption, note string, g *format.Grid) *table {
+	if len(g.Rows) == 0 {
 		return nil
 	}
-	return changes(r.Comparison)
-}
-
-// changes has the changes of c.
-func changes(c *eval.Comparison) *table {
-	t := &table{
-		Sortable: true,
-		Caption:  "Compared with " + c.Other,
-		Note:     "Medians over units of what both sides ran, in points of the other side's on-demand bill, with their intervals and in how many units they are worse and better by more than the tolerance. Dollars and minutes are means. More savings are better, more outage cost is worse.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Verdict", Words: true}, {Text: "Net savings", Unit: "points"}, {Text: "Outage cost", Unit: "points"},
-			{Text: "Net savings", Unit: "$ a month"}, {Text: "Outage minutes", Unit: "a month"}, {Text: "Cells", Unit: "that differ"}},
+	t := &table{Caption: caption, Note: note, Sortable: true}
+	for i, h := range g.Headings {
+		// Headings are in capitals for a terminal.
+		t.Head = append(t.Head, heading{Text: h.Top[:1] + strings.ToLower(h.Top[1:]), Unit: h.Under, Words: i == 0})
 	}
-	for i := range c.Changes {
-		t.Rows = append(t.Rows, buildRow(&c.Changes[i]))
+	for _, row := range g.Rows {
+		var cells []cell
+		for _, c := range row.Cells {
+			cells = append(cells, cell{Text: c.Text, Sub: c.Under, Class: toneClasses[c.Tone]})
+		}
+		if row.First {
+			cells[0].Text, cells[0].Class = star+cells[0].Text, "winner"
+		}
+		t.Rows = append(t.Rows, cells)
 	}
 	return t
 }
 
-func buildRow(c *eval.Change) []cell {
-	outcome := cell{Text: string(c.Outcome), Class: "words"}
+// across has what can be said of each policy over several scenarios.
+func across(r *eval.Report, a *format.Answer) *table {
+	return gridTable(format.AcrossTitle(r), format.AcrossNote+" The baseline has *, and what does not keep the manifests in a scenario has !.", &a.Tables[0])
+}
+
+// changes has the changes of c; nothing without a comparison.
+func changes(c *eval.Comparison) *table {
+	if c == nil {
+		return nil
+	}
+	a := format.AnswerOfComparison(c)
+	return gridTable("Compared with "+c.Other, strings.Join(a.Legend, " "), &a.Tables[0])
+}
+
+// comparisonSummary says what c came to.
+func comparisonSummary(c *eval.Comparison) summary {
+	v := summary{State: "none", Badge: string(c.Outcome)}
 	switch c.Outcome {
 	case eval.Worse:
-		outcome = cell{Text: "✗ worse", Class: "bad words"}
-	case eval.NoWorse, eval.Equal:
-		outcome = cell{Text: "✓ " + string(c.Outcome), Class: "good words"}
+		v.State = "failed"
+	case eval.Equal, eval.NoWorse:
+		v.State = "passed"
 	}
-	differ := number(float64(c.Changed), figures.Number(float64(c.Changed), 0)+" of "+figures.Number(float64(c.Pairs), 0))
-	if c.Missing > 0 {
-		differ.Sub = figures.Number(float64(c.Missing), 0) + " missing"
+	a := format.AnswerOfComparison(c)
+	for _, x := range a.Verdicts {
+		v.Sentences = append(v.Sentences, sentence(x.Text))
 	}
-	if c.Pairs == 0 {
-		return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, unknown(), unknown(), unknown(), unknown(), differ}
-	}
-	savings, outage, _ := c.Month()
-	return []cell{{Text: c.Policy}, {Text: c.Scenario, Class: "words"}, outcome, difference(c, c.Savings), difference(c, c.Outage),
-		number(savings, figures.Dollars(savings)), number(outage, figures.Signed(outage, 1)), differ}
-}
-
-func difference(c *eval.Change, d eval.Difference) cell {
-	points := func(x float64) string { return figures.Signed(x, 2) }
-	out := number(d.Median, points(d.Median))
-	if d.Interval == nil {
-		out.Sub = fmt.Sprintf("need ≥ %d %s", d.Need, c.Over)
-	} else {
-		out.Sub = between(d.Interval, points)
-	}
-	out.Sub += fmt.Sprintf("; worse in %d, better in %d of %d %s", d.Worse, d.Better, c.Units, c.Over)
-	return out
-}
-
-// buildSentence says what the comparison with the other side came to.
-func buildSentence(c *eval.Comparison) string {
-	outcome := map[eval.Outcome]string{
-		eval.Equal: "equal to", eval.NoWorse: "no worse than", eval.Worse: "worse than",
-		eval.Undecided: "not distinguishable with certainty from", eval.NotComparable: "not comparable with",
-	}[c.Outcome]
-	return "This is " + outcome + " " + c.Other + "; " + format.Headline(c) + "."
+	v.Sentences = append(v.Sentences, a.About+".")
+	return v
 }

@@ -17,10 +17,10 @@ import (
 func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorded) error {
 	p := &page{
 		Title: "Two reports compared", Subject: fmt.Sprintf("%s against %s", recordedName(newer), recordedName(older)),
-		Style: style(), Script: trusted(pageJS), Policy: contentPolicy(), Version: newer.Version,
+		Version: newer.Version,
 		Summary: comparisonSummary(c), Builds: changes(c), Weeks: &weekList{},
 	}
-	for _, text := range c.Warnings {
+	for _, text := range format.AnswerOfComparison(c).Warnings {
 		p.Warnings = append(p.Warnings, warning{Text: sentence(text)})
 	}
 	for i := range newer.Cases {
@@ -37,8 +37,8 @@ func WriteComparison(w io.Writer, c *eval.Comparison, older, newer *eval.Recorde
 	m := p.whole(func(m *markup) {
 		m.addf("<main>\n")
 		p.outcome(m)
-		section(m, "builds", "What changed", p.Builds)
-		p.scenarios(m)
+		p.one(m, "builds", "What changed", p.Builds)
+		p.scenarios(m, "Scenarios")
 		p.warnings(m)
 	})
 	_, err := m.WriteTo(w)
@@ -51,25 +51,6 @@ func recordedName(r *eval.Recorded) string {
 		return r.Name
 	}
 	return r.Name + " (spotter " + r.Version + ")"
-}
-
-// comparisonSummary says what c came to.
-func comparisonSummary(c *eval.Comparison) summary {
-	v := summary{State: "none", Badge: string(c.Outcome)}
-	switch c.Outcome {
-	case eval.Worse:
-		v.State = "failed"
-	case eval.Equal, eval.NoWorse:
-		v.State = "passed"
-	}
-	v.Sentences = append(v.Sentences, buildSentence(c))
-	counts := map[eval.Outcome]int{}
-	for i := range c.Changes {
-		counts[c.Changes[i].Outcome]++
-	}
-	v.Sentences = append(v.Sentences, fmt.Sprintf("Of %s of a policy and a scenario %d did the same, %d are no worse, %d are worse and %d are open.",
-		figures.Count(len(c.Changes), "pair"), counts[eval.Equal], counts[eval.NoWorse], counts[eval.Worse], counts[eval.Undecided]+counts[eval.NotComparable]), format.ComparisonTitle(c)+".")
-	return v
 }
 
 // A tally is what the runs of a policy in a scenario came to in one report.
@@ -113,8 +94,8 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 	t := &table{
 		Caption: "Before and after in " + name, Sortable: true,
 		Note: "Savings are medians over the runs of each report, after what outages cost; outage minutes are those of the worst run. What changed, above, compares run by run.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Saved before", Unit: "$ a month"}, {Text: "Saved after", Unit: "$ a month"}, {Text: "Change", Unit: "$ a month"},
-			{Text: "Saved before", Unit: "%"}, {Text: "Saved after", Unit: "%"}, {Text: "Worst outage before", Unit: "minutes"}, {Text: "Worst outage after", Unit: "minutes"}},
+		Head: headings("'Policy", "Saved before|$ a month", "Saved after|$ a month", "Change|$ a month", "Saved before|%", "Saved after|%", "Worst outage before|minutes",
+			"Worst outage after|minutes"),
 	}
 	a := &artist{id: id}
 	pic := &chart.Boxes{Frame: a.frame("Net savings before and after", "net savings, % of the on-demand bill", "", 2*len(newer.Policies))}
@@ -148,27 +129,16 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 
 // tallyRow is the row of a policy.
 func tallyRow(policy string, old, now *tally) []cell {
-	row := []cell{{Text: policy}, unknown(), unknown(), unknown(), unknown(), unknown(), unknown(), unknown()}
+	row := append(texts(policy), unknown, unknown, unknown, unknown, unknown, unknown, unknown)
 	for i, t := range []*tally{old, now} {
-		if t.runs == 0 {
-			continue
+		if t.runs > 0 {
+			row[1+i].Text, row[4+i].Text = figures.Dollars(stats.Median(t.month)), oneDecimal(stats.Median(t.saved))
+			row[6+i].Text = figures.Integer(t.out)
 		}
-		month, saved := stats.Median(t.month), stats.Median(t.saved)
-		row[1+i], row[4+i] = number(month, figures.Dollars(month)), number(saved, figures.Number(saved, 1))
-		row[6+i] = number(float64(t.out), figures.Number(float64(t.out), 0))
 	}
 	if old.runs > 0 && now.runs > 0 {
 		d := stats.Median(now.month) - stats.Median(old.month)
-		row[3] = number(d, figures.Dollars(d))
-		switch {
-		case d > 0:
-			row[3].Text = "+" + row[3].Text
-		case d < 0:
-			row[3].Class = "bad"
-		}
-		if now.out > old.out {
-			row[7].Class = "bad"
-		}
+		row[3], row[7] = badIf(d < 0, figures.DollarChange(d)), badIf(now.out > old.out, row[7].Text)
 	}
 	return row
 }

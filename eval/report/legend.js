@@ -5,10 +5,10 @@ window.report.loaded.then(() => {
   const box = document.getElementById('legend');
   if (policies.length < 2 || !box) return;
   const parse = () => {
-    const [part, ...rest] = location.hash.slice(1).split('&');
-    return [part.startsWith('hide=') ? '' : part, new URLSearchParams(location.hash.slice(part.startsWith('hide=') ? 1 : part.length + 2)), rest.length > 0 || part.startsWith('hide=')];
+    const query = new URLSearchParams(location.hash.slice(1));
+    return { part: [...query.keys()].filter(k => k !== 'hide'), hidden: query.getAll('hide') };
   };
-  const hidden = new Set(parse()[1].getAll('hide'));
+  const hidden = new Set(parse().hidden);
   const buttons = policies.map(({ name, colour }) => {
     const b = document.createElement('button'), swatch = document.createElement('i');
     b.type = 'button';
@@ -39,16 +39,15 @@ window.report.loaded.then(() => {
     }
   };
   const keep = () => {
-    const query = new URLSearchParams([...hidden].map(name => ['hide', name])).toString();
-    history.replaceState(null, '', '#' + [parse()[0], query].filter(x => x).join('&'));
+    const all = [...parse().part, ...[...hidden].map(name => 'hide=' + encodeURIComponent(name))];
+    history.replaceState(null, '', '#' + all.join('&'));
   };
   addEventListener('hashchange', () => {
-    const [, query, given] = parse();
-    if (given) { // another link to this page
-      hidden.clear();
-      query.getAll('hide').forEach(name => hidden.add(name));
-      show();
-    } else if (hidden.size > 0) keep(); // a link within the page
+    const given = parse().hidden;
+    if (given.length === 0) return keep(); // a link within the page
+    hidden.clear(); // another link to this page
+    given.forEach(name => hidden.add(name));
+    show();
   });
   show();
 });

@@ -40,7 +40,8 @@ func (m *markup) some(format, value string) {
 // command adds a command that can be copied, with a space before it.
 func (m *markup) command(c string) { m.some(` <span class="command"><code>%s</code></span>`, c) }
 
-// table adds t, and nothing where it is nil.
+// table adds t, and nothing where it is nil. The ends of cells and rows are left out, which HTML
+// does not need.
 func (m *markup) table(t *table) {
 	if t == nil {
 		return
@@ -60,13 +61,10 @@ func (m *markup) table(t *table) {
 	}
 	m.addf("</thead>\n<tbody>\n")
 	for _, row := range t.Rows {
-		m.row(t.Head, row)
+		m.row(row)
 	}
-	m.addf("</tbody>\n</table>\n</div>")
+	m.addf("</tbody>\n</table>\n</div>\n")
 }
-
-// wordColumns is up to which column a table says by itself that a column has words.
-const wordColumns = 12
 
 // classes returns those of t: whether it can be sorted, and which columns are words.
 func (t *table) classes() string {
@@ -74,7 +72,7 @@ func (t *table) classes() string {
 	if t.Sortable {
 		all = append(all, "sortable")
 	}
-	for i, h := range t.Head[:min(len(t.Head), wordColumns)] {
+	for i, h := range t.Head {
 		if h.Words && i > 0 {
 			all = append(all, fmt.Sprintf("w%d", i+1))
 		}
@@ -82,29 +80,19 @@ func (t *table) classes() string {
 	return strings.Join(all, " ")
 }
 
-// row adds a row, without the ends of cells and rows, which HTML does not need.
-func (m *markup) row(head []heading, cells []cell) {
+func (m *markup) row(cells []cell) {
 	m.addf("<tr")
 	m.some(` class="%s"`, cells[0].Class)
 	if w := cells[0].Week; w > 0 {
 		m.addf(` data-week="%d"`, w)
 	}
-	m.addf(">")
-	for i, c := range cells {
-		if i == 0 {
-			m.addf(`<th scope="row">%s`, c.Text)
-			m.some(` <small>%s</small>`, c.Sub)
-			continue
-		}
-		class := c.Class
-		if i < wordColumns && head[i].Words {
-			class = strings.TrimSpace(strings.ReplaceAll(class, "words", ""))
-		}
+	m.addf(`><th scope="row">%s`, cells[0].Text)
+	m.some(` <small>%s</small>`, cells[0].Sub)
+	for _, c := range cells[1:] {
 		m.addf("<td")
-		m.some(` class="%s"`, class)
-		m.some(` data-sort="%s"`, c.Sort)
+		m.some(` class="%s"`, c.Class)
 		m.addf(">%s", c.Text)
-		m.some(` <small>%s</small>`, c.Sub)
+		m.some(` <small>%s</small>`, strings.ReplaceAll(c.Sub, "−", "−\u2060")) // no line ends before the number
 		m.command(c.Command)
 	}
 	m.addf("\n")
@@ -122,7 +110,7 @@ func (m *markup) figures(all []figure) {
 </figure>
 `, f.Title, f.Note, f.ID, seriesAttribute(f.Policies), f.SVG)
 	}
-	m.addf("</div>")
+	m.addf("</div>\n")
 }
 
 // seriesAttribute says of which policies the series of a picture are: the places of those of one
@@ -135,12 +123,35 @@ func seriesAttribute(policies [][]int) trusted {
 	return trusted(` data-series="` + text + `"`)
 }
 
-// folded adds t under a summary that opens it, and nothing where it is nil.
+// section adds a part of the page.
+func (m *markup) section(id, class, title string, badge trusted, body func()) {
+	m.addf("<section id=\"%s\" aria-labelledby=\"%s-h\" class=\"%s\">\n<h2 id=\"%s-h\">%s%s</h2>\n", id, id, class, id, title, badge)
+	body()
+	m.addf("</section>\n")
+}
+
+// folded adds a table under a summary that opens it, and nothing where it is nil.
 func (m *markup) folded(title, note string, t *table) {
-	if t == nil {
-		return
+	if t != nil {
+		m.fold("", title, note, func() { m.table(t) })
 	}
-	m.addf("<details>\n<summary>%s <span class=\"note\">%s</span></summary>\n<div class=\"inside\">", title, note)
-	m.table(t)
+}
+
+func (m *markup) fold(attributes trusted, title, note string, body func()) {
+	m.addf("<details%s>\n<summary><h3>%s</h3> <span class=\"note\">%s</span></summary>\n<div class=\"inside\">\n", attributes, title, note)
+	body()
 	m.addf("</div>\n</details>\n")
+}
+
+// list adds a list of terms and what they stand for.
+func (m *markup) list(all []setting) {
+	m.addf("<dl class=\"settings\">\n")
+	for _, s := range all {
+		m.addf("<div><dt>%s", s.Name)
+		m.some(" <small>%s</small>", s.Unit)
+		m.addf("</dt><dd>%s", s.Value)
+		m.command(s.Command)
+		m.addf("</dd></div>\n")
+	}
+	m.addf("</dl>\n")
 }

@@ -68,14 +68,15 @@
     });
   }
 
-  // What a cell is sorted by: what it says of that, else the number in its text, as $1,234 or 99.2%.
+  // What a cell is sorted by: the first number in its text, as in ★ 99.2 or −$1,234, a duration in
+  // seconds, or the text. What is not known is less than anything, and the baseline is no change.
   const key = cell => {
-    const text = cell.dataset.sort ?? (cell.firstChild ? cell.firstChild.textContent : '');
-    if (text === '–') return 0;
-    const plain = text.replace(/^−/, '-').replace(/^\+/, '').replace(/^(-?)\$/, '$1').replace(/,/g, '').replace(/%$/, '');
-    const number = Number(plain);
-    if (plain === '' || Number.isNaN(number)) return text;
-    return text.endsWith('%') ? number / 100 : number;
+    const text = cell.firstChild ? cell.firstChild.textContent : '';
+    if (text === '–' || text === 'not measured') return -Infinity;
+    if (text === 'baseline' || text === 'reference') return 0;
+    if (/^(\d+[hms])+$/.test(text)) return [...text.matchAll(/(\d+)([hms])/g)].reduce((sum, [, n, unit]) => sum + n * { h: 3600, m: 60, s: 1 }[unit], 0);
+    const number = /^[★ ]*([−+]?)\$?(\d[\d,.]*)/.exec(text);
+    return number && !/^\d{4}-\d\d/.test(text) ? Number(number[2].replace(/,/g, '')) * (number[1] === '−' ? -1 : 1) : text;
   };
   for (const table of document.querySelectorAll('table.sortable')) {
     const body = table.tBodies[0];
@@ -83,6 +84,7 @@
       const b = document.createElement('button');
       b.type = 'button';
       b.append(...th.childNodes);
+      b.firstChild.textContent = b.firstChild.textContent.trimEnd(); // no line ends before the arrow
       const arrow = document.createElement('span');
       arrow.className = 'arrow';
       arrow.setAttribute('aria-hidden', 'true');

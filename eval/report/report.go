@@ -35,11 +35,6 @@ var pageJS = tablesJS + hoverJS + legendJS + weekJS
 // A page is what is shown, in words.
 type page struct {
 	Title, Subject string
-	Style, Script  trusted
-
-	// Policy says what the page may load: its own style and script, and nothing
-	// from anywhere.
-	Policy string
 
 	Summary  summary
 	Warnings []warning
@@ -58,11 +53,12 @@ type page struct {
 	// worst outages over them, and each scenario has its own.
 	Worst, Outages *table
 
-	Traces, Windows, Model table
-	Settings               []setting
-	Notes                  []string
-	Definitions            []definition
-	Version                string
+	Traces, Windows, Model *table
+
+	// Settings are the configuration, Definitions all figures in words.
+	Settings, Definitions []setting
+	Notes                 []string
+	Version               string
 
 	// Weeks are the runs that can be opened, and Legend the policies that pictures can leave out.
 	Weeks  *weekList
@@ -105,16 +101,19 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	a := format.AnswerOf(r)
 	p := &page{
 		Title: "Policies compared: " + subject(r), Subject: format.Title(r),
-		Style: style(), Script: trusted(pageJS),
-		Policy: contentPolicy(), Weeks: weeks, Legend: legend(r),
-		Summary: newSummary(r, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: builds(r),
+		Weeks: weeks, Legend: legend(r),
+		Summary: newSummary(r, a, o.Running), Warnings: warnings(r, o.Running), Gates: gates(r), Builds: changes(r.Comparison),
 		Traces: traces(r), Windows: casesTable(r), Model: model(),
-		Settings: settings(r), Notes: format.Notes(r), Definitions: definitions(), Version: r.Config.Version,
+		Settings: settings(r), Notes: format.Notes(r), Version: r.Config.Version,
+	}
+	for _, m := range eval.Metrics() {
+		p.Definitions = append(p.Definitions, setting{Name: m.Name, Unit: m.Unit, Value: m.About})
 	}
 	if len(r.Groups) > 1 {
-		p.Across, p.Matrix, p.Worst = across(r), matrix(r), worstOutages(r, weeks)
+		p.Across, p.Matrix, p.Worst = across(r, a), matrix(r), worstOutages(r, weeks)
 	} else {
 		only := &r.Groups[0]
 		p.Compared, p.Oracle = comparison(r, only), format.OracleLine(r, only)
@@ -177,5 +176,5 @@ func subject(r *eval.Report) string {
 // style is the page's, with the colours of both themes and those of pictures.
 func style() trusted {
 	light, dark := chart.Light.Properties(), chart.Dark.Properties()
-	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark).Replace(pageCSS))
+	return trusted(strings.NewReplacer("/*light*/", light, "/*dark*/", dark, "/*text*/", chart.PageText).Replace(pageCSS))
 }

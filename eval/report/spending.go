@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
@@ -18,47 +19,38 @@ func namespaces(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Cost by namespace over " + g.Scenario, Sortable: true,
 		Note: "Dollars a month, means over runs: the price of each node divided among its pods by what they request, as OpenCost does. " +
-			Idle + " is what no pod requested. The cost of outages is not in it.",
-		Head: []heading{{Text: "Namespace", Words: true}},
+			Idle + " is what no pod requested. The cost of outages is not in it. Below each figure is its difference from the baseline's.",
+		Head: headings("'Namespace"),
 	}
-	order, winner := ranked(r, g)
+	rows, most := policyRows(r, g), map[string]float64{}
 	means := make([]map[string]float64, len(g.Policies))
-	total := map[string]float64{}
-	for _, p := range order {
-		means[p] = meanCosts(r, g, p)
-		h := heading{Text: g.Policies[p].Policy, Unit: role(r, g.Policies[p].Policy)}
-		if p == winner {
-			h.Text = "★ " + h.Text
-		}
-		t.Head = append(t.Head, h)
-		for name, x := range means[p] {
-			total[name] = max(total[name], x)
+	for _, x := range rows {
+		means[x.p] = meanCosts(r, g, x.p)
+		t.Head = append(t.Head, heading{Text: strings.TrimSuffix(x.name().Text, mark), Unit: role(r, x.Policy)})
+		for name, cost := range means[x.p] {
+			most[name] = max(most[name], cost)
 		}
 	}
-	names := slices.SortedFunc(maps.Keys(total), func(a, b string) int {
-		return cmp.Or(cmp.Compare(total[b], total[a]), cmp.Compare(a, b))
-	})
-	if len(names) == 0 {
+	if len(most) == 0 {
 		return nil
 	}
 	base := means[slices.Index(r.Config.Policies, r.Config.Baseline)]
-	for _, name := range names {
-		row := []cell{{Text: name}}
-		for _, p := range order {
-			x, known := means[p][name]
-			if !known {
-				row = append(row, unknown())
-				continue
-			}
-			c := number(x, figures.Dollars(x))
-			if other, known := base[name]; known && r.Config.Trial(g.Policies[p].Policy) {
-				c.Sub = figures.DollarChange(x - other)
+	for _, name := range slices.SortedFunc(maps.Keys(most), func(a, b string) int {
+		return cmp.Or(cmp.Compare(most[b], most[a]), cmp.Compare(a, b))
+	}) {
+		row := texts(name)
+		for _, x := range rows {
+			c := unknown
+			if cost, known := means[x.p][name]; known {
+				c.Text = figures.Dollars(cost)
+				if other, known := base[name]; known && r.Config.Trial(x.Policy) {
+					c.Sub = figures.DollarChange(cost - other)
+				}
 			}
 			row = append(row, c)
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	t.Note += " Below each figure is its difference from the baseline's."
 	return t
 }
 
@@ -66,7 +58,6 @@ func namespaces(r *eval.Report, g *eval.Group) *table {
 // that is known.
 func meanCosts(r *eval.Report, g *eval.Group, p int) map[string]float64 {
 	sum, runs := map[string]float64{}, 0.0
-	months := monthsOf(r, g)
 	for _, i := range runsOf(r, g, p) {
 		if r.Runs[i].Result == nil || r.Runs[i].Result.NamespaceCosts == nil {
 			continue
@@ -74,7 +65,7 @@ func meanCosts(r *eval.Report, g *eval.Group, p int) map[string]float64 {
 		of := r.Runs[i].Result.NamespaceCosts
 		runs++
 		for name, x := range of {
-			sum[name] += float64(x * months)
+			sum[name] += float64(x * months(r, g))
 		}
 	}
 	for name := range sum {

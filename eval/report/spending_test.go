@@ -45,26 +45,16 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// The winner is first and marked, and what does not pass its gates is not it.
+// The winner is first and marked, before what saves more and does not keep the manifests.
 func TestWinnerFirst(t *testing.T) {
-	c := shown("web-week")
-	c.Gates = nil
-	r := compared(t, c, fake{})
-	first := comparison(r, &r.Groups[0]).Rows[0][0]
-	if first.Text != "★ spot" || first.Class != "winner" {
+	r := compared(t, shown("web-week"), fake{})
+	if first := comparison(r, &r.Groups[0]).Rows[0][0]; first.Text != "★ spot" || first.Class != "winner" {
 		t.Errorf("the first row is of %+v", first)
 	}
-	c.Gates = gate("spot:outage_minutes.max <= 0")
-	r = compared(t, c, fake{})
+	r.Groups[0].Policies[slices.Index(r.Config.Policies, "spot")].Violating = 1
 	rows := comparison(r, &r.Groups[0]).Rows
-	if rows[0][0].Text != "★ portfolio" || rows[1][0].Text != "spot" {
-		t.Errorf("the first rows are of %q and %q", rows[0][0].Text, rows[1][0].Text)
-	}
-	c.Gates = gate("bill_usd.max <= 0")
-	c.Policies, c.Baseline = []string{"spot", "on-demand"}, "on-demand"
-	r = compared(t, c, fake{})
-	if text := comparison(r, &r.Groups[0]).Rows[0][0].Text; text == "★ spot" {
-		t.Errorf("%s fails its gate", text)
+	if last := rows[len(rows)-1][0]; rows[0][0].Text != "★ portfolio" || last.Text != "spot !" || last.Sub != "manifests not kept" {
+		t.Errorf("the first row is of %+v, the last of %+v", rows[0][0], last)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -27,13 +28,13 @@ var summaryCases = map[string]struct {
 	says  []string
 	hides []string
 }{
-	"the best that fails no gate": {
+	"gates fail": {
 		set:   func(*eval.Config) {},
-		state: "failed", says: []string{"The policy static:share=0.3 saves", "saves $26.28 a month in the median run, 17.7%", "points of the on-demand bill more than the baseline spotvortex", "3 of 8 gates failed."},
+		state: "failed", says: []string{"spot saves 58.7%", "3 of 8 gates failed.", "Over spotvortex: +$69.47", "1 against 0", "Gates: 5 of 8"}, hides: []string{"No gate"},
 	},
-	"the best of all": {
+	"a gate passes": {
 		set:   func(c *eval.Config) { c.Gates = gate("spot:net_savings_pct.median > 0") },
-		state: "passed", says: []string{"The policy spot saves", "in 8 of 10 runs more than the baseline, by up to 1 minute.", "The one gate passed."},
+		state: "passed", says: []string{"1 gate passed.", "Gates: 1 of 1"},
 	},
 	"no gate": {
 		set:   func(c *eval.Config) { c.Gates = nil },
@@ -41,38 +42,39 @@ var summaryCases = map[string]struct {
 	},
 	"a run is missing": {
 		set: func(c *eval.Config) { c.Gates = nil }, fail: func(j eval.Job) bool { return j.Seed == 1 && j.Policy == "spot" && j.Window == 0 },
-		state: "incomplete", says: []string{"1 of 60 runs broke, so these figures are incomplete."},
+		state: "incomplete", says: []string{"1 of 60 runs broke"},
 	},
 	"nothing ran": {
 		set: func(c *eval.Config) { c.Gates = nil }, fail: func(eval.Job) bool { return true },
-		state: "incomplete", says: []string{"No run has a result that could be compared."}, hides: []string{"saves"},
-	},
-	"one seed": {
-		set:   func(c *eval.Config) { c.Seeds, c.Gates = eval.DefaultSeeds(1), nil },
-		state: "none", says: []string{"(no interval: need ≥ "},
+		state: "incomplete", says: []string{"No run has a result that can be compared."}, hides: []string{"saves", "Saved"},
 	},
 	"worse than on-demand": {
 		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"worse"}, nil },
-		state: "none", says: []string{"The policy worse costs $26.28 a month more than on-demand", "17.7% of its bill", "points of the on-demand bill less than the baseline"},
-	},
-	"only the baseline": {
-		set:   func(c *eval.Config) { c.Policies, c.Gates = []string{"spotvortex"}, nil },
-		state: "none", says: []string{"The policy spotvortex saves"}, hides: []string{"baseline spotvortex", "Against"},
+		state: "none", says: []string{"No policy saves more than spotvortex, the baseline", "Saved by spotvortex: $17.52"},
 	},
 	"only on-demand": {
 		set:   func(c *eval.Config) { c.Policies, c.Baseline, c.Gates = []string{eval.OnDemand}, eval.OnDemand, nil },
-		state: "none", says: []string{"Nothing but on-demand was run"},
+		state: "none", says: []string{"Nothing but on-demand was run"}, hides: []string{"Over on-demand"},
 	},
 }
 
-// The summary says in words what was found, and never more than that.
+// said is everything that a summary says.
+func said(v summary) string {
+	text := strings.Join(v.Sentences, " ")
+	for _, c := range v.Cards {
+		text += "\n" + c.Label + ": " + c.Value + " " + c.Sub
+	}
+	return text
+}
+
+// The summary says in words what was found, as the other outputs do, and never more than that.
 func TestSummary(t *testing.T) {
 	for name, c := range summaryCases {
 		cfg := shown("web-week")
 		c.set(&cfg)
 		r := compared(t, cfg, fake{fail: c.fail})
-		v := newSummary(r, false)
-		text := strings.Join(v.Sentences, " ")
+		v := newSummary(r, format.AnswerOf(r), false)
+		text := said(v)
 		if v.State != c.state {
 			t.Errorf("%s: the state is %q, want %q", name, v.State, c.state)
 		}
@@ -90,17 +92,6 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// What may be chance is said to be.
-func TestChance(t *testing.T) {
-	cfg := shown("web-week")
-	cfg.Policies, cfg.Gates = []string{"static:share=0.3", "twin"}, nil
-	cfg.Baseline, cfg.Cases, cfg.Seeds = "static:share=0.3", cfg.Cases[:1], eval.DefaultSeeds(8)
-	spotOf["twin"] = 0.3
-	if text := strings.Join(newSummary(compared(t, cfg, fake{}), false).Sentences, " "); !strings.Contains(text, "That is as much as the baseline") || !strings.Contains(text, "for this window only), which may be chance") {
-		t.Errorf("two equal policies: %q", text)
-	}
-}
-
 // A comparison with another side stands in the summary, which it can fail.
 func TestBuilds(t *testing.T) {
 	cfg := shown("web-week")
@@ -113,11 +104,11 @@ func TestBuilds(t *testing.T) {
 		Scenario: "web-week", Policy: "portfolio", Over: "seeds", Units: 10, Pairs: 10, Changed: 4, Savings: eval.Difference{Median: -1.25, Interval: &stats.Interval{Low: -1.5, High: -1}},
 		SavingsWeek: -412, OutageWeek: 3, Outcome: eval.Worse,
 	}}}
-	if v := newSummary(r, false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "This is worse than v0.9<b> (./base)") {
+	if v := newSummary(r, format.AnswerOf(r), false); v.State != "failed" || !strings.Contains(strings.Join(v.Sentences, " "), "Against v0.9<b> (./base): fail, this change: ") {
 		t.Errorf("the summary is %q, %q", v.State, v.Sentences)
 	}
 	page := written(t, r)
-	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", "✗ worse", "−1.25", "−1.50 to −1.00", "−$1,790", "$ a month", "4 of 10"} {
+	for _, want := range []string{"Compared with v0.9&lt;b&gt; (./base)", `class="bad">fail`, "−1.25 [−1.50, −1.00]", "−$1,790", "$ a month", "4 of 10"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -176,19 +167,15 @@ func TestSummaryAcross(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := newSummary(r, false)
-	text := strings.Join(v.Sentences, " ")
-	for _, want := range []string{
-		"The policy portfolio saves the most of all that keep the manifests in 1 of 2 scenarios, +$60.71 a month over spotvortex in web-week and +$60.71 in batch-night; its worst run has 2 outage minutes (batch-night, seed 1).",
-		"At worst it saves 5.9 points of the on-demand bill less than spot in batch-night.", "It saves more than the baseline spotvortex in the median run of 2 of 2 scenarios.",
-	} {
+	text := said(newSummary(r, format.AnswerOf(r), false))
+	for _, want := range []string{"portfolio saves most in 1 of 2 scenarios, at worst 5.9 points less than the first in batch-night", "web-week: +$60.71 a month over spotvortex", "First: 1 of 2"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
 		}
 	}
 	page := written(t, r)
 	for _, want := range []string{
-		"<caption>Across 2 scenarios ", "<th scope=\"row\">spot !<td data-sort=\"1\">1 of 2<", "<th scope=\"row\">spot ! <small>manifests not kept</small><",
+		"<caption>Across 2 scenarios ", "<th scope=\"row\">spot !<td>1 of 2<", "<th scope=\"row\">spot ! <small>manifests not kept</small><",
 		"<li>spot in web-week: manifests not kept in 2 of 10 runs: pool general held", "58.7 !", "★ 52.8", "spotter sim batch-night --policy portfolio --seed 1",
 	} {
 		if !strings.Contains(page, want) {
@@ -202,7 +189,7 @@ func TestSummaryAcross(t *testing.T) {
 	if r, err = eval.Run(t.Context(), cfg, marked); err != nil {
 		t.Fatal(err)
 	}
-	if text := newSummary(r, false).Sentences[0]; !strings.HasPrefix(text, "portfolio: +$60.71 a month over spotvortex, ") {
+	if text := newSummary(r, format.AnswerOf(r), false).Sentences[0]; !strings.HasPrefix(text, "portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
 		t.Errorf("the summary of one scenario is about what does not keep the manifests: %s", text)
 	}
 }

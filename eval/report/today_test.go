@@ -30,8 +30,8 @@ func TestToday(t *testing.T) {
 			t.Errorf("%s: %s and %s, want %s and %.1f", p.Policy, x[1].Text, x[2].Text, figures.Dollars(month), 100*(1-month/300))
 		}
 	}
-	all := strings.Join(append(newSummary(r, false).Sentences, format.Notes(r)[0]), "\n")
-	if !strings.Contains(all, "of today's bill of $300") && !strings.Contains(all, "below today's bill of $300") || strings.Contains(all, "on-demand bill") {
+	all := strings.Join(append(newSummary(r, format.AnswerOf(r), false).Sentences, format.Notes(r)[0]), "\n")
+	if !strings.Contains(all, "of today's bill;") || strings.Contains(all, "on-demand bill") {
 		t.Errorf("the summary is\n%s", all)
 	}
 	page := written(t, r)

@@ -205,9 +205,8 @@ func weekFacts(c *eval.Config, run *eval.RunRow) string {
 // runTable has the runs of g that can be opened, nil without any.
 func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	t := &table{
-		Caption: "Runs of " + g.Scenario, Sortable: true,
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Seed"}, {Text: "Window from", Words: true}, {Text: "Saved", Unit: "$"}, {Text: "Saved", Unit: "%"},
-			{Text: "Outage minutes"}, {Text: "Reclaims"}, {Text: "Moved", Unit: "pods"}},
+		Caption: "Runs of " + g.Scenario, Sortable: true, Note: "Open one to see its events, its nodes by market and its savings over time.",
+		Head: headings("'Policy", "Seed", "'Window from", "Saved|$", "Saved|%", "Outage minutes", "Reclaims", "Moved|pods"),
 	}
 	of := 0
 	for p := range g.Policies {
@@ -220,7 +219,6 @@ func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 	if len(t.Rows) == 0 {
 		return nil
 	}
-	t.Note = "Open one to see its events, its nodes by market and its savings over time."
 	if n := len(t.Rows); n < of {
 		t.Note += fmt.Sprintf(" Here are %d of %d: the worst of each policy and the first seeds.", n, of)
 	}
@@ -228,15 +226,13 @@ func runTable(r *eval.Report, g *eval.Group, l *weekList) *table {
 }
 
 func runRow(c *eval.Config, run *eval.RunRow, week int) []cell {
-	usd, pct := unknown(), unknown()
+	usd, pct := figures.Unknown, figures.Unknown
 	if saved, share := c.Saved(run); saved.Known && share.Known {
-		usd, pct = number(saved.V, figures.Dollars(saved.V)), number(share.V, figures.Number(share.V, 1))
+		usd, pct = figures.Dollars(saved.V), oneDecimal(share.V)
 	}
 	res := run.Result
-	out := number(float64(res.OutageMinutes), figures.Number(float64(res.OutageMinutes), 0))
-	if res.OutageMinutes > 0 {
-		out.Class = "bad"
-	}
-	return []cell{{Text: run.Policy, Week: week}, {Text: strconv.FormatUint(run.Seed, 10)}, {Text: format.Instant(run.Bound.Start), Class: "words"}, usd, pct, out,
-		number(float64(res.Reclaims), figures.Number(float64(res.Reclaims), 0)), number(float64(res.VoluntaryEvictions), figures.Number(float64(res.VoluntaryEvictions), 0))}
+	row := texts(run.Policy, strconv.FormatUint(run.Seed, 10), format.Instant(run.Bound.Start), usd, pct, figures.Integer(res.OutageMinutes),
+		figures.Integer(res.Reclaims), figures.Integer(res.VoluntaryEvictions))
+	row[0].Week, row[5] = week, badIf(res.OutageMinutes > 0, row[5].Text)
+	return row
 }

@@ -9,47 +9,49 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// worst has the worst run of each policy of g with the command that repeats it.
-func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
-	t := &table{
-		Caption: "Worst run of each policy over " + g.Scenario,
-		Note:    "The run with the most outage minutes above the baseline's; among equals the one that saves least.",
-		Head:    worstHead(),
-	}
-	for p := range g.Policies {
-		if i := g.Policies[p].Worst; i >= 0 {
-			t.Rows = append(t.Rows, worstRow(r, i, l))
+// worstTable has runs, one of each policy, with the commands that repeat them.
+func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *table {
+	t := &table{Caption: caption, Note: note,
+		Head: headings("'Policy", "'Scenario", "'Window from", "Seed", "Saved|%", "Outage minutes", "Against baseline|minutes", "'Repeat it with")}
+	for _, i := range runs {
+		if i < 0 {
+			continue
 		}
+		run, saved, delta := &r.Runs[i], unknown, unknown
+		if _, v := r.Config.Saved(run); v.Known {
+			saved.Text = oneDecimal(v.V)
+		}
+		if v := run.Value("outage_delta"); run.Policy == r.Config.Baseline {
+			delta.Text = "baseline"
+		} else if v.Known {
+			delta = badIf(v.V > 0, figures.Signed(v.V, 0))
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario}, {Text: format.Instant(run.Bound.Start)}, {Text: strconv.FormatUint(run.Seed, 10)},
+			saved, {Text: figures.Whole(run.Value("outage_minutes").V)}, delta, {Command: r.Command(i)},
+		})
 	}
 	return t
 }
 
-// worstHead heads the columns of worstRow.
-func worstHead() []heading {
-	return []heading{{Text: "Policy", Words: true}, {Text: "Scenario", Words: true}, {Text: "Window from", Words: true}, {Text: "Seed"}, {Text: "Saved", Unit: "%"},
-		{Text: "Outage minutes"}, {Text: "Against baseline", Unit: "minutes"}, {Text: "Repeat it with", Words: true}}
+// worst has the worst run of each policy of g.
+func worst(r *eval.Report, g *eval.Group, l *weekList) *table {
+	var runs []int
+	for p := range g.Policies {
+		runs = append(runs, g.Policies[p].Worst)
+	}
+	return worstTable(r, l, "Worst run of each policy over "+g.Scenario,
+		"The run with the most outage minutes above the baseline's; among equals the one that saves least.", runs)
 }
 
-func worstRow(r *eval.Report, i int, l *weekList) []cell {
-	run := &r.Runs[i]
-	saved, delta := unknown(), unknown()
-	if _, v := r.Config.Saved(run); v.Known {
-		saved = number(v.V, figures.Number(v.V, 1))
+// worstOutages has the worst outage of each policy over several scenarios.
+func worstOutages(r *eval.Report, l *weekList) *table {
+	var runs []int
+	for _, x := range r.Across() {
+		runs = append(runs, x.WorstOutage)
 	}
-	if v := run.Value("outage_delta"); v.Known {
-		if delta = number(v.V, figures.Signed(v.V, 0)); v.V > 0 {
-			delta.Class = "bad"
-		}
-	}
-	if run.Policy == r.Config.Baseline {
-		delta = cell{Text: "baseline", Sort: "0"}
-	}
-	out := run.Value("outage_minutes").V
-	return []cell{
-		{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario, Class: "words"}, {Text: format.Instant(run.Bound.Start), Class: "words"},
-		{Text: strconv.FormatUint(run.Seed, 10)}, saved, number(out, figures.Whole(out)), delta,
-		{Class: "words", Command: r.Command(i)},
-	}
+	return worstTable(r, l, "Worst outage of each policy over "+figures.Count(len(r.Groups), "scenario"),
+		"The run with the most outage minutes. The worst runs of each scenario against the baseline are listed there.", runs)
 }
 
 // outages says in how many runs each policy had any, and where there was none
@@ -58,38 +60,31 @@ func outages(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Runs with outages",
 		Note:    "Where there was none, the exact 95% bound says how often there may be one all the same, if runs are independent. Incidents, pods and what the outage comes of are sums over all runs; pods are the most missing at once in each incident. From Spot is what would not be without it.",
-		Head: []heading{{Text: "Policy", Words: true}, {Text: "Runs with an outage"}, {Text: "More minutes than the baseline"}, {Text: "From Spot", Unit: "minutes, median / most"},
-			{Text: "Incidents", Unit: "median / most"}, {Text: "Incidents", Unit: "all runs"}, {Text: "Pods", Unit: "all runs"}, {Text: "Longest incident"}, {Text: "It began", Words: true}, {Text: "Outage comes of", Unit: "all runs", Words: true}},
+		Head: headings("'Policy", "Runs with an outage", "More minutes than the baseline", "From Spot|minutes, median / most", "Incidents|median / most", "Incidents|all runs",
+			"Pods|all runs", "Longest incident", "'It started", "'Outage comes of|all runs"),
 	}
-	order, _ := ranked(r, g)
-	for _, i := range order {
-		p := &g.Policies[i]
-		more := cell{Text: figures.Unknown, Sort: "-1"}
-		if r.Config.Trial(p.Policy) {
-			more = occurrence(p.Worse)
+	for _, x := range policyRows(r, g) {
+		more, o, started := unknown, &x.Outage, unknown
+		if r.Config.Trial(x.Policy) {
+			more = occurrence(x.Worse)
 		}
-		t.Rows = append(t.Rows, []cell{{Text: p.Policy, Sub: role(r, p.Policy)}, occurrence(p.Outages), more,
-			medianAndMost("outage_spot_minutes")(r, g, i), medianAndMost("outage_incidents")(r, g, i),
-			number(float64(p.Outage.Incidents), figures.Number(float64(p.Outage.Incidents), 0)), number(float64(p.Outage.PodsAffected), figures.Number(float64(p.Outage.PodsAffected), 0)),
-			longestOf(&p.Outage), began(r, &p.Outage), sources(&p.Outage)})
+		if o.LongestRun >= 0 {
+			run := &r.Runs[o.LongestRun]
+			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)}
+		}
+		t.Rows = append(t.Rows, []cell{
+			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x), medianAndMost("outage_incidents")(x),
+			{Text: figures.Integer(o.Incidents)}, {Text: figures.Integer(o.PodsAffected)}, longest(o, o.Longest.Workload+", "+o.Longest.Cause.String()), started, sources(o),
+		})
 	}
 	return t
 }
 
-// began says when the longest incident began, and in which run.
-func began(r *eval.Report, o *eval.OutageReport) cell {
-	if o.LongestRun < 0 {
-		return cell{Text: figures.Unknown}
-	}
-	run := &r.Runs[o.LongestRun]
-	return cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10), Class: "words"}
-}
-
 func occurrence(o eval.Occurrence) cell {
 	if o.Of == 0 {
-		return unknown()
+		return unknown
 	}
-	c := number(float64(o.Count), figures.Number(float64(o.Count), 0)+" of "+figures.Number(float64(o.Of), 0))
+	c := cell{Text: figures.Integer(o.Count) + " of " + figures.Integer(o.Of)}
 	if o.Count == 0 {
 		c.Sub = "at most " + figures.Share(o.Bound, 1)
 	}

@@ -61,7 +61,7 @@ async function misbehaves(file) {
   // What stands under the pointer at a place of each picture where there is something.
   const tip = page.locator('.tip');
   const values = async () => (await tip.locator('b').allInnerTexts())[0] ?? '';
-  for (const picture of await page.locator('.picture svg').all()) {
+  for (const picture of await page.locator('.picture > svg').all()) {
     await picture.scrollIntoViewIfNeeded();
     const box = await picture.boundingBox();
     const title = await picture.locator('title').textContent();
@@ -131,8 +131,8 @@ async function misbehaves(file) {
   if (table >= 0) {
     const sorted = page.locator('table.sortable').nth(table);
     const numbers = () => sorted.locator('tbody tr').evaluateAll((all, c) => all.map(r => {
-      const text = r.cells[c].dataset.sort ?? r.cells[c].firstChild.textContent;
-      return Number(text.replace('−', '-').replace(/[+$,]/g, '').replace(/%$/, '')) / (text.endsWith('%') ? 100 : 1);
+      const text = r.cells[c].firstChild.textContent;
+      return text === '–' ? -Infinity : Number(/[−+]?\$?\d[\d,.]*/.exec(text)[0].replace('−', '-').replace(/[+$,]/g, ''));
     }), column);
     const heading = sorted.locator('thead th').nth(column).locator('button');
     await heading.click();
