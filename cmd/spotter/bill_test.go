@@ -183,7 +183,7 @@ func TestBillRefuses(t *testing.T) {
 		{`"focs" is unknown`, []string{"--format", "focs"}},
 		{"focus is written as .csv or .parquet", []string{"--out", "bill.json"}},
 		{"opencost is written as .json", []string{"--format", "opencost", "--out", "bill.csv"}},
-		{`"week" is no length`, []string{"--granularity", "week"}},
+		{`"week" is not a granularity`, []string{"--granularity", "week"}},
 		{"label:KEY", []string{"--format", "opencost", "--aggregate", "pods"}},
 		{"it is for --format opencost", []string{"--aggregate", "node"}},
 		{"no such file or directory", []string{"--out", "none/bill.csv"}},

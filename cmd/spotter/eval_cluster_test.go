@@ -20,7 +20,7 @@ func TestOnKubernetesRefused(t *testing.T) {
 		`--on: "nomad" is unknown`:                  {"--on", "nomad"},
 		"--on: it does not go with --shard":         {"--shard", "1/2"},
 		"--on: it does not go with --compare":       {"--compare", "x"},
-		`--parts: "" is no s3://BUCKET/PREFIX`:      {"--parts", ""},
+		`--parts: "" is not of the form s3://BUCKET/PREFIX`:      {"--parts", ""},
 		"--shards: 0 is not in 1…10000":             {"--shards", "0"},
 		"--parallelism: 0 is not positive":          {"--parallelism", "0"},
 		"--attach: x says already what is compared": {"--attach", "x"},

@@ -124,7 +124,7 @@ func TestCompareScenariosWrong(t *testing.T) {
 	base := twoSides(t)
 	wrongCallIs(t, "names no folder", "eval", "shop.yaml", "--compare-scenarios", "")
 	wrongCallIs(t, "no such file", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "gone"))
-	wrongCallIs(t, "is no folder", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "shop.yaml"))
+	wrongCallIs(t, "is not a folder", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "shop.yaml"))
 	wrongCallIs(t, "is not below", "eval", "../shop.yaml", "--compare-scenarios", base)
 	wrongCallIs(t, "is not below", "eval", filepath.Join(base, "shop.yaml"), "--compare-scenarios", base)
 	if err := os.Remove(filepath.Join(base, "shop.yaml")); err != nil {

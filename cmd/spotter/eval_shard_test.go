@@ -116,7 +116,7 @@ func TestShardsRefused(t *testing.T) {
 	part := filepath.Join(dir, "part.parquet")
 	for want, args := range map[string][]string{
 		`--shard: "3/2" is no I/N`:                                   {"--shard", "3/2", "--out", part},
-		`--shard: 2 says not which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "--out", part},
+		`--shard: 2 does not say which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "--out", part},
 		"--shard: it does not go with --report":                      {"--shard", "1/2", "--out", part, "--report", "x.html"},
 		"--shard: it does not go with --compare":                     {"--shard", "1/2", "--out", part, "--compare", "x"},
 		"--shard: a part has a format of its own":                    {"--shard", "1/2", "--out", part, "-o", "json"},

@@ -173,7 +173,7 @@ func (f *plotFlags) target(what []string) (format chart.Format, single bool, err
 				return 0, false, cli.Invalid(fmt.Errorf("--out: %s is one file, --what names %d pictures", f.out, len(what)), "give --out a folder, or --what one picture")
 			}
 			if err := cli.CheckWritable(f.out); err != nil {
-				return 0, false, cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a file in a folder that is there and can be written")
+				return 0, false, cli.Invalid(fmt.Errorf("--out: %w", err), "give --out a file in an existing folder that can be written")
 			}
 		}
 	}

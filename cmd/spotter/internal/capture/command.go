@@ -172,7 +172,7 @@ func (f *captureFlags) check() error {
 		}
 	}
 	if err := cli.CheckWritable(f.output); err != nil {
-		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+		return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in an existing folder that can be written")
 	}
 	return nil
 }

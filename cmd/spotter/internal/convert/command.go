@@ -83,7 +83,7 @@ func run(p *cli.Program, f *convertFlags) error {
 			return err
 		}
 		if err := cli.CheckWritable(f.out); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in an existing folder that can be written")
 		}
 	}
 	if err := p.Output(f.out, func(w io.Writer) error {

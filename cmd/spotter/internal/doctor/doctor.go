@@ -92,7 +92,7 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	if err != nil {
 		r.fail("API server", "see that `kubectl get nodes` works with this kubeconfig and context", "%s", cli.Words(err))
 		r.unreachable = err
-		return f.skipCluster(r, "the API server is not reached")
+		return f.skipCluster(r, "the API server cannot be reached")
 	}
 	r.ok("API server", "Kubernetes %s", cmp.Or(server.Version, "of an unknown version: this user may not read it"))
 	checkClock(r, &server)

@@ -144,7 +144,7 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 	}
 	for _, provider := range slices.Sorted(maps.Keys(spotless)) {
 		if provider != "" {
-			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", provider, cmp.Or(p.why[provider], "it names none for some nodes")))
+			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", provider, cmp.Or(p.why[provider], "it lists none for some nodes")))
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (p *Prices) askRackspace(ctx context.Context, regions []string, now time.Ti
 	feed.AddRegions(regions...)
 	u, err := feed.Read(ctx, livemarket.Ask{Now: policy.TimeOf(now)})
 	if err != nil {
-		return "its price feed is not reached"
+		return "its price feed cannot be reached"
 	}
 	for i := range u.Spot {
 		x := &u.Spot[i]
