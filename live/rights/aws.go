@@ -23,7 +23,7 @@ func AWS() []Permission {
 		{Part: Prices, Action: "ec2:DescribeInstanceTypes", On: anything, Why: "Sizes of types that the catalog does not know.", Without: "Those types are not known."},
 		{Part: Prices, Action: "ec2:DescribeSpotPriceHistory", On: anything, Why: "Spot prices.", Without: "No Spot market is known."},
 		{Part: Prices, Action: "ec2:GetSpotPlacementScores", On: anything, Why: "Placement scores.", Without: "No placement score is known."},
-		{Part: Prices, Action: "pricing:GetProducts", On: pricing, Why: "Prices on demand.", Without: "The catalog's are used."},
+		{Part: Prices, Action: "pricing:GetProducts", On: pricing, Why: "Prices on demand.", Without: "On-demand prices come from the catalog."},
 		{Part: Groups, Action: "autoscaling:DescribeAutoScalingGroups", On: anything, Why: "The groups and their instances."},
 		{Part: Groups, Action: "autoscaling:DescribeLifecycleHooks", On: anything, Why: "Whether a hook delays the termination of an instance."},
 		{Part: Groups, Action: "autoscaling:DescribeScalingActivities", On: anything, Why: "Results of launches, and refusals."},
