@@ -193,6 +193,6 @@ func TestTooLarge(t *testing.T) {
 	} {
 		wrongCallIs(t, " is too large a number\n", args...)
 	}
-	wrongCallIs(t, "no length of time is above 292 years", "status", "--wait", "9999999999h")
+	wrongCallIs(t, "a duration is at most 292 years", "status", "--wait", "9999999999h")
 	wrongCallIs(t, "--seed: the value is missing", "sim", "tiny", "--seed")
 }

@@ -102,7 +102,7 @@ func TestFaultsIn(t *testing.T) {
 	for _, one := range []struct {
 		from, to time.Duration
 		want     string
-	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "squeeze"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour, 20 * time.Hour, "squeeze"}, {13 * time.Hour, 15 * time.Hour, "squeeze"}} {
+	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "shortage"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour, 20 * time.Hour, "squeeze"}, {13 * time.Hour, 15 * time.Hour, "squeeze"}} {
 		if got := strings.Join(s.faultsIn(span{monday.Add(one.from), monday.Add(one.to)}), ", "); got != one.want {
 			t.Errorf("from %v to %v: %q, want %q", one.from, one.to, got, one.want)
 		}
