@@ -56,7 +56,7 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 	config, _ := f.Lookup(keyConfig)
 	rows, err := parquet.Read[any](bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, fmt.Errorf("it is no whole Parquet file: %w", err)
+		return nil, fmt.Errorf("it is not a whole Parquet file: %w", err)
 	}
 	runs, cases := runsOf(rows)
 	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs})

@@ -367,7 +367,7 @@ func intervalNote(r *eval.Report, g *eval.Group) string {
 	if !given {
 		return format.IntervalNote(r, g)
 	}
-	return format.IntervalNote(r, g) + " They stand below their figures. A change that is certain at that level is coloured and in bold."
+	return format.IntervalNote(r, g) + " They are below their figures. A change that is certain at that level is coloured and in bold."
 }
 
 // matrix has a row for each scenario and a column for each policy.
