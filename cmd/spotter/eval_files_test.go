@@ -60,7 +60,7 @@ func TestCompareScenarios(t *testing.T) {
 		want  string
 	}{
 		{"nothing", nil, cli.ExitOK, "no change"},
-		{"a comment", []string{"# Guards made", "# Rules made"}, cli.ExitOK, "no change"},
+		{"a comment", []string{"# Guardrails made", "# Rules made"}, cli.ExitOK, "no change"},
 		{"less spot by a parameter", []string{`share: "0.6"`, `share: "0.1"`}, cli.ExitFailed, "fail"},
 		{"less spot by the capacity", []string{"max: 1}", "max: 0.1}"}, cli.ExitFailed, "fail"},
 		{"other markets", []string{"maxVCPU: 4", "maxVCPU: 8"}, cli.ExitFailed, "fail"},
