@@ -93,8 +93,8 @@ func (o origins) syntaxError(file string, data []byte, err error) error {
 	}
 	m := yamlLine().FindStringSubmatch(err.Error())
 	if m == nil {
-		return &FieldError{File: file, Line: 1, Problem: err.Error()}
+		return &FieldError{File: file, Line: 1, Problem: "not valid YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
 	}
 	line, _ := strconv.Atoi(m[1])
-	return &FieldError{File: file, Line: line, Problem: m[2]}
+	return &FieldError{File: file, Line: line, Problem: "not valid YAML: " + m[2]}
 }

@@ -129,7 +129,7 @@ func TestBillOfResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := strings.ReplaceAll(string(data), `"hash": "`, `"hash": "00`)
-	wrongCallIs(t, "it is not the run of the file", "bill", file(t, "changed.json", changed), "portfolio@2")
+	wrongCallIs(t, "it differs from the run in the file", "bill", file(t, "changed.json", changed), "portfolio@2")
 	wrongCallIs(t, "none is named", "bill", path)
 	wrongCallIs(t, "it has no run spot@2", "bill", path, "spot@2")
 	wrongCallIs(t, "2 runs are named", "bill", path, "portfolio@1", "portfolio@2", "--format", "opencost")
@@ -171,7 +171,7 @@ func TestBillOfRecording(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "segment=00001")); err != nil {
 		t.Fatal(err)
 	}
-	wrongCallIs(t, "is not whole", "bill", dir)
+	wrongCallIs(t, "is incomplete", "bill", dir)
 }
 
 // TestBillRefuses what cannot be written, before anything is run.
@@ -183,7 +183,7 @@ func TestBillRefuses(t *testing.T) {
 		{`"focs" is unknown`, []string{"--format", "focs"}},
 		{"focus is written as .csv or .parquet", []string{"--out", "bill.json"}},
 		{"opencost is written as .json", []string{"--format", "opencost", "--out", "bill.csv"}},
-		{`"week" is no length`, []string{"--granularity", "week"}},
+		{`"week" is not a granularity`, []string{"--granularity", "week"}},
 		{"label:KEY", []string{"--format", "opencost", "--aggregate", "pods"}},
 		{"it is for --format opencost", []string{"--aggregate", "node"}},
 		{"no such file or directory", []string{"--out", "none/bill.csv"}},

@@ -17,13 +17,13 @@ import (
 func TestOnKubernetesRefused(t *testing.T) {
 	on := []string{"eval", "tiny", "--on", "kubernetes", "--parts", "s3://b/p", "--kubeconfig", file(t, "config", "{}")}
 	for want, args := range map[string][]string{
-		`--on: "nomad" is unknown`:                  {"--on", "nomad"},
-		"--on: it does not go with --shard":         {"--shard", "1/2"},
-		"--on: it does not go with --compare":       {"--compare", "x"},
-		`--parts: "" is no s3://BUCKET/PREFIX`:      {"--parts", ""},
-		"--shards: 0 is not in 1…10000":             {"--shards", "0"},
-		"--parallelism: 0 is not positive":          {"--parallelism", "0"},
-		"--attach: x says already what is compared": {"--attach", "x"},
+		`--on: "nomad" is unknown`:                          {"--on", "nomad"},
+		"--on: it does not go with --shard":                 {"--shard", "1/2"},
+		"--on: it does not go with --compare":               {"--compare", "x"},
+		`--parts: "" is not of the form s3://BUCKET/PREFIX`: {"--parts", ""},
+		"--shards: 0 is not in 1…10000":                     {"--shards", "0"},
+		"--parallelism: 0 is not positive":                  {"--parallelism", "0"},
+		"--attach: x says already what is compared":         {"--attach", "x"},
 		"no cluster:": nil,
 	} {
 		wrongCallIs(t, want, append(append([]string{}, on...), args...)...)

@@ -110,10 +110,10 @@ func TestCompareWrong(t *testing.T) {
 		{"no file", filepath.Join(t.TempDir(), "gone"), "no such file"},
 		{"a folder", t.TempDir(), "--compare"},
 		{"no program", file(t, "text", "hello"), "permission denied"},
-		{"another program", script(t, "echo hello"), `is no spotter: `},
-		{"one that says nothing", script(t, "exit 0"), "is no spotter"},
+		{"another program", script(t, "echo hello"), `is not a spotter binary: `},
+		{"one that says nothing", script(t, "exit 0"), "is not a spotter binary"},
 		{"one that fails", script(t, "echo 'no such thing' >&2; exit 7"), "no such thing"},
-		{"one that never ends", script(t, "exec yes spotter"), "is no spotter"},
+		{"one that never ends", script(t, "exec yes spotter"), "is not a spotter binary"},
 	} {
 		code, out, stderr := call(t, small("--compare", c.path)...)
 		if code != cli.ExitInvalid || out != "" || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, "give --compare the path") {
@@ -198,8 +198,8 @@ func TestTargetsRefused(t *testing.T) {
 	wrongCallIs(t, `format "md" is unknown`, "eval", "--out", "md=a.txt")
 	wrongCallIs(t, "--out", "eval", "--out", "")
 	wrongCallIs(t, "named twice", "eval", "--out", "a.txt", "--out", "csv=a.txt")
-	wrongCallIs(t, "its ending stands for json, and it is written as csv", "eval", "--out", "csv=a.json")
-	wrongCallIs(t, "its ending stands for json, and it is written as markdown", "eval", "--out", "a.json", "--format", "markdown")
+	wrongCallIs(t, "its ending means json, but it would be written as csv", "eval", "--out", "csv=a.json")
+	wrongCallIs(t, "its ending means json, but it would be written as markdown", "eval", "--out", "a.json", "--format", "markdown")
 	wrongCallIs(t, "named twice", "eval", "--out", "-", "--out", "json=-")
 	wrongCallIs(t, "--out", "eval", "--out", filepath.Join(t.TempDir(), "gone", "a.json"))
 }

@@ -60,7 +60,7 @@ func TestCompareScenarios(t *testing.T) {
 		want  string
 	}{
 		{"nothing", nil, cli.ExitOK, "no change"},
-		{"a comment", []string{"# Guards made", "# Rules made"}, cli.ExitOK, "no change"},
+		{"a comment", []string{"# Guardrails made", "# Rules made"}, cli.ExitOK, "no change"},
 		{"less spot by a parameter", []string{`share: "0.6"`, `share: "0.1"`}, cli.ExitFailed, "fail"},
 		{"less spot by the capacity", []string{"max: 1}", "max: 0.1}"}, cli.ExitFailed, "fail"},
 		{"other markets", []string{"maxVCPU: 4", "maxVCPU: 8"}, cli.ExitFailed, "fail"},
@@ -124,7 +124,7 @@ func TestCompareScenariosWrong(t *testing.T) {
 	base := twoSides(t)
 	wrongCallIs(t, "names no folder", "eval", "shop.yaml", "--compare-scenarios", "")
 	wrongCallIs(t, "no such file", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "gone"))
-	wrongCallIs(t, "is no folder", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "shop.yaml"))
+	wrongCallIs(t, "is not a folder", "eval", "shop.yaml", "--compare-scenarios", filepath.Join(base, "shop.yaml"))
 	wrongCallIs(t, "is not below", "eval", "../shop.yaml", "--compare-scenarios", base)
 	wrongCallIs(t, "is not below", "eval", filepath.Join(base, "shop.yaml"), "--compare-scenarios", base)
 	if err := os.Remove(filepath.Join(base, "shop.yaml")); err != nil {

@@ -25,7 +25,7 @@ func TestEvalInit(t *testing.T) {
 	if err := os.Remove(scenario); err != nil {
 		t.Fatal(err)
 	}
-	wrongCallIs(t, "spotter.yaml is there already", "eval", "init", dir)
+	wrongCallIs(t, "spotter.yaml already exists", "eval", "init", dir)
 	if _, err := os.Stat(scenario); err == nil {
 		t.Error("it was refused and wrote a scenario")
 	}

@@ -68,8 +68,8 @@ func TestEvalReportRefused(t *testing.T) {
 	wrongCallIs(t, "--report: "+folder+" is a folder", quick("--report", folder)...)
 	wrongCallIs(t, "--report: ", quick("--report", filepath.Join(folder, "none", "out.html"))...)
 	wrongCallIs(t, `--report: "" names no file`, quick("--report", "")...)
-	wrongCallIs(t, "no text for the terminal", quick("--report", "-")...)
-	wrongCallIs(t, "is the file of --out as well", quick("--report", kept, "--out", "table="+kept)...)
+	wrongCallIs(t, "cannot be written to the terminal", quick("--report", "-")...)
+	wrongCallIs(t, "is also the file of --out", quick("--report", kept, "--out", "table="+kept)...)
 	wrongCallIs(t, "--policies", "eval", "--policies", "nosuch", "--report", kept)
 	if now, err := os.ReadFile(kept); err != nil || string(now) != "kept" {
 		t.Errorf("the file that was there is %q, %v", now, err)

@@ -115,13 +115,13 @@ func TestShardsRefused(t *testing.T) {
 	dir := t.TempDir()
 	part := filepath.Join(dir, "part.parquet")
 	for want, args := range map[string][]string{
-		`--shard: "3/2" is no I/N`:                                   {"--shard", "3/2", "--out", part},
-		`--shard: 2 says not which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "--out", part},
-		"--shard: it does not go with --report":                      {"--shard", "1/2", "--out", part, "--report", "x.html"},
-		"--shard: it does not go with --compare":                     {"--shard", "1/2", "--out", part, "--compare", "x"},
-		"--shard: a part has a format of its own":                    {"--shard", "1/2", "--out", part, "-o", "json"},
-		"the ending .json belongs to another format":                 {"--shard", "1/2", "--out", "part.json"},
-		`--shard: "" is not the name of one file`:                    {"--shard", "1/2"},
+		`--shard: "3/2" is no I/N`:                                       {"--shard", "3/2", "--out", part},
+		`--shard: 2 does not say which part: JOB_COMPLETION_INDEX is ""`: {"--shard", "2", "--out", part},
+		"--shard: it does not go with --report":                          {"--shard", "1/2", "--out", part, "--report", "x.html"},
+		"--shard: it does not go with --compare":                         {"--shard", "1/2", "--out", part, "--compare", "x"},
+		"--shard: a part has a format of its own":                        {"--shard", "1/2", "--out", part, "-o", "json"},
+		"the ending .json belongs to another format":                     {"--shard", "1/2", "--out", "part.json"},
+		`--shard: "" is not the name of one file`:                        {"--shard", "1/2"},
 		"--out: ": {"--shard", "1/2", "--out", "/no/such/folder/part.parquet"},
 		"--plan: the call says as well what is compared: tiny": {"--plan", part, "tiny"},
 		"--plan: " + part:                       {"--plan", part},

@@ -33,28 +33,29 @@ func (p *program) policiesCommand() *cobra.Command {
 			if len(names) > 0 {
 				all = slices.DeleteFunc(all, func(d registry.Description) bool { return !slices.Contains(names, d.Name) })
 			}
-			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writePolicies(w, all, wide || len(names) > 0) })
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writePolicies(w, p.Width(""), all, wide || len(names) > 0) })
 		},
 	}
 	form.Register(c)
 	return c
 }
 
-// writePolicies writes a line for each policy, and where parameters are asked for those of
-// each below it, with what they do.
-func writePolicies(w io.Writer, all []registry.Description, parameters bool) error {
+// writePolicies writes each policy, and below it its parameters where these are requested.
+func writePolicies(w io.Writer, width int, all []registry.Description, parameters bool) error {
 	if !parameters {
 		var rows [][]string
 		for _, d := range all {
 			rows = append(rows, []string{d.Name, d.About})
 		}
-		return cli.Columns(w, nil, rows)
+		return cli.WrappedColumns(w, width, nil, rows)
 	}
 	for i, d := range all {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		fmt.Fprintf(w, "%s: %s\n", d.Name, d.About)
+		if err := cli.WrappedColumns(w, width, nil, [][]string{{d.Name + ": " + d.About}}); err != nil {
+			return err
+		}
 		var rows [][]string
 		for _, s := range d.Parameters {
 			value := cmp.Or(s.Default, "-")
@@ -66,7 +67,7 @@ func writePolicies(w io.Writer, all []registry.Description, parameters bool) err
 		if len(rows) > 0 {
 			rows = append([][]string{{"  PARAMETER", "DEFAULT", "WHAT IT DOES"}}, rows...)
 		}
-		if err := cli.Columns(w, nil, rows); err != nil {
+		if err := cli.WrappedColumns(w, width, nil, rows); err != nil {
 			return err
 		}
 	}
@@ -93,14 +94,14 @@ func (p *program) metricsCommand() *cobra.Command {
 			for _, m := range eval.Metrics() {
 				all = append(all, listedMetric{m.Name, m.Unit, m.About, m.Interval})
 			}
-			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeMetrics(w, all, wide) })
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeMetrics(w, p.Width(""), all, wide) })
 		},
 	}
 	form.Register(c)
 	return c
 }
 
-func writeMetrics(w io.Writer, all []listedMetric, wide bool) error {
+func writeMetrics(w io.Writer, width int, all []listedMetric, wide bool) error {
 	heading := []string{"METRIC", "UNIT", "ABOUT"}
 	if wide {
 		heading = slices.Insert(heading, 2, "INTERVAL")
@@ -113,7 +114,7 @@ func writeMetrics(w io.Writer, all []listedMetric, wide bool) error {
 		}
 		rows = append(rows, row)
 	}
-	if err := cli.Columns(w, heading, rows); err != nil {
+	if err := cli.WrappedColumns(w, width, heading, rows); err != nil {
 		return err
 	}
 	var names []string

@@ -34,7 +34,7 @@ func TestMistyped(t *testing.T) {
 		{`--every: "week" is not a length of time`, []string{"eval", "tiny", "--every", "week"}},
 		{"--policies", []string{"eval", "tiny", "--policies", ""}},
 		{"--baseline: it names no policy", []string{"eval", "tiny", "--baseline", ""}},
-		{".xyz stands for no format", []string{"eval", "tiny", "--out", filepath.Join(t.TempDir(), "foo.xyz")}},
+		{".xyz is not the ending of a format", []string{"eval", "tiny", "--out", filepath.Join(t.TempDir(), "foo.xyz")}},
 		{"--report", []string{"eval", "tiny", "--out", filepath.Join(t.TempDir(), "foo.html")}},
 		{"has no zone", []string{"eval", "tiny", "--from", "2026-01-02T00:00:00"}},
 		{"names no policy, and these are compared: spot, static", []string{"eval", "tiny", "--gate", "outage_minutes.max <= 0"}},
@@ -193,6 +193,6 @@ func TestTooLarge(t *testing.T) {
 	} {
 		wrongCallIs(t, " is too large a number\n", args...)
 	}
-	wrongCallIs(t, "no length of time is above 292 years", "status", "--wait", "9999999999h")
+	wrongCallIs(t, "a duration is at most 292 years", "status", "--wait", "9999999999h")
 	wrongCallIs(t, "--seed: the value is missing", "sim", "tiny", "--seed")
 }

@@ -69,7 +69,7 @@ func (c comparison) warnings() []string {
 	if names == nil {
 		return c.Warnings
 	}
-	return append(slices.Clone(c.Warnings), fmt.Sprintf("undecided after %s: whether %s lost more than %s points cannot be told",
+	return append(slices.Clone(c.Warnings), fmt.Sprintf("undecided after %s: whether %s lost more than %s points is unknown",
 		figures.Count(len(c.Seeds), "seed"), strings.Join(names, ", "), figures.Number(eval.LossMax, figures.Few)))
 }
 
@@ -86,7 +86,7 @@ func (c comparison) summary() string {
 		return "Fail: net savings or outage cost is worse by more than " + limit +
 			", in the median or so much more often than better that chance does not explain it."
 	case eval.Undecided:
-		return "Undecided: these seeds do not tell whether net savings or outage cost is worse by more than " + limit + "."
+		return "Undecided: these seeds do not show whether net savings or outage cost is worse by more than " + limit + "."
 	}
 	return "Not comparable: some of what was run has nothing to be compared with."
 }

@@ -85,5 +85,5 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 	case Comment:
 		return AnswerOf(r).Comment(w)
 	}
-	return fmt.Errorf("%w: format %q is none of %v", eval.ErrConfig, f, Formats())
+	return fmt.Errorf("%w: format %q is not one of %v", eval.ErrConfig, f, Formats())
 }

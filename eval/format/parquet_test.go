@@ -133,7 +133,7 @@ func TestReadParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []struct{ text, want string }{
-		{data[:len(data)/2], "no whole Parquet file"},
+		{data[:len(data)/2], "not a whole Parquet file"},
 		{other.String(), "no Parquet file of runs"},
 	} {
 		if _, err := ReadResults(strings.NewReader(bad.text)); err == nil || !strings.Contains(err.Error(), bad.want) {

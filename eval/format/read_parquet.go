@@ -40,12 +40,12 @@ func jsonOf(r io.Reader) (io.Reader, error) {
 func parquetAsJSON(data []byte) (text []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the decoder panics on some damaged files
-			err = fmt.Errorf("it is no whole Parquet file: %v", p)
+			err = fmt.Errorf("it is not a whole Parquet file: %v", p)
 		}
 	}()
 	f, err := parquet.OpenFile(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, fmt.Errorf("it is no whole Parquet file: %w", err)
+		return nil, fmt.Errorf("it is not a whole Parquet file: %w", err)
 	}
 	schema, ok := f.Lookup(keySchemaVersion)
 	version, err := strconv.Atoi(schema)
@@ -56,7 +56,7 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 	config, _ := f.Lookup(keyConfig)
 	rows, err := parquet.Read[any](bytes.NewReader(data), int64(len(data)))
 	if err != nil {
-		return nil, fmt.Errorf("it is no whole Parquet file: %w", err)
+		return nil, fmt.Errorf("it is not a whole Parquet file: %w", err)
 	}
 	runs, cases := runsOf(rows)
 	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs})

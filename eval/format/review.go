@@ -51,7 +51,7 @@ func reviewOf(r *eval.Report) Review {
 		v.Sections = append(v.Sections, Section{About: fmt.Sprintf("%d more are below.", n)})
 	}
 	if main != nil && main.change != nil && main.change.Demand > 0 {
-		v.Sections = append(v.Sections, Section{About: "The workloads ask for something else. All on demand they would cost " +
+		v.Sections = append(v.Sections, Section{About: "The workloads request something else. All on demand they would cost " +
 			arrow(figures.Dollars(main.before.OnDemandBill), figures.Dollars(main.after.OnDemandBill)) + " a month."})
 	}
 	v.Sections = append(v.Sections, Section{Items: reviewGates(r)})

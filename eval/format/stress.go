@@ -34,7 +34,7 @@ func WriteStress(w io.Writer, of *eval.Stress, f Format, o Options) error {
 	case Parquet:
 		return writeParquet(w, s.Reports...)
 	}
-	return fmt.Errorf("%w: format %q is none of %v, which a stress has", eval.ErrConfig, f, StressFormats())
+	return fmt.Errorf("%w: format %q is not one of %v, which a stress has", eval.ErrConfig, f, StressFormats())
 }
 
 // answer makes an answer of the stress.

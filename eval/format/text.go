@@ -57,7 +57,7 @@ func (a *Answer) Write(w io.Writer, o Options) error {
 			p.text("", fmt.Sprintf("and %d more, with --details", more), Plain)
 		}
 		if len(left) > 0 && (o.Wide || o.Details) {
-			about += " · left out for want of width: " + strings.Join(left, ", ")
+			about += " · left out to fit the width: " + strings.Join(left, ", ")
 		}
 		for _, h := range t.Headings {
 			if h.About != "" {

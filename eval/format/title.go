@@ -88,7 +88,7 @@ func Settings(r *eval.Report) []string {
 		}
 		line += fmt.Sprintf(", scenario %x", w.Digest[:6])
 		if w.Deviation != "" {
-			line += "; simulated as it is beside what happened: " + w.Deviation
+			line += "; simulated as it is, compared with what happened: " + w.Deviation
 		}
 		if len(scenarios) == 0 || scenarios[len(scenarios)-1] != line {
 			scenarios = append(scenarios, line)

@@ -186,7 +186,7 @@ func whatIfWarnings(r *eval.WhatIf) (lines []string) {
 	}
 	for i := range r.Variants {
 		if x := &r.Variants[i]; x.Demand {
-			lines = append(lines, x.Name+": the workloads ask for something else, so a smaller bill is no saving by itself.")
+			lines = append(lines, x.Name+": the workloads request something else, so a smaller bill is no saving by itself.")
 		}
 	}
 	return lines
@@ -219,7 +219,7 @@ func whatIfSentence(r *eval.WhatIf, x *eval.WhatIfRow) string {
 	case x.Change.N == 0:
 		return x.Name + " cannot be judged: no run of it was finished."
 	case x.Equal:
-		return x.Name + " changes nothing: every run comes to the same."
+		return x.Name + " changes nothing: every run has the same result."
 	}
 	parts := []string{x.Name + " " + costWords(x), evictionWords(&r.AsIs, x), incidentWords(&r.AsIs, x)}
 	if d := x.OutageChange.Median; math.Abs(d) >= 0.5 {
@@ -247,7 +247,7 @@ func costWords(x *eval.WhatIfRow) string {
 		if figures.DollarChange(in.Low) == figures.DollarChange(in.High) {
 			return "costs the same"
 		}
-		return fmt.Sprintf("costs the same as far as %d %s tell: between %s and %s a month", units, x.Change.Over,
+		return fmt.Sprintf("costs the same within what %d %s show: between %s and %s a month", units, x.Change.Over,
 			figures.DollarChange(in.Low), figures.DollarChange(in.High))
 	}
 	if in == nil && figures.Dollars(math.Abs(d)) == figures.Dollars(0) {

@@ -166,7 +166,7 @@ func (a *artist) scatter() {
 	}
 	note := "Up and to the left is better. Bars are intervals of the median savings, dots single runs."
 	if ok {
-		note += " Joined are the fixed mixes: what can be had by choosing nothing but how much to put on spot."
+		note += " The line joins the fixed mixes: what choosing only the Spot share can achieve."
 	}
 	a.add(pic, &pic.Frame, h, series, note, detail)
 }
@@ -271,11 +271,11 @@ func (a *artist) costs() {
 		"ends at", figures.Dollars, "What the nodes cost and what outages cost, from the start of the window.")
 }
 
-// spotShare shows the part of the fleet that is on spot.
+// spotShare shows the part of the fleet that is on Spot.
 func (a *artist) spotShare() {
 	a.course("Spot share", "of the vCPUs (or GPUs) that run, median of runs", true,
 		func(s sim.Sample) (float64, bool) { return float64(s.SpotSize) / float64(max(1, s.Size)), s.Size > 0 },
-		"ends at", share, "The part of what runs that is on spot.")
+		"ends at", share, "The part of the fleet that is on Spot.")
 }
 
 // course draws a figure over time for each policy that lines are drawn of.

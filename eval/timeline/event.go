@@ -32,7 +32,7 @@ var kindNames = [...]string{
 }
 
 var faultNames = [...]string{
-	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultCapacityShortage: "squeeze", scenarios.FaultPriceRamp: "price ramp",
+	scenarios.FaultZoneOutage: "zone outage", scenarios.FaultCapacityShortage: "shortage", scenarios.FaultPriceRamp: "price ramp",
 	scenarios.FaultAPIThrottle: "API throttled", scenarios.FaultAPIError: "API down", scenarios.FaultLateNotice: "late notices",
 	scenarios.FaultSlowNodes: "slow nodes", scenarios.FaultControllerDown: "controller down", scenarios.FaultModelFails: "model fails",
 	scenarios.FaultOnDemandRefused: "on-demand refused", scenarios.FaultZonalShift: "zonal shift",

@@ -168,7 +168,7 @@ func wrongPath(err error) (fault, bool) {
 	f := fault{old: path.Error(), words: fmt.Sprintf("%s: %v", path.Path, path.Err)}
 	switch {
 	case errors.Is(path.Err, syscall.ENOTDIR):
-		f.next = "give a folder there"
+		f.next = "give the path of a folder"
 		if info, err := os.Stat(path.Path); err == nil && !info.IsDir() {
 			f.words = path.Path + " is a file, and not a folder"
 		}

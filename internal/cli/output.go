@@ -153,7 +153,7 @@ func CheckWritable(path string) error {
 // CheckOut is [CheckWritable] of a file that a flag names.
 func CheckOut(flag, path string) error {
 	if err := CheckWritable(path); err != nil {
-		return Invalid(fmt.Errorf("%s: %w", flag, err), "give a file in a folder that is there and can be written")
+		return Invalid(fmt.Errorf("%s: %w", flag, err), "give a file in an existing folder that can be written")
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -101,12 +102,45 @@ func WriteYAML(w io.Writer, v any) error {
 	return err
 }
 
+// columnGap is the number of spaces between columns, lastColumnMin the least width to which
+// the last column is broken.
+const columnGap, lastColumnMin = 2, 20
+
 // Columns writes rows with their columns side by side, under a heading.
 func Columns(w io.Writer, heading []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{heading}, rows...) {
-		if len(row) > 0 {
-			_, _ = io.WriteString(t, strings.Join(row, "\t")+"\n") // Flush has the error
+	return WrappedColumns(w, 0, heading, rows)
+}
+
+// WrappedColumns writes columns in lines of at most width runes, 0 for any number: a text in
+// the last column continues on the next line.
+func WrappedColumns(w io.Writer, width int, heading []string, rows [][]string) error {
+	rows = slices.DeleteFunc(append([][]string{heading}, rows...), func(row []string) bool { return len(row) == 0 })
+	before := make([]int, 0, 8) // the widths of all columns but the last
+	for _, row := range rows {
+		for k, cell := range row[:len(row)-1] {
+			if k == len(before) {
+				before = append(before, 0)
+			}
+			before[k] = max(before[k], utf8.RuneCountInString(cell)+columnGap)
+		}
+	}
+	room := width
+	for _, n := range before {
+		room -= n
+	}
+	t := tabwriter.NewWriter(w, 0, 0, columnGap, ' ', 0)
+	for _, row := range rows {
+		last := len(row) - 1
+		lines := []string{row[last]}
+		if width > 0 && utf8.RuneCountInString(row[last]) > room {
+			lines = wrap(row[last], max(room, lastColumnMin))
+		}
+		for i, line := range lines {
+			head := row[:last]
+			if i > 0 {
+				head = make([]string, last)
+			}
+			_, _ = io.WriteString(t, strings.Join(append(slices.Clone(head), line), "\t")+"\n") // Flush has the error
 		}
 	}
 	return t.Flush()

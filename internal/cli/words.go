@@ -91,7 +91,7 @@ var duration = regexp.MustCompile(`^[-+]?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m
 // NotDuration returns the error about a text that [time.ParseDuration] refused.
 func NotDuration(text string) error {
 	if duration.MatchString(text) {
-		return fmt.Errorf("%s is too long: no length of time is above %d years", text, int(time.Duration(1<<63-1).Hours()/24/365))
+		return fmt.Errorf("%s is too long: a duration is at most %d years", text, int(time.Duration(1<<63-1).Hours()/24/365))
 	}
 	return fmt.Errorf("%q is not a length of time such as 90s, 15m or 24h", text)
 }

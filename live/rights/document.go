@@ -30,18 +30,18 @@ const between = `
 ## AWS
 
 ` + "`spotter run --print-iam-policy`" + ` with the controller's flags prints the policy of its role. ` + "`--backends asg`" + ` needs ` + "`--cluster-name`" + `:
-groups are written to only with the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets. What is allowed on "*" knows no narrower resource
-and is limited to the regions. A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key as well.
+Spotter writes only to groups with the tag ` + "`kubernetes.io/cluster/NAME`" + `, which EKS sets. Actions that are allowed on "*" have no
+narrower resource and are limited to the regions. A queue that is encrypted with a key of yours needs ` + "`kms:Decrypt`" + ` on that key as well.
 
 `
 
 const afterword = `
 At Rackspace Spot a refresh token may do what its account may. In shadow Spotter only reads with it.
 
-## How this is held
+## How this is tested
 
-` + "`make test`" + ` runs Spotter as its users against a real API server, and fails where what the audit log shows and what is granted differ,
-verb by verb, but for a short list with reasons. Requests to AWS are compared with the list by tests of each backend.
+` + "`make test`" + ` runs Spotter as its users against a real API server, and fails where audit log and grants differ in a verb, except
+for a short list with reasons. Tests of each backend compare requests to AWS with the list.
 `
 
 // Document returns the documentation of all rights, in Markdown.

@@ -59,7 +59,7 @@ const fromTraceAdvice = "run `spotter scenario from-trace --help` for what is un
 func (p *program) scenarioFromTrace(f *fromTraceFlags, files []string) error {
 	if f.output != "" {
 		if err := cli.CheckWritable(f.output); err != nil {
-			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in a folder that is there and can be written")
+			return cli.Invalid(fmt.Errorf("--out: %w", err), "give a file in an existing folder that can be written")
 		}
 	}
 	t, err := input.OpenTrace(f.trace)

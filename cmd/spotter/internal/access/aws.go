@@ -61,7 +61,7 @@ func AWSRefusal(err error, wait time.Duration) string {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, aws.ErrTimeout):
 		return fmt.Sprintf("AWS did not give them within %v", wait)
 	case errors.Is(err, aws.ErrUnreachable):
-		return "AWS is not reached"
+		return "AWS cannot be reached"
 	case errors.Is(err, aws.ErrNothing):
 		return "AWS has none for these types"
 	}

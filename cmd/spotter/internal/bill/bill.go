@@ -56,13 +56,13 @@ func Command(p *cli.Program) *cobra.Command {
 	var f billFlags
 	c := &cobra.Command{
 		Use:   "bill SCENARIO|RESULTS|RECORDING [RUN…]",
-		Short: "Write the bill of a run or of a cluster, also as FOCUS or OpenCost have it",
+		Short: "Write the bill of a run or a cluster, also in the format of FOCUS or OpenCost",
 		Long: "bill prints on a terminal what pools, namespaces and days cost. In a pipe, to a file\n" +
 			"or with --format it writes what each node cost, hour by hour or day by day, with the columns of\n" +
-			"FOCUS " + bill.FocusVersion + "; or divides it among pods by what they request, as the /allocation of\n" +
-			"OpenCost answers, and leaves to __idle__ what no pod asked for. Either adds up to the\n" +
+			"FOCUS " + bill.FocusVersion + "; or divides it among pods by what they request, as OpenCost's\n" +
+			"/allocation does, and assigns what no pod requested to __idle__. Either adds up to the\n" +
 			"bill to the micro-dollar.\n\n" +
-			"It simulates a SCENARIO once, or does runs of RESULTS again, a file of spotter eval\n" +
+			"It simulates a SCENARIO once, or repeats runs of RESULTS, a file of spotter eval\n" +
 			"--out results.json or results.parquet: each RUN is written POLICY@SEED. A RECORDING is\n" +
 			"the folder that spotter run --record or spotter sim --record wrote; of a cluster it\n" +
 			"knows prices, nodes and pods as the steps saw them.\n\n" +
@@ -142,10 +142,10 @@ func (f *billFlags) check(p *cli.Program) error {
 		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, formNames)), "give one of "+strings.Join(formNames, ", ")+"; a file is named by --out")
 	}
 	if f.Flags.Changed("by") && (f.form != formTable || !slices.Contains(divisions, f.by)) {
-		return cli.Invalid(fmt.Errorf("--by: %q divides no %s", f.by, f.form), "give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
+		return cli.Invalid(fmt.Errorf("--by: %q is not a division of format %s", f.by, f.form), "give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
 	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
-		return cli.Invalid(fmt.Errorf("--granularity: %q is no length of a period", f.granularity), "give hour or day")
+		return cli.Invalid(fmt.Errorf("--granularity: %q is not a granularity", f.granularity), "give hour or day")
 	}
 	if err := bill.CheckAggregate(f.aggregate); err != nil {
 		return cli.Invalid(fmt.Errorf("--aggregate: %w", err), "give one of them, as --aggregate label:team")

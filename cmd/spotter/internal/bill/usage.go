@@ -72,7 +72,7 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 		}
 	}
 	if f.form == formOpenCost && len(chosen) > 1 {
-		return nil, cli.Invalid(fmt.Errorf("%s: %d runs are named, and an answer of OpenCost is of one cluster", path, len(chosen)), "name one run, of results of one scenario and window")
+		return nil, cli.Invalid(fmt.Errorf("%s: %d runs are named, and OpenCost's answer covers one cluster", path, len(chosen)), "name one run, of results of one scenario and window")
 	}
 	var out []*bill.Usage
 	for _, x := range chosen {
@@ -120,7 +120,7 @@ func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.Mar
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
 	if err := sameRun(r, hash); err != nil {
-		return nil, cli.Invalid(fmt.Errorf("%s: %s: %w", scenario, name, err), "write the results anew with `spotter eval --out`")
+		return nil, cli.Invalid(fmt.Errorf("%s: %s: %w", scenario, name, err), "write the results again with `spotter eval --out`")
 	}
 	return watch.Usage(), nil
 }
@@ -128,7 +128,7 @@ func (f *billFlags) simulated(ctx context.Context, p *cli.Program, of *input.Mar
 // sameRun reports a run that has not the hash, where one is given.
 func sameRun(r *sim.Result, hash string) error {
 	if hash != "" && hex.EncodeToString(r.Hash[:]) != hash {
-		return errors.New("done again it is not the run of the file: another version of spotter or of the scenario made it")
+		return errors.New("repeated, it differs from the run in the file: another version of spotter or of the scenario made that")
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (f *billFlags) recorded(p *cli.Program, dir string) (*bill.Usage, error) {
 		return nil, err
 	}
 	if len(r.Missing) > 0 {
-		return nil, cli.Invalid(fmt.Errorf("%s is not whole: nothing is known of the nodes in the segments that are missing", dir), "copy the recording again, with every segment that the warnings name")
+		return nil, cli.Invalid(fmt.Errorf("%s is incomplete: the nodes in the missing segments are unknown", dir), "copy the recording again, with every segment that the warnings name")
 	}
 	about := bill.About{Account: f.account}
 	if strings.HasPrefix(r.Meta.Note, "spotter sim ") {

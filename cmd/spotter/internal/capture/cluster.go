@@ -127,7 +127,7 @@ func Read(ctx context.Context, config *rest.Config, o *Options, log io.Writer) (
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "see that `kubectl get nodes` works with this kubeconfig")
+		return nil, cli.Invalid(fmt.Errorf("reaching %s: %w", config.Host, err), "check that `kubectl get nodes` works with this kubeconfig")
 	}
 	return ReadBy(ctx, c, o, log)
 }
@@ -205,7 +205,7 @@ func readCluster(ctx context.Context, c client.Reader, f *Options) (*listed, err
 		case apierrors.IsForbidden(err):
 			missing = append(missing, fmt.Errorf("the right to list %s is missing: %w", x.name, err))
 		case err != nil:
-			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err), "see that `kubectl get nodes` works with this kubeconfig")
+			return nil, cli.Invalid(fmt.Errorf("listing %s: %w", x.name, err), "check that `kubectl get nodes` works with this kubeconfig")
 		}
 		if _, ours := x.list.(*v1alpha1.CapacityPoolList); ours {
 			out.installed = err == nil || apierrors.IsForbidden(err)

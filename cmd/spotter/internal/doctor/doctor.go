@@ -75,7 +75,7 @@ func run(ctx context.Context, p *cli.Program, f *doctorCall) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := p.Print(&f.form, r, func(w io.Writer, _ bool) error { return r.write(w) })
+	err := p.Print(&f.form, r, func(w io.Writer, _ bool) error { return r.write(w, p.Width("")) })
 	return cmp.Or(err, r.err())
 }
 
@@ -90,15 +90,15 @@ func (f *doctorCall) checkCluster(ctx context.Context, p *cli.Program, r *report
 	r.ok("kubeconfig", "context %s, %s", cmp.Or(f.cluster.Name(), "of the pod"), cfg.Host)
 	server, err := access.Ask(ctx, cfg)
 	if err != nil {
-		r.fail("API server", "see that `kubectl get nodes` works with this kubeconfig and context", "%s", cli.Words(err))
+		r.fail("API server", "check that `kubectl get nodes` works with this kubeconfig and context", "%s", cli.Words(err))
 		r.unreachable = err
-		return f.skipCluster(r, "the API server is not reached")
+		return f.skipCluster(r, "the API server cannot be reached")
 	}
 	r.ok("API server", "Kubernetes %s", cmp.Or(server.Version, "of an unknown version: this user may not read it"))
 	checkClock(r, &server)
 	c, err := clientOf(cfg)
 	if err != nil {
-		r.fail("API server", "see that `kubectl api-resources` works", "%s", firstLine(err))
+		r.fail("API server", "check that `kubectl api-resources` works", "%s", firstLine(err))
 		return f.skipCluster(r, "the API server does not list its resources")
 	}
 	karpenter := checkKarpenter(ctx, r, c, cfg)

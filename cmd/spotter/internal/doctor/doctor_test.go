@@ -187,7 +187,7 @@ func TestAWS(t *testing.T) {
 			"✓ AWS credentials  AWS answers for us-east-1", "✓ AWS permissions  ec2:DescribeSpotPriceHistory and 4 optional actions allowed\n", "✓ prices           Spot prices of m5.large in 2 zones of us-east-1, the newest ",
 		}},
 		"no price list": {fake.Faults{Deny: map[string]string{"GetProducts": "AccessDeniedException"}}, true, nil, []string{
-			"✓ AWS permissions  ec2:DescribeSpotPriceHistory and 3 optional actions allowed; without pricing:GetProducts: Those of the catalog are used\n",
+			"✓ AWS permissions  ec2:DescribeSpotPriceHistory and 3 optional actions allowed; without pricing:GetProducts: On-demand prices come from the catalog\n",
 		}},
 		"no Spot prices": {fake.Faults{Deny: map[string]string{"DescribeSpotPriceHistory": "UnauthorizedOperation"}}, true, cli.ErrCheck, []string{
 			"✓ AWS credentials", "✗ AWS permissions  ec2:DescribeSpotPriceHistory is denied", "→ give the role what `spotter run --print-iam-policy` prints", "✗ prices           no Spot price is known",
@@ -208,7 +208,7 @@ func TestAWS(t *testing.T) {
 			var r report
 			checkAWS(t.Context(), &r, shape.Regions, true)
 			var out bytes.Buffer
-			if err := r.write(&out); err != nil || !errors.Is(r.err(), c.code) {
+			if err := r.write(&out, 0); err != nil || !errors.Is(r.err(), c.code) {
 				t.Errorf("%v, and the command ends with %v, want %v", err, r.err(), c.code)
 			}
 			expect(t, name, 0, 0, out.String(), c.has...)
@@ -228,7 +228,7 @@ func TestClock(t *testing.T) {
 		var r report
 		var out bytes.Buffer
 		checkClock(&r, &s)
-		if err := r.write(&out); err != nil || !strings.HasPrefix(out.String(), want) {
+		if err := r.write(&out, 0); err != nil || !strings.HasPrefix(out.String(), want) {
 			t.Errorf("%+v: %q, %v, want %q", s, out.String(), err, want)
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/spotter-dev/spotter/internal/cli"
 )
@@ -52,22 +50,17 @@ func (r *report) fail(name, next, format string, args ...any) {
 	r.Checks = append(r.Checks, check{Name: name, Result: failed, Text: fmt.Sprintf(format, args...), Next: next})
 }
 
-// write writes a line for each check, and below one that failed what to do.
-func (r *report) write(w io.Writer) error {
-	width := 0
+// write writes each check, and below one that failed what to do, in lines of at most width
+// runes; 0 is any number.
+func (r *report) write(w io.Writer, width int) error {
+	var rows [][]string
 	for _, c := range r.Checks {
-		width = max(width, utf8.RuneCountInString(c.Name))
-	}
-	var b strings.Builder
-	for _, c := range r.Checks {
-		space := strings.Repeat(" ", width-utf8.RuneCountInString(c.Name))
-		fmt.Fprintf(&b, "%s %s%s  %s\n", marks[c.Result], c.Name, space, c.Text)
+		rows = append(rows, []string{marks[c.Result] + " " + c.Name, c.Text})
 		if c.Next != "" {
-			fmt.Fprintf(&b, "  %s  → %s\n", strings.Repeat(" ", width), c.Next)
+			rows = append(rows, []string{"", "→ " + c.Next})
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return cli.WrappedColumns(w, width, nil, rows)
 }
 
 // err returns the error that the command ends with: that of the server where it is not

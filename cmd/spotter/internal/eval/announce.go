@@ -58,7 +58,7 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 		}
 		return nil, cli.Invalid(errors.New("nothing was run"), advice)
 	}
-	return shown, cli.Invalid(fmt.Errorf("more than an hour is not begun without being asked for: %s", text), advice)
+	return shown, cli.Invalid(fmt.Errorf("a comparison of more than an hour needs --yes: %s", text), advice)
 }
 
 // timeOf returns how long so many cells take of which one takes spent on one processor.
@@ -68,7 +68,7 @@ func timeOf(spent time.Duration, cells, processors int) time.Duration {
 
 // confirm asks whether to go on, and takes everything but a yes for a no.
 func confirm(in io.Reader, out io.Writer, text string) bool {
-	fmt.Fprintf(out, "%s. Go on? [y/N] ", text)
+	fmt.Fprintf(out, "%s. Continue? [y/N] ", text)
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

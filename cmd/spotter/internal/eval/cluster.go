@@ -45,14 +45,14 @@ const sharesDefault = 40
 
 func (c *clusterFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&c.on, "on", "", "make the parts in a cluster, `kubernetes`, as one Indexed Job, follow it and merge")
-	flags.StringVar(&c.attach, "attach", "", "follow the comparison `NAME` that --on kubernetes began, and merge")
+	flags.StringVar(&c.attach, "attach", "", "follow the comparison `NAME` that --on kubernetes started, and merge")
 	flags.StringVar(&c.parts, "parts", "", "where the pods write their parts, `s3://BUCKET/PREFIX`")
-	flags.IntVar(&c.shards, "shards", sharesDefault, "how many parts there are, `N`, where that is not more than there are runs")
+	flags.IntVar(&c.shards, "shards", sharesDefault, "number `N` of parts, at most one per run")
 	flags.IntVar(&c.parallelism, "parallelism", 10, "how many pods run at once, `N`")
 	flags.StringVar(&c.image, "image", "", "`IMAGE` of the pods (default: that of this version)")
 	flags.StringVar(&c.queue, "queue", "", "let Kueue start the Job, from the LocalQueue `NAME`")
 	flags.StringVar(&c.templated, "pod-template", "", "merge a PodTemplateSpec in `FILE` into that of the Job, strategically: tolerations, nodeSelector, service account, resources, environment; its container is called "+containerName)
-	flags.BoolVar(&c.keep, "keep", false, "leave Job and parts there when all is merged")
+	flags.BoolVar(&c.keep, "keep", false, "keep the Job and the parts after merging")
 	flags.StringVarP(&c.namespace, "namespace", "n", "default", "`NAMESPACE` of the Job")
 	c.Register(flags)
 	cli.Section(flags, "In a cluster", "on", "attach", "parts", "shards", "parallelism", "image", "queue", "pod-template", "keep", "namespace", "kubeconfig", "context")
@@ -106,7 +106,7 @@ func runOn(ctx context.Context, p *cli.Program, f *evalFlags, args []string) err
 	}
 	parts, err := run.follow(ctx)
 	if ctx.Err() != nil {
-		return &cli.StoppedError{Err: fmt.Errorf("stopped while %s runs on in the cluster: %w", run.Name, context.Cause(ctx)),
+		return &cli.StoppedError{Err: fmt.Errorf("stopped while %s keeps running in the cluster: %w", run.Name, context.Cause(ctx)),
 			Next: "`spotter eval --attach " + run.Name + "`, or the same call again, follows it; `kubectl delete configmap " + run.Name + "` ends it"}
 	}
 	if err != nil {
@@ -131,9 +131,9 @@ func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
 	c := &f.cluster
 	switch words := f.words(args); {
 	case c.attach != "" && len(words) > 0:
-		return cli.Invalid(fmt.Errorf("--attach: %s says already what is compared, and the call as well: %s", c.attach, cli.Shell(words)), "leave that out, or --attach")
+		return cli.Invalid(fmt.Errorf("--attach: %s already defines what is compared, and so does the call: %s", c.attach, cli.Shell(words)), "leave that out, or --attach")
 	case c.attach == "" && !objects.Remote(c.parts):
-		return cli.Invalid(fmt.Errorf("--parts: %q is no s3://BUCKET/PREFIX", c.parts), "name a bucket that this machine and the pods can write to, as --parts s3://evaluations/main")
+		return cli.Invalid(fmt.Errorf("--parts: %q is not of the form s3://BUCKET/PREFIX", c.parts), "name a bucket that this machine and the pods can write to, as --parts s3://evaluations/main")
 	case c.shards < 1 || c.shards > 10_000:
 		return cli.Invalid(fmt.Errorf("--shards: %d is not in 1…10000", c.shards), "give the number of parts")
 	case c.parallelism < 1:
@@ -188,7 +188,7 @@ func checkThere(r *runner.Runner, cfg *eval.Config) error {
 		for _, policy := range cfg.Compared() {
 			switch sum, err := r.FilesOf(policy, k.Bound); {
 			case err != nil:
-				return cli.Invalid(err, "name a policy that there is")
+				return cli.Invalid(err, "name an existing policy")
 			case sum != "" && !strings.Contains(policy, "builtin"):
 				return cli.Invalid(fmt.Errorf("--policies: %s names a file of this machine", policy), "compare it here with --shard, or use a bundle that is built in")
 			}
@@ -218,7 +218,7 @@ func (r *remoteRun) look(ctx context.Context, have partial) error {
 		}
 		part, err := shard.Read(name, data)
 		if err == nil && (part.Build != r.Build || part.Share != shard.Share{I: i, N: r.Shards} || part.Plan.Digest() != r.plan.Digest() || len(part.Cells) != part.Jobs) {
-			err = fmt.Errorf("%s: it is of another comparison or build, or not whole", name)
+			err = fmt.Errorf("%s: it belongs to another comparison or build, or is incomplete", name)
 		}
 		if err != nil {
 			fmt.Fprintf(r.p.Stderr, "warning: %v; it is made again\n", err)

@@ -95,7 +95,7 @@ func openOther(ctx context.Context, path, own string) (*otherBuild, error) {
 		if err != nil {
 			why = fmt.Sprintf("`%s version`: %v%s", path, err, because(stderr))
 		}
-		return nil, cli.Invalid(fmt.Errorf("--compare: %s is no spotter: %s", path, why), otherAdvice)
+		return nil, cli.Invalid(fmt.Errorf("--compare: %s is not a spotter binary: %s", path, why), otherAdvice)
 	}
 	o.version, o.name = fields[1], "spotter "+fields[1]
 	return o, o.checkSchema(ctx)
@@ -277,11 +277,11 @@ func (f *evalFlags) checkFiles(args []string) error {
 	case err != nil:
 		return cli.Invalid(fmt.Errorf("--compare-scenarios: %w", err), filesAdvice)
 	case !about.IsDir():
-		return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is no folder", f.files), filesAdvice)
+		return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is not a folder", f.files), filesAdvice)
 	}
 	for _, a := range args {
 		if !filepath.IsLocal(a) {
-			return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is not below this folder, so there is none of the same path in %s", a, f.files),
+			return cli.Invalid(fmt.Errorf("--compare-scenarios: %s is not below this folder, so %s has no file of the same path", a, f.files),
 				"run eval in the folder that holds the scenarios, and name them from there")
 		}
 	}
@@ -315,7 +315,7 @@ func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
 	}
 	if !ranges.Counts(f.Seeds) {
 		if from != "" {
-			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s says already where they begin", f.Seeds), "give --seeds a number of seeds")
+			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s already states where they start", f.Seeds), "give --seeds a number of seeds")
 		}
 		return seeds, nil
 	}

@@ -64,14 +64,14 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: "eval runs every policy over every window of every scenario under the same\n" +
 			"weather, once per seed, and compares what they save and what outages they cost.\n\n" +
 			"A SCENARIO is an embedded name (see `spotter scenario list`) or a file; without\n" +
-			"one it is " + input.DefaultScenario + ", all means every embedded one but those for measuring\n" +
-			"speed, and " + input.Hunted + " those in which a policy was found to do badly. Windows lie back\n" +
-			"to back from --from, each as long as the scenario; all of them, or those from\n" +
-			"number A to number B, lie over a trace after its first week.\n" +
+			"one it is " + input.DefaultScenario + ", all means every embedded one except those for measuring\n" +
+			"speed, and " + input.Hunted + " those in which a policy was found to do badly. Windows follow each\n" +
+			"other from --from, each as long as the scenario; --windows all, or A-B for numbers A\n" +
+			"to B, takes them from the whole trace after its first week.\n" +
 			"A policy is written NAME[:key=value…]; all means every policy that has a name, and\n" +
 			"key=A..B/STEP one for each step. The policies on-demand and the baseline are\n" +
-			"always run. The policy manifest is what the pools' manifests name.\n\n" +
-			"On a terminal it shows how far it is and what is finished comes to. Ctrl-C, or\n" +
+			"always run. The policy manifest is the one that the pools' manifests name.\n\n" +
+			"On a terminal it shows progress and interim results. Ctrl-C, or\n" +
 			"SIGTERM, ends it: what is finished is written, marked as incomplete, and no gate\n" +
 			"passes. A second one ends it at once.\n\n" +
 			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or\n" +
@@ -83,7 +83,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"  spotter eval all --policies all,static:share=0..1/0.1 --format markdown --out results.md\n" +
 			"  spotter eval web-week --policies portfolio --compare ./spotter-base --out - --out results.json --out junit.xml\n" +
 			"  spotter eval web-week gpu-training --stress\n" +
-			"  spotter eval worlds/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
+			"  spotter eval scenarios/shop.yaml --compare-scenarios ../base --seeds-from 41405d6\n" +
 			"  spotter eval web-week --policies static --baseline spotvortex --gate 'net_profit_improvement_pct.median >= 2' --gate 'outage_delta.max <= 0'",
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args) },
@@ -108,17 +108,17 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.RegisterWeeks(flags, len(d.Seeds))
 	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
 	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
-	flags.StringVar(&f.seedsFrom, "seeds-from", "", "let the seeds begin where `TEXT` says, as the commit compared with (default with --compare: its version)")
+	flags.StringVar(&f.seedsFrom, "seeds-from", "", "derive the first seed from `TEXT`, as the commit compared with (default with --compare: its version)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
-	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what the policies save and how long they are out where the constants that they were made with are wrong (with %d runs of each policy over all windows unless --seeds says)", eval.StressSeeds))
+	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what policies save, and their outages, where the constants that they assume are wrong (%d runs of each policy over all windows unless --seeds is given)", eval.StressSeeds))
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
 	flags.StringVar(&f.serveAt, "serve", "", "while the runs are done, serve the HTML report of those so far at `ADDRESS` of this machine, as :8080; without a value at a free port")
 	flags.Lookup("serve").NoOptDefVal = ":0"
-	flags.BoolVarP(&f.yes, "yes", "y", false, "begin a comparison of more than an hour without asking; where there is no terminal to ask on it is else refused")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "start a comparison of more than an hour without asking; needed where there is no terminal")
 	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
-	flags.StringArrayVar(&f.reuse, "reuse", nil, "take what is done already from parts, `FILE|DIR` or s3://…, of this plan or another; may be repeated")
+	flags.StringArrayVar(&f.reuse, "reuse", nil, "reuse finished runs of the parts in `FILE|DIR` or s3://…, of this plan or another; may be repeated")
 	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
 	cli.Section(flags, "Against another version", "compare", "compare-scenarios", "seeds-from")
 	cli.Section(flags, "Commitments", "discount-1y", "discount-3y")
@@ -129,7 +129,7 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 // registerResult adds the flags that say where the result goes.
 func (o *outputs) registerResult(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
-	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; the format is that of the extension unless it or --format says; may be repeated")
+	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; without FORMAT or --format the extension decides; may be repeated")
 	cli.DetailsVar(flags, &o.details)
 	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 }
@@ -243,7 +243,7 @@ func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, sh
 		}
 	}
 	if share.N > 0 && len(s.cfg.Policies) < asked {
-		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits to no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
+		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
 	}
 	s.cfg.Progress = func(g eval.Progress) { s.shown.Send(g) }
 	if s.known, err = f.known(ctx, p, s.runner, s.cfg, share); err != nil {
@@ -275,7 +275,7 @@ func (f *evalFlags) compared(ctx context.Context, p *cli.Program, args []string)
 		return nil, err
 	}
 	p.Warn(map[string]bool{}, s.runner.Unanswered())
-	s.shown.Enter("comparing and summing up")
+	s.shown.Enter("comparing and summarising")
 	return compared{report}, compare(ctx, f, s.other, s.cfg, report, s.runner.Run)
 }
 
@@ -328,7 +328,7 @@ func (f *evalFlags) checkGates(cfg *eval.Config) error {
 	for _, g := range cfg.Gates {
 		if g.Policy == "" && len(trials) > 1 {
 			return cli.Invalid(fmt.Errorf("--gate: %q names no policy, and these are compared: %s", g, strings.Join(trials, ", ")),
-				fmt.Sprintf("name one, as in --gate '%s:%s', or with --policies all that it is to hold for", trials[len(trials)-1], g))
+				fmt.Sprintf("name one, as in --gate '%s:%s', or list in --policies each that it must hold for", trials[len(trials)-1], g))
 		}
 	}
 	return nil

@@ -147,13 +147,13 @@ func (r *remoteRun) create(ctx context.Context) error {
 	}
 	switch err := r.client.Create(ctx, m); {
 	case err == nil:
-		fmt.Fprintf(r.p.Stderr, "%s begun in namespace %s: %d cells in %d parts\n", r.Name, r.namespace, r.Cells, r.Shards)
+		fmt.Fprintf(r.p.Stderr, "%s started in namespace %s: %d cells in %d parts\n", r.Name, r.namespace, r.Cells, r.Shards)
 		return nil
 	case apierrors.IsAlreadyExists(err):
-		fmt.Fprintf(r.p.Stderr, "%s is there already in namespace %s, and is gone on with\n", r.Name, r.namespace)
+		fmt.Fprintf(r.p.Stderr, "%s already exists in namespace %s and is continued\n", r.Name, r.namespace)
 		return r.open(ctx, r.Name)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return cli.Invalid(fmt.Errorf("making ConfigMap %s in namespace %s: %w", r.Name, r.namespace, err), "let yourself make ConfigMaps and Jobs there: evaluations.create of the chart has the Role")
+		return cli.Invalid(fmt.Errorf("making ConfigMap %s in namespace %s: %w", r.Name, r.namespace, err), "grant yourself the right to create ConfigMaps and Jobs there: evaluations.create of the chart has the Role")
 	default:
 		return fmt.Errorf("making ConfigMap %s: %w", r.Name, err)
 	}
@@ -179,7 +179,7 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 		plan, err = readPlan(name, text)
 	}
 	if err != nil {
-		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err), "delete it, and begin again")
+		return cli.Invalid(fmt.Errorf("--attach: ConfigMap %s in namespace %s: %w", name, r.namespace, err), "delete it and start again")
 	}
 	r.plan = *plan
 	return nil
@@ -237,7 +237,7 @@ func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int)
 	j.Spec.Template.Spec.Containers[at].Args = []string{"eval", "--plan", plan, "--shard", list, "--out", r.Parts + "/", "--yes", "--quiet"}
 	if err := r.client.Create(ctx, &j); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			return "", cli.Invalid(fmt.Errorf("making Job %s: %w", j.Name, err), "mend --pod-template, or let yourself make Jobs there: evaluations.create of the chart has the Role")
+			return "", cli.Invalid(fmt.Errorf("making Job %s: %w", j.Name, err), "fix --pod-template, or grant yourself the right to create Jobs there: evaluations.create of the chart has the Role")
 		}
 		return "", fmt.Errorf("making Job %s: %w", j.Name, err)
 	}

@@ -58,11 +58,11 @@ func (f *evalFlags) targets() ([]target, error) {
 		case strings.EqualFold(filepath.Ext(text), ".html"):
 			return nil, cli.Invalid(fmt.Errorf("--out: %s: a page for a browser is written by --report", text), "give --report "+cli.Shell([]string{text}))
 		case filepath.Ext(text) != "" && !cli.IsDevice(text):
-			return nil, cli.Invalid(fmt.Errorf("--out: %s: %s stands for no format", text, filepath.Ext(text)),
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: %s is not the ending of a format", text, filepath.Ext(text)),
 				"write FORMAT="+text+" with one of "+formatList()+", or an extension of "+strings.Join(slices.Sorted(maps.Keys(extensions)), ", "))
 		}
 		if !endsAs(t) {
-			return nil, cli.Invalid(fmt.Errorf("--out: %s: its ending stands for %s, and it is written as %s", t.path, extensions[strings.ToLower(filepath.Ext(t.path))], t.format),
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: its ending means %s, but it would be written as %s", t.path, extensions[strings.ToLower(filepath.Ext(t.path))], t.format),
 				"name another file, or leave the format out")
 		}
 		if t.path == "" {

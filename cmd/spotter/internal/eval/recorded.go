@@ -21,10 +21,10 @@ func compareCommand(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "compare OLD NEW",
 		Short: "Compare two reports that were written as JSON or Parquet",
-		Long: "compare says what distinguishes a report from an older one, run by run, for each\n" +
+		Long: "compare shows how a report differs from an older one, run by run, for each\n" +
 			"policy in each scenario. Both were written by `spotter eval --out FILE.json` or\n" +
 			"FILE.parquet. Nothing is run; seeds and policies that only one of them has are left\n" +
-			"out, and it says so.\n\n" +
+			"out with a note.\n\n" +
 			"Exit code: 0 good, 1 a policy is worse, 2 the call or a file is wrong, 3 it broke.",
 		Example: "  spotter eval compare old.json new.json\n" +
 			"  spotter eval compare old.parquet new.parquet --out compared.html",

@@ -17,7 +17,7 @@ import (
 // checkReport refuses, before anything is run, a path that the HTML report
 // cannot be written to.
 func (f *evalFlags) checkReport() error {
-	const advice = "give a file in a folder that is there and can be written, as --report out.html"
+	const advice = "give a file in an existing folder that can be written, as --report out.html"
 	if f.report == "" {
 		if f.given("report") {
 			return cli.Invalid(fmt.Errorf("--report: %q names no file", f.report), advice)
@@ -25,7 +25,7 @@ func (f *evalFlags) checkReport() error {
 		return nil
 	}
 	if f.report == terminal {
-		return cli.Invalid(errors.New("--report: a page for a browser is no text for the terminal"), advice)
+		return cli.Invalid(errors.New("--report: an HTML page cannot be written to the terminal"), advice)
 	}
 	if err := cli.CheckEnding("--report", f.report, ".html", ".htm"); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (f *evalFlags) checkReport() error {
 		return err
 	}
 	if f.writes(f.report) {
-		return cli.Invalid(fmt.Errorf("--report: %s is the file of --out as well", f.report), "give each a file of its own")
+		return cli.Invalid(fmt.Errorf("--report: %s is also the file of --out", f.report), "give each a file of its own")
 	}
 	return nil
 }

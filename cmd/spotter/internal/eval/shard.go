@@ -36,7 +36,7 @@ func (f *evalFlags) share() (shard.Share, error) {
 		parts := strings.Split(list, ",")
 		switch {
 		case err != nil:
-			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s says not which part: %s is %q", text, indexVariable, os.Getenv(indexVariable)), shardAdvice)
+			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s does not say which part: %s is %q", text, indexVariable, os.Getenv(indexVariable)), shardAdvice)
 		case n == "":
 			text = fmt.Sprintf("%d/%s", i+1, text)
 		case len(parts) > 1 && i < len(parts):
@@ -274,13 +274,13 @@ func mergeCommand(p *cli.Program) *cobra.Command {
 	var f evalFlags
 	c := &cobra.Command{
 		Use:   "merge PART…",
-		Short: "Put the parts of a comparison together that --shard made",
-		Long: "merge makes of the parts of a comparison, which `spotter eval --shard I/N` made\n" +
-			"anywhere, what one call of eval makes: every byte of every output, and its gates.\n" +
+		Short: "Merge the parts of a comparison that --shard wrote",
+		Long: "merge reads the parts of a comparison, which `spotter eval --shard I/N` wrote\n" +
+			"anywhere, and writes what one call of eval writes, byte for byte, with its gates.\n" +
 			"A PART is a file, a folder of them, or s3://BUCKET/PREFIX. Nothing is run. It\n" +
 			"needs the build and the traces that the parts were made with; the scenarios are in\n" +
-			"the parts. A part that is damaged, missing, there twice, unfinished, or of another\n" +
-			"plan, build or input is refused by its name.\n\n" +
+			"the parts. A part that is damaged, missing, given twice, unfinished, or of another\n" +
+			"plan, build or input is refused by name.\n\n" +
 			"Exit code: 0 good, 1 a gate failed, 2 the call, a part or an input is wrong, 3 a\n" +
 			"run broke.",
 		Example: "  spotter eval merge parts/*.parquet\n" +

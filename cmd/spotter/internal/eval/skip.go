@@ -28,7 +28,7 @@ func skip(p *cli.Program, r *runner.Runner, cfg *eval.Config) error {
 		kept = append(kept, spec)
 	}
 	if len(kept) == 0 {
-		return cli.Invalid(errors.New("--policies: none is left of them"), bundles.ONNXAdvice)
+		return cli.Invalid(errors.New("--policies: no policy is left"), bundles.ONNXAdvice)
 	}
 	cfg.Policies = kept
 	return nil

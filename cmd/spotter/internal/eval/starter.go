@@ -28,10 +28,10 @@ var starterFiles = [...]struct{ path, source string }{
 func initCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Write a commented scenario, and files for GitHub and GitLab that hold a change against it",
-		Long: "init writes into the folder DIR, that of the repository and else the one that it is\n" +
-			"called in, a scenario with comments and the files by which GitHub and GitLab compare\n" +
-			"every change of it. A file that is there is left alone, and nothing is written.",
+		Short: "Write a commented scenario, and files with which GitHub and GitLab compare changes of it",
+		Long: "init writes a commented scenario, and the files with which GitHub and GitLab compare\n" +
+			"every change of it, into the folder DIR, the root of a repository (default: the\n" +
+			"current folder). If one of the files exists, nothing is written.",
 		Args: cli.Arguments(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error { return writeStarter(p, append(args, ".")[0]) },
 	}
@@ -42,7 +42,7 @@ func writeStarter(p *cli.Program, dir string) error {
 	for _, f := range starterFiles {
 		path := filepath.Join(dir, filepath.FromSlash(f.path))
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return cli.Invalid(fmt.Errorf("init: %s is there already", path), "move it away, or give another folder")
+			return cli.Invalid(fmt.Errorf("init: %s already exists", path), "move it away, or give another folder")
 		}
 		paths = append(paths, path)
 	}

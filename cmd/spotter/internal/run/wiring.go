@@ -89,7 +89,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
 	w.manager, w.lease, err = live.NewManager(&run, serving, w.limiter.Wrap(w.rest, false), scheme, cluster.CacheOptions(cache.Options{}), w.log)
 	if err != nil {
-		return cli.Invalid(err, "see that the API server is reached, and that the addresses are free")
+		return cli.Invalid(err, "check that the API server is reached, and that the addresses are free")
 	}
 	w.authorize(run.Mode)
 	urgent, err := w.writer(w.limiter.Wrap(w.rest, true))

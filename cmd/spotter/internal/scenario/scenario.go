@@ -184,7 +184,7 @@ func listCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeList(w, all, wide) })
+			return p.Print(&form, all, func(w io.Writer, wide bool) error { return writeList(w, p.Width(""), all, wide) })
 		},
 	}
 	form.Register(c)
@@ -206,7 +206,7 @@ func listScenarios(ctx context.Context) (all []listed, err error) {
 	return all, nil
 }
 
-func writeList(w io.Writer, all []listed, wide bool) error {
+func writeList(w io.Writer, width int, all []listed, wide bool) error {
 	var heading []string
 	var rows [][]string
 	if wide {
@@ -219,7 +219,7 @@ func writeList(w io.Writer, all []listed, wide bool) error {
 		}
 		rows = append(rows, row)
 	}
-	return cli.Columns(w, heading, rows)
+	return cli.WrappedColumns(w, width, heading, rows)
 }
 
 // about returns the first sentence of the comment that a scenario begins with.

@@ -70,10 +70,10 @@ func lines(w *scenarios.BoundScenario, r *sim.Result) format.Grid {
 		l.add("longest", "%v", &r.Longest)
 	}
 	l.add("availability", "%s", figures.Share(r.Availability, 4))
-	l.add("evictions", "%s by us (%s per pod-day), %s by reclaims (%s per pod-day)",
+	l.add("evictions", "%s voluntary (%s per pod-day), %s by reclaims (%s per pod-day)",
 		figures.Integer(r.VoluntaryEvictions), figures.Number(per(r.VoluntaryEvictions, r.PodDays), 3),
 		figures.Integer(r.ReclaimEvictions), figures.Number(per(r.ReclaimEvictions, r.PodDays), 3))
-	l.add("nodes", "%s node-hours (%s spot), spot share %s", figures.Number(r.NodeHours, 1),
+	l.add("nodes", "%s node-hours (%s on Spot), Spot share %s", figures.Number(r.NodeHours, 1),
 		figures.Number(r.SpotHours, 1), figures.Share(r.SpotShare, 1))
 	return l.Grid
 }
@@ -115,7 +115,7 @@ func saved(r, onDemand *sim.Result) string {
 // commitments says what was paid for in advance did. Its fee is in no bill, since
 // it is the same whatever a policy does.
 func commitments(r *sim.Result) string {
-	text := fmt.Sprintf("%s spared by what was paid for in advance", usd(r.Spared))
+	text := fmt.Sprintf("%s saved by what was paid in advance", usd(r.Spared))
 	if r.CommitmentFee != policy.NoPrice {
 		text += fmt.Sprintf(" (for %s, which is in no bill)", usd(r.CommitmentFee))
 	}

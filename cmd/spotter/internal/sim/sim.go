@@ -38,13 +38,13 @@ func Command(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "sim SCENARIO",
 		Short: "Run one policy once and print what it cost",
-		Long: "sim plays one scenario under one policy and one seed. It prints the figures that\n" +
-			"one run has and what it saves against on-demand under the same weather, outages\n" +
-			"deducted; then the hash of the weather, which depends on no policy, and the hash\n" +
-			"of everything that happened: equal inputs give equal hashes on any machine.",
+		Long: "sim runs one scenario with one policy and one seed. It prints the run's results and\n" +
+			"what it saves against on-demand under the same weather, outages deducted; then the\n" +
+			"hash of the weather, which no policy changes, and the hash of everything that\n" +
+			"happened: equal inputs give equal hashes on any machine.",
 		Example: "  spotter sim web-week\n" +
 			"  spotter sim web-week --policy static:share=0.7 --seed 7 --log events.txt\n" +
-			"  spotter sim my-world.yaml --policy portfolio --record steps",
+			"  spotter sim shop.yaml --policy portfolio --record steps",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return run(c.Context(), p, &f, args[0]) },
@@ -57,7 +57,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather")
 	flags.StringVar(&f.log, "log", "", "write every event to `FILE`")
 	flags.StringVar(&f.record, "record", "", "record every decision as Parquet in the folder `DIR`")
-	flags.BoolVar(&f.check, "check", false, "hold the invariants after every event; slow")
+	flags.BoolVar(&f.check, "check", false, "check the invariants after every event; slow")
 	cli.CompleteBy(c, "policy", input.CompletePolicy)
 	cli.Complete(c, "truth", input.TruthNames())
 	return c
@@ -90,7 +90,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 		onDemand = nil
 	case f.policy != eval.OnDemand:
 		if onDemand, err = runs.Run(ctx, against); err != nil {
-			return fmt.Errorf("running %s, which savings are counted against: %w", eval.OnDemand, err)
+			return fmt.Errorf("running %s, the baseline of savings: %w", eval.OnDemand, err)
 		}
 	}
 	p.Warn(map[string]bool{}, append(r.Warnings, runs.Unanswered()...))
@@ -139,7 +139,7 @@ func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job
 	const next = "give --record a folder that is new or empty"
 	entries, err := os.ReadDir(f.record)
 	if err == nil && len(entries) > 0 {
-		return nil, cli.Invalid(fmt.Errorf("--record: %s is not empty: %s lies in it", f.record, entries[0].Name()), next)
+		return nil, cli.Invalid(fmt.Errorf("--record: %s is not empty: it contains %s", f.record, entries[0].Name()), next)
 	}
 	bundle, sum := runs.BundleSum(runner.SpecsOf(job)...)
 	w, err := record.NewWriter(f.record, record.Meta{

@@ -39,21 +39,21 @@ func Command(p *cli.Program) *cobra.Command {
 			"that are worse beyond chance, and runs what it chooses again on fresh seeds. A plan:\n\n" +
 			planText + "\n" +
 			"parameter is one of the policy's (spotter policies NAME), set a field of the scenario\n" +
-			"as `spotter whatif --set` has it. values are listed; a range is FROM..TO[/STEP] or\n" +
+			"as `spotter whatif --set` writes it. values are listed; a range is FROM..TO[/STEP] or\n" +
 			"FROM..TO@COUNT, as in `spotter whatif --sweep`. method is grid (every combination),\n" +
 			"random or latin-hypercube, which make as many points as the plan says, by its seed (1\n" +
-			"where it states none). conditions are fields that nobody chooses: demand, faults, the\n" +
-			"market. There is a race under each combination of them.\n\n" +
+			"where it states none). conditions are fields that are not yours to choose: demand, faults,\n" +
+			"the market. A race is run for each combination of them.\n\n" +
 			"A race has up to 3 rungs: --seeds, as many more, and twice as many more. After each,\n" +
 			"candidates drop out that lose to the leader by the tests and the tolerance of\n" +
 			"`eval --compare`; the chance that the best one drops is at most 5%. Of those left the\n" +
-			"one with the greatest median of net savings is chosen, which has been lucky too: its\n" +
-			"figure on fresh seeds counts, with the interval beside it. Without a candidate that is\n" +
-			"better there, keep what you have.\n\n" +
+			"one with the greatest median of net savings is chosen. It has been lucky too, so its\n" +
+			"result on fresh seeds counts, with its interval. If no candidate is better there, keep\n" +
+			"what you have.\n\n" +
 			"The folder --out gets runs.parquet (a row per run: DuckDB, pandas), the front of savings\n" +
 			"over outage minutes and over evictions as SVG and on a page, the scenario chosen, and\n" +
-			"every run, by its content: what was stopped goes on by the same call, and equal calls\n" +
-			"write equal files.\n\n" +
+			"every run, by its content: the same call resumes a stopped sweep, and equal calls write\n" +
+			"equal files.\n\n" +
 			"Exit code: 0 good, 2 the call or the plan is wrong, 3 it broke or was stopped.",
 		Example: "  spotter sweep plan.yaml\n" +
 			"  spotter sweep plan.yaml --trace prices --windows 8 --seeds 6 --out sweep\n" +
@@ -76,7 +76,7 @@ const planText = `  apiVersion: spotter.dev/v1alpha1
   kind: Sweep
   metadata: {name: web}
   spec:
-    scenario: web-week            # an embedded name, or a file beside the plan
+    scenario: web-week            # an embedded name, or a file next to the plan
     policy: static                # with the parameters that all candidates have
     method: latin-hypercube
     points: 24
@@ -89,7 +89,7 @@ const planText = `  apiVersion: spotter.dev/v1alpha1
     fresh: 20
 `
 
-const planAdvice = "mend the plan; `spotter sweep --help` shows one"
+const planAdvice = "fix the plan; `spotter sweep --help` shows one"
 
 func (f *call) run(ctx context.Context, p *cli.Program, file string) error {
 	c, err := f.config(ctx, p, file)
@@ -114,7 +114,7 @@ func (f *call) run(ctx context.Context, p *cli.Program, file string) error {
 	r, err := sweep.Sweep(ctx, *c)
 	switch {
 	case ctx.Err() != nil:
-		return &cli.StoppedError{Err: errors.New("stopped before every run was done"), Next: fmt.Sprintf("%d runs are kept in %s; the same call goes on", store.kept(), f.out)}
+		return &cli.StoppedError{Err: errors.New("stopped before every run was done"), Next: fmt.Sprintf("%d runs are kept in %s; the same call resumes", store.kept(), f.out)}
 	case err != nil && store.kept() == 0:
 		return cli.Invalid(err, planAdvice)
 	case err != nil:

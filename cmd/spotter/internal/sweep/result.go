@@ -16,7 +16,7 @@ import (
 
 // What fresh seeds say of what was chosen.
 const (
-	outcomeKeep      = "nothing beats what there is"
+	outcomeKeep      = "nothing beats the present values"
 	outcomeBetter    = "better"
 	outcomeUndecided = "not better beyond chance"
 	outcomeWorse     = "worse"

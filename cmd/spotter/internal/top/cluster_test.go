@@ -125,9 +125,9 @@ func TestTop(t *testing.T) {
 		t.Fatalf("exit %d", code)
 	}
 	for _, want := range []string{
-		"12 nodes in us-east-2, 6 on Spot (50%); Spot has 50% of 96 vCPU; $", " a month\n", "\nip-10-0-0-0 ", " 50% 20%    2\n",
-		"  ! disrupted by Karpenter\n", "~ Spot: recorded, of 2024-", "no AWS credentials were found", "On-demand: catalog of aws, ",
-		"2 nodes without a capacity type, counted as on demand\n", "2 nodes without a known price\n",
+		"12 nodes in us-east-2, 6 on Spot (50%); Spot has 50% of 96 vCPU\n$", " a month, not counting 2 nodes without a known price\n", "\nip-10-0-0-0 ", " 50%  20%     2\n",
+		"  ! disrupted by Karpenter\n", "~ Spot prices: recorded until 2024-", "no AWS credentials were found", "On-demand prices: AWS, catalog of ",
+		"2 nodes without a capacity type, counted as on demand\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)
@@ -151,12 +151,12 @@ func TestTop(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
 	code, text = call(t, "--kubeconfig", reader, "--sort", "price")
 	t.Log("\n" + text)
-	if code != cli.ExitOK || strings.Contains(text, "~") || !strings.Contains(text, "Spot: live from aws, read 0s ago") {
+	if code != cli.ExitOK || strings.Contains(text, "~") || !strings.Contains(text, "Spot prices: live from AWS, read 0s ago") {
 		t.Errorf("with live prices: exit %d", code)
 	}
 
 	code, text = call(t, "--kubeconfig", kubeconfigOf(t, env, "look-at-nodes-only", "nodes"))
-	if code != cli.ExitOK || !strings.Contains(text, "use is unknown: the right to list pods is missing") || !strings.Contains(text, "–   –    –\n") {
+	if code != cli.ExitOK || !strings.Contains(text, "use is unknown: the right to list pods is missing") || !strings.Contains(text, "–    –     –\n") {
 		t.Errorf("without pods: exit %d\n%s", code, text)
 	}
 	code, text = call(t, "--kubeconfig", kubeconfigOf(t, env, "look-at-pods-only", "pods"))

@@ -13,7 +13,6 @@ import (
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
@@ -115,12 +114,11 @@ func (p *Prices) of(n *Node, recorded map[spotMarket]policy.Money) (policy.Money
 	return 0, ""
 }
 
-// explain adds to t where its prices come from, and how many nodes have none.
+// explain adds to t the sources of its prices, and why some are unknown.
 func (p *Prices) explain(t *Table, count map[[2]string]int) {
-	unpriced, spotless := 0, map[string]bool{}
+	spotless := map[string]bool{}
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
-		unpriced += bit(n.Price == nil)
 		if n.Price == nil && n.Capacity == policy.Spot.String() {
 			spotless[n.Provider] = true
 		}
@@ -129,22 +127,19 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 		provider := key[0]
 		switch key[1] {
 		case sourceLive:
-			t.Sources = append(t.Sources, fmt.Sprintf("Spot: live from %s, read %s ago", provider, span(t.At.Sub(p.readAt))))
+			t.Sources = append(t.Sources, fmt.Sprintf("Spot prices: live from %s, read %s ago", nameOfProvider(provider), span(t.At.Sub(p.readAt))))
 		case sourceRecorded:
-			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot: recorded, of %s; %s", recordedDate(), cmp.Or(p.why[provider], "no live price")))
+			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot prices: recorded until %s; %s", recordedDate(), cmp.Or(p.why[provider], "no live price")))
 			delete(spotless, provider)
 		case sourceCatalog:
-			t.Sources = append(t.Sources, fmt.Sprintf("On-demand: catalog of %s, %s", provider, catalog.Date(provider)))
+			t.Sources = append(t.Sources, fmt.Sprintf("On-demand prices: %s, catalog of %s", nameOfProvider(provider), catalog.Date(provider)))
 		case sourceModelled:
-			t.Sources = append(t.Sources, fmt.Sprintf("~ On-demand: derived, since %s publishes none", provider))
+			t.Sources = append(t.Sources, fmt.Sprintf("~ On-demand prices: derived, since %s publishes none", nameOfProvider(provider)))
 		}
-	}
-	if unpriced > 0 {
-		t.Notes = append(t.Notes, figures.Count(unpriced, "node")+" without a known price")
 	}
 	for _, provider := range slices.Sorted(maps.Keys(spotless)) {
 		if provider != "" {
-			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", provider, cmp.Or(p.why[provider], "it names none for some nodes")))
+			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", nameOfProvider(provider), cmp.Or(p.why[provider], "it lists none for some nodes")))
 		}
 	}
 }
@@ -177,6 +172,14 @@ func (p *Prices) read(ctx context.Context, wanted map[spotMarket]bool, now time.
 			p.why[provider] = "its Spot prices cannot be read without a contract"
 		}
 	}
+}
+
+// nameOfProvider returns the name of a provider as it spells it.
+func nameOfProvider(provider string) string {
+	if name, known := map[string]string{policy.AWS: "AWS", policy.Rackspace: "Rackspace"}[provider]; known {
+		return name
+	}
+	return provider
 }
 
 // askAWS reads the Spot prices of types in regions, and returns why they could not be read.
@@ -223,7 +226,7 @@ func (p *Prices) askRackspace(ctx context.Context, regions []string, now time.Ti
 	feed.AddRegions(regions...)
 	u, err := feed.Read(ctx, livemarket.Ask{Now: policy.TimeOf(now)})
 	if err != nil {
-		return "its price feed is not reached"
+		return "its price feed cannot be reached"
 	}
 	for i := range u.Spot {
 		x := &u.Spot[i]

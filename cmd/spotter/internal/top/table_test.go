@@ -140,7 +140,8 @@ func TestSort(t *testing.T) {
 	}
 }
 
-const drawn = `4 nodes in us-east-2, 2 on Spot (50%); Spot has 50% of 32 vCPU; $0.51/h, $370 a month
+const drawn = `4 nodes in us-east-2, 2 on Spot (50%); Spot has 50% of 32 vCPU
+$0.51 an hour, $370 a month, not counting 2 nodes without a known price
 
 NODE           POOL     TYPE         ZONE  BUY         $/H AGE CPU MEM PODS
 ip-10-0-112-70 batch    m6i.2xlarge  a     on-demand 0.384 90m 90% 25%   12
@@ -165,13 +166,13 @@ func TestLines(t *testing.T) {
 		}
 	}
 	table.Nodes[0].Name, table.Nodes[1].Pool = strings.Repeat("n", 60), strings.Repeat("p", 60)
-	for _, line := range table.Lines(80, -1, false)[2:] {
+	for _, line := range table.Lines(80, -1, false) {
 		if n := utf8.RuneCountInString(line); n > 80 {
 			t.Errorf("%d runes: %s", n, line)
 		}
 	}
-	if lines := table.fit(80, 7, false); len(lines) > 7 || !slices.Contains(lines, "… 2 nodes more") {
-		t.Errorf("within seven lines:\n%s", strings.Join(lines, "\n"))
+	if lines := table.fit(80, 8, false); len(lines) > 8 || !slices.Contains(lines, "… 2 more nodes") {
+		t.Errorf("within eight lines:\n%s", strings.Join(lines, "\n"))
 	}
 	if empty := (&Table{}).Lines(80, -1, false); len(empty) != 1 || empty[0] != "0 nodes, 0 on Spot" {
 		t.Errorf("an empty cluster: %q", empty)

@@ -51,12 +51,12 @@ func (t *Table) Lines(width, rows int, wide bool) []string {
 	if rows >= 0 && rows < len(shown) {
 		shown = shown[:rows]
 	}
-	lines := []string{t.summary()}
+	lines := t.summary()
 	if len(t.Nodes) > 0 {
 		lines = append(lines, "")
 		lines = append(lines, t.grid(shown, width, wide)...)
 		if left := len(t.Nodes) - len(shown); left > 0 {
-			lines = append(lines, fmt.Sprintf("… %s more", figures.Count(left, "node")))
+			lines = append(lines, "… "+figures.Count(left, "more node"))
 		}
 	}
 	if len(t.Sources)+len(t.Notes) > 0 {
@@ -71,24 +71,32 @@ func (t *Table) write(w io.Writer, width int, wide bool) error {
 	return err
 }
 
-// summary is the line of totals.
-func (t *Table) summary() string {
+// summary is the lines of totals: nodes, and dollars where some price is known.
+func (t *Table) summary() []string {
 	x := &t.Totals
-	line := figures.Count(x.Nodes, "node")
+	nodes := figures.Count(x.Nodes, "node")
 	if region := t.region(); region != "" {
-		line += " in " + region
+		nodes += " in " + region
 	}
-	line += fmt.Sprintf(", %d on Spot", x.Spot)
+	nodes += fmt.Sprintf(", %d on Spot", x.Spot)
 	if x.Nodes > 0 {
-		line += fmt.Sprintf(" (%s)", figures.Share(float64(x.Spot)/float64(x.Nodes), 0))
+		nodes += fmt.Sprintf(" (%s)", figures.Share(float64(x.Spot)/float64(x.Nodes), 0))
 	}
 	if x.VCPU > 0 {
-		line += fmt.Sprintf("; Spot has %s of %.4g vCPU", figures.Share(x.SpotVCPU/x.VCPU, 0), x.VCPU)
+		nodes += fmt.Sprintf("; Spot has %s of %.4g vCPU", figures.Share(x.SpotVCPU/x.VCPU, 0), x.VCPU)
 	}
-	if x.Priced > 0 {
-		line += fmt.Sprintf("; %s/h, %s a month", figures.Dollars(x.PerHour), figures.Dollars(x.PerMonth))
+	unpriced := figures.Count(x.Nodes-x.Priced, "node") + " without a known price"
+	switch {
+	case x.Nodes == 0:
+		return []string{nodes}
+	case x.Priced == 0:
+		return []string{nodes, unpriced}
 	}
-	return line
+	dollars := fmt.Sprintf("%s an hour, %s a month", figures.Dollars(x.PerHour), figures.Dollars(x.PerMonth))
+	if x.Priced < x.Nodes {
+		dollars += ", not counting " + unpriced
+	}
+	return []string{nodes, dollars}
 }
 
 // grid returns the heading and a line for each node, with its notices below it.
@@ -111,7 +119,9 @@ func (t *Table) grid(nodes []Node, width int, wide bool) []string {
 			size[k] = max(size[k], utf8.RuneCountInString(text))
 		}
 	}
-	if width > 0 && !wide {
+	numberGap := textGap
+	if width > 0 && !wide && total(size, numberGap) > width {
+		numberGap = 1
 		shrink(size, width)
 	}
 	var lines []string
@@ -119,7 +129,7 @@ func (t *Table) grid(nodes []Node, width int, wide bool) []string {
 		var b strings.Builder
 		for k, i := range shown {
 			pad(&b, cut(cells[row][k], size[k]), size[k], columns[i].right)
-			b.WriteString(strings.Repeat(" ", gap(k)))
+			b.WriteString(strings.Repeat(" ", gap(k, numberGap)))
 		}
 		lines = append(lines, strings.TrimRight(b.String(), " "))
 		if row > 0 && len(nodes[row-1].Notices) > 0 {
@@ -129,29 +139,31 @@ func (t *Table) grid(nodes []Node, width int, wide bool) []string {
 	return lines
 }
 
-// gap is the space after a column: texts are set apart by two spaces and numbers by one.
-func gap(column int) int {
+// textGap is the number of spaces after a column of text.
+const textGap = 2
+
+// gap is the number of spaces after a column; those of numbers move together where lines are short.
+func gap(column, numberGap int) int {
 	if column < 4 {
-		return 2
+		return textGap
 	}
-	return 1
+	return numberGap
 }
 
-// shrink makes the columns of nodes and pools smaller until lines have at most width runes.
-func shrink(size []int, width int) {
-	total := 0
+// total is the length of a line.
+func total(size []int, numberGap int) int {
+	sum := -numberGap
 	for k := range size {
-		total += size[k] + gap(k)
+		sum += size[k] + gap(k, numberGap)
 	}
-	for over := total - 1 - width; over > 0; over-- {
-		k := 0
-		if size[1] > size[0] {
-			k = 1
-		}
-		if size[k] <= nameMin {
-			return
-		}
-		size[k]--
+	return sum
+}
+
+// shrink makes the columns of pools and then of nodes smaller until lines have at most width runes.
+func shrink(size []int, width int) {
+	for _, k := range []int{1, 0} {
+		over := max(0, total(size, 1)-width)
+		size[k] = max(size[k]-over, min(size[k], nameMin))
 	}
 }
 
@@ -164,12 +176,14 @@ func pad(b *strings.Builder, text string, size int, right bool) {
 	b.WriteString(text + space)
 }
 
-// cut shortens a text to so many runes.
+// cut shortens a text to size runes in its middle, as the ends of names distinguish nodes.
 func cut(text string, size int) string {
-	if r := []rune(text); len(r) > size {
-		return string(r[:size-1]) + "…"
+	r := []rune(text)
+	if len(r) <= size {
+		return text
 	}
-	return text
+	head := (size - 1) / 2
+	return string(r[:head]) + "…" + string(r[len(r)-(size-1-head):])
 }
 
 // nameOf returns the name of a node, without its domain unless the table is wide.

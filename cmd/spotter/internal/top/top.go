@@ -35,8 +35,8 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: "top lists the nodes of a running cluster with their pool, instance type, zone, price,\n" +
 			"age and use (what pods request of what is allocatable), and marks nodes that are under\n" +
 			"notice or being drained. It needs the rights to list nodes and pods, and changes\n" +
-			"nothing. Spot prices are read from AWS or from the feed of Rackspace; where these are\n" +
-			"not reached, recorded ones stand in with a ~.",
+			"nothing. Spot prices are read from AWS or from the feed of Rackspace; where neither can\n" +
+			"be reached, recorded prices are shown, marked with ~.",
 		Example: "  spotter top\n  spotter top --sort price --context production\n  spotter top -o json",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE:    func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
@@ -46,7 +46,7 @@ func Command(p *cli.Program) *cobra.Command {
 	f.form.Register(c)
 	flags.StringVar(&f.sort, "sort", "pool", "sort by `COLUMN`: "+strings.Join(orderNames, ", "))
 	cli.Complete(c, "sort", orderNames)
-	flags.BoolVarP(&f.watch, "watch", "w", false, "show it again every 5 seconds, until Ctrl-C")
+	flags.BoolVarP(&f.watch, "watch", "w", false, "refresh every 5 seconds until Ctrl-C")
 	return c
 }
 
@@ -131,7 +131,7 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 		frame := last.fit(width, height-1, f.form.String() == cli.FormWide)
 		if err != nil {
 			first, _, _ := strings.Cut(err.Error(), "\n")
-			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; not read since: %s", last.At.Format(time.TimeOnly), first))
+			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; later reads failed: %s", last.At.Format(time.TimeOnly), first))
 		}
 		if err := draw(p.Stdout, frame, width); err != nil {
 			return err

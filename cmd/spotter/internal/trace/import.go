@@ -140,7 +140,7 @@ func importAdvice(srcs []string, err error) string {
 	case errors.Is(err, trace.ErrUnnamed):
 		return "say what the recording leaves out with --from, --at, --type, --zone or --market; `spotter trace import --help` describes each"
 	case errors.Is(err, trace.ErrEmpty):
-		return "see that it has rows with a time, a zone, an instance type and a price"
+		return "check that it has rows with a time, a zone, an instance type and a price"
 	}
 	return "run `spotter trace import --help` for what is understood"
 }

@@ -292,7 +292,7 @@ func TestRefusals(t *testing.T) {
 		"the AWS credentials have expired":                         aws.ErrExpired,
 		"the AWS credentials may not ec2:DescribeSpotPriceHistory": &aws.RequestError{Action: "ec2:DescribeSpotPriceHistory", Region: "us-east-1", Kind: aws.ErrPermission, Err: errors.New("no")},
 		"AWS did not give them within 15s":                         aws.ErrTimeout,
-		"AWS is not reached":                                       aws.ErrUnreachable,
+		"AWS cannot be reached":                                    aws.ErrUnreachable,
 		"AWS has none for these types":                             aws.ErrNothing,
 		"one":                                                      errors.New("one\ntwo"),
 	} {

@@ -45,7 +45,7 @@ const (
 
 const (
 	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; without a cluster `spotter try --demo` shows what it prints"
-	notReached     = "see that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter try --demo` shows what it prints"
+	notReached     = "check that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter try --demo` shows what it prints"
 )
 
 func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

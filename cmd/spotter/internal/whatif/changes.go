@@ -44,7 +44,7 @@ func (c *changes) add(x change) {
 // join lets the next change be one of the group before.
 func (c *changes) join() {
 	if len(c.groups) == 0 || c.joins {
-		c.wrong = errors.New("--with: no change stands before it")
+		c.wrong = errors.New("--with: no change comes before it")
 	}
 	c.joins = true
 }
@@ -56,7 +56,7 @@ func (c *changes) checked() ([][]change, error) {
 	case c.wrong != nil:
 		return nil, cli.Invalid(c.wrong, advice)
 	case c.joins:
-		return nil, cli.Invalid(errors.New("--with: no change stands behind it"), advice)
+		return nil, cli.Invalid(errors.New("--with: no change follows it"), advice)
 	case len(c.groups) == 0:
 		return nil, cli.Invalid(errors.New("nothing is changed"), advice)
 	}
@@ -69,7 +69,7 @@ func (c *changes) checked() ([][]change, error) {
 		}
 	}
 	if sweeps > 0 && (sweeps > 1 || len(c.groups) > 1) {
-		return nil, cli.Invalid(errors.New("--sweep: its values are all variants that there are"), "join other changes by --with, and sweep one setting at a time")
+		return nil, cli.Invalid(errors.New("--sweep: its values must be the only variants"), "join other changes by --with, and sweep one setting at a time")
 	}
 	return c.groups, nil
 }

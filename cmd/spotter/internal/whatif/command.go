@@ -49,23 +49,23 @@ func Command(p *cli.Program) *cobra.Command {
 	var f call
 	c := &cobra.Command{
 		Use:   "whatif SCENARIO",
-		Short: "Say what changes of a cluster would cost: settings, NodePools, versions, Spot, a savings plan",
+		Short: "Show what changes to a cluster would cost: settings, NodePools, versions, Spot, a savings plan",
 		Long: "whatif changes a SCENARIO, mostly one that `spotter capture` wrote, and compares every\n" +
 			"variant with what runs now (the policy " + eval.CaptureBaseline + ") on the same prices, weather and seeds,\n" +
 			"run by run. Each flag that changes something is a variant of its own; --with between\n" +
-			"two joins them to one.\n\n" +
+			"two joins them into one.\n\n" +
 			"A setting is written KIND/NAME.path=value, with [2] or [key=value] for an element of a\n" +
-			"list and [any.key] for a key with dots; null takes a field away, and\n" +
-			"KIND/NAMESPACE/NAME tells two of one name apart. --sweep tries values, listed with commas\n" +
+			"list and [any.key] for a key with dots; null removes a field, and KIND/NAMESPACE/NAME\n" +
+			"distinguishes two objects of one name. --sweep tries values, listed with commas\n" +
 			"or as a range: FROM..TO/STEP, or FROM..TO@COUNT, at equal factors where TO is ten times\n" +
 			"FROM, else at equal distances. It draws savings over evictions. Its knee is the point of\n" +
 			"the convex front (what no mixture of others beats in both) that is furthest from the\n" +
 			"chord between the front's ends, both axes scaled to 1; there is none within 0.05 of the\n" +
 			"chord, nor where chance explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
-			"A --gate is as those of eval, without a policy: every variant must meet it. Its baseline\n" +
+			"A --gate is written as in eval, without a policy: every variant must meet it. Its baseline\n" +
 			"is the scenario as it is, and net savings are those against " + eval.OnDemand + " in that, less what\n" +
-			"a variant pays more in advance. It knows no metric of the oracle.\n\n" +
+			"a variant pays more in advance. It has no metrics of the oracle.\n\n" +
 			"Exit code: 0 good, 1 a gate failed, 2 the call or an input is wrong, 3 it broke or was\n" +
 			"stopped.",
 		Example: "  spotter whatif cluster.yaml --set nodepool/default.spec.disruption.consolidateAfter=5m\n" +
@@ -81,15 +81,15 @@ func Command(p *cli.Program) *cobra.Command {
 	f.RegisterPrices(flags)
 	f.RegisterCases(flags, "10")
 	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
-	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, lengths of time, percents or numbers, %d of them unless a step or @COUNT is stated", ranges.CountDefault))
-	f.changes.register(flags, flagPools, "string", "put the NodePools, node classes and CapacityPools of `DIR|FILE` in place of those of the same kind and name, and add new ones; may be repeated")
-	flags.BoolVar(&f.prune, "prune", false, "let --nodepools take away what is not there, of each kind that is")
-	flags.StringVar(&f.asIs, "as-is-nodepools", "", "let the scenario as it is have the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then takes away what it lacks of them")
+	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, durations, percents or numbers, %d of them unless a step or @COUNT is given", ranges.CountDefault))
+	f.changes.register(flags, flagPools, "string", "replace NodePools, node classes and CapacityPools by those of the same kind and name in `DIR|FILE`, and add new ones; may be repeated")
+	flags.BoolVar(&f.prune, "prune", false, "let --nodepools remove what DIR|FILE lacks, of each kind that it has")
+	flags.StringVar(&f.asIs, "as-is-nodepools", "", "give the scenario as it is the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then removes what it lacks of them")
 	f.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
-	f.changes.register(flags, flagSpot, "", "let every pool buy Spot besides on demand")
-	f.changes.register(flags, flagPolicy, "string", "let a policy of Spotter run, `NAME[:key=value…],…`, each a variant")
+	f.changes.register(flags, flagSpot, "", "let every pool buy Spot in addition to on demand")
+	f.changes.register(flags, flagPolicy, "string", "run a policy of Spotter, `NAME[:key=value…],…`, each a variant")
 	f.changes.register(flags, flagPlan, "string", "commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
-	f.changes.register(flags, flagWith, "", "join the change before it and the one behind it to one variant")
+	f.changes.register(flags, flagWith, "", "join the change before it and the one after it into one variant")
 	flags.Float64Var(&f.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
 	f.form.Register(c, formMarkdown)
 	f.form.RegisterDetails(c)
@@ -193,7 +193,7 @@ func (c *call) load(ctx context.Context, p *cli.Program, name string) (err error
 		return err
 	}
 	if err := c.loadPools(); err != nil {
-		return cli.Invalid(fmt.Errorf("--as-is-nodepools: %w", err), "give the folder or file of the pools that are there now")
+		return cli.Invalid(fmt.Errorf("--as-is-nodepools: %w", err), "give the folder or file of the existing pools")
 	}
 	return nil
 }
@@ -269,7 +269,7 @@ func result(w *eval.WhatIf, shown bool) error {
 		}
 		if x.Broken >= 0 {
 			run := &w.Runs[x.Broken]
-			return fmt.Errorf("%d of %d runs broke of %s; the first has seed %d: %s", x.Missing, len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
+			return fmt.Errorf("%d of %d runs of %s broke; the first has seed %d: %s", x.Missing, len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
 		}
 	}
 	if w.Judged == nil || !w.Judged.Failed() {

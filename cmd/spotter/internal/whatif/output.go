@@ -29,7 +29,7 @@ func (c *call) checkOut(groups [][]change) error {
 		form := forms[strings.ToLower(filepath.Ext(file))]
 		switch _, err := chart.ParseFormat(form); {
 		case form == "":
-			return cli.Invalid(fmt.Errorf("--out: %q has no extension that stands for a format", file), "give one that ends with .svg, .png, .md, .json, .yaml or .txt")
+			return cli.Invalid(fmt.Errorf("--out: the extension of %q is not that of a format", file), "give one that ends with .svg, .png, .md, .json, .yaml or .txt")
 		case err == nil && !sweep:
 			return cli.Invalid(fmt.Errorf("--out: %s: a picture is drawn of a sweep", file), "give --sweep, or a file that ends with .md, .json, .yaml or .txt")
 		}
@@ -99,7 +99,7 @@ func drawSweep(out io.Writer, kind chart.Format, w *eval.WhatIf) error {
 		detail = append(detail, fmt.Sprintf("%s saves %s at %s evictions.", name, figures.Dollars(points[i].Gain), figures.Number(points[i].Price, 2)))
 	}
 	if len(all.X) == 0 {
-		return errors.New("no value of the sweep has figures to be drawn")
+		return errors.New("no value of the sweep has results to draw")
 	}
 	picture := &chart.Points{Frame: chart.Frame{
 		Title: "Savings and evictions by " + w.Sweep,

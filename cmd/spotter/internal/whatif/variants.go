@@ -96,7 +96,7 @@ func (c *call) alternatives(x change) ([]alternative, error) {
 	case flagPlan:
 		return splitAlternatives(value, c.plan)
 	}
-	return []alternative{{"Spot allowed", "every pool may buy Spot besides on demand", allowSpot}}, nil
+	return []alternative{{"Spot allowed", "every pool may buy Spot in addition to on demand", allowSpot}}, nil
 }
 
 func splitAlternatives(list string, of func(string) (alternative, error)) ([]alternative, error) {
@@ -130,7 +130,7 @@ func allowSpot(d *draft) error {
 func (c *call) plan(text string) (alternative, error) {
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if err != nil || !(percent > 0 && percent <= 100) {
-		return alternative{}, fmt.Errorf("%q is no percent above 0 and at most 100", text)
+		return alternative{}, fmt.Errorf("%q is not a percentage above 0 and at most 100", text)
 	}
 	hourly, err := c.onDemandHourly()
 	if err != nil {
@@ -201,7 +201,7 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 		}
 		v, err := c.variant(d)
 		if err != nil {
-			return nil, cli.Invalid(fmt.Errorf("%s: %w", joined(d, false), err), "mend that change; nothing was run")
+			return nil, cli.Invalid(fmt.Errorf("%s: %w", joined(d, false), err), "fix that change; nothing was run")
 		}
 		out = append(out, v)
 	}
@@ -218,7 +218,7 @@ func (c *call) nameSweep(group []change, made [][]alternative) error {
 	for _, d := range made {
 		for k := range d {
 			if k != i && d[k].short != made[0][k].short {
-				return cli.Invalid(fmt.Errorf("--%s: it has several values beside those of --sweep", group[k].flag), "give one of them, and the others to further calls")
+				return cli.Invalid(fmt.Errorf("--%s: it has several values in addition to those of --sweep", group[k].flag), "give one of them, and the others to further calls")
 			}
 		}
 	}
@@ -254,7 +254,7 @@ func named(all []eval.Variant) error {
 			all[i].Name = full
 		}
 		if seen[full] {
-			return cli.Invalid(fmt.Errorf("%s stands twice", full), "give each variant once")
+			return cli.Invalid(fmt.Errorf("%s is given twice", full), "give each variant once")
 		}
 		seen[full] = true
 	}
@@ -301,7 +301,7 @@ func (c *call) noteOverridden(d *draft) error {
 			return err
 		}
 		if by := sc.ReplicasBy(kind, namespace, name); by != "" {
-			c.notes = append(c.notes, fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or take it away with =null", change, by, kind, namespace, name))
+			c.notes = append(c.notes, fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or remove it with =null", change, by, kind, namespace, name))
 		}
 	}
 	return nil

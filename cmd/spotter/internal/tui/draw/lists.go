@@ -31,7 +31,7 @@ func Workloads(rows []WorkloadRow, selected int) Table {
 		{Title: "Kind", Rank: 5},
 		{Title: "Ready of desired"},
 		{Title: "Required", Right: true, Rank: 4},
-		{Title: "On spot", Right: true, Rank: 2},
+		{Title: "On Spot", Right: true, Rank: 2},
 		{Title: "Outage min", Right: true, Rank: 1},
 		{Title: "State", Rank: 3},
 	}}

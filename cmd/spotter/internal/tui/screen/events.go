@@ -45,7 +45,7 @@ func sentenceOfWork(e *timeline.Event) string {
 	case timeline.PodLost:
 		return "a pod" + of(e.Object) + " was lost with " + e.Subject
 	case timeline.OutageBegan:
-		return e.Subject + " has less than it must: an outage begins"
+		return e.Subject + " has less than it must: an outage starts"
 	case timeline.OutageEnded:
 		return e.Subject + " has what it must again: its outage ends"
 	case timeline.ReplicasChanged:
@@ -55,7 +55,7 @@ func sentenceOfWork(e *timeline.Event) string {
 	case timeline.JobMissed:
 		return "a job of " + e.Subject + " missed its deadline"
 	case timeline.FaultBegan:
-		return "fault begins: " + fault(e)
+		return "fault starts: " + fault(e)
 	case timeline.FaultEnded:
 		return "fault ends: " + fault(e)
 	case timeline.GateClosed:
@@ -65,7 +65,7 @@ func sentenceOfWork(e *timeline.Event) string {
 	case timeline.Paused:
 		return e.Subject + " is paused" + by(e.Object)
 	case timeline.Resumed:
-		return e.Subject + " goes on" + by(e.Object)
+		return e.Subject + " resumes" + by(e.Object)
 	}
 	return e.Subject
 }

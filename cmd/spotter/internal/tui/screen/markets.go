@@ -68,7 +68,7 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 		return
 	}
 	p.charted, p.chartedUntil = charted, s.until
-	empty := "no spot market to show"
+	empty := "no Spot market to show"
 	if s.until <= s.from {
 		empty = "simulating the warm-up…"
 	}

@@ -33,7 +33,7 @@ func parseMoment(s string, from, now policy.Time) (policy.Time, error) {
 	if s[0] == '+' || s[0] == '-' {
 		d, err := parseLength(s[1:])
 		if err != nil {
-			return 0, fmt.Errorf("%q is no length of time: %w", s, errMoment)
+			return 0, fmt.Errorf("%q is not a duration: %w", s, errMoment)
 		}
 		if s[0] == '-' {
 			d = -d
@@ -67,11 +67,11 @@ func parseWeekday(s string, from, now policy.Time) (policy.Time, error) {
 	case !known && !two:
 		clock = word
 	case !known:
-		return 0, fmt.Errorf("%q is no day of the week: %w", word, errMoment)
+		return 0, fmt.Errorf("%q is not a day of the week: %w", word, errMoment)
 	}
 	at, err := time.Parse("15:04", strings.TrimSpace(clock))
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time: %w", s, errMoment)
+		return 0, fmt.Errorf("%q is not a time: %w", s, errMoment)
 	}
 	since := time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute
 	if !known {

@@ -62,7 +62,7 @@ func (p *playback) storyLine() string {
 	case p.story != nil:
 		return p.story.text
 	case p.awaits:
-		return "is looked for while the runs go on; any key begins now"
+		return "is being looked for while the runs continue; any key starts now"
 	}
 	return ""
 }

@@ -95,14 +95,14 @@ func TestStoryOf(t *testing.T) {
 	}
 }
 
-// TestFaultsIn names the squeezes of the scenario, which last 90 minutes from 05:00 and
+// TestFaultsIn names the capacity shortages of the scenario, which last 90 minutes from 05:00 and
 // from 14:00 on, while they last.
 func TestFaultsIn(t *testing.T) {
 	s := sit(t, 120, 40).play.shown()
 	for _, one := range []struct {
 		from, to time.Duration
 		want     string
-	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "squeeze"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour, 20 * time.Hour, "squeeze"}, {13 * time.Hour, 15 * time.Hour, "squeeze"}} {
+	}{{5*time.Hour + 30*time.Minute, 6 * time.Hour, "shortage"}, {10 * time.Hour, 11 * time.Hour, ""}, {4 * time.Hour, 20 * time.Hour, "shortage"}, {13 * time.Hour, 15 * time.Hour, "shortage"}} {
 		if got := strings.Join(s.faultsIn(span{monday.Add(one.from), monday.Add(one.to)}), ", "); got != one.want {
 			t.Errorf("from %v to %v: %q, want %q", one.from, one.to, got, one.want)
 		}
@@ -128,7 +128,7 @@ func TestBeginAtStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
-	if v.wait(time.Second); !strings.Contains(v.Plain(), "simulating…") || !strings.Contains(v.Plain(), "is looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
+	if v.wait(time.Second); !strings.Contains(v.Plain(), "simulating…") || !strings.Contains(v.Plain(), "is being looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
 		t.Errorf("before the run ends it does not wait for the story:\n%s", v.Plain())
 	}
 	if v.press("g", "s"); !strings.Contains(v.prompt.note, "when the runs have ended") || v.play.awaits || !v.play.clock.playing {

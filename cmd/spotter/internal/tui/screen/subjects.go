@@ -53,7 +53,7 @@ const boughtLooked = 200
 
 // bought is the last decision at the shown time that launched in a market.
 func (s *facts) bought(market string) draw.Section {
-	section := draw.Section{Title: "Why: the last launch asked for there"}
+	section := draw.Section{Title: "Why: the last launch requested there"}
 	for i := s.frame.Decision; i >= 0 && i > s.frame.Decision-boughtLooked; i-- {
 		d := s.Timeline.Decision(i)
 		for k := range d.Entries {

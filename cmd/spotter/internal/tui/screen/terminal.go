@@ -41,13 +41,13 @@ type Terminal struct {
 // Check says whether the choices of t are known.
 func (t *Terminal) Check() error {
 	if !slices.Contains(Colors, t.Color) {
-		return fmt.Errorf("--color: %w: %q is none of %v", ErrChoice, t.Color, Colors)
+		return fmt.Errorf("--color: %w: %q is not one of %v", ErrChoice, t.Color, Colors)
 	}
 	if !slices.Contains(Themes, t.Theme) {
-		return fmt.Errorf("--theme: %w: %q is none of %v", ErrChoice, t.Theme, Themes)
+		return fmt.Errorf("--theme: %w: %q is not one of %v", ErrChoice, t.Theme, Themes)
 	}
 	if v := os.Getenv(ThemeVariable); v != "" && !slices.Contains(Themes, v) {
-		return fmt.Errorf("%s: %w: %q is none of %v", ThemeVariable, ErrChoice, v, Themes)
+		return fmt.Errorf("%s: %w: %q is not one of %v", ThemeVariable, ErrChoice, v, Themes)
 	}
 	return nil
 }
