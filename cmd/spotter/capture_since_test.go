@@ -75,7 +75,7 @@ func TestCaptureSince(t *testing.T) {
 		t.Errorf("by the bill it is\n%s", text)
 	}
 	wrongCallIs(t, "its columns are a", append([]string{"capture", "--out", filepath.Join(dir, "y.yaml"), "--bill", file(t, "other.csv", "a\n1\n")}, args[3:]...)...)
-	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1", "--details"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is beside what happened: node-hours") {
+	if code, stdout, stderr := call(t, "eval", out, "--policies", "static", "--seeds", "1", "--details"); code != cli.ExitOK || !strings.Contains(strings.Join(strings.Fields(stdout), " "), "simulated as it is, compared with what happened: node-hours") {
 		t.Errorf("eval: exit code %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -23,7 +23,7 @@ func TestOnKubernetesRefused(t *testing.T) {
 		`--parts: "" is not of the form s3://BUCKET/PREFIX`: {"--parts", ""},
 		"--shards: 0 is not in 1…10000":                     {"--shards", "0"},
 		"--parallelism: 0 is not positive":                  {"--parallelism", "0"},
-		"--attach: x says already what is compared":         {"--attach", "x"},
+		"--attach: x already defines what is compared":      {"--attach", "x"},
 		"no cluster:": nil,
 	} {
 		wrongCallIs(t, want, append(append([]string{}, on...), args...)...)

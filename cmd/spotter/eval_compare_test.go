@@ -91,7 +91,7 @@ func TestSeedsFrom(t *testing.T) {
 		t.Errorf("seeds of 41405d6 begin at %d and at %d", a, b)
 	}
 	_, out, _ := call(t, small("--seeds-from", "41405d6", "--format", "csv")...)
-	if want := "tiny,0,2026-01-01T00:00:00.000Z,2026-01-08T00:00:00.000Z,217693666,"; evalcmd.FirstSeed("41405d6") != 217693666 || !strings.Contains(out, want) {
+	if want := "tiny,0,2026-01-01T00:00:00Z,2026-01-08T00:00:00Z,217693666,"; evalcmd.FirstSeed("41405d6") != 217693666 || !strings.Contains(out, want) {
 		t.Errorf("the first seed is %d:\n%.3000s", evalcmd.FirstSeed("41405d6"), out)
 	}
 	wrongCallIs(t, "--seeds-from", "eval", "--seeds", "3-4", "--seeds-from", "41405d6")

@@ -21,7 +21,7 @@ func TestEvalAllWindows(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out), "\n")[1:]
 	// 22 days less the first week hold windows of two days on days 8, 11, 14, 17
 	// and 20.
-	if len(lines) != 5 || !strings.HasPrefix(lines[1], "zone-outage,1,2026-01-11T00:00:00.000Z,2026-01-13T00:00:00.000Z,") ||
+	if len(lines) != 5 || !strings.HasPrefix(lines[1], "zone-outage,1,2026-01-11T00:00:00Z,2026-01-13T00:00:00Z,") ||
 		!strings.Contains(lines[1], "--from 2026-01-11T00:00:00Z") {
 		t.Errorf("windows of all:\n%s", strings.Join(lines, "\n"))
 	}

@@ -91,7 +91,7 @@ func TestModelsWithout(t *testing.T) {
 	if !strings.Contains(out, ",static,") || strings.Contains(out, ",spotvortex:bundle="+dir+",") {
 		t.Errorf("what ran:\n%s", out)
 	}
-	wrongCallIs(t, "none is left", "eval", "zone-outage", "--policies", "model:bundle="+dir)
+	wrongCallIs(t, "no policy is left", "eval", "zone-outage", "--policies", "model:bundle="+dir)
 	wrongCallIs(t, "ONNX Runtime is not available", "sim", "zone-outage", "--policy", "model:bundle="+dir)
 	wrongCallIs(t, "ONNX Runtime is not available", "models", "verify", dir)
 	wrongCallIs(t, "bundle is missing", "sim", "zone-outage", "--policy", "model")

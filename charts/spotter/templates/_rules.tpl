@@ -2,7 +2,7 @@
 
 {{- /* What is granted in the whole cluster. */}}
 {{- define "spotter.rules.cluster" -}}
-# The snapshot: what runs where, and what it requests.
+# The snapshot: which pods run where, and their requests.
 - apiGroups: [""]
   resources: [nodes, pods, namespaces, persistentvolumeclaims, persistentvolumes]
   verbs: [list, watch]
@@ -18,11 +18,11 @@
 - apiGroups: ["policy"]
   resources: [poddisruptionbudgets]
   verbs: [list, watch]
-# The snapshot: which pods go before which.
+# The snapshot: the order of pods.
 - apiGroups: ["scheduling.k8s.io"]
   resources: [priorityclasses]
   verbs: [list, watch]
-# How many volumes a node takes.
+# How many volumes can be attached to a node.
 - apiGroups: ["storage.k8s.io"]
   resources: [csinodes]
   verbs: [list, watch]
@@ -42,7 +42,7 @@
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools/status]
   verbs: [update]
-# What is used, and gates.
+# Usage, and gates.
 - apiGroups: ["spotter.dev"]
   resources: [gpubudgets/status]
   verbs: [patch]
@@ -57,7 +57,7 @@
   verbs: [list]
 {{- end }}
 {{- if (eq .Values.mode "active") }}
-# Cordon, taint and annotations of a drain, and taking them back.
+# Cordon, taint and annotations of a drain, and their removal.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, patch]
@@ -93,7 +93,7 @@
   verbs: [get, patch]
 {{- end }}
 {{- if .Values.metrics.secure }}
-# Who requests metrics.
+# Authenticating clients of metrics.
 - apiGroups: ["authentication.k8s.io"]
   resources: [tokenreviews]
   verbs: [create]
@@ -105,13 +105,13 @@
   verbs: [create]
 {{- end }}
 {{- if (has "karpenter" .Values.backends) }}
-# Which machines there are and come.
+# Existing and expected machines.
 - apiGroups: ["karpenter.sh"]
   resources: [nodeclaims, nodepools]
   verbs: [list, watch]
 {{- end }}
 {{- if (has "karpenter" .Values.backends) }}
-# Events on NodeClaims, in which Karpenter passes on warnings.
+# Events on NodeClaims, in which Karpenter reports warnings.
 - apiGroups: [""]
   resources: [events]
   verbs: [list, watch]
@@ -123,31 +123,31 @@
   verbs: [create, delete, get, patch]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
-# Replacements that come first, and giving emptied nodes back.
+# Replacements that are launched first, and the release of emptied nodes.
 - apiGroups: ["karpenter.sh"]
   resources: [nodeclaims]
   verbs: [create, delete, get, patch]
 {{- end }}
 {{- if and (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
-# Whether the node class is there and ready.
+# Whether the node class exists and is ready.
 - apiGroups: ["karpenter.azure.com"]
   resources: [aksnodeclasses]
   verbs: [list]
 {{- end }}
 {{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.aws" .Values.karpenter.nodeClassGroups) }}
-# Whether the node class is there and ready.
+# Whether the node class exists and is ready.
 - apiGroups: ["karpenter.k8s.aws"]
   resources: [ec2nodeclasses]
   verbs: [list]
 {{- end }}
 {{- if and (has "karpenter" .Values.backends) (has "karpenter.k8s.gcp" .Values.karpenter.nodeClassGroups) }}
-# Whether the node class is there and ready.
+# Whether the node class exists and is ready.
 - apiGroups: ["karpenter.k8s.gcp"]
   resources: [gcenodeclasses]
   verbs: [list]
 {{- end }}
 {{- if and (has "karpenter" .Values.backends) (has "karpenter.kwok.sh" .Values.karpenter.nodeClassGroups) }}
-# Whether the node class is there and ready.
+# Whether the node class exists and is ready.
 - apiGroups: ["karpenter.kwok.sh"]
   resources: [kwoknodeclasses]
   verbs: [list]
@@ -159,19 +159,19 @@
   verbs: [list]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
-# An order is written down before it is given.
+# An order is recorded before it is placed.
 - apiGroups: ["spotter.dev"]
   resources: [spotnodes]
   verbs: [create, delete, get]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
-# What became of an order.
+# The result of an order.
 - apiGroups: ["spotter.dev"]
   resources: [spotnodes/status]
   verbs: [patch]
 {{- end }}
 {{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
-# The annotation `spotter.dev/steer`: the last steer of a pool.
+# The annotation `spotter.dev/steer`: how the pool was last steered.
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools]
   verbs: [patch]
@@ -186,7 +186,7 @@
 
 {{- /* What is granted in the release's namespace. */}}
 {{- define "spotter.rules.namespace" -}}
-# What is remembered, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` holds what is written to `spotter-memory-…` and `spotter-ledger-…`.
+# Memory, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` limits writes to `spotter-memory-…` and `spotter-ledger-…`.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [create, delete, get, list, update]
@@ -194,7 +194,7 @@
 - apiGroups: ["coordination.k8s.io"]
   resources: [leases]
   verbs: [create]
-# Leading, and making sure of it before anything is written.
+# Leading, and a check of it before anything is written.
 - apiGroups: ["coordination.k8s.io"]
   resources: [leases]
   resourceNames: [spotter-leader]

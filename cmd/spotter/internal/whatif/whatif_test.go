@@ -72,11 +72,11 @@ func TestChanges(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"":                              "nothing is changed",
-		"--with --set a":                "no change stands before it",
-		"--set a --with":                "no change stands behind it",
-		"--set a --with --with --set b": "no change stands before it",
-		"--sweep a --sweep b":           "its values are all variants",
-		"--sweep a --set b":             "its values are all variants",
+		"--with --set a":                "no change comes before it",
+		"--set a --with":                "no change follows it",
+		"--set a --with --with --set b": "no change comes before it",
+		"--sweep a --sweep b":           "its values must be the only variants",
+		"--sweep a --set b":             "its values must be the only variants",
 		"--allow-spot=x":                "invalid",
 	} {
 		if _, err := parse(args); err == nil || !strings.Contains(err.Error(), want) {
@@ -92,7 +92,7 @@ func TestNamed(t *testing.T) {
 		t.Errorf("%v, %+v", err, all)
 	}
 	all = []eval.Variant{{Name: "a", Changes: []string{"x.a"}}, {Name: "a", Changes: []string{"x.a"}}}
-	if err := named(all); err == nil || !strings.Contains(err.Error(), "x.a stands twice") {
+	if err := named(all); err == nil || !strings.Contains(err.Error(), "x.a is given twice") {
 		t.Errorf("twice the same: %v", err)
 	}
 }
