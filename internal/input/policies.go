@@ -106,7 +106,7 @@ func expand(spec string) ([]string, error) {
 	}
 	all := ranges.Product(parts, policiesMax)
 	if len(all) > policiesMax {
-		return nil, fmt.Errorf("%q stands for more than %d policies", spec, policiesMax)
+		return nil, fmt.Errorf("%q means more than %d policies", spec, policiesMax)
 	}
 	var out []string
 	for _, x := range all {

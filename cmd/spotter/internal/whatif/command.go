@@ -60,7 +60,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"or as a range: FROM..TO/STEP, or FROM..TO@COUNT, at equal factors where TO is ten times\n" +
 			"FROM, else at equal distances. It draws savings over evictions. Its knee is the point of\n" +
 			"the convex front (what no mixture of others beats in both) that is furthest from the\n" +
-			"chord between the front's ends, both axes scaled to 1; there is none within 0.05 of the\n" +
+			"chord between the front's ends, both axes scaled to 1. No knee is named within 0.05 of the\n" +
 			"chord, nor where chance explains every change.\n\n" +
 			"Ctrl-C ends it: what is finished is written, marked as incomplete.\n\n" +
 			"A --gate is written as in eval, without a policy: every variant must meet it. Its baseline\n" +
