@@ -139,7 +139,7 @@ func TestEvalFormats(t *testing.T) {
 // The command that a report names repeats the run.
 func TestEvalNamesTheRun(t *testing.T) {
 	scenario := file(t, "tiny.yaml", tiny)
-	_, text, _ := call(t, "eval", scenario, "--policies", "spot", "--seeds", "2", "--windows", "2", "--intensity", "30")
+	_, text, _ := call(t, "eval", scenario, "--policies", "spot", "--seeds", "2", "--windows", "2", "--intensity", "30", "--details")
 	command := regexp.MustCompile(`spotter sim [^\n]*`).FindString(text)
 	if command == "" {
 		t.Fatalf("no run is named:\n%s", text)
@@ -222,7 +222,7 @@ func TestRecordedPrices(t *testing.T) {
 	code, stdout, stderr = call(t, "eval", file(t, "tiny.yaml", tiny), "--trace", dir, "--from", "2020-02-03",
 		"--windows", "3", "--seeds", "1", "--policies", "spot")
 	text := strings.Join(strings.Fields(stdout), " ") // lines break where the paths' lengths say
-	for _, want := range []string{"3 windows, 2020-02-03 to 2020-02-06", "recorded", "reclaims are modelled"} {
+	for _, want := range []string{"3 windows, 2020-02-03 to 2020-02-06", "recorded prices", "modelled reclaims"} {
 		if code != cli.ExitOK || !strings.Contains(text, want) {
 			t.Errorf("exit code %d, %q is missing\n%s%s", code, want, stdout, stderr)
 		}

@@ -98,7 +98,7 @@ func TestScriptedPrices(t *testing.T) {
 	}{
 		{[]string{"trace", "info", dir}, "scripted (written down in advance, not recorded)"},
 		{[]string{"sim", scenario, "--policy", "spot", "--trace", dir}, "scripted; reclaims are modelled"},
-		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, 2026-01-01"},
+		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--report", page}, "scripted prices, modelled reclaims"},
 		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "json"}, `"prices": "scripted"`},
 		{[]string{"eval", scenario, "--policies", "spot", "--seeds", "1", "--trace", dir, "--format", "csv"}, ",scripted,modelled,"},
 	} {

@@ -138,7 +138,7 @@ func TestTraceRecordFaults(t *testing.T) {
 		{[]string{"--region", "us-east", "--out", dir}, cli.ExitInvalid, `region "us-east"`, "--help"},
 		{[]string{"--region", "us-east-1"}, cli.ExitInvalid, "--out is missing", "--help"},
 		{[]string{"--out", dir}, cli.ExitInvalid, "--region is missing", "--help"},
-		{[]string{"--region", "us-east-1", "--out", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is no time`, "2026-01-31"},
+		{[]string{"--region", "us-east-1", "--out", dir, "--until", "soon"}, cli.ExitInvalid, `"soon" is not a time`, "2026-01-31"},
 		{[]string{"--region", "us-east-1", "--out", dir, "--until", "2026-01-08", "--follow"}, cli.ExitInvalid, "--follow", "leave one"},
 		{[]string{"--region", "us-east-1", "--out", dir, "--product", "Plan 9"}, cli.ExitInvalid, `product "Plan 9"`, "--help"},
 		{[]string{"--region", "us-east-1", "--out", filepath.Dir(dir)}, cli.ExitInvalid, "not a folder of a recorder", "-o"},

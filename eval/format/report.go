@@ -221,7 +221,11 @@ func found(r *eval.Report) string {
 		return saves + worstWords(x, nil)
 	}
 	text := "No policy saves more than " + x.Policy + ", the baseline"
-	if over := r.OverBaseline(g, next); over.N > 0 {
+	switch over := r.OverBaseline(g, next); {
+	case over.N == 0:
+	case figures.Dollars(over.Median) == figures.Dollars(0):
+		text += ": the next, " + g.Policies[next].Policy + ", saves as much" + between(&over, true)
+	default:
 		text += ": the next, " + g.Policies[next].Policy + ", saves " + monthly(&over, true) + between(&over, true)
 	}
 	return text + worstWords(&g.Policies[next], x)
