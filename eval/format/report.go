@@ -2,6 +2,7 @@ package format
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -263,11 +264,16 @@ func worstWords(x, base *eval.PolicyReport) string {
 	if s.N == 0 {
 		return ""
 	}
-	text := "; its worst run has " + figures.Whole(s.Max) + " outage minutes"
+	text := "; its worst run has " + minutesOf(s.Max)
 	if base == nil || base.Summary("outage_minutes").N == 0 {
 		return text
 	}
 	return text + ", " + base.Policy + "'s " + figures.Whole(base.Summary("outage_minutes").Max)
+}
+
+// minutesOf writes outage minutes with their noun.
+func minutesOf(minutes float64) string {
+	return figures.Count(int64(math.Round(minutes)), "outage minute")
 }
 
 // foundAcross is what was found over several scenarios.
@@ -283,7 +289,7 @@ func foundAcross(r *eval.Report) string {
 	if x.WorstOutage < 0 {
 		return text
 	}
-	text += "; its worst run has " + figures.Whole(outageOf(r, x.WorstOutage)) + " outage minutes"
+	text += "; its worst run has " + minutesOf(outageOf(r, x.WorstOutage))
 	base := r.Across()[slices.Index(r.Config.Policies, r.Config.Baseline)]
 	if base.WorstOutage >= 0 && base.Policy != x.Policy {
 		text += ", " + base.Policy + "'s " + figures.Whole(outageOf(r, base.WorstOutage))
@@ -310,8 +316,8 @@ func nextStep(r *eval.Report) Step {
 	}
 	if best := r.Best(g); best >= 0 && len(r.Groups) == 1 {
 		if worst := g.Policies[best].Worst; outageOf(r, worst) > 0 {
-			return Step{fmt.Sprintf("see how the worst run of %s, %s outage minutes, came about",
-				g.Policies[best].Policy, figures.Whole(outageOf(r, worst))), r.Command(worst)}
+			return Step{fmt.Sprintf("see how the worst run of %s, %s, came about",
+				g.Policies[best].Policy, minutesOf(outageOf(r, worst))), r.Command(worst)}
 		}
 	}
 	return Step{"read the result as a page with charts", again + " --report report.html"}
