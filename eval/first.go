@@ -82,9 +82,9 @@ func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
 	return g.Policies[best].Summary(metric).Median - own.Median, true
 }
 
-// FirstAcross returns the policy that is first in most scenarios, of equals the one with the
-// smallest shortfall and then the one given first. Policies that do not keep the manifests in some
-// scenario follow those that do. It is nil where none is known.
+// FirstAcross returns the policy that is first in most scenarios, of equals one that keeps the
+// manifests in all of them, then the one with the smallest shortfall and then the one given first. It
+// is nil where none is known.
 func (r *Report) FirstAcross() *Across {
 	var first []*Across
 	all := r.Across()
@@ -94,7 +94,7 @@ func (r *Report) FirstAcross() *Across {
 		}
 	}
 	slices.SortStableFunc(first, func(a, b *Across) int {
-		return cmp.Or(cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)), cmp.Compare(b.First, a.First), cmp.Compare(a.Shortfall, b.Shortfall))
+		return cmp.Or(cmp.Compare(b.First, a.First), cmp.Compare(min(a.Marked, 1), min(b.Marked, 1)), cmp.Compare(a.Shortfall, b.Shortfall))
 	})
 	if len(first) == 0 {
 		return nil

@@ -183,7 +183,7 @@ func TestMarked(t *testing.T) {
 	r := acrossReport(t)
 	const says = "spot in mixed: manifests not kept in 2 of 10 runs: " + tooMuchSpot
 	for f, want := range map[Format][]string{
-		Table:    {"\nspot !  ", "Manifests not kept\n  " + says, "! marks a policy"},
+		Table:    {"\nspot !  ", "⚠ " + says, "! marks a policy"},
 		Markdown: {"| spot ! |", says, "| spot ! | 20.00 | 80.00 | 80.0 | +80.0"},
 		JSON:     {`"text": "` + tooMuchSpot + `"`, `"violating_runs": 2`, `"violating_scenarios": 1`},
 		CSV:      {"," + tooMuchSpot + ","},

@@ -182,7 +182,7 @@ func TestMarkdownAllTooLong(t *testing.T) {
 	for i := range lines {
 		lines[i] = fmt.Sprintf("line %d of many", i)
 	}
-	out := cutToFit("# head\n", blocks([]Section{{Heading: "Gates", Items: lines}, {Heading: "Notes", Items: []string{"a note"}, rank: rankNote}, {Heading: "Worst outages", Items: lines}}, "## "), 8000)
+	out := cutToFit("# head\n", blocks([]Section{{Heading: "Gates", Items: lines}, {Heading: "Notes", Items: []string{"a note"}, rank: rankNote}, {Heading: "Worst outages", Items: lines}}, "## ", true), 8000)
 	for _, want := range []string{"# head", "## Notes\n\n*1 of 1 lines left out to fit", "## Gates\n\n- line 0", "## Worst outages\n\n- line 0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

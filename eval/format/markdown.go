@@ -3,6 +3,7 @@ package format
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 )
 
@@ -21,7 +22,7 @@ func (a *Answer) Markdown(w io.Writer) error {
 	for _, v := range a.Verdicts {
 		head += "\n**" + escape(v.String()) + "**\n"
 	}
-	_, err := io.WriteString(w, cutToFit(head, blocks(a.sections(), "## "), MarkdownMax))
+	_, err := io.WriteString(w, fitted(head, a.sections(), "## ", MarkdownMax))
 	return err
 }
 
@@ -32,12 +33,12 @@ func (a *Answer) Comment(w io.Writer) error {
 	if a.Review.Quiet {
 		head = CommentQuiet + "\n" + head
 	}
-	for _, b := range blocks(a.Review.Sections, "**") {
+	for _, b := range blocks(a.Review.Sections, "**", true) {
 		head += b.text(len(b.rows))
 	}
 	const foot = "\n</details>\n"
 	head += "\n<details><summary>" + escape(a.Review.Fold) + "</summary>\n\n" + escape(a.About) + "\n"
-	_, err := io.WriteString(w, cutToFit(head, blocks(a.sections(), "**"), MarkdownMax-len(foot))+foot)
+	_, err := io.WriteString(w, fitted(head, a.sections(), "**", MarkdownMax-len(foot))+foot)
 	return err
 }
 
@@ -69,8 +70,9 @@ type block struct {
 	what string
 }
 
-// blocks makes blocks of sections, with headings of a level, or bold.
-func blocks(all []Section, level string) (out []block) {
+// blocks makes blocks of sections, with headings of a level, or bold. Tables of each of several
+// scenarios have all their columns only where wide.
+func blocks(all []Section, level string, wide bool) (out []block) {
 	for i := range all {
 		s := &all[i]
 		b := block{rank: s.rank, what: s.What}
@@ -86,6 +88,9 @@ func blocks(all []Section, level string) (out []block) {
 			for k, item := range s.Items {
 				b.rows = append(b.rows, markdownItem(k, item, s.Numbered))
 			}
+		case len(s.Table.Rows) > 0 && s.rank >= rankDetail && !wide:
+			narrow, _ := s.Table.fitting(math.MaxInt, false)
+			b.table(&narrow)
 		case len(s.Table.Rows) > 0:
 			b.table(&s.Table)
 		case s.Picture != "":
@@ -121,12 +126,25 @@ func (k *block) table(t *Grid) {
 	}
 }
 
+// fitted joins head and sections to at most size bytes. Where they are longer, the tables of each of
+// several scenarios lose their wide columns before anything else is left out.
+func fitted(head string, sections []Section, level string, size int) string {
+	all, length := blocks(sections, level, true), len(head)
+	for i := range all {
+		length += len(all[i].text(len(all[i].rows)))
+	}
+	if length > size {
+		all = blocks(sections, level, false)
+	}
+	return cutToFit(head, all, size)
+}
+
 // cutToFit joins head and blocks to at most size bytes. Of the blocks with the greatest rank the last
 // loses its last rows first. What failed and how to repeat the worst run is cut only where that alone
 // is too long, and then each list keeps its part of the room.
 func cutToFit(head string, blocks []block, size int) string {
-	const note = "\n*%d tables of single scenarios left out to fit; the other formats have all.*\n"
-	total, gone, texts, of := len(head), 0, make([]string, len(blocks)), [rankDetail + 1]int{}
+	const note = "\n*%d parts about single scenarios left out to fit; the other formats have all.*\n"
+	total, gone, texts, of := len(head), 0, make([]string, len(blocks)), [rankMore + 1]int{}
 	for i := range blocks {
 		texts[i] = blocks[i].text(len(blocks[i].rows))
 		total += len(texts[i])
@@ -138,7 +156,7 @@ func cutToFit(head string, blocks []block, size int) string {
 		return head + strings.Join(texts, "")
 	}
 	size -= len(note) + len(fmt.Sprint(len(blocks)))
-	for rank := rankDetail; rank >= rankWhy; rank-- {
+	for rank := rankMore; rank >= rankWhy; rank-- {
 		room := size - total // of what stays, shared by the blocks of a rank
 		for i := range blocks {
 			if blocks[i].rank == rank {
@@ -154,7 +172,7 @@ func cutToFit(head string, blocks []block, size int) string {
 				limit = max(limit, room/of[rank])
 			}
 			total -= len(texts[i])
-			if texts[i] = blocks[i].shortened(limit); len(texts[i]) > limit && rank == rankDetail {
+			if texts[i] = blocks[i].shortened(limit); len(texts[i]) > limit && rank >= rankDetail {
 				texts[i] = ""
 				gone++
 			}

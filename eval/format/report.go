@@ -105,15 +105,14 @@ func savedCell(r *eval.Report, g *eval.Group, p int) string {
 func sections(r *eval.Report) []Section {
 	_, passed := gatesByResult(r)
 	out := append(comparisonSections(r.Comparison), Section{Heading: "Counted as failed", Items: failureWarnings(r)},
-		Section{Heading: "Gates that passed", Items: passed, rank: rankNote},
-		Section{Heading: "Manifests not kept", Items: Violations(r), rank: rankNote})
+		Section{Heading: "Gates that passed", Items: passed, rank: rankNote})
 	for i := range r.Groups {
 		out = append(out, groupSections(r, &r.Groups[i])...)
 	}
 	why, found := rankWhy, rankFound
 	if len(r.Groups) > 1 {
-		why, found = rankDetail, rankDetail
-		out = append(out, Section{Table: savedTable(r), What: "scenarios", rank: rankDetail},
+		why, found = rankMore, rankMore
+		out = append(out, Section{Table: savedTable(r), What: "scenarios", rank: rankFound},
 			Section{Heading: "Worst outages", Items: worstOutageLines(r)})
 	}
 	for i := range r.Groups {
