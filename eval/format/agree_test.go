@@ -526,6 +526,37 @@ func TestRenderersAgreeOnStress(t *testing.T) {
 	if cells := agree(t, "a stress", stress{s}.answer(), map[string]formattest.Want{"POLICY": want}); cells != 6*13 {
 		t.Errorf("%d cells were compared", cells)
 	}
+	write := func(f Format) string {
+		return textBy(t, func(w *bytes.Buffer) error { return WriteStress(w, s, f, Options{}) })
+	}
+	runs, err := ReadResults(strings.NewReader(write(Parquet)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(write(CSV))).ReadAll()
+	if err != nil || len(lines) != 1+len(runs.Runs) {
+		t.Fatalf("%d lines of CSV for %d runs of Parquet: %v", len(lines), len(runs.Runs), err)
+	}
+	type place struct{ policy, truth string }
+	saved, outage := map[place][]float64{}, map[place][]float64{}
+	for i := range runs.Runs {
+		run := &runs.Runs[i]
+		at := place{run.Policy, run.Case.Truth}
+		for metric, of := range map[string]map[place][]float64{"net_savings_pct": saved, "outage_minutes": outage} {
+			x := run.Metrics.Of(metric)
+			if text := lines[1+i][slices.Index(lines[0], metric)]; text != strconv.FormatFloat(x.V, 'f', -1, 64) {
+				t.Errorf("%v: %s is %v in Parquet and %s in CSV", at, metric, x, text)
+			}
+			of[at] = append(of[at], x.V)
+		}
+	}
+	for at := range saved {
+		slices.Sort(saved[at])
+		got := []float64{saved[at][len(saved[at])/2], slices.Max(outage[at])}
+		if numbers, _ := want("", at.policy, at.truth); !slices.Equal(got, numbers) {
+			t.Errorf("%v: the runs come to %v, and JSON has %v", at, got, numbers)
+		}
+	}
 }
 
 // TestRenderersAgreeOnWhatIf: every number of a what-if is that of JSON.

@@ -25,6 +25,18 @@ type readReport struct {
 	} `json:"config"`
 	Cases []eval.CaseReport `json:"cases"`
 	Runs  []eval.RunReport  `json:"runs"`
+
+	// CaseOf is which of Cases each run is of, where a file has several of one window, each under
+	// another truth; else nil.
+	CaseOf []int `json:"case_of"`
+}
+
+// caseOf returns the case of run i, nil without it.
+func (in *readReport) caseOf(i int) *eval.CaseReport {
+	if i < len(in.CaseOf) && in.CaseOf[i] >= 0 && in.CaseOf[i] < len(in.Cases) {
+		return &in.Cases[in.CaseOf[i]]
+	}
+	return eval.CaseOf(in.Cases, in.Runs[i].Scenario, in.Runs[i].Window)
 }
 
 // decode reads a report that was written as JSON or Parquet.
@@ -62,6 +74,11 @@ func ReadReport(r io.Reader) (*eval.Recorded, error) {
 	if err != nil {
 		return nil, err
 	}
+	for i := range in.Cases {
+		if k := &in.Cases[i]; eval.CaseOf(in.Cases, k.Scenario, k.Window) != k {
+			return nil, fmt.Errorf("reading a report: it has window %d of %s under several truths, and reports of one truth can be compared", k.Window, k.Scenario)
+		}
+	}
 	out, err := eval.Record(in.Version, in.Config.Policies, in.Config.Seeds, in.Cases, in.Runs)
 	if err != nil {
 		return nil, fmt.Errorf("reading a report: %w", err)
@@ -94,7 +111,7 @@ func ReadResults(r io.Reader) (*Results, error) {
 	out := &Results{Baseline: in.Config.Baseline}
 	for i := range in.Runs {
 		x := &in.Runs[i]
-		k := eval.CaseOf(in.Cases, x.Scenario, x.Window)
+		k := in.caseOf(i)
 		if k == nil {
 			return nil, fmt.Errorf("reading a report: runs[%d]: cases has no window %d of %s", i, x.Window, x.Scenario)
 		}

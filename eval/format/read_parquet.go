@@ -58,14 +58,15 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("it is not a whole Parquet file: %w", err)
 	}
-	runs, cases := runsOf(rows)
-	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs})
+	runs, cases, of := runsOf(rows)
+	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs, "case_of": of})
 }
 
-// runsOf splits rows into runs and the windows that they are of, each in order.
-func runsOf(rows []any) (runs, cases []map[string]any) {
-	type window struct{ scenario, number any }
-	seen := map[window]bool{}
+// runsOf splits rows into runs and the windows that they are of, one for each truth, each in order; of
+// has the place of each run's.
+func runsOf(rows []any) (runs, cases []map[string]any, of []int) {
+	type window struct{ scenario, number, truth any }
+	seen := map[window]int{}
 	for i := range rows {
 		row, _ := rows[i].(map[string]any)
 		maps.DeleteFunc(row, func(_ string, v any) bool { return v == nil })
@@ -78,15 +79,16 @@ func runsOf(rows []any) (runs, cases []map[string]any) {
 		}
 		row["metrics"] = figures
 		asJSON(row)
-		if w := (window{row["scenario"], row["window"]}); !seen[w] {
-			seen[w] = true
-			of := maps.Clone(row) // its other keys are not those of a case
-			delete(of, "warnings")
-			cases = append(cases, of)
+		w := window{row["scenario"], row["window"], row["truth"]}
+		if _, known := seen[w]; !known {
+			seen[w] = len(cases)
+			k := maps.Clone(row) // its other keys are not those of a case
+			delete(k, "warnings")
+			cases = append(cases, k)
 		}
-		runs = append(runs, row)
+		runs, of = append(runs, row), append(of, seen[w])
 	}
-	return runs, cases
+	return runs, cases, of
 }
 
 // asJSON makes the values of a row what JSON has in their place.
