@@ -229,5 +229,5 @@ const (
 	rankNote          // what a reader should know
 	rankFound         // the tables of one scenario alone, or across several
 	rankDetail        // the tables of each of several scenarios
-	rankMore          // the runs of each of several scenarios
+	rankMore          // the windows and the runs of each of several scenarios
 )

@@ -130,8 +130,8 @@ func sections(r *eval.Report) []Section {
 func groupSections(r *eval.Report, g *eval.Group) (out []Section) {
 	rank := rankFound
 	if len(r.Groups) > 1 {
-		rank = rankDetail
-		out = append(out, Section{Heading: g.Scenario, Table: policyTable(r, g), What: "policies", rank: rank})
+		rank = rankMore
+		out = append(out, Section{Heading: g.Scenario, Table: policyTable(r, g), What: "policies", rank: rankDetail})
 	}
 	for _, t := range []Grid{windowTable(r, g), weeksTable(r, g), frontierTable(r, g)} {
 		out = append(out, Section{Table: t, What: "rows", rank: rank})
