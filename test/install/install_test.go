@@ -33,8 +33,8 @@ var steps = []struct {
 	max                 time.Duration
 }{
 	{"curl ", "^$", "", 10 * time.Second},
-	{"./spotter eval ", `(?m)^portfolio +\d`, "", 30 * time.Second},
-	{"./spotter eval --report report.html", `(?m)^portfolio +\d`, "", time.Minute},
+	{"./spotter eval ", `(?m)^▸ portfolio +[\d,]`, "", 30 * time.Second},
+	{"./spotter eval --report report.html", `(?m)^▸ portfolio +[\d,]`, "", time.Minute},
 	{"./spotter tui", `net savings \+\$\d`, "q", 20 * time.Second},
 }
 
