@@ -86,7 +86,8 @@ func (r *Report) RunReports() (out []RunReport) {
 
 // other returns a run of a report as a comparison needs it; false where it lacks figures or digests.
 func (r *RunReport) other(e Evidence) (OtherRun, bool) {
-	o := OtherRun{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Weather: r.Weather, Hash: r.Hash, Evidence: e, Err: r.Error}
+	o := OtherRun{Scenario: r.Scenario, Window: r.Window, Seed: r.Seed, Policy: r.Policy, Weather: r.Weather, Hash: r.Hash,
+		Evidence: e, Err: r.Error}
 	if r.Error != "" {
 		return o, true
 	}

@@ -323,7 +323,8 @@ var whatIfFigures = []struct {
 	{func(r *WhatIfRow) *Figure { return &r.Cost }, false, func(_, b whatIfRun) (float64, bool) { return b.cost(), true }},
 	{func(r *WhatIfRow) *Figure { return &r.OutageCost }, false, func(_, b whatIfRun) (float64, bool) { return b.outageCost(), true }},
 	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
-	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
+	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false,
+		func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
 	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
 	{func(r *WhatIfRow) *Figure { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
 		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true
@@ -336,7 +337,8 @@ var whatIfFigures = []struct {
 		}
 		return (b.cost() - a.cost()) / a.cost() * 100, true
 	}},
-	{func(r *WhatIfRow) *Figure { return &r.OutageChange }, true, func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
+	{func(r *WhatIfRow) *Figure { return &r.OutageChange }, true,
+		func(a, b whatIfRun) (float64, bool) { return b.outageCost() - a.outageCost(), true }},
 	{func(r *WhatIfRow) *Figure { return &r.EvictionChange }, true, func(a, b whatIfRun) (float64, bool) {
 		x, known := a.evictions()
 		y, both := b.evictions()

@@ -20,7 +20,7 @@ func TestTUICall(t *testing.T) {
 	wrongCallIs(t, "bad parameter", "tui", "--policies", "static:share=7")
 	wrongCallIs(t, "7 are more than the 6", "tui", "--policies", "static:share=0.1..0.7/0.1")
 	wrongCallIs(t, `"pink" is not one of`, "tui", "--color", "pink")
-	wrongCallIs(t, `--theme: unknown choice: "sky" is not one of`, "tui", "--theme", "sky")
+	wrongCallIs(t, `--theme: unknown choice: "pink" is not one of`, "tui", "--theme", "pink")
 	t.Setenv("SPOTTER_THEME", "sea")
 	wrongCallIs(t, `SPOTTER_THEME: unknown choice: "sea" is not one of`, "tui")
 	t.Setenv("SPOTTER_THEME", "high-contrast")

@@ -52,7 +52,8 @@ var columns = []column[policyRow]{
 		cell: median("reclaim_evictions_per_pod_day", rate)},
 	{Heading: Heading{Top: "SPOT", Under: "%", Wide: true, Rank: 2}, cell: median("spot_share", share)},
 	{Heading: Heading{Top: "REGRET", Under: "%", Wide: true, Rank: 3,
-		About: "REGRET is how far the bound of the " + eval.OracleName + " is, in percent of the on-demand bill."}, cell: median("regret", share)},
+		About: "REGRET is how far the bound of the " + eval.OracleName + " is, in percent of the on-demand bill."},
+		cell: median("regret", share)},
 }
 
 // changeTone is bad where p saves less than the baseline, beyond what chance explains where that is
@@ -154,7 +155,7 @@ func windowTable(r *eval.Report, g *eval.Group) (t Grid) {
 	return t
 }
 
-// weeksTable has what g comes to window by window, with the worst of them; it is empty with so few
+// weeksTable has the results of g window by window, with the worst of them; it is empty with so few
 // windows that each is listed.
 func weeksTable(r *eval.Report, g *eval.Group) Grid {
 	if !g.Many() {

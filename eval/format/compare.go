@@ -106,7 +106,8 @@ func (c comparison) lines() (out []string) {
 		demand = demand || x.Demand > 0
 	}
 	if over != "" {
-		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a chance of 5%% at most, "+
+		out = append(out, fmt.Sprintf("Points are medians over units, dollars and minutes are means. A fail is wrong with a "+
+			"chance of 5%% at most, "+
 			"and so is a pass, over all policies, scenarios and up to %d looks together (order statistics and sign tests). "+
 			"Where units are seeds it holds for these windows only.", stats.LooksMax))
 	}
@@ -114,7 +115,8 @@ func (c comparison) lines() (out []string) {
 		out = append(out, "Another demand: each side's net savings and outage cost are shares of its own on-demand bill; dollars are as they are.")
 	}
 	if equal > 0 && c.several() && c.Outcome != eval.Equal {
-		out = append(out, fmt.Sprintf("%d of %d pairs of a policy and a scenario did the same in every run and are left out.", equal, len(c.Changes)))
+		out = append(out, fmt.Sprintf("%d of %d pairs of a policy and a scenario did the same in every run and are left out.",
+			equal, len(c.Changes)))
 	}
 	return out
 }
@@ -165,7 +167,8 @@ func (c comparison) sentence(x *eval.Change) string {
 		return c.name(x) + ": nothing to compare with"
 	}
 	savings, outage, _ := x.Month()
-	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/month), outage cost %s points (%s min/month), in %s of which %d changed: %s; %s",
+	return fmt.Sprintf("%s: net savings %s points of the on-demand bill (%s/month), outage cost %s points (%s "+
+		"min/month), in %s of which %d changed: %s; %s",
 		c.name(x), differenceWords(x, x.Savings), figures.DollarChange(savings),
 		differenceWords(x, x.Outage), figures.WholeChange(outage),
 		figures.Count(x.Pairs, "run"), x.Changed, x.Outcome, often(x))

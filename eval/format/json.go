@@ -178,7 +178,8 @@ func newConfig(r *eval.Report) jsonConfig {
 func newTraces(r *eval.Report) (out []jsonTrace) {
 	for i := range r.Traces {
 		t := &r.Traces[i]
-		j := jsonTrace{Name: t.Name, From: eval.Instant(t.From), To: eval.Instant(t.To), Prices: t.Prices(), Reclaims: reclaims(r, t), About: t.About}
+		j := jsonTrace{Name: t.Name, From: eval.Instant(t.From), To: eval.Instant(t.To), Prices: t.Prices(),
+			Reclaims: reclaims(r, t), About: t.About}
 		if b := t.Traffic; b != nil {
 			j.BytesRead, j.BytesStored = b.Read, b.Stored
 		}

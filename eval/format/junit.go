@@ -73,7 +73,8 @@ func writeJUnit(w io.Writer, r *eval.Report) error {
 	for _, s := range []struct {
 		name  string
 		cases []junitCase
-	}{{"gates", junitGates(r)}, {"runs", junitRuns(r)}, {"across", junitAcross(r)}, {"comparison", junitComparison(r)}, {"estimates", junitEstimates(r)}} {
+	}{{"gates", junitGates(r)}, {"runs", junitRuns(r)}, {"across", junitAcross(r)}, {"comparison", junitComparison(r)},
+		{"estimates", junitEstimates(r)}} {
 		if len(s.cases) == 0 {
 			continue
 		}

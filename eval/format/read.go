@@ -76,7 +76,8 @@ func ReadReport(r io.Reader) (*eval.Recorded, error) {
 	}
 	for i := range in.Cases {
 		if k := &in.Cases[i]; eval.CaseOf(in.Cases, k.Scenario, k.Window) != k {
-			return nil, fmt.Errorf("reading a report: it has window %d of %s under several truths, and reports of one truth can be compared", k.Window, k.Scenario)
+			return nil, fmt.Errorf("reading a report: it has window %d of %s under several truths, and reports of one truth "+
+				"can be compared", k.Window, k.Scenario)
 		}
 	}
 	out, err := eval.Record(in.Version, in.Config.Policies, in.Config.Seeds, in.Cases, in.Runs)

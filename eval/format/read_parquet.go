@@ -59,7 +59,8 @@ func parquetAsJSON(data []byte) (text []byte, err error) {
 		return nil, fmt.Errorf("it is not a whole Parquet file: %w", err)
 	}
 	runs, cases, of := runsOf(rows)
-	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config), "cases": cases, "runs": runs, "case_of": of})
+	return json.Marshal(map[string]any{"schema_version": version, "version": program, "config": json.RawMessage(config),
+		"cases": cases, "runs": runs, "case_of": of})
 }
 
 // runsOf splits rows into runs and the windows that they are of, one for each truth, each in order; of

@@ -187,7 +187,7 @@ func spendingTable(rows []spendingRow) Grid {
 	return t
 }
 
-// reviewGates are what the comparison comes to, the gates that failed, and then the others.
+// reviewGates are the outcome of the comparison, the gates that failed, and then the others.
 func reviewGates(r *eval.Report) (lines []string) {
 	if c := r.Comparison; c != nil {
 		words := map[eval.Outcome]string{

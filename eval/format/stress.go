@@ -42,7 +42,8 @@ func (s stress) answer() *Answer {
 	failed, passed := s.gateLines()
 	a := &Answer{
 		Verdicts: verdicts(s.tone(), s.headline()), About: s.title(), Failed: failed, Warnings: s.missingLines(),
-		Legend: []string{firstMark + "saves most where it saves least. Of each policy the first line is what it saves, in percent of the on-demand bill, " +
+		Legend: []string{firstMark + "saves most where it saves least. Of each policy the first line is what it saves, in " +
+			"percent of the on-demand bill, " +
 			"outages deducted; the second is the outage minutes of its worst run."},
 		Details: []Section{
 			{Heading: "Truths", Items: s.truthLines(), rank: rankFound}, {Heading: "Worst runs", Items: s.worstLines()},
@@ -208,7 +209,8 @@ func (s stress) missingLines() (lines []string) {
 func (s stress) notes() []string {
 	r := s.Reports[0]
 	notes := append([]string{
-		"Net savings are in percent of the on-demand bill, after what outages cost, the median over runs; outage minutes are those of the worst run. " +
+		"Net savings are in percent of the on-demand bill, after what outages cost, the median over runs; outage minutes " +
+			"are those of the worst run. " +
 			"Worst is the least saved and the most minutes under any truth, and policies are ranked by it; " +
 			"! marks a policy that did not keep the manifests, behind those that do.",
 		"What is published stays as it is under every truth: bands of interruption, placement scores, forecasts that a trace brings. " +

@@ -201,7 +201,7 @@ func WhatIfWords(r *eval.WhatIf) (out []string) {
 		return out
 	}
 	knee, bends := r.Knee()
-	out = []string{"There is no knee: what a value saves more goes with what it evicts more, or chance explains it."}
+	out = []string{"There is no knee: values that save more also evict more, or chance explains the difference."}
 	switch {
 	case bends && knee < 0:
 		out[0] = "The knee is " + r.AsIs.Name + ": no value saves more without many more evictions."

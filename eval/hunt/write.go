@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // text writes p as a scenario of a name and of a trace, below the lines of a head.
@@ -12,7 +14,7 @@ func (p *plan) text(name, trace, head string) []byte {
 	for line := range strings.Lines(head) {
 		b.WriteString("# " + strings.TrimSuffix(line, "\n") + "\n")
 	}
-	fmt.Fprintf(&b, "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: %s}\nspec:\n  duration: %s\n  warmUp: %s\n", name, brief(p.length), brief(warmUp))
+	fmt.Fprintf(&b, "apiVersion: spotter.dev/v1alpha1\nkind: Scenario\nmetadata: {name: %s}\nspec:\n  duration: %s\n  warmUp: %s\n", name, figures.Exact(p.length), figures.Exact(warmUp))
 	if trace != "" {
 		fmt.Fprintf(&b, "  trace: %q\n", trace)
 	}
@@ -27,7 +29,7 @@ func (p *plan) text(name, trace, head string) []byte {
 	for i := range p.faults {
 		b.WriteString("    - {" + p.faults[i].fields() + "}\n")
 	}
-	fmt.Fprintf(&b, poolText, p.minVCPU, p.maxVCPU, brief(p.settle))
+	fmt.Fprintf(&b, poolText, p.minVCPU, p.maxVCPU, figures.Exact(p.settle))
 	for i := range p.services {
 		b.WriteString(p.services[i].text(i))
 	}
@@ -54,7 +56,7 @@ spec:
 
 // fields writes a fault as the Scenario has it.
 func (f *fault) fields() string {
-	out := fmt.Sprintf("kind: %s, at: %s, duration: %s", f.kind, brief(f.at), brief(f.length))
+	out := fmt.Sprintf("kind: %s, at: %s, duration: %s", f.kind, figures.Exact(f.at), figures.Exact(f.length))
 	if f.capacity != "" {
 		out += ", capacityType: " + f.capacity
 	}
@@ -70,28 +72,16 @@ func (f *fault) fields() string {
 	return out
 }
 
-// brief writes a length of time without the zeros at its end.
-func brief(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // text writes number i of the services.
 func (s *service) text(i int) string {
 	name := []string{"shop", "search", "mail"}[i]
 	var b strings.Builder
-	fmt.Fprintf(&b, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %s\n  annotations:\n    spotter.dev/startup-time: %q\n", name, brief(s.startup))
+	fmt.Fprintf(&b, "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: %s\n  annotations:\n    spotter.dev/startup-time: %q\n", name, figures.Exact(s.startup))
 	if s.penalty > penaltyLeast {
-		fmt.Fprintf(&b, "    spotter.dev/outage-penalty: %q\n", brief(s.penalty))
+		fmt.Fprintf(&b, "    spotter.dev/outage-penalty: %q\n", figures.Exact(s.penalty))
 	}
 	if s.peak > s.replicas {
-		fmt.Fprintf(&b, "    spotter.dev/replica-schedule: \"+0s=%d +%s=%d +%s=%[1]d\"\n", s.replicas, brief(s.burst), s.peak, brief(s.burst+s.burstLength))
+		fmt.Fprintf(&b, "    spotter.dev/replica-schedule: \"+0s=%d +%s=%d +%s=%[1]d\"\n", s.replicas, figures.Exact(s.burst), s.peak, figures.Exact(s.burst+s.burstLength))
 	}
 	fmt.Fprintf(&b, "spec:\n  replicas: %d\n  selector: {matchLabels: {app: %s}}\n  template:\n    metadata: {labels: {app: %[2]s}}\n    spec:\n", s.replicas, name)
 	if s.spread.key != "" {
@@ -112,9 +102,9 @@ func (s *service) text(i int) string {
 func (x *batch) text() string {
 	more := ""
 	if x.checkpoint > 0 {
-		more = fmt.Sprintf("    spotter.dev/checkpoint-interval: %q\n", brief(x.checkpoint))
+		more = fmt.Sprintf("    spotter.dev/checkpoint-interval: %q\n", figures.Exact(x.checkpoint))
 	}
-	return fmt.Sprintf(batchText, brief(x.duration), more, x.pods)
+	return fmt.Sprintf(batchText, figures.Exact(x.duration), more, x.pods)
 }
 
 const batchText = `---

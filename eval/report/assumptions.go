@@ -16,7 +16,8 @@ func traces(r *eval.Report) *table {
 	t := &table{Caption: "Prices", Head: headings("'Trace", "'Prices are", "'From", "'To", "'What it is")}
 	for i := range r.Traces {
 		x := &r.Traces[i]
-		t.Rows = append(t.Rows, []cell{{Text: x.Name}, badIf(x.Synthetic || x.Scripted, x.Prices()), {Text: format.Instant(x.From)}, {Text: format.Instant(x.To)},
+		t.Rows = append(t.Rows, []cell{{Text: x.Name}, badIf(x.Synthetic || x.Scripted, x.Prices()),
+			{Text: format.Instant(x.From)}, {Text: format.Instant(x.To)},
 			{Text: x.About, Class: "prose"}})
 	}
 	return t
@@ -26,7 +27,8 @@ func traces(r *eval.Report) *table {
 func casesTable(r *eval.Report) *table {
 	t := &table{
 		Caption: "Scenarios and windows", Note: "Digests are SHA-256: of the scenario file, and of the trace's content in the window. Intensity multiplies the rate of reclaims and the frequency of capacity shortages. The bound is what no policy can undercut, bill and outage cost together; the one by slots is the least of the seeds, in whose weather a market has a limited number of nodes.",
-		Head: headings("'Scenario", "'Window", "Warm-up", "Ready grace", "Intensity", "Markets", "'Slots", "'Reclaims are", "Bound", "Bound by slots", "'Digests|scenario, trace"),
+		Head: headings("'Scenario", "'Window", "Warm-up", "Ready grace", "Intensity", "Markets", "'Slots", "'Reclaims are",
+			"Bound", "Bound by slots", "'Digests|scenario, trace"),
 	}
 	for i := range r.Config.Cases {
 		k := &r.Config.Cases[i]
@@ -41,7 +43,8 @@ func casesTable(r *eval.Report) *table {
 		}
 		t.Rows = append(t.Rows, []cell{
 			{Text: k.Scenario}, {Text: format.Instant(w.Start), Sub: "to " + format.Instant(w.Start.Add(w.Duration))},
-			{Text: figures.Duration(w.WarmUp)}, {Text: figures.Duration(w.ReadyGrace)}, {Text: figures.Number(w.Intensity, figures.Few)}, {Text: figures.Integer(len(w.Markets))},
+			{Text: figures.Duration(w.WarmUp)}, {Text: figures.Duration(w.ReadyGrace)},
+			{Text: figures.Number(w.Intensity, figures.Few)}, {Text: figures.Integer(len(w.Markets))},
 			{Text: slots}, {Text: w.Reclaims()}, bound, bySlots,
 			{Text: hex.EncodeToString(w.Digest[:])[:16], Sub: hex.EncodeToString(w.TraceDigest[:])[:16], Class: "code"},
 		})
@@ -58,7 +61,8 @@ func model() *table {
 	}
 	p := weather.DefaultParams()
 	for _, a := range p.Assumptions() {
-		t.Rows = append(t.Rows, []cell{{Text: a.Name}, {Text: a.Value, Class: "prose"}, {Text: fmt.Sprint(a.Basis)}, {Text: a.Source, Class: "prose"}})
+		t.Rows = append(t.Rows, []cell{{Text: a.Name}, {Text: a.Value, Class: "prose"}, {Text: fmt.Sprint(a.Basis)},
+			{Text: a.Source, Class: "prose"}})
 	}
 	return t
 }

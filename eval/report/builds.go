@@ -35,7 +35,8 @@ func gridTable(caption, note string, g *format.Grid) *table {
 
 // across has what can be said of each policy over several scenarios.
 func across(r *eval.Report, a *format.Answer) *table {
-	return gridTable(format.AcrossTitle(r), format.AcrossNote+" The baseline has *, and what does not keep the manifests in a scenario has !.", &a.Tables[0])
+	return gridTable(format.AcrossTitle(r),
+		format.AcrossNote+" The baseline has *, and what does not keep the manifests in a scenario has !.", &a.Tables[0])
 }
 
 // changes has the changes of c; nothing without a comparison.

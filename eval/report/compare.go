@@ -94,7 +94,8 @@ func beforeAndAfter(id, name string, older, newer *eval.Recorded) (scenario, err
 	t := &table{
 		Caption: "Before and after in " + name, Sortable: true,
 		Note: "Savings are medians over the runs of each report, after what outages cost; outage minutes are those of the worst run. What changed, above, compares run by run.",
-		Head: headings("'Policy", "Saved before|$ a month", "Saved after|$ a month", "Change|$ a month", "Saved before|%", "Saved after|%", "Worst outage before|minutes",
+		Head: headings("'Policy", "Saved before|$ a month", "Saved after|$ a month", "Change|$ a month", "Saved before|%",
+			"Saved after|%", "Worst outage before|minutes",
 			"Worst outage after|minutes"),
 	}
 	a := &artist{id: id}

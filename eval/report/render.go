@@ -47,8 +47,10 @@ func (p *page) render() *markup {
 		for _, part := range []struct {
 			id, title string
 			there     bool
-		}{{"verdict", "Verdict", true}, {"policies", "Who wins where", true}, {"warnings", "Warnings", len(p.Warnings) > 0}, {"gates", "Gates", p.Gates != nil},
-			{"builds", "The other build", p.Builds != nil}, {"scenarios", scenario, true}, {"worst", worst, true}, {"assumptions", "Assumptions", true},
+		}{{"verdict", "Verdict", true}, {"policies", "Who wins where", true}, {"warnings", "Warnings", len(p.Warnings) > 0},
+			{"gates", "Gates", p.Gates != nil},
+			{"builds", "The other build", p.Builds != nil}, {"scenarios", scenario, true}, {"worst", worst, true},
+			{"assumptions", "Assumptions", true},
 			{"definitions", "Definitions", true}} {
 			if part.there {
 				m.addf("<li><a href=\"#%s\">%s</a></li>\n", part.id, part.title)
@@ -72,7 +74,8 @@ func (p *page) render() *markup {
 		})
 		m.section("assumptions", "", "Assumptions", "", func() { p.assumptions(m) })
 		m.section("definitions", "", "Definitions", "", func() {
-			m.fold("", "Figures", fmt.Sprintf("%d of them, as they are called in every output and in gates", len(p.Definitions)), func() { m.list(p.Definitions) })
+			m.fold("", "Figures", fmt.Sprintf("%d of them, as they are called in every output and in gates", len(p.Definitions)),
+				func() { m.list(p.Definitions) })
 		})
 	})
 }

@@ -275,8 +275,9 @@ func comparison(r *eval.Report, g *eval.Group) *table {
 
 // todayRow is the row of what the cluster costs today, of which nothing is simulated.
 func todayRow(t *eval.Today, head []heading) []cell {
-	known := map[string]cell{"Policy": {Text: t.Name, Sub: figures.Count(t.Nodes, "node") + ", not simulated"}, "A month": {Text: figures.Dollars(t.Month)},
-		"Saved": {Text: "reference"}, "Spot share": {Text: share(t.SpotShare)}, "Outage minutes": {Text: "not measured"}}
+	known := map[string]cell{"Policy": {Text: t.Name, Sub: figures.Count(t.Nodes, "node") + ", not simulated"},
+		"A month": {Text: figures.Dollars(t.Month)},
+		"Saved":   {Text: "reference"}, "Spot share": {Text: share(t.SpotShare)}, "Outage minutes": {Text: "not measured"}}
 	var row []cell
 	for _, h := range head {
 		if c, ok := known[h.Text]; ok {
@@ -356,7 +357,8 @@ func windows(r *eval.Report, g *eval.Group) *table {
 func workloads(g *eval.Group) *table {
 	t := &table{
 		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
-		Head: headings("'Workload", "'Policy", "Outage minutes|mean", "Outage minutes|most", "Incidents|mean", "Longest incident", "'Outage comes of|all runs",
+		Head: headings("'Workload", "'Policy", "Outage minutes|mean", "Outage minutes|most", "Incidents|mean",
+			"Longest incident", "'Causes of outage|all runs",
 			"Outage cost|mean", "Available|mean", "Spot share|mean", "Pod value|$ per hour"),
 	}
 	most := 0
@@ -368,8 +370,10 @@ func workloads(g *eval.Group) *table {
 			if of := g.Policies[p].Workloads; i < len(of) {
 				w := &of[i]
 				t.Rows = append(t.Rows, []cell{
-					{Text: w.Name, Sub: w.Kind}, {Text: g.Policies[p].Policy}, {Text: oneDecimal(w.OutageMinutes)}, badIf(w.OutageMax > 0, figures.Integer(w.OutageMax)),
-					{Text: figures.Number(w.Incidents, 2)}, longest(&w.Outage, w.Outage.Longest.Cause.String()), sources(&w.Outage), {Text: figures.Dollars(w.OutageCost)},
+					{Text: w.Name, Sub: w.Kind}, {Text: g.Policies[p].Policy}, {Text: oneDecimal(w.OutageMinutes)},
+					badIf(w.OutageMax > 0, figures.Integer(w.OutageMax)),
+					{Text: figures.Number(w.Incidents, 2)}, longest(&w.Outage, w.Outage.Longest.Cause.String()), sources(&w.Outage),
+					{Text: figures.Dollars(w.OutageCost)},
 					{Text: availability(w.Availability)}, {Text: share(w.SpotShare)}, {Text: figures.Number(w.PodValue, 4)},
 				})
 			}

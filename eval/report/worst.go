@@ -12,7 +12,8 @@ import (
 // worstTable has runs, one of each policy, with the commands that repeat them.
 func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *table {
 	t := &table{Caption: caption, Note: note,
-		Head: headings("'Policy", "'Scenario", "'Window from", "Seed", "Saved|%", "Outage minutes", "Against baseline|minutes", "'Repeat it with")}
+		Head: headings("'Policy", "'Scenario", "'Window from", "Seed", "Saved|%", "Outage minutes",
+			"Against baseline|minutes", "'Repeat it with")}
 	for _, i := range runs {
 		if i < 0 {
 			continue
@@ -27,7 +28,8 @@ func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *
 			delta = badIf(v.V > 0, figures.Signed(v.V, 0))
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario}, {Text: format.Instant(run.Bound.Start)}, {Text: strconv.FormatUint(run.Seed, 10)},
+			{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario}, {Text: format.Instant(run.Bound.Start)},
+			{Text: strconv.FormatUint(run.Seed, 10)},
 			saved, {Text: figures.Whole(run.Value("outage_minutes").V)}, delta, {Command: r.Command(i)},
 		})
 	}
@@ -60,8 +62,9 @@ func outages(r *eval.Report, g *eval.Group) *table {
 	t := &table{
 		Caption: "Runs with outages",
 		Note:    "Where there was none, the exact 95% bound says how often there may be one all the same, if runs are independent. Incidents, pods and what the outage comes of are sums over all runs; pods are the most missing at once in each incident. From Spot is what would not be without it.",
-		Head: headings("'Policy", "Runs with an outage", "More minutes than the baseline", "From Spot|minutes, median / most", "Incidents|median / most", "Incidents|all runs",
-			"Pods|all runs", "Longest incident", "'It started", "'Outage comes of|all runs"),
+		Head: headings("'Policy", "Runs with an outage", "More minutes than the baseline", "From Spot|minutes, median / most",
+			"Incidents|median / most", "Incidents|all runs",
+			"Pods|all runs", "Longest incident", "'It started", "'Causes of outage|all runs"),
 	}
 	for _, x := range policyRows(r, g) {
 		more, o, started := unknown, &x.Outage, unknown
@@ -73,8 +76,10 @@ func outages(r *eval.Report, g *eval.Group) *table {
 			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)}
 		}
 		t.Rows = append(t.Rows, []cell{
-			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x), medianAndMost("outage_incidents")(x),
-			{Text: figures.Integer(o.Incidents)}, {Text: figures.Integer(o.PodsAffected)}, longest(o, o.Longest.Workload+", "+o.Longest.Cause.String()), started, sources(o),
+			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x),
+			medianAndMost("outage_incidents")(x),
+			{Text: figures.Integer(o.Incidents)}, {Text: figures.Integer(o.PodsAffected)},
+			longest(o, o.Longest.Workload+", "+o.Longest.Cause.String()), started, sources(o),
 		})
 	}
 	return t

@@ -39,8 +39,10 @@ func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
 }
 
 func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDefault string) {
-	flags.StringVar(&f.Seeds, "seeds", seeds, "seeds of the weather in each window, `N|A-B,…`: N means 1…N, and A-A the one seed A"+seedsDefault)
-	text := "windows `N|A-B,…|all`: N from --from on; all after the trace's first week, or of these the numbers A to B, or every Nth with A-B/N"
+	flags.StringVar(&f.Seeds, "seeds", seeds,
+		"seeds of the weather in each window, `N|A-B,…`: N means 1…N, and A-A the one seed A"+seedsDefault)
+	text := "windows `N|A-B,…|all`: N from --from on; all after the trace's first week, or of these the numbers A to B, " +
+		"or every Nth with A-B/N"
 	if windows == "" {
 		text += fmt.Sprintf(" (default: %d, one started each week, if the trace is long enough and neither --from nor the scenario gives a start, else 1)", weeksDefault)
 	}

@@ -48,7 +48,8 @@ func (m *MarketFlags) OfRun(x *format.ResultRun) error {
 	if start == scenarios.StartNodes.String() {
 		start = "" // which the scenario states
 	}
-	for _, one := range [][2]string{{"from", of.From.String()}, {"trace", of.Trace}, {"truth", of.Truth}, {"intensity", fmt.Sprint(of.Intensity)},
+	for _, one := range [][2]string{{"from", of.From.String()}, {"trace", of.Trace}, {"truth", of.Truth},
+		{"intensity", fmt.Sprint(of.Intensity)},
 		{"karpenter-version", of.Karpenter}, {"node-fee", of.NodeFee}, {"start", start}} {
 		if err := flags.Set(one[0], one[1]); err != nil {
 			return cli.Invalid(fmt.Errorf("results: %s: %w", one[0], err), "write the file again with `spotter eval --out`")

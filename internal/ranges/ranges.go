@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
@@ -172,7 +173,7 @@ func (r *Range) at(part float64) float64 {
 func (r *Range) rounded(x float64) string {
 	switch whole := r.from == math.Trunc(r.from) && r.to == math.Trunc(r.to); {
 	case r.unit == length:
-		return lengthText(time.Duration(x * float64(time.Second)).Round(roundTo(x)))
+		return figures.Exact(time.Duration(x * float64(time.Second)).Round(roundTo(x)))
 	case r.unit == percent, whole && r.to-r.from > 1:
 		return strconv.FormatFloat(x, 'f', 0, 64) + r.unit
 	}
@@ -183,7 +184,7 @@ func (r *Range) rounded(x float64) string {
 // exact writes a value with up to so many decimals.
 func (r *Range) exact(x float64, digits int) string {
 	if r.unit == length {
-		return lengthText(time.Duration(math.Round(x * float64(time.Second))))
+		return figures.Exact(time.Duration(math.Round(x * float64(time.Second))))
 	}
 	text := strconv.FormatFloat(x, 'f', digits, 64)
 	if strings.Contains(text, ".") {
@@ -210,18 +211,6 @@ func roundTo(seconds float64) time.Duration {
 		}
 	}
 	return step
-}
-
-// lengthText writes a length of time without units that are 0.
-func lengthText(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // Values reads a list of values and ranges of them.

@@ -18,8 +18,10 @@ const (
 func AWS() []Permission {
 	const own, managed = "Needed where the recording is encrypted with a key of yours.", "Needed for managed node groups only."
 	return []Permission{
-		{Part: Prices, Action: "ec2:DescribeAvailabilityZones", On: anything, Why: "The IDs of zones.", Without: "Placement scores are known only for zones whose IDs nodes or prices show."},
-		{Part: Prices, Action: "ec2:DescribeInstanceTypeOfferings", On: anything, Why: "The types of a zone.", Without: "Types are known in zones where they have a Spot price."},
+		{Part: Prices, Action: "ec2:DescribeAvailabilityZones", On: anything, Why: "The IDs of zones.",
+			Without: "Placement scores are known only for zones whose IDs nodes or prices show."},
+		{Part: Prices, Action: "ec2:DescribeInstanceTypeOfferings", On: anything, Why: "The types of a zone.",
+			Without: "Types are known in zones where they have a Spot price."},
 		{Part: Prices, Action: "ec2:DescribeInstanceTypes", On: anything, Why: "Sizes of types that the catalog does not know.", Without: "Those types are not known."},
 		{Part: Prices, Action: "ec2:DescribeSpotPriceHistory", On: anything, Why: "Spot prices.", Without: "No Spot market is known."},
 		{Part: Prices, Action: "ec2:GetSpotPlacementScores", On: anything, Why: "Placement scores.", Without: "No placement score is known."},
@@ -34,10 +36,12 @@ func AWS() []Permission {
 		{Part: Groups, Active: true, Action: "autoscaling:DeleteTags", On: theTags, Why: "Removing the record of a launch."},
 		{Part: Groups, Active: true, Action: "autoscaling:SetDesiredCapacity", On: theGroups, Why: "Raising a group by one."},
 		{Part: Groups, Active: true, Action: "autoscaling:SetInstanceProtection", On: theGroups, Why: "Keeping a replacement while pods move to it."},
-		{Part: Groups, Active: true, Action: "autoscaling:TerminateInstanceInAutoScalingGroup", On: theGroups, Why: "Terminating one particular instance."},
+		{Part: Groups, Active: true, Action: "autoscaling:TerminateInstanceInAutoScalingGroup", On: theGroups,
+			Why: "Terminating one particular instance."},
 		{Part: Groups, Active: true, Action: "autoscaling:UpdateAutoScalingGroup", On: theGroups, Why: "Bounds and purchase options, where annotations of the pool allow them.",
 			Without: "Pools with `spotter.dev/group-bounds` or `allowGroupReplacement` say so; others never request it."},
-		{Part: Groups, Active: true, Action: "eks:TagResource", On: managedTags, Why: "Recording a launch of a managed node group.", Without: managed},
+		{Part: Groups, Active: true, Action: "eks:TagResource", On: managedTags,
+			Why: "Recording a launch of a managed node group.", Without: managed},
 		{Part: Groups, Active: true, Action: "eks:UntagResource", On: managedTags, Why: "Removing that record.", Without: managed},
 		{Part: Groups, Active: true, Action: "eks:UpdateNodegroupConfig", On: theManaged, Why: "Raising a managed node group by one.", Without: managed},
 		{Part: Queue, Action: "sqs:DeleteMessage", On: theQueue, Why: "Messages that were read, also in shadow: the queue is Spotter's own."},

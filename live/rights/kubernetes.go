@@ -37,8 +37,10 @@ func coreRights() []Right {
 		{Part: Core, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: watch, Why: "The snapshot: the work of Jobs."},
 		{Part: Core, Scope: Cluster, Group: groupPolicy, Resources: []string{"poddisruptionbudgets"}, Verbs: watch,
 			Why: "The snapshot, and what a drain may evict."},
-		{Part: Core, Scope: Cluster, Group: groupScheduling, Resources: []string{"priorityclasses"}, Verbs: watch, Why: "The snapshot: the order of pods."},
-		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"csinodes"}, Verbs: watch, Why: "How many volumes can be attached to a node."},
+		{Part: Core, Scope: Cluster, Group: groupScheduling, Resources: []string{"priorityclasses"}, Verbs: watch,
+			Why: "The snapshot: the order of pods."},
+		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"csinodes"}, Verbs: watch,
+			Why: "How many volumes can be attached to a node."},
 		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"volumeattachments"}, Verbs: watch,
 			Why: "A node is not released while volumes are attached to it."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "The pools to decide for."},
@@ -46,14 +48,18 @@ func coreRights() []Right {
 			Why: "The budgets to count. They are read again before a ledger is deleted and before a gate is written."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools/status"}, Verbs: []string{"update"},
 			Why: "Conditions, prices, shares and savings."},
-		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets/status"}, Verbs: []string{"patch"}, Why: "Usage, and gates."},
+		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets/status"}, Verbs: []string{"patch"},
+			Why: "Usage, and gates."},
 		{Part: Core, Scope: Cluster, Group: groupEvents, Resources: []string{"events"}, Verbs: []string{"create", "patch"},
 			Without: "`kubectl describe` does not show what happened; conditions and the log do.",
 			Why:     "Events on CapacityPools and GPUBudgets and, when active, on nodes."},
 		{Part: Core, Unless: Prometheus, Scope: Cluster, Group: groupMetrics, Resources: []string{"nodes"}, Verbs: []string{"list"},
-			Without: "The condition `UsageKnown` is False; decisions use the requests of pods.", Why: "Node usage from metrics-server; not requested with `usage.prometheus`."},
+			Without: "The condition `UsageKnown` is False; decisions use the requests of pods.",
+			Why:     "Node usage from metrics-server; not requested with `usage.prometheus`."},
 		{Part: Core, Scope: OwnNamespace, Resources: []string{"configmaps"}, Verbs: []string{"create", "delete", "get", "list", "update"},
-			Why: "Memory, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's admission policy `memory.spotter.dev` limits writes to `spotter-memory-…` and `spotter-ledger-…`."},
+			Why: "Memory, the ledgers of budgets, and the kill switch, which is only read. A ledger is deleted with its " +
+				"budget. Names follow from pools and budgets, and `resourceNames` has neither prefixes nor `create`: the chart's " +
+				"admission policy `memory.spotter.dev` limits writes to `spotter-memory-…` and `spotter-ledger-…`."},
 	}
 }
 
@@ -80,7 +86,8 @@ func processRights() []Right {
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "The lease `spotter-leader`."},
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Names: []string{"spotter-leader"}, Verbs: []string{"get", "update"},
 			Why: "Leading, and a check of it before anything is written."},
-		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"}, Verbs: []string{"create"}, Why: "Authenticating clients of metrics."},
+		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"},
+			Verbs: []string{"create"}, Why: "Authenticating clients of metrics."},
 		{Part: SecureMetrics, Scope: Cluster, Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},
 			Why: "Whether they may `get` the path `/metrics`."},
 	}
@@ -94,9 +101,11 @@ var nodeClasses = []struct{ group, resource string }{
 
 func karpenterRights() []Right {
 	all := []Right{
-		{Part: Karpenter, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims", "nodepools"}, Verbs: watch, Why: "Existing and expected machines."},
+		{Part: Karpenter, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims", "nodepools"}, Verbs: watch,
+			Why: "Existing and expected machines."},
 		{Part: Karpenter, Scope: Cluster, Resources: []string{"events"}, Verbs: watch,
-			Without: "Warnings that only Karpenter reads are seen when it taints the node.", Why: "Events on NodeClaims, in which Karpenter reports warnings."},
+			Without: "Warnings that only Karpenter reads are seen when it taints the node.",
+			Why:     "Events on NodeClaims, in which Karpenter reports warnings."},
 		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodepools"}, Verbs: []string{"create", "delete", "get", "patch"},
 			Why: "Spotter's own NodePools, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone."},
 		{Part: Karpenter, Active: true, Scope: Cluster, Group: groupKarpenter, Resources: []string{"nodeclaims"}, Verbs: []string{"create", "delete", "get", "patch"},
@@ -104,7 +113,8 @@ func karpenterRights() []Right {
 	}
 	for _, c := range nodeClasses {
 		all = append(all, Right{Part: Karpenter, Scope: Cluster, Group: c.group, Resources: []string{c.resource}, Verbs: []string{"list"},
-			Without: "Needed for the provider of Karpenter that is installed; the others are never requested.", Why: "Whether the node class exists and is ready."})
+			Without: "Needed for the provider of Karpenter that is installed; the others are never requested.",
+			Why:     "Whether the node class exists and is ready."})
 	}
 	return all
 }
@@ -115,7 +125,8 @@ func rackspaceRights() []Right {
 		{Part: Rackspace, Scope: Secrets, Resources: []string{"secrets"}, Verbs: []string{"get"}, Why: "The refresh token that a CapacityPool names, by `resourceNames`: a Role for each of `rackspace.credentialsSecrets`."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes"}, Verbs: []string{"create", "delete", "get"},
 			Why: "An order is recorded before it is placed."},
-		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes/status"}, Verbs: []string{"patch"}, Why: "The result of an order."},
+		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotnodes/status"},
+			Verbs: []string{"patch"}, Why: "The result of an order."},
 		{Part: Rackspace, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: []string{"patch"},
 			Why: "The annotation `spotter.dev/steer`: how the pool was last steered."},
 	}

@@ -124,6 +124,18 @@ func plural(noun string) string {
 	return noun + "s"
 }
 
+// Exact writes a time span as Go and manifests read it, without units that are 0.
+func Exact(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
 // Duration writes a time span in its two largest units, as "42s", "3h12m" and "2d4h", and in
 // milliseconds below a second.
 func Duration(d time.Duration) string {

@@ -45,7 +45,8 @@ func Ask(ctx context.Context, config *rest.Config) (Server, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { clock.next = next; return clock })
 	c, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
-		return Server{}, cli.Invalid(fmt.Errorf("the kubeconfig cannot be used: %w", err), "check that `kubectl get nodes` works with this kubeconfig and context")
+		return Server{}, cli.Invalid(fmt.Errorf("the kubeconfig cannot be used: %w", err),
+			"check that `kubectl get nodes` works with this kubeconfig and context")
 	}
 	v, err := c.ServerVersion()
 	switch {

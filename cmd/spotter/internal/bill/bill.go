@@ -142,7 +142,8 @@ func (f *billFlags) check(p *cli.Program) error {
 		return cli.Invalid(fmt.Errorf("--format: %q is unknown%s", f.form, cli.Meant(f.form, formNames)), "give one of "+strings.Join(formNames, ", ")+"; a file is named by --out")
 	}
 	if f.Flags.Changed("by") && (f.form != formTable || !slices.Contains(divisions, f.by)) {
-		return cli.Invalid(fmt.Errorf("--by: %q is not a division of format %s", f.by, f.form), "give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
+		return cli.Invalid(fmt.Errorf("--by: %q is not a division of format %s", f.by, f.form),
+			"give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
 	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
 		return cli.Invalid(fmt.Errorf("--granularity: %q is not a granularity", f.granularity), "give hour or day")

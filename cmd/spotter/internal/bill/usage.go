@@ -72,7 +72,8 @@ func (f *billFlags) again(ctx context.Context, p *cli.Program, path string, resu
 		}
 	}
 	if f.form == formOpenCost && len(chosen) > 1 {
-		return nil, cli.Invalid(fmt.Errorf("%s: %d runs are named, and OpenCost's answer covers one cluster", path, len(chosen)), "name one run, of results of one scenario and window")
+		return nil, cli.Invalid(fmt.Errorf("%s: %d runs are named, and OpenCost's answer covers one cluster", path,
+			len(chosen)), "name one run, of results of one scenario and window")
 	}
 	var out []*bill.Usage
 	for _, x := range chosen {
@@ -145,7 +146,8 @@ func (f *billFlags) recorded(p *cli.Program, dir string) (*bill.Usage, error) {
 		return nil, err
 	}
 	if len(r.Missing) > 0 {
-		return nil, cli.Invalid(fmt.Errorf("%s is incomplete: the nodes in the missing segments are unknown", dir), "copy the recording again, with every segment that the warnings name")
+		return nil, cli.Invalid(fmt.Errorf("%s is incomplete: the nodes in the missing segments are unknown", dir),
+			"copy the recording again, with every segment that the warnings name")
 	}
 	about := bill.About{Account: f.account}
 	if strings.HasPrefix(r.Meta.Note, "spotter sim ") {

@@ -131,9 +131,11 @@ func (f *evalFlags) checkOn(p *cli.Program, args []string) error {
 	c := &f.cluster
 	switch words := f.words(args); {
 	case c.attach != "" && len(words) > 0:
-		return cli.Invalid(fmt.Errorf("--attach: %s already defines what is compared, and so does the call: %s", c.attach, cli.Shell(words)), "leave that out, or --attach")
+		return cli.Invalid(fmt.Errorf("--attach: %s already defines what is compared, and so does the call: %s", c.attach,
+			cli.Shell(words)), "leave that out, or --attach")
 	case c.attach == "" && !objects.Remote(c.parts):
-		return cli.Invalid(fmt.Errorf("--parts: %q is not of the form s3://BUCKET/PREFIX", c.parts), "name a bucket that this machine and the pods can write to, as --parts s3://evaluations/main")
+		return cli.Invalid(fmt.Errorf("--parts: %q is not of the form s3://BUCKET/PREFIX", c.parts),
+			"name a bucket that this machine and the pods can write to, as --parts s3://evaluations/main")
 	case c.shards < 1 || c.shards > 10_000:
 		return cli.Invalid(fmt.Errorf("--shards: %d is not in 1…10000", c.shards), "give the number of parts")
 	case c.parallelism < 1:

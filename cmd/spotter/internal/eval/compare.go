@@ -315,7 +315,8 @@ func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
 	}
 	if !ranges.Counts(f.Seeds) {
 		if from != "" {
-			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s already states where they start", f.Seeds), "give --seeds a number of seeds")
+			return nil, cli.Invalid(fmt.Errorf("--seeds-from: --seeds %s already states where they start", f.Seeds),
+				"give --seeds a number of seeds")
 		}
 		return seeds, nil
 	}

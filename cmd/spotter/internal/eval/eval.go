@@ -108,9 +108,13 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	f.RegisterWeeks(flags, len(d.Seeds))
 	flags.StringVar(&f.compare, "compare", "", "fail if this build is worse than another, whose `PROGRAM` is run on the same cells; with --compare-scenarios in that folder")
 	flags.StringVar(&f.files, "compare-scenarios", "", "fail if the scenario files are worse than those of the same paths in another `DIR`, as a checkout of the base branch; without --policies what is compared is manifest")
-	flags.StringVar(&f.seedsFrom, "seeds-from", "", "derive the first seed from `TEXT`, as the commit compared with (default with --compare: its version)")
+	flags.StringVar(&f.seedsFrom, "seeds-from", "",
+		"derive the first seed from `TEXT`, as the commit compared with (default with --compare: its version)")
 	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless `EXPR` holds in every scenario, as [POLICY:]METRIC.STAT OP VALUE or POLICY vs POLICY in SCENARIO:METRIC.STAT OP VALUE; may be repeated")
-	flags.BoolVar(&f.stress, "stress", false, fmt.Sprintf("compare under every truth that --truth names, in one table: what policies save, and their outages, where the constants that they assume are wrong (%d runs of each policy over all windows unless --seeds is given)", eval.StressSeeds))
+	flags.BoolVar(&f.stress, "stress", false,
+		fmt.Sprintf("compare under every truth that --truth names, in one table: what policies save, and their outages, "+
+			"where the constants that they assume are wrong (%d runs of each policy over all windows unless --seeds is given)",
+			eval.StressSeeds))
 	flags.Float64Var(&f.discount1y, "discount-1y", d.Discount1y, "`SHARE` of the on-demand price that a one-year commitment saves")
 	flags.Float64Var(&f.discount3y, "discount-3y", d.Discount3y, "`SHARE` that a three-year commitment saves")
 	f.registerResult(flags)
@@ -118,7 +122,8 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 	flags.Lookup("serve").NoOptDefVal = ":0"
 	flags.BoolVarP(&f.yes, "yes", "y", false, "start a comparison of more than an hour without asking; needed where there is no terminal")
 	flags.StringVar(&f.shard, "shard", "", "do part `I/N` of the runs and write it to --out, a file, a folder that ends with a slash or s3://…, for \"spotter eval merge\"; in a pod of an Indexed Job N alone will do")
-	flags.StringArrayVar(&f.reuse, "reuse", nil, "reuse finished runs of the parts in `FILE|DIR` or s3://…, of this plan or another; may be repeated")
+	flags.StringArrayVar(&f.reuse, "reuse", nil,
+		"reuse finished runs of the parts in `FILE|DIR` or s3://…, of this plan or another; may be repeated")
 	flags.StringVar(&f.plan, "plan", "", "compare what the plan `FILE` says, as a pod of --on kubernetes does")
 	cli.Section(flags, "Against another version", "compare", "compare-scenarios", "seeds-from")
 	cli.Section(flags, "Commitments", "discount-1y", "discount-3y")
@@ -129,7 +134,9 @@ func (f *evalFlags) register(flags *pflag.FlagSet) {
 // registerResult adds the flags that say where the result goes.
 func (o *outputs) registerResult(flags *pflag.FlagSet) {
 	flags.StringVarP(&o.format, "format", "o", string(format.Table), "output `F`: "+formatList())
-	flags.StringArrayVar(&o.out, "out", nil, "write to `[FORMAT=]FILE` instead of the terminal, which is -; without FORMAT or --format the extension decides; may be repeated")
+	flags.StringArrayVar(&o.out, "out", nil,
+		"write to `[FORMAT=]FILE` instead of the terminal, which is -; without FORMAT or --format the extension decides; "+
+			"may be repeated")
 	cli.DetailsVar(flags, &o.details)
 	flags.StringVar(&o.report, "report", "", "also write the comparison as one HTML `FILE`, with charts")
 }
@@ -243,7 +250,8 @@ func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, sh
 		}
 	}
 	if share.N > 0 && len(s.cfg.Policies) < asked {
-		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits no other"), "leave it out of --policies everywhere, or install ONNX Runtime")
+		return s, cli.Invalid(errors.New("--shard: a policy cannot run here, and a part without it fits no other"),
+			"leave it out of --policies everywhere, or install ONNX Runtime")
 	}
 	s.cfg.Progress = func(g eval.Progress) { s.shown.Send(g) }
 	if s.known, err = f.known(ctx, p, s.runner, s.cfg, share); err != nil {

@@ -153,7 +153,8 @@ func (r *remoteRun) create(ctx context.Context) error {
 		fmt.Fprintf(r.p.Stderr, "%s already exists in namespace %s and is continued\n", r.Name, r.namespace)
 		return r.open(ctx, r.Name)
 	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
-		return cli.Invalid(fmt.Errorf("making ConfigMap %s in namespace %s: %w", r.Name, r.namespace, err), "grant yourself the right to create ConfigMaps and Jobs there: evaluations.create of the chart has the Role")
+		return cli.Invalid(fmt.Errorf("making ConfigMap %s in namespace %s: %w", r.Name, r.namespace, err),
+			"grant yourself the right to create ConfigMaps and Jobs there: evaluations.create of the chart has the Role")
 	default:
 		return fmt.Errorf("making ConfigMap %s: %w", r.Name, err)
 	}
@@ -237,7 +238,9 @@ func (r *remoteRun) start(ctx context.Context, last *batchv1.Job, missing []int)
 	j.Spec.Template.Spec.Containers[at].Args = []string{"eval", "--plan", plan, "--shard", list, "--out", r.Parts + "/", "--yes", "--quiet"}
 	if err := r.client.Create(ctx, &j); err != nil && !apierrors.IsAlreadyExists(err) {
 		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			return "", cli.Invalid(fmt.Errorf("making Job %s: %w", j.Name, err), "fix --pod-template, or grant yourself the right to create Jobs there: evaluations.create of the chart has the Role")
+			return "", cli.Invalid(fmt.Errorf("making Job %s: %w", j.Name, err),
+				"fix --pod-template, or grant yourself the right to create Jobs there: evaluations.create of the chart has the "+
+					"Role")
 		}
 		return "", fmt.Errorf("making Job %s: %w", j.Name, err)
 	}

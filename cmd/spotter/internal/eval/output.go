@@ -62,7 +62,8 @@ func (f *evalFlags) targets() ([]target, error) {
 				"write FORMAT="+text+" with one of "+formatList()+", or an extension of "+strings.Join(slices.Sorted(maps.Keys(extensions)), ", "))
 		}
 		if !endsAs(t) {
-			return nil, cli.Invalid(fmt.Errorf("--out: %s: its ending means %s, but it would be written as %s", t.path, extensions[strings.ToLower(filepath.Ext(t.path))], t.format),
+			return nil, cli.Invalid(fmt.Errorf("--out: %s: its ending means %s, but it would be written as %s", t.path,
+				extensions[strings.ToLower(filepath.Ext(t.path))], t.format),
 				"name another file, or leave the format out")
 		}
 		if t.path == "" {

@@ -73,7 +73,8 @@ func (f *evalFlags) planned(plan *shard.Plan) (*evalFlags, []string, error) {
 func readPlan(name string, data []byte) (*shard.Plan, error) {
 	var plan shard.Plan
 	if err := json.Unmarshal(data, &plan); err != nil || plan.Args == nil {
-		return nil, cli.Invalid(errors.Join(fmt.Errorf("--plan: %s is not a plan of a comparison", name), err), "give the file that `spotter eval --on kubernetes` made")
+		return nil, cli.Invalid(errors.Join(fmt.Errorf("--plan: %s is not a plan of a comparison", name), err),
+			"give the file that `spotter eval --on kubernetes` made")
 	}
 	return &plan, nil
 }

@@ -36,7 +36,8 @@ func (f *evalFlags) share() (shard.Share, error) {
 		parts := strings.Split(list, ",")
 		switch {
 		case err != nil:
-			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s does not say which part: %s is %q", text, indexVariable, os.Getenv(indexVariable)), shardAdvice)
+			return shard.Share{}, cli.Invalid(fmt.Errorf("--shard: %s does not say which part: %s is %q", text, indexVariable,
+				os.Getenv(indexVariable)), shardAdvice)
 		case n == "":
 			text = fmt.Sprintf("%d/%s", i+1, text)
 		case len(parts) > 1 && i < len(parts):

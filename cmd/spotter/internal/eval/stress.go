@@ -15,7 +15,8 @@ import (
 func (f *evalFlags) checkStress(targets []target) error {
 	for _, name := range []string{"truth", "compare", "compare-scenarios", "report"} {
 		if f.given(name) {
-			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name), "leave one of them out; --truth compares under one truth, with everything that eval has")
+			return cli.Invalid(fmt.Errorf("--stress: it does not go with --%s", name),
+				"leave one of them out; --truth compares under one truth, with everything that eval has")
 		}
 	}
 	for _, t := range targets {

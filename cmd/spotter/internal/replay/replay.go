@@ -85,7 +85,8 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 		return err
 	}
 	if len(r.Missing) > 0 {
-		return cli.Invalid(fmt.Errorf("%s is incomplete: the missing decisions are unknown", dir), "copy the recording again, with every segment that the warnings name")
+		return cli.Invalid(fmt.Errorf("%s is incomplete: the missing decisions are unknown", dir),
+			"copy the recording again, with every segment that the warnings name")
 	}
 	if total > 0 {
 		return fmt.Errorf("%s: %d differences: %w", dir, total, cli.ErrCheck)

@@ -114,7 +114,8 @@ func (f *call) run(ctx context.Context, p *cli.Program, file string) error {
 	r, err := sweep.Sweep(ctx, *c)
 	switch {
 	case ctx.Err() != nil:
-		return &cli.StoppedError{Err: errors.New("stopped before every run was done"), Next: fmt.Sprintf("%d runs are kept in %s; the same call resumes", store.kept(), f.out)}
+		return &cli.StoppedError{Err: errors.New("stopped before every run was done"),
+			Next: fmt.Sprintf("%d runs are kept in %s; the same call resumes", store.kept(), f.out)}
 	case err != nil && store.kept() == 0:
 		return cli.Invalid(err, planAdvice)
 	case err != nil:

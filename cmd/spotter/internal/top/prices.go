@@ -129,7 +129,8 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 		case sourceLive:
 			t.Sources = append(t.Sources, fmt.Sprintf("Spot prices: live from %s, read %s ago", nameOfProvider(provider), span(t.At.Sub(p.readAt))))
 		case sourceRecorded:
-			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot prices: recorded until %s; %s", recordedDate(), cmp.Or(p.why[provider], "no live price")))
+			t.Sources = append(t.Sources, fmt.Sprintf("~ Spot prices: recorded until %s; %s", recordedDate(),
+				cmp.Or(p.why[provider], "no live price")))
 			delete(spotless, provider)
 		case sourceCatalog:
 			t.Sources = append(t.Sources, fmt.Sprintf("On-demand prices: %s, catalog of %s", nameOfProvider(provider), catalog.Date(provider)))
@@ -139,7 +140,8 @@ func (p *Prices) explain(t *Table, count map[[2]string]int) {
 	}
 	for _, provider := range slices.Sorted(maps.Keys(spotless)) {
 		if provider != "" {
-			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", nameOfProvider(provider), cmp.Or(p.why[provider], "it lists none for some nodes")))
+			t.Notes = append(t.Notes, fmt.Sprintf("Spot prices of %s: %s", nameOfProvider(provider), cmp.Or(p.why[provider],
+				"it lists none for some nodes")))
 		}
 	}
 }

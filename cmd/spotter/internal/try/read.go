@@ -44,8 +44,9 @@ const (
 )
 
 const (
-	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; without a cluster `spotter try --demo` shows what it prints"
-	notReached     = "check that `kubectl get nodes` works with this kubeconfig and context; without a cluster `spotter try --demo` shows what it prints"
+	withoutCluster = "name one with --kubeconfig or --context, or set KUBECONFIG; " + tryDemo
+	notReached     = "check that `kubectl get nodes` works with this kubeconfig and context; " + tryDemo
+	tryDemo        = "without a cluster `spotter try --demo` shows what it prints"
 )
 
 func sayTo(w io.Writer, format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

@@ -69,7 +69,8 @@ func (c *changes) checked() ([][]change, error) {
 		}
 	}
 	if sweeps > 0 && (sweeps > 1 || len(c.groups) > 1) {
-		return nil, cli.Invalid(errors.New("--sweep: its values must be the only variants"), "join other changes by --with, and sweep one setting at a time")
+		return nil, cli.Invalid(errors.New("--sweep: its values must be the only variants"),
+			"join other changes by --with, and sweep one setting at a time")
 	}
 	return c.groups, nil
 }

@@ -77,14 +77,26 @@ func Command(p *cli.Program) *cobra.Command {
 		ValidArgsFunction: input.CompleteScenarios,
 		RunE:              func(c *cobra.Command, args []string) error { return f.run(c.Context(), p, args[0]) },
 	}
+	f.register(c)
+	return c
+}
+
+// register adds the flags and what completes them.
+func (f *call) register(c *cobra.Command) {
 	flags := c.Flags()
 	f.RegisterPrices(flags)
 	f.RegisterCases(flags, "10")
 	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
-	f.changes.register(flags, flagSweep, "string", fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, durations, percents or numbers, %d of them unless a step or @COUNT is given", ranges.CountDefault))
-	f.changes.register(flags, flagPools, "string", "replace NodePools, node classes and CapacityPools by those of the same kind and name in `DIR|FILE`, and add new ones; may be repeated")
+	f.changes.register(flags, flagSweep, "string",
+		fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, durations, percents or numbers, %d of them "+
+			"unless a step or @COUNT is given", ranges.CountDefault))
+	f.changes.register(flags, flagPools, "string",
+		"replace NodePools, node classes and CapacityPools by those of the same kind and name in `DIR|FILE`, and add new "+
+			"ones; may be repeated")
 	flags.BoolVar(&f.prune, "prune", false, "let --nodepools remove what DIR|FILE lacks, of each kind that it has")
-	flags.StringVar(&f.asIs, "as-is-nodepools", "", "give the scenario as it is the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then removes what it lacks of them")
+	flags.StringVar(&f.asIs, "as-is-nodepools", "",
+		"give the scenario as it is the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then "+
+			"removes what it lacks of them")
 	f.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
 	f.changes.register(flags, flagSpot, "", "let every pool buy Spot in addition to on demand")
 	f.changes.register(flags, flagPolicy, "string", "run a policy of Spotter, `NAME[:key=value…],…`, each a variant")
@@ -100,7 +112,6 @@ func Command(p *cli.Program) *cobra.Command {
 	cli.CompleteBy(c, flagSet, completeSettings)
 	cli.CompleteBy(c, flagSweep, completeSettings)
 	cli.Complete(c, "truth", input.TruthNames())
-	return c
 }
 
 func (c *call) run(ctx context.Context, p *cli.Program, name string) error {
@@ -142,7 +153,8 @@ func (c *call) compare(ctx context.Context, p *cli.Program, name string) (*eval.
 	c.warn(p, variants)
 	shown.Enter("preparing")
 	cfg := eval.Config{
-		Policies: []string{eval.CaptureBaseline}, Baseline: eval.CaptureBaseline, Cases: c.cases, Variants: variants, Seeds: c.seeds, Gates: gates,
+		Policies: []string{eval.CaptureBaseline}, Baseline: eval.CaptureBaseline, Cases: c.cases, Variants: variants,
+		Seeds: c.seeds, Gates: gates,
 		Discount1y: c.discount, Discount3y: eval.DefaultConfig().Discount3y,
 		Version: p.Version, Invocation: p.Invocation(), Progress: func(g eval.Progress) { shown.Send(g) },
 		Command: func(eval.Job) string { return p.Invocation() },
@@ -269,7 +281,8 @@ func result(w *eval.WhatIf, shown bool) error {
 		}
 		if x.Broken >= 0 {
 			run := &w.Runs[x.Broken]
-			return fmt.Errorf("%d of %d runs of %s broke; the first has seed %d: %s", x.Missing, len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
+			return fmt.Errorf("%d of %d runs of %s broke; the first has seed %d: %s", x.Missing,
+				len(w.Config.Cases)*len(w.Config.Seeds), x.Name, run.Seed, run.Err.Error())
 		}
 	}
 	if w.Judged == nil || !w.Judged.Failed() {

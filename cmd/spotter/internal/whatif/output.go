@@ -29,7 +29,8 @@ func (c *call) checkOut(groups [][]change) error {
 		form := forms[strings.ToLower(filepath.Ext(file))]
 		switch _, err := chart.ParseFormat(form); {
 		case form == "":
-			return cli.Invalid(fmt.Errorf("--out: the extension of %q is not that of a format", file), "give one that ends with .svg, .png, .md, .json, .yaml or .txt")
+			return cli.Invalid(fmt.Errorf("--out: the extension of %q is not that of a format", file),
+				"give one that ends with .svg, .png, .md, .json, .yaml or .txt")
 		case err == nil && !sweep:
 			return cli.Invalid(fmt.Errorf("--out: %s: a picture is drawn of a sweep", file), "give --sweep, or a file that ends with .md, .json, .yaml or .txt")
 		}

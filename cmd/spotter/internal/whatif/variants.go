@@ -218,7 +218,8 @@ func (c *call) nameSweep(group []change, made [][]alternative) error {
 	for _, d := range made {
 		for k := range d {
 			if k != i && d[k].short != made[0][k].short {
-				return cli.Invalid(fmt.Errorf("--%s: it has several values in addition to those of --sweep", group[k].flag), "give one of them, and the others to further calls")
+				return cli.Invalid(fmt.Errorf("--%s: it has several values in addition to those of --sweep", group[k].flag),
+					"give one of them, and the others to further calls")
 			}
 		}
 	}
@@ -301,7 +302,9 @@ func (c *call) noteOverridden(d *draft) error {
 			return err
 		}
 		if by := sc.ReplicasBy(kind, namespace, name); by != "" {
-			c.notes = append(c.notes, fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or remove it with =null", change, by, kind, namespace, name))
+			c.notes = append(c.notes,
+				fmt.Sprintf("%s has no effect after the start: %s sets the replicas of %s %s/%s; change that, or remove it with "+
+					"=null", change, by, kind, namespace, name))
 		}
 	}
 	return nil
