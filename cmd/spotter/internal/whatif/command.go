@@ -82,36 +82,36 @@ func Command(p *cli.Program) *cobra.Command {
 }
 
 // register adds the flags and what completes them.
-func (f *call) register(c *cobra.Command) {
-	flags := c.Flags()
-	f.RegisterPrices(flags)
-	f.RegisterCases(flags, "10")
-	f.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
-	f.changes.register(flags, flagSweep, "string",
+func (c *call) register(command *cobra.Command) {
+	flags := command.Flags()
+	c.RegisterPrices(flags)
+	c.RegisterCases(flags, "10")
+	c.changes.register(flags, flagSet, "string", "change a setting: `KIND/NAME.path=value`; may be repeated")
+	c.changes.register(flags, flagSweep, "string",
 		fmt.Sprintf("try values of a setting: `KIND/NAME.path=FROM..TO[/STEP]`, durations, percents or numbers, %d of them "+
 			"unless a step or @COUNT is given", ranges.CountDefault))
-	f.changes.register(flags, flagPools, "string",
+	c.changes.register(flags, flagPools, "string",
 		"replace NodePools, node classes and CapacityPools by those of the same kind and name in `DIR|FILE`, and add new "+
 			"ones; may be repeated")
-	flags.BoolVar(&f.prune, "prune", false, "let --nodepools remove what DIR|FILE lacks, of each kind that it has")
-	flags.StringVar(&f.asIs, "as-is-nodepools", "",
+	flags.BoolVar(&c.prune, "prune", false, "let --nodepools remove what DIR|FILE lacks, of each kind that it has")
+	flags.StringVar(&c.asIs, "as-is-nodepools", "",
 		"give the scenario as it is the pools of `DIR|FILE`, as those of the base of a pull request; --nodepools then "+
 			"removes what it lacks of them")
-	f.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
-	f.changes.register(flags, flagSpot, "", "let every pool buy Spot in addition to on demand")
-	f.changes.register(flags, flagPolicy, "string", "run a policy of Spotter, `NAME[:key=value…],…`, each a variant")
-	f.changes.register(flags, flagPlan, "string", "commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
-	f.changes.register(flags, flagWith, "", "join the change before it and the one after it into one variant")
-	flags.Float64Var(&f.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
-	f.form.Register(c, formMarkdown)
-	f.form.RegisterDetails(c)
-	flags.StringArrayVar(&f.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
-	flags.StringArrayVar(&f.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
-	cli.CompleteBy(c, "gate", input.CompleteGates)
-	cli.CompleteBy(c, flagPolicy, input.CompletePolicies)
-	cli.CompleteBy(c, flagSet, completeSettings)
-	cli.CompleteBy(c, flagSweep, completeSettings)
-	cli.Complete(c, "truth", input.TruthNames())
+	c.changes.register(flags, flagKarpenter, "string", "follow the rules of a version of Karpenter, `VERSION,…`, each a variant")
+	c.changes.register(flags, flagSpot, "", "let every pool buy Spot in addition to on demand")
+	c.changes.register(flags, flagPolicy, "string", "run a policy of Spotter, `NAME[:key=value…],…`, each a variant")
+	c.changes.register(flags, flagPlan, "string", "commit to a savings plan that covers `PERCENT,…` of what "+eval.CaptureBaseline+" pays on demand in the first window and seed, each a variant")
+	c.changes.register(flags, flagWith, "", "join the change before it and the one after it into one variant")
+	flags.Float64Var(&c.discount, "discount-1y", eval.DefaultConfig().Discount1y, "`SHARE` of the on-demand price that the savings plan takes off")
+	c.form.Register(command, formMarkdown)
+	c.form.RegisterDetails(command)
+	flags.StringArrayVar(&c.out, "out", nil, "also write `FILE`: .svg or .png with the picture of a sweep, .md, .json, .yaml or .txt; may be repeated")
+	flags.StringArrayVar(&c.gates, "gate", nil, "fail unless every variant meets `EXPR`, as METRIC.STAT OP VALUE; may be repeated")
+	cli.CompleteBy(command, "gate", input.CompleteGates)
+	cli.CompleteBy(command, flagPolicy, input.CompletePolicies)
+	cli.CompleteBy(command, flagSet, completeSettings)
+	cli.CompleteBy(command, flagSweep, completeSettings)
+	cli.Complete(command, "truth", input.TruthNames())
 }
 
 func (c *call) run(ctx context.Context, p *cli.Program, name string) error {
