@@ -25,7 +25,7 @@ const missingShown = 5
 func warnings(r *eval.Report, running bool) []warning {
 	var out []warning
 	if r.Stopped && !running {
-		out = append(out, warning{Text: sentence(format.Incomplete(r)) + " What is not finished is left out of all figures."})
+		out = append(out, warning{Text: "What did not finish is left out of all figures."}) // the verdict says what that is
 	}
 	for i := range r.Traces {
 		t := &r.Traces[i]
