@@ -2,14 +2,19 @@ package charts
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -20,7 +25,7 @@ var specOf = regexp.MustCompile(`(?m)^          spec:\n(?:            .*\n)*?   
 var chartVersion = regexp.MustCompile(`(?m)^version: .*$`)
 
 // newerChart returns a chart of a later version, whose kinds have one field more in
-// their spec: "later".
+// their spec, "later", and are stored in the next version.
 func newerChart(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "spotter")
@@ -44,6 +49,7 @@ func newerChart(t *testing.T) string {
 	change("Chart.yaml", func(text string) string { return chartVersion.ReplaceAllString(text, "version: 99.0.0") })
 	for _, kind := range []string{"capacitypools", "gpubudgets"} {
 		change(filepath.Join("templates", "crd-"+kind+".yaml"), func(text string) string {
+			text = strings.NewReplacer("\n    storage: true\n", "\n    storage: false\n", "\n    storage: false\n", "\n    storage: true\n").Replace(text)
 			return specOf.ReplaceAllString(text, "${0}              later:\n                type: string\n")
 		})
 	}
@@ -64,8 +70,27 @@ func (s *site) newer(t *testing.T) {
 	s.later(t, "yes")
 	c := s.controller(t)
 	s.decided(t, head, v1alpha1.ModeActive)
+	s.migrate(t)
 	c.stop(t)
 	s.later(t, "yes")
+}
+
+// migrate has the objects stored in the version of the newer chart alone, beside the
+// controller.
+func (s *site) migrate(t *testing.T) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), s.binary, "crds", "migrate", "--kubeconfig", s.env.Kubeconfig).CombinedOutput(); err != nil {
+		t.Fatalf("crds migrate: %v\n%s", err, out)
+	}
+	for _, kind := range []string{"capacitypools", "gpubudgets"} {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := s.env.Client.Get(t.Context(), client.ObjectKey{Name: kind + ".spotter.dev"}, &d); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(d.Status.StoredVersions, crd.Versions[1:]) {
+			t.Errorf("%s are stored as %v, want %v", kind, d.Status.StoredVersions, crd.Versions[1:])
+		}
+	}
 }
 
 // stored returns the objects of ours that there are, by their names.

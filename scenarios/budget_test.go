@@ -1,12 +1,38 @@
 package scenarios
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
+
+// TestVersionsOfOurKinds: pools and budgets are read in either version that a cluster
+// serves, and no other.
+func TestVersionsOfOurKinds(t *testing.T) {
+	text, err := Source("gpu-budget")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.SplitAfter(string(text), "---\n")
+	in := func(version string) string {
+		changed := slices.Clone(parts)
+		for i, p := range parts {
+			if strings.Contains(p, "kind: CapacityPool\n") || strings.Contains(p, "kind: GPUBudget\n") {
+				changed[i] = strings.Replace(p, "spotter.dev/v1alpha1", "spotter.dev/"+version, 1)
+			}
+		}
+		return strings.Join(changed, "")
+	}
+	if sc, err := Parse("w.yaml", []byte(in("v1beta1"))); err != nil || len(sc.Warnings) > 0 {
+		t.Errorf("v1beta1: %v, warnings %q", err, sc.Warnings)
+	}
+	if _, err := Parse("w.yaml", []byte(in("v2"))); err == nil || !strings.Contains(err.Error(), "apiVersion") {
+		t.Errorf("v2: %v", err)
+	}
+}
 
 // TestBudgetsOfAScenario reads the budgets of an embedded scenario, and warns of one
 // that selects nothing.

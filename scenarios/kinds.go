@@ -47,8 +47,12 @@ var kinds = map[string]kind{
 	"PriorityClass": {"scheduling.k8s.io/v1", true, func() (any, *metav1.ObjectMeta) { o := &schedulingv1.PriorityClass{}; return o, &o.ObjectMeta }},
 }
 
-// olderVersions are those of a kind that are read in addition to its newest.
-var olderVersions = map[string][]string{"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"}}
+// otherVersions are those of a kind that are read in addition to the one in kinds.
+var otherVersions = map[string][]string{
+	"HorizontalPodAutoscaler": {"autoscaling/v1", "autoscaling/v2beta2"},
+	"CapacityPool":            {"spotter.dev/v1beta1"},
+	"GPUBudget":               {"spotter.dev/v1beta1"},
+}
 
 // workloadKinds are the kinds of objects that want nodes.
 var workloadKinds = []string{"CronJob", "DaemonSet", "Deployment", "Job", "JobSet", "Pod", "ReplicaSet", "Rollout", "StatefulSet"}

@@ -288,7 +288,7 @@ func (d *document) object(fields map[reflect.Type]map[string][]int) (object, err
 	if !ok {
 		return object{}, d.problem([]string{"kind"}, "%q is not read here%s%s", name, suggestion(name, kinds), newVersion(d.version()))
 	}
-	if v := d.version(); v != k.apiVersion && !slices.Contains(olderVersions[name], v) {
+	if v := d.version(); v != k.apiVersion && !slices.Contains(otherVersions[name], v) {
 		return object{}, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", v, name, k.apiVersion, newVersion(v))
 	}
 	value, meta := k.make()

@@ -54,6 +54,15 @@ func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
+// Versions are those in which our kinds are served, the one in which they are stored
+// first. All have the same fields, so that an API server converts between them by itself.
+//
+// v1beta1 takes the place of v1alpha1 in three releases, each of which may be rolled back
+// to the one before it: this one serves both and stores v1alpha1; the second stores v1beta1
+// and is followed by `spotter crds migrate`, which has every object written again; the
+// third no longer serves v1alpha1.
+var Versions = []string{"v1alpha1", "v1beta1"}
+
 // Files returns the names of the manifests, in order.
 func Files() []string {
 	entries, err := files.ReadDir(".")
@@ -68,11 +77,23 @@ func Files() []string {
 	return names
 }
 
-// File returns a manifest by its name.
+// File returns a manifest by its name, with all [Versions].
 func File(name string) []byte {
 	data, err := files.ReadFile(name)
 	if err != nil {
 		panic(fmt.Sprintf("crd: no manifest %q is embedded", name))
 	}
-	return data
+	return inAllVersions(data)
+}
+
+// inAllVersions returns a manifest of controller-gen, which ends with its one version, with
+// a copy of that version for each other one.
+func inAllVersions(manifest []byte) []byte {
+	_, stored, _ := bytes.Cut(manifest, []byte("\n  versions:\n"))
+	all := bytes.Clone(manifest)
+	for _, name := range Versions[1:] {
+		next := bytes.Replace(stored, []byte("\n    name: "+Versions[0]+"\n"), []byte("\n    name: "+name+"\n"), 1)
+		all = append(all, bytes.Replace(next, []byte("\n    storage: true\n"), []byte("\n    storage: false\n"), 1)...)
+	}
+	return all
 }

@@ -3,10 +3,13 @@ package crd_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -364,6 +367,27 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+// TestVersions: every definition serves each version with the same fields and columns, and
+// stores the first.
+func TestVersions(t *testing.T) {
+	for _, d := range crd.Objects() {
+		var names []string
+		for i, v := range d.Spec.Versions {
+			names = append(names, v.Name)
+			if !v.Served || v.Storage != (i == 0) {
+				t.Errorf("%s %s: served %t, stored %t", d.Name, v.Name, v.Served, v.Storage)
+			}
+			v.Name, v.Storage = d.Spec.Versions[0].Name, true
+			if !reflect.DeepEqual(v, d.Spec.Versions[0]) {
+				t.Errorf("%s: version %d is not the first by another name", d.Name, i)
+			}
+		}
+		if !slices.Equal(names, crd.Versions) {
+			t.Errorf("%s has the versions %v, want %v", d.Name, names, crd.Versions)
+		}
+	}
+}
+
 // TestGenerated makes the definitions anew and finds the same bytes.
 func TestGenerated(t *testing.T) {
 	if testing.Short() {
@@ -378,7 +402,8 @@ func TestGenerated(t *testing.T) {
 	}
 	for _, name := range crd.Files() {
 		made, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil || !bytes.Equal(made, crd.File(name)) {
+		embedded, missing := os.ReadFile(name)
+		if err := errors.Join(err, missing); err != nil || !bytes.Equal(made, embedded) {
 			t.Errorf("%s is not what controller-gen makes of policy/v1alpha1 (%v); run make generate", name, err)
 		}
 	}

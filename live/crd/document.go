@@ -30,19 +30,16 @@ func Document() []byte {
 		if d.Spec.Scope == apiextensionsv1.ClusterScoped {
 			scope = "in the cluster, without a namespace"
 		}
-		for i := range d.Spec.Versions {
-			v := &d.Spec.Versions[i]
-			schema := v.Schema.OpenAPIV3Schema
-			fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s; `kubectl get %s`", names.Kind, d.Spec.Group, v.Name, scope, names.Plural)
-			for _, short := range names.ShortNames {
-				fmt.Fprintf(&b, " or `kubectl get %s`", short)
-			}
-			fmt.Fprintf(&b, ".\n\n%s\n", strings.TrimSpace(schema.Description))
-			for _, part := range []string{"spec", "status"} {
-				if p, ok := schema.Properties[part]; ok {
-					fmt.Fprintf(&b, "\n### %s of %s\n\n| field | type | default | bounds | what it is |\n|:--|:--|:--|:--|:--|\n", part, names.Kind)
-					writeField(&b, part, &p, slices.Contains(schema.Required, part))
-				}
+		schema := d.Spec.Versions[0].Schema.OpenAPIV3Schema // that of all versions
+		fmt.Fprintf(&b, "\n## %s\n\n`%s/%s`, %s; `kubectl get %s`", names.Kind, d.Spec.Group, strings.Join(Versions, "` or `"+d.Spec.Group+"/"), scope, names.Plural)
+		for _, short := range names.ShortNames {
+			fmt.Fprintf(&b, " or `kubectl get %s`", short)
+		}
+		fmt.Fprintf(&b, ".\n\n%s\n", strings.TrimSpace(schema.Description))
+		for _, part := range []string{"spec", "status"} {
+			if p, ok := schema.Properties[part]; ok {
+				fmt.Fprintf(&b, "\n### %s of %s\n\n| field | type | default | bounds | what it is |\n|:--|:--|:--|:--|:--|\n", part, names.Kind)
+				writeField(&b, part, &p, slices.Contains(schema.Required, part))
 			}
 		}
 	}

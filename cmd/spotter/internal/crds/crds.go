@@ -1,4 +1,5 @@
-// Package crds is the command that prints the CustomResourceDefinitions of this version.
+// Package crds is the command that prints the CustomResourceDefinitions of this version, and
+// has objects stored in the version that they store.
 package crds
 
 import (
@@ -32,6 +33,7 @@ func Command(p *cli.Program) *cobra.Command {
 			return p.Output(out, write)
 		},
 	}
+	c.AddCommand(migrateCommand(p))
 	c.Flags().StringVar(&out, "out", "", "write to `FILE`")
 	return c
 }
