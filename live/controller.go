@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
 )
@@ -55,7 +56,7 @@ type stepState struct {
 	conflicts map[string]string
 	counted   []figures
 	forecast  error
-	missing   string // why the kill switch could not be read; empty when it was
+	kill      permit.Switch
 	times     phases
 }
 

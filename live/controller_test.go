@@ -1,9 +1,11 @@
 package live
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -358,6 +360,49 @@ func TestRule20KillSwitchSurvives(t *testing.T) {
 	}
 	if got := w.condition(t, ConditionStopped); got.Status != "True" || !strings.Contains(got.Message, "does not exist, so its last known value applies") {
 		t.Errorf("condition %+v", got)
+	}
+}
+
+// TestSwitchUnreadable: while the kill switch cannot be read nothing is begun, the
+// condition Stopped says why, and the log says it once. It does not count as turned on.
+func TestSwitchUnreadable(t *testing.T) {
+	var broken error
+	var w *fixture
+	w = newFixture(t, 3, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if key.Name == w.cfg.KillSwitch && broken != nil {
+				return broken
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	var log bytes.Buffer
+	w.parts.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.decide = drains
+	w.flip(t, "false")
+	c := w.controller(t)
+	for _, err := range apiErrors() {
+		broken = err
+		w.clock.Step(w.cfg.StatusEvery)
+		step(t, c)
+		if got := w.take(); len(got) != 0 {
+			t.Errorf("%v: it did %v", err, got)
+		}
+		got := w.condition(t, ConditionStopped)
+		if got.Status != "True" || got.Reason != "KillSwitchUnreadable" || !strings.Contains(got.Message, "cannot be read: "+err.Error()) {
+			t.Errorf("%v: condition %+v", err, got)
+		}
+	}
+	if n := strings.Count(log.String(), "the kill switch changed"); n != 1 {
+		t.Errorf("the log says it %d times", n)
+	}
+	broken = nil
+	step(t, c)
+	if got := w.take(); len(got) == 0 {
+		t.Error("it does not continue once the switch can be read")
+	}
+	if got := w.condition(t, ConditionStopped); got.Status != "False" || c.store.head.Stopped {
+		t.Errorf("condition %+v, remembered %t", got, c.store.head.Stopped)
 	}
 }
 

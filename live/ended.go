@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -37,7 +38,7 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 	if r.Outcome != drain.OutcomeDone {
 		t.fruitless[r.Node] = true
 	}
-	if t.stopped && r.Outcome == drain.OutcomeUndone {
+	if stops(t.kill) && r.Outcome == drain.OutcomeUndone {
 		t.undone = append(t.undone, r.Node)
 	}
 }
@@ -72,22 +73,27 @@ func (c *Controller) resumeRamps() {
 	}
 }
 
-// turnSwitch takes note of how the kill switch stands, and reports whether that is new.
-func (t *table) turnSwitch(stopped bool) bool {
+// turnSwitch notes the state of the kill switch, and reports whether it has changed.
+func (t *table) turnSwitch(kill permit.Switch) bool {
+	turned := t.isTurned(kill)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopped == stopped {
-		return false
+	if stops(kill) != stops(t.kill) {
+		t.undone = nil
 	}
-	t.stopped, t.undone = stopped, nil
-	return true
+	t.kill = kill
+	return turned
 }
 
-func (t *table) isStopped() bool {
+// isTurned reports whether the kill switch has changed since it was noted.
+func (t *table) isTurned(kill permit.Switch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stopped
+	return kill.On != t.kill.On || kill.Unreadable != t.kill.Unreadable
 }
+
+// stops reports whether nothing may be changed for the state of the kill switch.
+func stops(kill permit.Switch) bool { return kill.On || kill.Unreadable }
 
 // A finding is all that the status of a pool reports, of the last step and since.
 type finding struct {
@@ -115,7 +121,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 
 // stoppedSays reports what the kill switch has come to.
 func (x *finding) stoppedSays(drains []drain.Status) string {
-	if !x.stopped {
+	if !stops(x.kill) {
 		return ""
 	}
 	parts := []string{"no node is changed, including those under notice"}
@@ -129,8 +135,11 @@ func (x *finding) stoppedSays(drains []drain.Status) string {
 	if len(left) > 0 {
 		parts = append(parts, "left: "+strings.Join(left, ", "))
 	}
-	if x.missing != "" {
-		parts = append(parts, x.missing+", so its last known value applies")
+	switch {
+	case x.kill.Unreadable:
+		parts = append(parts, "it may have been turned on: "+x.kill.Problem)
+	case x.kill.Problem != "":
+		parts = append(parts, x.kill.Problem+", so its last known value applies")
 	}
 	return strings.Join(parts, "; ")
 }

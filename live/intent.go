@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -68,10 +69,10 @@ type table struct {
 	drains    map[string]endedDrain
 	fruitless map[string]bool
 
-	// stopped is whether the kill switch was on at the last step, and undone the nodes
-	// whose drains were taken back since.
-	stopped bool
-	undone  []string
+	// kill is the kill switch at the last step, and undone the nodes whose drains were
+	// undone since it stops everything.
+	kill   permit.Switch
+	undone []string
 }
 
 func newTable() *table {

@@ -114,7 +114,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 		switch {
 		case p.Mode == policy.ModeOff:
 			seen = outcomeOff
-		case decision == permit.Stopped || decision == permit.Conflict:
+		case decision == permit.Stopped || decision == permit.Unreadable || decision == permit.Conflict:
 			seen = v.pools[i]
 		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
 			seen = outcomeDone
@@ -126,21 +126,25 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 		return err
 	}
 	v.budgets = outcomeOf(budgets)
-	stopped, missing, err := c.parts.Authority.Stopped(ctx)
+	kill, err := c.parts.Authority.Switch(ctx)
 	if err != nil {
 		return err
 	}
-	c.store.head.Stopped, c.current.missing = stopped, missing
-	if c.table.turnSwitch(stopped) {
-		c.parts.Log.Warn("the kill switch changed", "on", stopped)
+	c.store.head.Stopped, c.current.kill = kill.On, kill
+	if c.table.turnSwitch(kill) {
+		c.parts.Log.Warn("the kill switch changed", "on", kill.On, "unreadable", kill.Unreadable, "problem", kill.Problem)
 	}
 	return nil
 }
 
 // turn takes note of whether a pool may be touched. One that has just come to be
 // ramps up, and what it would have moved until then is moved from now on, or not:
-// it is no longer in the book of moves that were only thought of.
+// it is no longer in the book of moves that were only thought of. A kill switch that
+// cannot be read for a while changes neither.
 func (b *poolBook) turn(v outcome) {
+	if v == outcomeUnreadable {
+		return
+	}
 	active := v == outcomeDone
 	if active && !b.Active {
 		b.Ramp, b.Shadow.Moves = ramp{}, nil

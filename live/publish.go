@@ -16,16 +16,17 @@ type outcome string
 
 // The other outcomes.
 const (
-	outcomeDone     outcome = "done"
-	outcomeShadow           = outcome(permit.Shadow)
-	outcomeOff              = outcome(permit.Off)
-	outcomeStopped          = outcome(permit.Stopped)
-	outcomeConflict         = outcome(permit.Conflict)
-	outcomeGone             = outcome(permit.Gone)
-	outcomeRamp     outcome = "ramp"    // the pool has just become active
-	outcomeHeld     outcome = "held"    // it was left alone, for a reason
-	outcomeRefused  outcome = "refused" // the market has nothing to give
-	outcomeFailed   outcome = "failed"
+	outcomeDone       outcome = "done"
+	outcomeShadow             = outcome(permit.Shadow)
+	outcomeOff                = outcome(permit.Off)
+	outcomeStopped            = outcome(permit.Stopped)
+	outcomeUnreadable         = outcome(permit.Unreadable)
+	outcomeConflict           = outcome(permit.Conflict)
+	outcomeGone               = outcome(permit.Gone)
+	outcomeRamp       outcome = "ramp"    // the pool has just become active
+	outcomeHeld       outcome = "held"    // it was left alone, for a reason
+	outcomeRefused    outcome = "refused" // the market has nothing to give
+	outcomeFailed     outcome = "failed"
 )
 
 // outcomeOf returns what a decision lets become of an entry.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/spotter-dev/spotter/live/drain"
+	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/share"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
@@ -30,7 +31,7 @@ const (
 	ConditionPolicyInvalid = "PolicyInvalid" // the policy that it names cannot be made
 	ConditionPricesStale   = "PricesStale"   // prices are too old to buy by
 	ConditionRamping       = "Ramping"       // it has just become active and moves only few nodes
-	ConditionStopped       = "Stopped"       // the kill switch is on
+	ConditionStopped       = "Stopped"       // the kill switch is on or cannot be read
 
 	// ConditionModelUsed a Judge sets, and only of pools whose policy names a bundle.
 	ConditionModelUsed = "ModelUsed"
@@ -65,9 +66,7 @@ type report struct {
 	conflict, invalid, ramping string
 	degraded, stale            verified
 
-	// stopped says that the kill switch is on, missing why it could not be read.
-	stopped bool
-	missing string
+	kill permit.Switch
 }
 
 // publishReports hands what a step found out over to who writes the statuses of pools.
@@ -79,7 +78,7 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		names[i] = p.Name
 		r := &report{
 			figures: c.current.counted[i].status(s, p.ID, v), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
-			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, stopped: c.store.head.Stopped, missing: c.current.missing,
+			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
 			r.ramping = ramp.says()
@@ -265,13 +264,21 @@ func (x *finding) conditions(drains []drain.Status) []verified {
 		condition(ConditionHeld, x.held.reason != "", x.held.reason, "NothingHeld", x.held.message),
 		x.degraded,
 		x.stale,
-		condition(ConditionStopped, x.stopped, "KillSwitch", "Released", x.stoppedSays(drains)),
+		condition(ConditionStopped, stops(x.kill), stopReason(x.kill), "Released", x.stoppedSays(drains)),
 		condition(ConditionRamping, x.ramping != "", "FirstMoves", "Ramped", x.ramping),
 	}
 	if x.failed != "" && x.degraded.reason != reasonPanicked {
 		all[3] = condition(ConditionDegraded, true, "ActionFailed", "", x.failed)
 	}
 	return all
+}
+
+// stopReason is the reason of the condition Stopped.
+func stopReason(kill permit.Switch) string {
+	if kill.On {
+		return "KillSwitch"
+	}
+	return "KillSwitchUnreadable"
 }
 
 // condition returns one condition, with the reason for which it holds or does not.

@@ -85,7 +85,7 @@ func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []st
 	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))
 	c.parts.Metrics.Step(&metrics.Step{
 		Snapshot: s, Memory: &c.memory, Plan: p, Pools: c.poolMetrics(s), Took: took, Wakes: reasons,
-		Stopped: c.store.head.Stopped, Active: c.cfg.Mode == policy.ModeActive,
+		Stopped: c.current.kill.On, Unreadable: c.current.kill.Unreadable, Active: c.cfg.Mode == policy.ModeActive,
 	})
 	log, level := c.parts.Log, slog.LevelInfo
 	if done.Warning != nil {

@@ -105,7 +105,7 @@ func (w *waker) watchSwitch(ctx context.Context) error {
 			return nil
 		case <-ticker.C():
 		}
-		if on, _, err := w.parts.Authority.Stopped(ctx); err == nil && on != w.table.isStopped() {
+		if kill, err := w.parts.Authority.Switch(ctx); err == nil && w.table.isTurned(kill) {
 			w.wake(wakeSwitch)
 		}
 	}

@@ -76,6 +76,14 @@ local alert(name, severity, expr, wait, summary, description) = {
             'Nothing is touched, nodes under notice neither.',
           ),
           alert(
+            'SpotterKillSwitchUnreadable',
+            'warning',
+            'max(spotter_kill_switch_unreadable{%(selector)s}) == 1',
+            '1m',
+            'Spotter cannot read its kill switch',
+            'Nothing is touched, not even nodes under notice, until it can be read. The condition Stopped of any pool says why.',
+          ),
+          alert(
             'SpotterPricesStale',
             'warning',
             'max by (source) (spotter_source_age_seconds{source=~"aws-spot-prices|rackspace-prices|trace",%(selector)s}) > %(priceAgeSecondsMax)g',

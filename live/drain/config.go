@@ -92,6 +92,10 @@ type Config struct {
 	// taken for one that the provider takes.
 	LateMax time.Duration
 
+	// UnreadableMax is how long drains wait while the kill switch cannot be read before
+	// they are undone. Raising it keeps nodes cordoned for longer.
+	UnreadableMax time.Duration
+
 	// ShutdownMax bounds Shutdown.
 	ShutdownMax time.Duration
 
@@ -118,7 +122,7 @@ func DefaultConfig() Config {
 	return Config{
 		Clock: clock.RealClock{}, Log: slog.New(slog.DiscardHandler),
 		DrainMax: 15 * time.Minute, CheckMax: time.Minute, EvictRetry: 10 * time.Second,
-		VolumesMax: 6 * time.Minute, ReleaseMax: 5 * time.Minute, LateMax: 10 * time.Minute,
+		VolumesMax: 6 * time.Minute, ReleaseMax: 5 * time.Minute, LateMax: 10 * time.Minute, UnreadableMax: time.Minute,
 		ShutdownMax: 55 * time.Second, CallMax: 15 * time.Second,
 		Interval: time.Second, LookEvery: 5 * time.Second, TurnMax: time.Second, Parallel: 8,
 	}
@@ -138,7 +142,7 @@ func (c *Config) validate() error {
 		value time.Duration
 	}{
 		{"drain max", c.DrainMax}, {"check max", c.CheckMax}, {"evict retry", c.EvictRetry},
-		{"volumes max", c.VolumesMax}, {"release max", c.ReleaseMax}, {"late max", c.LateMax},
+		{"volumes max", c.VolumesMax}, {"release max", c.ReleaseMax}, {"late max", c.LateMax}, {"unreadable max", c.UnreadableMax},
 		{"shutdown max", c.ShutdownMax}, {"call max", c.CallMax}, {"interval", c.Interval},
 		{"look every", c.LookEvery}, {"turn max", c.TurnMax},
 	} {

@@ -130,6 +130,40 @@ func TestStoppedUnderNotice(t *testing.T) {
 	})
 }
 
+// TestSwitchUnreadable: while the kill switch cannot be read no pod is evicted. A drain
+// waits for a minute, and is undone if it lasts longer.
+func TestSwitchUnreadable(t *testing.T) {
+	for _, lasts := range []time.Duration{30 * time.Second, 2 * time.Minute} {
+		inFixture(t, func(t *testing.T, w *fixture) {
+			authority, with := governed()
+			w.node("a")
+			w.node("b")
+			w.app("web", "a", "a")
+			w.faulty(on("evict", 1, 0, apierrors.NewTooManyRequests("no", 0)))
+			p := w.pipeline(with)
+			w.must(p.adopt(t.Context()))
+			w.begin(p, "a")
+			w.reach(p, "a", PhaseEvicting)
+			w.faulty(nil)
+			authority.say(permit.Unreadable)
+			stop := w.running(p)
+			time.Sleep(lasts)
+			if n := len(w.evicted()); n > 0 {
+				t.Errorf("%d pods were evicted", n)
+			}
+			if long := lasts > time.Minute; w.read("a").Spec.Unschedulable == long {
+				t.Errorf("after %v the node is cordoned: %t", lasts, !long)
+			}
+			authority.say(permit.Active)
+			time.Sleep(30 * time.Second)
+			stop()
+			if evicted := len(w.evicted()) > 0; evicted != (lasts < time.Minute) {
+				t.Errorf("after %v the drain goes on: %t", lasts, evicted)
+			}
+		})
+	}
+}
+
 // TestBudgetIsReserved: of eight drains of a pool that may have one node disrupted, one
 // goes on, however they run at the same time.
 func TestBudgetIsReserved(t *testing.T) {

@@ -155,6 +155,9 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	if err != nil {
 		return true, err
 	}
+	if v != permit.Unreadable || d.readable.IsZero() {
+		d.readable = r.now()
+	}
 	if v == permit.Active {
 		if d.unwanted(r.now(), r.cfg.LateMax) {
 			d.Phase = d.fail("Recovered", "the controller that drained it has ended")
@@ -164,6 +167,8 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	reason, text := refusal(v, d.Pool)
 	d.cause = text
 	switch {
+	case v == permit.Unreadable && r.now().Sub(d.readable) < r.cfg.UnreadableMax:
+		return true, nil
 	case d.urgent() && d.kept && r.now().Sub(d.ReclaimAt.Std()) <= r.cfg.LateMax:
 		return true, nil
 	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.giving.askedAt) < r.cfg.ReleaseMax:
@@ -188,6 +193,8 @@ func refusal(v permit.Decision, pool string) (reason, text string) {
 	switch v {
 	case permit.Stopped:
 		return "Stopped", "the kill switch is on"
+	case permit.Unreadable:
+		return "SwitchUnreadable", "the kill switch cannot be read"
 	case permit.Gone:
 		return "PoolGone", fmt.Sprintf("pool %s was deleted", pool)
 	case permit.Conflict:

@@ -139,6 +139,9 @@ type drain struct {
 	cause   string
 	retryAt time.Time // of the backend's part
 	giving  releaseProgress
+
+	// readable is when the kill switch was last known to be readable.
+	readable time.Time
 }
 
 // A releaseProgress is how far the giving back of an emptied node has come.

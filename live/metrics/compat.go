@@ -255,7 +255,7 @@ func (c *gpuOperator) step(x *Step) {
 		}
 		c.tracked.WithLabelValues(namespace, name).Set(float64(tracked(s, b)))
 	}
-	if !x.Active || x.Stopped {
+	if !x.Active || x.Stopped || x.Unreadable {
 		return
 	}
 	for _, e := range x.Plan.Evicts {

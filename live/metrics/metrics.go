@@ -24,6 +24,7 @@ type Metrics struct {
 	drainSeconds                    *prometheus.HistogramVec
 	panics                          prometheus.Counter
 	leader, stopped, active         prometheus.Gauge
+	unreadable                      prometheus.Gauge
 	pool                            poolGauges
 	price, hazard, marketNodes, age *prometheus.GaugeVec
 	budgetUsed, budgetQuota, gate   *prometheus.GaugeVec
@@ -69,6 +70,7 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
 	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
 	m.stopped = b.gauge("spotter_stopped", "1 while the kill switch is on.").WithLabelValues()
+	m.unreadable = b.gauge("spotter_kill_switch_unreadable", "1 while the kill switch cannot be read, so that nothing is changed.").WithLabelValues()
 	m.active = b.gauge("spotter_active", "1 if the controller may change anything, 0 in shadow mode.").WithLabelValues()
 	m.pool.register(&b)
 	m.price = b.gauge("spotter_market_price_dollars", "Price of one node for one hour in a market in use.", "market")
@@ -163,8 +165,10 @@ type Step struct {
 	Pools    []Pool // by PoolID
 	Took     time.Duration
 	Wakes    []string
-	Stopped  bool
 	Active   bool
+
+	// Stopped and Unreadable are the state of the kill switch.
+	Stopped, Unreadable bool
 }
 
 // Step reports a step that went through.
@@ -178,6 +182,7 @@ func (m *Metrics) Step(x *Step) {
 		m.wakes.WithLabelValues(w).Inc()
 	}
 	m.stopped.Set(one(x.Stopped))
+	m.unreadable.Set(one(x.Unreadable))
 	m.active.Set(one(x.Active))
 	m.pool.set(x.Pools)
 	m.markets(x.Snapshot)

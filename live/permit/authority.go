@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -40,7 +41,7 @@ type Config struct {
 	// Fresh is how old what was read may be. Raising it reads less and obeys later.
 	Fresh time.Duration
 
-	// ReadMax bounds one reading.
+	// ReadMax bounds the reading of each object: of the lease, the pools and the switch.
 	ReadMax time.Duration
 
 	Clock clock.PassiveClock
@@ -57,12 +58,41 @@ type Authority struct {
 	cfg    Config
 	reader client.Reader // reads from the API server
 
-	mu   sync.Mutex
-	read time.Time // when what follows was read; zero forces a reading
+	// reading joins the callers that wait for the same reading.
+	reading singleflight.Group
 
-	pools   map[string]*v1alpha1.CapacityPool
-	stopped bool   // as the switch said last
-	missing string // why the switch could not be read; empty when it was
+	mu   sync.Mutex
+	last *state // nil before the first reading
+	on   bool   // the last known value of the switch
+}
+
+// A state is what one reading found. It is not changed.
+type state struct {
+	at time.Time // when the reading began
+
+	// fence is why this replica must not write at all.
+	fence error
+
+	// pools are by name; unlisted is why they are unknown.
+	pools    map[string]*v1alpha1.CapacityPool
+	unlisted error
+
+	// kill has the last known value unless known, in which case it was read.
+	kill  Switch
+	known bool
+}
+
+// A Switch is the state of the kill switch.
+type Switch struct {
+	// On is the last known value.
+	On bool
+
+	// Problem says why the value is not the one of now; empty when it is.
+	Problem string
+
+	// Unreadable reports that the switch may have been turned on since: nothing is
+	// changed then. A switch that does not exist is none of these.
+	Unreadable bool
 }
 
 // New returns an authority that has read nothing yet.
@@ -70,52 +100,49 @@ func New(cfg Config, reader client.Reader) *Authority {
 	return &Authority{cfg: cfg, reader: reader}
 }
 
-// Recall sets what the kill switch said last, as the leader before this one saved it.
-// It holds while the switch is not there or cannot be read.
+// Recall sets the last value of the kill switch, as the leader before this one saved it.
+// It holds while the switch does not exist.
 func (a *Authority) Recall(stopped bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.stopped = stopped
+	a.on = stopped
 }
 
-// Stopped returns whether the kill switch is on, and why it could not be read; empty
-// when it was.
-func (a *Authority) Stopped(ctx context.Context) (on bool, missing string, err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	err = a.refresh(ctx)
-	return a.stopped, a.missing, err
+// Switch returns the state of the kill switch.
+func (a *Authority) Switch(ctx context.Context) (Switch, error) {
+	s, err := a.state(ctx)
+	if err != nil {
+		return Switch{}, err
+	}
+	return s.kill, nil
 }
 
 // Pool returns how far a pool may go now.
 func (a *Authority) Pool(ctx context.Context, name string) (Decision, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.refresh(ctx); err != nil {
+	s, err := a.state(ctx)
+	if err != nil {
 		return "", err
 	}
-	return a.decision(name), nil
+	return a.pool(s, name)
 }
 
 // Spec returns a pool as it is now, nil where there is none. It is shared and never
 // written.
 func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.refresh(ctx); err != nil {
+	s, err := a.state(ctx)
+	if err != nil {
 		return nil, err
 	}
-	return a.pools[name], nil
+	return s.pools[name], s.unlisted
 }
 
 // Cluster returns how far what spans pools may go now.
 func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.refresh(ctx); err != nil {
+	s, err := a.state(ctx)
+	if err != nil {
 		return "", err
 	}
-	return a.cluster(), nil
+	return a.cluster(s), nil
 }
 
 // Check returns nil while what ctx carries a permit for may be done, a [Denied] while
@@ -129,107 +156,153 @@ func (a *Authority) Check(ctx context.Context) error {
 	return a.check(ctx, p)
 }
 
+// check reads what p requires. Taking back what is ours requires the lease alone: it is
+// what a stop asks for, and must not fail with the switch or the pools.
 func (a *Authority) check(ctx context.Context, p permit) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.refresh(ctx); err != nil {
+	s, err := a.state(ctx)
+	if err != nil {
 		return err
 	}
 	v := Active
 	switch p.purpose {
 	case act:
-		v = a.decision(p.pool)
+		v, err = a.pool(s, p.pool)
 	case enforce:
-		v = a.cluster()
+		v = a.cluster(s)
 	case undo:
 		if a.cfg.Mode != policy.ModeActive {
 			v = Shadow
 		}
 	}
-	if v != Active {
-		return &Denied{Pool: p.pool, Decision: v}
+	if err == nil && v != Active {
+		err = &Denied{Pool: p.pool, Decision: v}
 	}
-	return nil
+	return err
 }
 
-// decision judges one pool. The caller holds mu.
-func (a *Authority) decision(name string) Decision {
-	p := a.pools[name]
+// pool judges one pool.
+func (a *Authority) pool(s *state, name string) (Decision, error) {
+	p := s.pools[name]
 	switch {
+	case s.unlisted != nil:
+		return "", s.unlisted
 	case p == nil:
-		return Gone
+		return Gone, nil
 	case p.Spec.Mode == v1alpha1.ModeOff:
-		return Off
+		return Off, nil
 	case a.cfg.Mode != policy.ModeActive || p.Spec.Mode != v1alpha1.ModeActive:
-		return Shadow
+		return Shadow, nil
 	case a.cfg.Conflicts != nil && a.cfg.Conflicts()[name] != "":
-		return Conflict
+		return Conflict, nil
 	}
-	return a.cluster()
+	return a.cluster(s), nil
 }
 
-func (a *Authority) cluster() Decision {
+func (a *Authority) cluster(s *state) Decision {
 	switch {
 	case a.cfg.Mode != policy.ModeActive:
 		return Shadow
-	case a.stopped:
+	case s.kill.On:
 		return Stopped
+	case s.kill.Unreadable:
+		return Unreadable
 	}
 	return Active
 }
 
-// refresh reads what is too old. The caller holds mu, so that those who ask meanwhile
-// wait for the one reading.
-func (a *Authority) refresh(ctx context.Context) error {
+// state returns a state that was read at most Config.Fresh before the call. It fails where
+// this replica must not write at all, or the caller no longer waits; the reading goes on
+// then for the other callers.
+func (a *Authority) state(ctx context.Context) (*state, error) {
 	now := a.cfg.Clock.Now()
-	if !a.read.IsZero() && now.Sub(a.read) < a.cfg.Fresh && !now.Before(a.read) {
-		return nil
+	a.mu.Lock()
+	s := a.last
+	a.mu.Unlock()
+	if s != nil && now.Sub(s.at) < a.cfg.Fresh && !now.Before(s.at) {
+		return s, s.fence
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.cfg.ReadMax)
-	defer cancel()
-	if a.cfg.Fence != nil {
-		if err := a.cfg.Fence(ctx); err != nil {
-			return err
+	for range 2 { // the first may have begun long before the call, and the second begins after it
+		done := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)), nil })
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case r := <-done:
+			s = r.Val.(*state)
+		}
+		if now.Sub(s.at) <= a.cfg.Fresh {
+			break
 		}
 	}
-	var list v1alpha1.CapacityPoolList
-	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // without our definitions there are no pools
-		return fmt.Errorf("reading the mode of the pools: %w", err)
-	}
-	pools := make(map[string]*v1alpha1.CapacityPool, len(list.Items))
-	for i := range list.Items {
-		pools[list.Items[i].Name] = &list.Items[i]
-	}
-	a.readSwitch(ctx)
-	a.pools, a.read = pools, now
-	return nil
+	return s, s.fence
 }
 
-// readSwitch reads the kill switch. While it is not there, or cannot be read, what it
-// said last holds.
-func (a *Authority) readSwitch(ctx context.Context) {
+// read reads all anew, each object with the whole of Config.ReadMax: a slow one must not
+// take the time of the others. The age of all counts from the begin.
+func (a *Authority) read(ctx context.Context) *state {
+	s := &state{at: a.cfg.Clock.Now()}
+	var all sync.WaitGroup
+	for _, part := range []func(context.Context, *state){a.readLease, a.readPools, a.readSwitch} {
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, a.cfg.ReadMax)
+			defer cancel()
+			part(ctx, s)
+		})
+	}
+	all.Wait()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.known {
+		a.on = s.kill.On
+	}
+	s.kill.On = a.on
+	a.last = s
+	return s
+}
+
+func (a *Authority) readLease(ctx context.Context, s *state) {
+	if a.cfg.Fence != nil {
+		s.fence = a.cfg.Fence(ctx)
+	}
+}
+
+func (a *Authority) readPools(ctx context.Context, s *state) {
+	var list v1alpha1.CapacityPoolList
+	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // without our definitions there are no pools
+		s.unlisted = fmt.Errorf("reading the mode of the pools: %w", err)
+		return
+	}
+	s.pools = make(map[string]*v1alpha1.CapacityPool, len(list.Items))
+	for i := range list.Items {
+		s.pools[list.Items[i].Name] = &list.Items[i]
+	}
+}
+
+// readSwitch reads the kill switch. While it does not exist, or no longer has the
+// annotation, the last value holds: whoever deletes it has not said "go on". A value that
+// is neither true nor false turns it on: doing nothing harms least.
+func (a *Authority) readSwitch(ctx context.Context, s *state) {
 	if a.cfg.KillSwitch == "" {
 		return
 	}
 	key := client.ObjectKey{Namespace: a.cfg.Namespace, Name: a.cfg.KillSwitch}
 	var x corev1.ConfigMap
-	if err := a.reader.Get(ctx, key, &x); err != nil {
-		a.missing = err.Error()
-		if apierrors.IsNotFound(err) {
-			a.missing = fmt.Sprintf("ConfigMap %s does not exist", key)
-		}
+	err := a.reader.Get(ctx, key, &x)
+	switch {
+	case apierrors.IsNotFound(err):
+		s.kill.Problem = fmt.Sprintf("ConfigMap %s does not exist", key)
+		return
+	case err != nil:
+		s.kill.Problem, s.kill.Unreadable = fmt.Sprintf("ConfigMap %s cannot be read: %v", key, err), true
 		return
 	}
-	a.missing = ""
-	value, there := x.Annotations[KillSwitchAnnotation]
-	if !there {
-		a.missing = fmt.Sprintf("ConfigMap %s has no annotation %s", key, KillSwitchAnnotation)
+	value, has := x.Annotations[KillSwitchAnnotation]
+	if !has {
+		s.kill.Problem = fmt.Sprintf("ConfigMap %s has no annotation %s", key, KillSwitchAnnotation)
 		return
 	}
-	on, err := strconv.ParseBool(value)
-	if err != nil { // somebody meant something, and doing nothing harms least
-		on = true
-		a.missing = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: treated as true", KillSwitchAnnotation, key, value)
+	s.known = true
+	if s.kill.On, err = strconv.ParseBool(value); err != nil {
+		s.kill.On = true
+		s.kill.Problem = fmt.Sprintf("annotation %s of ConfigMap %s is %q, neither true nor false: treated as true", KillSwitchAnnotation, key, value)
 	}
-	a.stopped = on
 }

@@ -21,12 +21,13 @@ type Decision string
 
 // The decisions.
 const (
-	Active   Decision = "active"   // it may be changed
-	Shadow   Decision = "shadow"   // the mode of the controller or of the pool lets nothing be changed
-	Off      Decision = "off"      // the pool is off
-	Stopped  Decision = "stopped"  // the kill switch is on
-	Conflict Decision = "conflict" // another pool selects the same nodes
-	Gone     Decision = "gone"     // there is no such pool
+	Active     Decision = "active"            // it may be changed
+	Shadow     Decision = "shadow"            // the mode of the controller or of the pool lets nothing be changed
+	Off        Decision = "off"               // the pool is off
+	Stopped    Decision = "stopped"           // the kill switch is on
+	Unreadable Decision = "switch-unreadable" // the kill switch may be on
+	Conflict   Decision = "conflict"          // another pool selects the same nodes
+	Gone       Decision = "gone"              // there is no such pool
 )
 
 // A Denied is the error of a write that may not be made.

@@ -27,6 +27,9 @@ type bench struct {
 	clock  *clocktesting.FakePassiveClock
 	reads  int
 	broken error
+
+	// list and get are called before the pools and the switch are read; nil does nothing.
+	list, get func(context.Context) error
 }
 
 func newBench(t *testing.T, mode policy.Mode, change func(*Config)) *bench {
@@ -44,7 +47,20 @@ func newBench(t *testing.T, mode policy.Mode, change func(*Config)) *bench {
 			if b.broken != nil {
 				return b.broken
 			}
+			if b.list != nil {
+				if err := b.list(ctx); err != nil {
+					return err
+				}
+			}
 			return c.List(ctx, list, opts...)
+		},
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*corev1.ConfigMap); is && b.get != nil {
+				if err := b.get(ctx); err != nil {
+					return err
+				}
+			}
+			return c.Get(ctx, key, o, opts...)
 		},
 	}).Build()
 	cfg := DefaultConfig()
@@ -139,8 +155,8 @@ func TestSwitchLost(t *testing.T) {
 	b.wants(Act(t.Context(), "web"), t, Stopped)
 	next := New(b.cfg, b.client)
 	next.Recall(true)
-	if on, missing, err := next.Stopped(t.Context()); !on || missing == "" || err != nil {
-		t.Errorf("stopped %v, missing %q, %v", on, missing, err)
+	if got, err := next.Switch(t.Context()); !got.On || got.Unreadable || got.Problem == "" || err != nil {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 
@@ -185,6 +201,11 @@ func TestRequest(t *testing.T) {
 		{"GET", "/api/v1/nodes/a", true},
 		{"PATCH", "/api/v1/nodes/a", false},
 		{"PATCH", "/api/v1/nodes/a?dryRun=All", true},
+		{"PATCH", "/api/v1/nodes/a?dryRun=Some", false},
+		{"PATCH", "/api/v1/nodes/a?dryRun=", false},
+		{"DELETE", "/api/v1/nodes/a?dryRun", false},
+		{"PUT", "/api/v1/namespaces/spotter-other/configmaps/x", false},
+		{"PUT", "/api/v1/namespaces/spot/configmaps/x", false},
 		{"POST", "/api/v1/namespaces/shop/pods/p/eviction", false},
 		{"POST", "/api/v1/namespaces/shop/pods/p/eviction?dryRun=All", true},
 		{"PUT", "/apis/coordination.k8s.io/v1/namespaces/spotter/leases/spotter-leader", true},
