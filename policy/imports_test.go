@@ -95,7 +95,7 @@ var architecture = []rule{
 	{pkg: "test/..."},
 	{pkg: "internal/nearest"},
 	{pkg: "internal/ranges", ours: []string{"policy/figures", "policy/portable"}},
-	{pkg: "internal/cli", ours: []string{"internal/nearest", "policy", "scenarios"}},
+	{pkg: "internal/cli", ours: []string{"internal/nearest", "policy", "policy/figures", "scenarios"}},
 	{pkg: "internal/objects", ours: []string{"internal/cli", "live/aws/wire"}},
 	{pkg: "internal/objects/objectstest"},
 	{pkg: "internal/cli/clitest", ours: []string{"internal/cli", "internal/bundles", "policy/policytest"}},

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A Format is a form of output.
@@ -56,7 +57,7 @@ func asYAML(w io.Writer, write func(io.Writer) error) error {
 	if err := write(&text); err != nil {
 		return err
 	}
-	out, err := yaml.JSONToYAML(text.Bytes())
+	out, err := yaml.JSONToYAML([]byte(figures.PlainText(text.String()))) // YAML has no control characters
 	if err == nil {
 		_, err = w.Write(out)
 	}

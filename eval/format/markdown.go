@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // MarkdownMax is the greatest size of a report in Markdown, in bytes. GitHub
@@ -94,7 +97,7 @@ func blocks(all []Section, level string, wide bool) (out []block) {
 		case len(s.Table.Rows) > 0:
 			b.table(&s.Table)
 		case s.Picture != "":
-			b.rows = []string{"\n```\n" + s.Picture + "```\n"}
+			b.rows = []string{"\n```\n" + strings.ReplaceAll(s.Picture, "```", "'''") + "```\n"}
 		case s.About != "":
 			b.rows, b.head = []string{b.head}, ""
 		}
@@ -221,12 +224,47 @@ func markdownItem(k int, item string, numbered bool) string {
 	}
 	first, command, _ := strings.Cut(item, "\n")
 	if command = strings.TrimSpace(command); command != "" {
-		return mark + escape(first) + " `" + command + "`\n"
+		return mark + escape(first) + " " + code(command) + "\n"
 	}
 	return mark + escape(first) + "\n"
 }
 
+// code returns s as code, between more backticks than it has in a row.
+func code(s string) string {
+	s = figures.Plain(s)
+	fence := "`"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	if len(fence) > 1 {
+		return fence + " " + s + " " + fence
+	}
+	return fence + s + fence
+}
+
+// markup are the characters that format text, and cut the sequences that GitHub and GitLab turn into links to people,
+// issues and pages: a comment inside, which is not shown, leaves them as text.
+var (
+	markup = strings.NewReplacer("\n", " ", `\`, `\\`, "|", `\|`, "*", `\*`, "_", `\_`, "~", `\~`, "](", `\](`,
+		"<", "&lt;", "&", "&amp;")
+	backtick = regexp.MustCompile("`[▁-█]+`|`") // bars are meant as code
+	cut      = regexp.MustCompile(`(^|\W)@\w|#\d|://|(?i)\bwww\.|\bGH-\d`)
+)
+
 // escape keeps s from being read as markup.
 func escape(s string) string {
-	return strings.NewReplacer("|", `\|`, "*", `\*`, "_", `\_`, "<", "&lt;", "\n", " ").Replace(s)
+	s = markup.Replace(figures.Plain(strings.ReplaceAll(s, "\n", " ")))
+	s = backtick.ReplaceAllStringFunc(s, func(code string) string {
+		if code == "`" {
+			return "\\`"
+		}
+		return code
+	})
+	return cut.ReplaceAllStringFunc(s, func(link string) string {
+		last := len(link) - 1
+		if link == "://" {
+			last = 1
+		}
+		return link[:last] + "<!-- -->" + link[last:]
+	})
 }

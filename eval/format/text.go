@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/muesli/termenv"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // Options say how text is laid out. The other formats have no use for them.
@@ -149,7 +151,10 @@ func (p *printer) items(indent string, s *Section, tone Tone) {
 		}
 		p.text(indent, first, tone)
 		if rest != "" {
-			p.w.WriteString(rest + "\n")
+			if !strings.HasPrefix(rest, " ") { // no command, but a name that has a line break
+				rest = " " + rest
+			}
+			p.w.WriteString(figures.Plain(rest) + "\n")
 		}
 	}
 }
@@ -170,6 +175,7 @@ func (p *printer) text(indent, s string, tone Tone) {
 	var lines []string
 	used := 0
 	for i, word := range strings.Fields(s) {
+		word = figures.Plain(word)
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -297,6 +303,9 @@ func (t *Grid) lines() (out [][]Cell, headings int) {
 		out = append(out, upper, lower)
 	}
 	for i, line := range out {
+		for k := range line {
+			line[k].Text = figures.Plain(line[k].Text)
+		}
 		switch mark := &line[0]; {
 		case slices.Contains(firsts, i):
 			mark.Text, mark.Tone = firstMark+mark.Text, Good

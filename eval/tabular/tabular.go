@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,6 +131,17 @@ func WriteParquet[R any](w io.Writer, columns []Column[R], rows iter.Seq[R], opt
 	return out.Close()
 }
 
+// textTypes are the types of columns whose values are texts.
+var textTypes = []reflect.Type{reflect.TypeFor[string](), reflect.TypeFor[*string](), reflect.TypeFor[[]string]()}
+
+// notFormula returns a text such that a spreadsheet takes it for one, and does not compute it.
+func notFormula(text string) string {
+	if strings.ContainsRune("=+-@\t\r", []rune(text + " ")[0]) {
+		return "'" + text
+	}
+	return text
+}
+
 // WriteCSV writes a line of names and one for each row.
 func WriteCSV[R any](w io.Writer, columns []Column[R], rows iter.Seq[R]) error {
 	out, line := csv.NewWriter(w), make([]string, len(columns))
@@ -141,7 +153,9 @@ func WriteCSV[R any](w io.Writer, columns []Column[R], rows iter.Seq[R]) error {
 	}
 	for r := range rows {
 		for i, c := range columns {
-			line[i] = c.text(r)
+			if line[i] = c.text(r); slices.Contains(textTypes, c.kind) {
+				line[i] = notFormula(line[i])
+			}
 		}
 		if err := out.Write(line); err != nil {
 			return err

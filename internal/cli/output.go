@@ -170,16 +170,27 @@ func CheckEnding(flag, path string, own ...string) error {
 	return nil
 }
 
-// Output writes by f to path, or to the terminal when path is empty.
+// Output writes text by f to path, or to the terminal when path is empty. Characters that would
+// change how it is shown are escaped, see [figures.PlainText].
 func (p *Program) Output(path string, f func(io.Writer) error) error {
+	text := func(w io.Writer) error {
+		to := plain(w)
+		b := bufio.NewWriter(to)
+		return errors.Join(f(b), b.Flush(), to.flush())
+	}
+	if path != "" {
+		return ReplaceFile(path, text)
+	}
+	return text(p.Stdout)
+}
+
+// Binary is [Program.Output] of something that is no text.
+func (p *Program) Binary(path string, f func(io.Writer) error) error {
 	if path != "" {
 		return ReplaceFile(path, f)
 	}
-	b := bufio.NewWriter(p.Stdout)
-	if err := f(b); err != nil {
-		return err
-	}
-	return b.Flush()
+	b := bufio.NewWriter(plain(p.Stdout).w)
+	return errors.Join(f(b), b.Flush())
 }
 
 // SameFile reports whether two paths lead to one file.
@@ -194,7 +205,7 @@ func SameFile(a, b string) bool {
 // Width returns the width of the terminal that a report to out goes to, 0 when it
 // goes elsewhere.
 func (p *Program) Width(out string) int {
-	if f, ok := p.Stdout.(*os.File); ok && out == "" {
+	if f, ok := File(p.Stdout); ok && out == "" {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return w
 		}
@@ -205,7 +216,7 @@ func (p *Program) Width(out string) int {
 // Colors reports whether what goes to out is for a terminal that shows colours, and is to have
 // them: NO_COLOR takes them away.
 func (p *Program) Colors(out string) bool {
-	f, ok := p.Stdout.(*os.File)
+	f, ok := File(p.Stdout)
 	return ok && out == "" && termenv.NewOutput(f).EnvColorProfile() != termenv.Ascii
 }
 

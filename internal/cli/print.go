@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/yaml"
+
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // The forms in which every command prints a table or an object.
@@ -94,8 +96,11 @@ func WriteJSON(w io.Writer, v any) error {
 
 // WriteYAML writes v as YAML with the keys that it has in JSON, ascending.
 func WriteYAML(w io.Writer, v any) error {
-	text, err := yaml.Marshal(v)
+	text, err := json.Marshal(v)
 	if err != nil {
+		return err
+	}
+	if text, err = yaml.JSONToYAML([]byte(figures.PlainText(string(text)))); err != nil { // YAML has no control characters
 		return err
 	}
 	_, err = w.Write(text)
@@ -115,6 +120,12 @@ func Columns(w io.Writer, heading []string, rows [][]string) error {
 // the last column continues on the next line.
 func WrappedColumns(w io.Writer, width int, heading []string, rows [][]string) error {
 	rows = slices.DeleteFunc(append([][]string{heading}, rows...), func(row []string) bool { return len(row) == 0 })
+	for i, row := range rows {
+		rows[i] = slices.Clone(row)
+		for k, cell := range row {
+			rows[i][k] = figures.Plain(cell)
+		}
+	}
 	before := make([]int, 0, 8) // the widths of all columns but the last
 	for _, row := range rows {
 		for k, cell := range row[:len(row)-1] {

@@ -50,6 +50,7 @@ type Program struct {
 // exit code. A panic is a fault of the program and gets that code, where Go's own, 2,
 // would blame the call.
 func (p *Program) Run(ctx context.Context, commands func(*Program) []*cobra.Command) (code int) {
+	p.Stdout, p.Stderr = plain(p.Stdout), plain(p.Stderr)
 	defer func() {
 		if bug := recover(); bug != nil {
 			code = Report(p.Log(), fmt.Errorf("panic: %v\n%s", bug, debug.Stack()))

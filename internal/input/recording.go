@@ -18,7 +18,7 @@ func OpenRecording(p *cli.Program, dir string) (*record.Recording, error) {
 	if err := RefuseBucket("the recording", dir); err != nil {
 		return nil, err
 	}
-	r, err := record.Open(dir)
+	r, err := record.OpenPlain(dir)
 	if err != nil {
 		return nil, RecordingError(err)
 	}

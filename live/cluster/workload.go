@@ -149,7 +149,7 @@ func (t *workloadTable) setDaemonSet(d *appsv1.DaemonSet) {
 func (t *workloadTable) setReplicaSet(r *appsv1.ReplicaSet) {
 	name := key(r)
 	ref := ownerRef{uid: string(r.UID)}
-	if c := metav1.GetControllerOf(r); c != nil && c.Kind == "Deployment" {
+	if c := metav1.GetControllerOf(r); c != nil && c.Kind == "Deployment" && isName(c.Name) {
 		ref.deployment = r.Namespace + "/" + c.Name
 	}
 	if t.replicas[name] != ref {
@@ -211,8 +211,12 @@ func over(j *batchv1.Job) bool {
 // owner returns the workload that a pod belongs to, nil for one that no controller
 // would make anew, and the ReplicaSet between.
 func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
-	c := metav1.GetControllerOf(p)
+	c := metav1.GetControllerOfNoCopy(p)
 	if c == nil {
+		return nil, ""
+	}
+	if !isName(c.Name) {
+		t.faults.warn("namespace "+p.Namespace, "pods in it have an owner whose name no object can have, and count as bare pods")
 		return nil, ""
 	}
 	name := p.Namespace + "/" + c.Name
@@ -233,6 +237,17 @@ func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	// A StatefulSet, and controllers that we do not know: these are taken to be as
 	// careful with their pods.
 	return t.get(workloadKey{name, policy.KindStatefulSet}), ""
+}
+
+// isName reports whether an object may have a name: whoever may create pods writes owner references, which the API
+// server does not check.
+func isName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 253
 }
 
 // redeclare says that the templates that workloads state are to be read again.

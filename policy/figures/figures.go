@@ -1,5 +1,6 @@
 // Package figures writes numbers for people: amounts of money, percentages, counts and durations
-// look the same on the terminal, in reports, pictures, events and plans.
+// look the same on the terminal, in reports, pictures, events and plans. Names and texts from
+// outside are made safe to show by [Plain].
 //
 // A minus is U+2212 and stands before the dollar, thousands have commas, no space precedes %, and
 // zero has no sign. NaN and infinity are [Unknown]. Files that programs read have their own,

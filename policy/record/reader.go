@@ -28,6 +28,20 @@ type Recording struct {
 
 	dir      string
 	segments []int
+	plain    bool // see OpenPlain
+}
+
+// OpenPlain is [Open] for readers that show what they read: every text of its steps is made plain, see
+// [figures.Plain]. A name in a recording may be of another's choice: of a workload, which is a name that
+// the owner reference of a pod states, or of everything where the recording itself comes from elsewhere.
+func OpenPlain(dir string) (*Recording, error) {
+	r, err := Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.plain = true
+	plain(&r.Meta)
+	return r, nil
 }
 
 // Open reads what dir holds.
@@ -142,7 +156,7 @@ func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 		var last *policy.Snapshot // what the segment before ended with
 		before := 0
 		for _, number := range r.segments[r.whole(first):] {
-			g, err := openSegment(r.dir, number)
+			g, err := openSegment(r.dir, number, r.plain)
 			if before == 0 && errors.Is(err, fs.ErrNotExist) && removed(r.dir, number) {
 				continue
 			}
@@ -231,12 +245,13 @@ type segmentReader struct {
 	// before ended with.
 	continues bool
 	meta      *Meta
+	plain     bool
 
 	last policy.Snapshot
 }
 
-func openSegment(dir string, number int) (*segmentReader, error) {
-	g := &segmentReader{}
+func openSegment(dir string, number int, plain bool) (*segmentReader, error) {
+	g := &segmentReader{plain: plain}
 	d := segmentDir(dir, number)
 	if err := checkSums(d); err != nil {
 		return nil, err
@@ -245,6 +260,7 @@ func openSegment(dir string, number int) (*segmentReader, error) {
 	if err != nil {
 		return nil, err
 	}
+	show(g, &meta)
 	g.meta, g.continues = &meta, continues
 	err = errors.Join(
 		from(g, &g.steps, d, tableSteps, func(r *stepRow) int64 { return r.Step }),
@@ -270,6 +286,7 @@ func from[R any](g *segmentReader, to **source[R], dir, name string, step func(*
 	if err != nil {
 		return missing(err)
 	}
+	s.plain = g.plain
 	*to = s
 	g.closers = append(g.closers, s.close)
 	return nil
@@ -310,13 +327,17 @@ func (g *segmentReader) read() (*Step, error) {
 	}
 	err = g.ended.each(row.Step, func(r *endedRow) error {
 		e, err := r.ended()
+		show(g, &e)
 		st.Snapshot.Ended = append(st.Snapshot.Ended, e)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return st, g.plan.each(row.Step, func(r *planRow) error { return r.addTo(&st.Plan) })
+	err = g.plan.each(row.Step, func(r *planRow) error { return r.addTo(&st.Plan) })
+	show(g, &st.Plan)
+	show(g, &st.Memory)
+	return st, err
 }
 
 // apply brings g.last to the step of row.
@@ -331,6 +352,11 @@ func (g *segmentReader) apply(row *stepRow) error {
 		fromJSON(row.Sources, &l.Sources), fromJSON(row.Budgets, &l.Budgets)); err != nil {
 		return fmt.Errorf("%s: step %d: %w: %w", g.steps.path, step, ErrCorrupt, err)
 	}
+	show(g, &l.Zones)
+	show(g, &l.Quotas)
+	show(g, &l.Commitments)
+	show(g, &l.Sources)
+	show(g, &l.Budgets)
 	return errors.Join(
 		patch(&l.Types, row.Types, g.types, step, func(r *specRow) (int32, policy.InstanceType, error) {
 			t, err := readSpec[policy.InstanceType](r)
@@ -387,6 +413,9 @@ func patch[E, R any](table *[]E, size int32, rows *source[R], step int64, entry 
 		}
 		if int(slot) >= had {
 			written++
+		}
+		if rows.plain {
+			plain(&e)
 		}
 		t[slot] = e
 		return nil

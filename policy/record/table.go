@@ -67,6 +67,8 @@ type source[R any] struct {
 	buf  []R
 	next int
 	done bool
+
+	plain bool // see OpenPlain
 }
 
 // batchRows is how many rows are decoded at a time.

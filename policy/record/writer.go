@@ -294,7 +294,7 @@ func list(dir string) (listing, error) {
 
 // lastStep returns the number of the last step of a segment.
 func lastStep(dir string, number int) (int64, error) {
-	r, err := openSegment(dir, number)
+	r, err := openSegment(dir, number, false)
 	if err != nil {
 		return 0, err
 	}

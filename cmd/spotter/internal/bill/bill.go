@@ -112,7 +112,11 @@ func run(ctx context.Context, p *cli.Program, f *billFlags, args []string) error
 	for _, u := range usages {
 		p.Warn(warned, u.Warnings)
 	}
-	if err := p.Output(f.out, write); err != nil {
+	output := p.Output
+	if strings.EqualFold(filepath.Ext(f.out), ".parquet") {
+		output = p.Binary
+	}
+	if err := output(f.out, write); err != nil {
 		return err
 	}
 	if f.out != "" {

@@ -130,7 +130,11 @@ func shown(targets []target) bool {
 func (o *outputs) write(p *cli.Program, in func(io.Writer, format.Format, format.Options) error, targets []target) error {
 	for _, t := range targets {
 		options := format.Options{Width: p.Width(t.path), Details: o.details || t.path != "", Color: p.Colors(t.path)}
-		err := p.Output(t.path, func(w io.Writer) error { return in(w, t.format, options) })
+		output := p.Output
+		if t.format == format.Parquet {
+			output = p.Binary
+		}
+		err := output(t.path, func(w io.Writer) error { return in(w, t.format, options) })
 		if err != nil {
 			return err
 		}

@@ -63,7 +63,7 @@ func compareFiles(p *cli.Program, older, newer, out string) error {
 		return err
 	}
 	if out != "" {
-		if err := cli.ReplaceFile(out, func(w io.Writer) error { return report.WriteComparison(w, c, a, b) }); err != nil {
+		if err := p.Output(out, func(w io.Writer) error { return report.WriteComparison(w, c, a, b) }); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
 		fmt.Fprintf(p.Stderr, "comparison for a browser written to %s\n", out)

@@ -88,7 +88,7 @@ func writeReport(p *cli.Program, f *evalFlags, r *eval.Report) error {
 	if f.report == "" {
 		return nil
 	}
-	if err := cli.ReplaceFile(f.report, func(w io.Writer) error { return report.Write(w, r, report.Options{}) }); err != nil {
+	if err := p.Output(f.report, func(w io.Writer) error { return report.Write(w, r, report.Options{}) }); err != nil {
 		return fmt.Errorf("--report: %w", err)
 	}
 	fmt.Fprintf(p.Stderr, "report for a browser written to %s\n", f.report)

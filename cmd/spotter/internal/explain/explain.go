@@ -79,7 +79,7 @@ func Command(p *cli.Program) *cobra.Command {
 // complete lets a shell complete what the last snapshot of the recording has.
 func (f *explainFlags) complete(names func(*policy.Snapshot) []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		r, err := record.Open(f.run)
+		r, err := record.OpenPlain(f.run)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

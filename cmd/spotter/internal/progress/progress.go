@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -38,7 +37,7 @@ type Progress struct {
 // Show shows step on standard error until the progress is closed or ctx ends. On a terminal, text for
 // standard error then appears above it.
 func Show(ctx context.Context, p *cli.Program, step string) *Progress {
-	f, ok := p.Stderr.(*os.File)
+	f, ok := cli.File(p.Stderr)
 	if !ok {
 		return nil
 	}
@@ -52,7 +51,7 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 		screen: tea.NewProgram(m, tea.WithOutput(f), tea.WithInput(nil), tea.WithoutSignalHandler(), tea.WithoutBracketedPaste()),
 		ended:  make(chan struct{}),
 	}
-	above := &aboveProgress{g, f}
+	above := &aboveProgress{g, p.Stderr}
 	p.Stderr = above
 	go func() {
 		defer close(g.ended)
@@ -111,7 +110,7 @@ func (g *Progress) Close(p *cli.Program) {
 // An aboveProgress writes to w what it is given, above what the screen shows there.
 type aboveProgress struct {
 	g *Progress
-	w *os.File
+	w io.Writer
 }
 
 func (a *aboveProgress) Write(text []byte) (int, error) {
@@ -122,7 +121,7 @@ func (a *aboveProgress) Write(text []byte) (int, error) {
 		return a.w.Write(text)
 	default:
 		// Keys that the terminal echoes, as ^C, have moved the cursor.
-		a.g.screen.Send(tea.Println("\r" + strings.TrimRight(string(text), "\n"))())
+		a.g.screen.Send(tea.Println("\r" + figures.PlainText(strings.TrimRight(string(text), "\n")))())
 		return len(text), nil
 	}
 }

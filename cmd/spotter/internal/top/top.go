@@ -16,6 +16,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // A topCall is the flags of a call.
@@ -103,7 +104,7 @@ func read(ctx context.Context, c client.Reader, prices *Prices, by string) (*Tab
 
 // terminal returns standard output where it is a terminal.
 func terminal(p *cli.Program) *os.File {
-	if out, ok := p.Stdout.(*os.File); ok && term.IsTerminal(int(out.Fd())) {
+	if out, ok := cli.File(p.Stdout); ok && term.IsTerminal(int(out.Fd())) {
 		return out
 	}
 	return nil
@@ -133,7 +134,7 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 			first, _, _ := strings.Cut(err.Error(), "\n")
 			frame = append(frame[:min(len(frame), height-2)], fmt.Sprintf("as of %s; later reads failed: %s", last.At.Format(time.TimeOnly), first))
 		}
-		if err := draw(p.Stdout, frame, width); err != nil {
+		if err := draw(screen, frame, width); err != nil {
 			return err
 		}
 		select {
@@ -160,7 +161,7 @@ func draw(w io.Writer, lines []string, width int) error {
 	var b strings.Builder
 	b.WriteString(ansi.CursorHomePosition)
 	for _, line := range lines {
-		b.WriteString(ansi.Truncate(line, width, "…") + ansi.EraseLineRight + "\r\n")
+		b.WriteString(ansi.Truncate(figures.Plain(line), width, "…") + ansi.EraseLineRight + "\r\n")
 	}
 	b.WriteString(ansi.EraseScreenBelow)
 	_, err := io.WriteString(w, b.String())

@@ -40,7 +40,7 @@ func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any
 	if err := input.RefuseBucket("--live", f.live); err != nil {
 		return "", nil, err
 	}
-	r, err := record.Open(f.live)
+	r, err := record.OpenPlain(f.live)
 	if err != nil {
 		return "", nil, input.RecordingError(fmt.Errorf("--live: %w", err))
 	}
@@ -122,7 +122,7 @@ func (l *follower) look(send func(any)) {
 }
 
 func (l *follower) more() (run screen.Run, grown bool, err error) {
-	r, err := record.Open(l.dir)
+	r, err := record.OpenPlain(l.dir)
 	if err != nil || r.Newest() == l.newest {
 		return run, false, err
 	}

@@ -127,7 +127,7 @@ func run(ctx context.Context, p *cli.Program, f *tuiFlags, args []string) error 
 // onTerminal finds the terminal that the screen is for.
 func onTerminal(p *cli.Program, t *screen.Terminal) error {
 	const next = "run it in a terminal; for output that can be piped there are `spotter sim` and `spotter eval`"
-	out, ok := p.Stdout.(*os.File)
+	out, ok := cli.File(p.Stdout)
 	if !ok || !term.IsTerminal(int(out.Fd())) {
 		return cli.Invalid(errors.New("tui: the output is not a terminal"), next)
 	}
@@ -155,7 +155,7 @@ func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func
 		if err := input.RefuseBucket("--run", dir); err != nil {
 			return "", nil, err
 		}
-		r, err := record.Open(dir)
+		r, err := record.OpenPlain(dir)
 		if err != nil {
 			return "", nil, input.RecordingError(fmt.Errorf("--run: %w", err))
 		}
