@@ -69,7 +69,7 @@ var architecture = []rule{
 	{pkg: "sim/scheduler", ours: []string{"policy", "policy/placement", "policy/portable"}},
 	{pkg: "sim/engine", ours: []string{"policy", "policy/portable"}},
 	{pkg: "sim/market", ours: []string{"sim/engine", "policy", "policy/billing", "policy/portable", "scenarios/..."}},
-	{pkg: "sim", ours: []string{"sim/engine", "sim/market", "sim/fleet", "sim/karpenter", "sim/scheduler", "policy", "policy/placement", "policy/billing", "policy/driver", "policy/portable", "scenarios/...", "policy/figures"}},
+	{pkg: "sim", ours: []string{"sim/engine", "sim/market", "sim/fleet", "sim/karpenter", "sim/scheduler", "policy", "policy/placement", "policy/billing", "policy/driver", "policy/kube", "policy/portable", "scenarios/...", "policy/figures"}},
 	{pkg: "eval/stats", ours: []string{"policy/portable"}},
 	{pkg: "eval/oracle", ours: []string{"policy/scratch", "sim", "policy", "policy/billing", "policy/placement", "scenarios", "scenarios/weather"}},
 	{pkg: "eval/chart", ours: []string{"policy", "policy/figures"}},

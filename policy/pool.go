@@ -173,6 +173,35 @@ type DisruptionBudget struct {
 	Schedule string
 	Duration time.Duration
 	Active   bool
+
+	// Windows are maintenance windows: the budget is in force outside all of them.
+	Windows []Window `json:",omitzero"`
+
+	// From and To bound a freeze: the budget is in force from From until To. To is zero
+	// where it is none.
+	From, To Time `json:",omitzero"`
+
+	// Closed says why no node of the pool may be disrupted while the budget is in force;
+	// empty for a budget that is neither of windows nor a freeze.
+	Closed string `json:",omitzero"`
+}
+
+// A Window recurs: it opens when Schedule, a cron expression in UTC, comes due, and stays
+// open for Duration.
+type Window struct {
+	Schedule string
+	Duration time.Duration
+}
+
+// Closed returns why no node of the pool may be disrupted by choice now, as its maintenance
+// windows and freezes state; empty where they allow it.
+func (p *Pool) Closed() string {
+	for i := range p.Budgets {
+		if b := &p.Budgets[i]; b.Active && b.Closed != "" {
+			return b.Closed
+		}
+	}
+	return ""
 }
 
 // Disruptable returns how many more nodes of pool may be disrupted now for

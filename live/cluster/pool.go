@@ -212,7 +212,7 @@ func (t *poolTable) fill(s *policy.Snapshot) {
 		x.Budgets = slices.Clone(x.Budgets)
 		for k := range x.Budgets {
 			b := &x.Budgets[k]
-			b.Active = kube.InForce(b.Schedule, b.Duration, s.Now)
+			b.Active = kube.InForce(b, s.Now)
 		}
 		s.Pools = append(s.Pools, x)
 	}

@@ -124,6 +124,11 @@ type rule struct {
 
 var durations = []string{`"-1s"`, `"5"`, `"5 m"`, `"99999999999h"`, `5`}
 
+const (
+	window = `{"schedule":"0 2 * * *","duration":"4h"}`
+	freeze = `{"from":"2026-12-20T00:00:00Z","to":"2026-12-21T00:00:00Z"}`
+)
+
 var rules = []rule{
 	{pool, "metadata/name", []string{quoted(58)}, []string{quoted(59)}},
 	{pool, "spec/backend", []string{`{"rackspace":{"cloudspace":"c","org":"o","credentialsSecretRef":{"name":"s"}}}`, `{"autoScalingGroups":{"discoveryTags":{"a":""},"allowGroupReplacement":true}}`},
@@ -156,6 +161,13 @@ var rules = []rule{
 	{pool, "spec", []string{`{"backend":{"autoScalingGroups":{"discoveryTags":{"a":"b"}}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}, []string{`{"backend":{"karpenter":{"nodeClassName":"a"}},"template":{"labels":{"kubernetes.io/hostname":"a"}}}`}},
 	{pool, "spec/disruption/budget", []string{`0`, `5`, `"0%"`, `"10%"`, `"100%"`}, []string{`-1`, `"101%"`, `"10"`, `"-5%"`, `"+5%"`, `"x%"`, `"%"`, `3000000000`, `"00000000100%"`}},
 	{pool, "spec/disruption", []string{`{"schedule":"0 2 * * *","duration":"4h"}`, `{"schedule":"*/5 9-17 1,15 * MON-FRI","duration":"4h"}`, `{"schedule":"@daily","duration":"4h"}`}, []string{`{"schedule":"at night","duration":"4h"}`, `{"schedule":"@every 1h","duration":"4h"}`, `{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}`, `{"schedule":"0 2 * * *"}`, `{"duration":"4h"}`, `{"schedule":` + quoted(129) + `,"duration":"4h"}`}},
+	{pool, "spec/disruption/windows", []string{`[]`, `[{"schedule":"0 2 * * 6,0","duration":"4h"},{"schedule":"@weekly","duration":"30m"}]`, listOf(16, window)},
+		[]string{listOf(17, window), `[{"schedule":"0 2 * * *"}]`, `[{"duration":"4h"}]`, `[{"schedule":"","duration":"4h"}]`, `[{"schedule":"at night","duration":"4h"}]`,
+			`[{"schedule":"TZ=CET 0 2 * * *","duration":"4h"}]`, `[{"schedule":"0 2 * * *","duration":"0s"}]`, `[{"schedule":"0 2 * * *","duration":"-1h"}]`, `[{"schedule":"0 2 * * *","duration":"4"}]`}},
+	{pool, "spec/disruption/freezes", []string{`[]`, `[{"from":"2026-12-20T00:00:00Z","to":"2027-01-04T08:00:00+01:00","reason":"the shop's busiest weeks"}]`, listOf(32, freeze)},
+		[]string{listOf(33, freeze), `[{"from":"2026-12-20T00:00:00Z"}]`, `[{"to":"2026-12-20T00:00:00Z"}]`, `[{"from":"2026-12-20T00:00:00Z","to":"2026-12-20T00:00:00Z"}]`,
+			`[{"from":"2026-12-21T00:00:00Z","to":"2026-12-20T00:00:00Z"}]`, `[{"from":"tomorrow","to":"2026-12-20T00:00:00Z"}]`,
+			`[{"from":"2026-12-20T00:00:00Z","to":"2026-12-21T00:00:00Z","reason":"a\u001b[2Kb"}]`, `[{"from":"2026-12-20T00:00:00Z","to":"2026-12-21T00:00:00Z","reason":` + quoted(129) + `}]`}},
 	{pool, "spec/disruption/consolidateAfter", []string{`"0s"`, `"0"`, `"1h30m"`, `"1.5h"`, `".5s"`}, durations},
 	{pool, "spec/disruption/expireAfter", []string{`"0s"`}, durations},
 	{pool, "spec/disruption/cooldown", []string{`"10m"`}, durations},

@@ -16,6 +16,7 @@ type fakeAuthority struct {
 	mu       sync.Mutex
 	decision permit.Decision // of every pool
 	budget   *intstr.IntOrString
+	freezes  []v1alpha1.Freeze
 	err      error
 	asked    int
 }
@@ -36,7 +37,7 @@ func (a *fakeAuthority) Spec(context.Context, string) (*v1alpha1.CapacityPool, e
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p, many := &v1alpha1.CapacityPool{}, intstr.FromInt32(100)
-	p.Spec.Disruption.Budget = cmp.Or(a.budget, &many)
+	p.Spec.Disruption.Budget, p.Spec.Disruption.Freezes = cmp.Or(a.budget, &many), a.freezes
 	return p, a.err
 }
 

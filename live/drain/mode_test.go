@@ -10,11 +10,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // governed returns an authority that lets all be done, and what has a reconciler ask it.
@@ -211,6 +213,44 @@ func TestBudgetIsReserved(t *testing.T) {
 			w.clean("budget %d", allowed)
 		})
 	}
+}
+
+// TestFreezeHolds: a freeze that a pool came to state after the decision holds a drain by
+// choice before its first mark, and none under notice.
+func TestFreezeHolds(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		authority, with := governed()
+		authority.freezes = []v1alpha1.Freeze{{From: metav1.NewTime(time.Now().Add(-time.Hour)), To: metav1.NewTime(time.Now().Add(24 * time.Hour)), Reason: "release"}}
+		l := &log{}
+		p := w.pipeline(with, func(c *Config) { c.Meter = l })
+		s := &policy.Snapshot{Now: policy.TimeOf(time.Now()), Pools: []policy.Pool{{Name: "web"}}}
+		for i, name := range []string{"a", "b"} {
+			w.node(name)
+			w.pod("app-"+name, name)
+			s.Nodes = append(s.Nodes, policy.Node{ID: policy.NodeID(i), Name: name, Phase: policy.NodeInitialized})
+		}
+		s.Nodes[1].ReclaimAt = s.Now.Add(2 * time.Minute)
+		stop := w.running(p)
+		defer stop()
+		time.Sleep(time.Second)
+		for i := range s.Nodes {
+			w.must(p.Start(t.Context(), s, &policy.Drain{Node: policy.NodeID(i), Deadline: s.Nodes[i].ReclaimAt}))
+		}
+		time.Sleep(30 * time.Second)
+		for _, n := range w.nodes() {
+			if n.Name == "a" && n.Spec.Unschedulable {
+				t.Error("node a is drained in a freeze")
+			}
+		}
+		if len(l.results) == 0 || l.results[0].Reason != "Closed" || l.results[0].Outcome != OutcomeHeld {
+			t.Errorf("%+v", l.results)
+		}
+		for _, p := range w.pods() {
+			if p.Name == "app-b" {
+				t.Error("the node under notice is not emptied")
+			}
+		}
+	})
 }
 
 // TestMarksAreLookedForAgain: what a process before left is found and taken back also

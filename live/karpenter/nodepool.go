@@ -13,6 +13,7 @@ import (
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -99,7 +100,7 @@ func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeCla
 	u := adopted(name, h)
 	u.SetLabels(map[string]string{PoolLabel: pool.Name})
 	spec := u.Object["spec"].(object)
-	spec["disruption"], spec["template"] = disruption(&pool.Spec.Disruption, h.emptyOnly), templateObject(t, reqs)
+	spec["disruption"], spec["template"] = disruption(&pool.Spec.Disruption, h), templateObject(t, reqs)
 	return u
 }
 
@@ -126,13 +127,17 @@ func limitList(in corev1.ResourceList) object {
 
 // disruption returns when Karpenter may remove nodes by itself. Karpenter has no
 // policy that never consolidates: a node is then never alone for long enough.
-func disruption(d *v1alpha1.Disruption, emptyOnly bool) object {
+func disruption(d *v1alpha1.Disruption, h half) object {
+	budgets := []any{budget(d)}
+	if h.closed {
+		budgets = append(budgets, closedBudget())
+	}
 	out := object{
 		"consolidationPolicy": string(karpv1.ConsolidationPolicyWhenEmptyOrUnderutilized),
 		"consolidateAfter":    "0s",
-		"budgets":             []any{budget(d)},
+		"budgets":             budgets,
 	}
-	if emptyOnly || d.ConsolidationPolicy == v1alpha1.ConsolidateWhenEmpty {
+	if h.emptyOnly || d.ConsolidationPolicy == v1alpha1.ConsolidateWhenEmpty {
 		out["consolidationPolicy"] = string(karpv1.ConsolidationPolicyWhenEmpty)
 	}
 	switch {
@@ -142,6 +147,25 @@ func disruption(d *v1alpha1.Disruption, emptyOnly bool) object {
 		out["consolidateAfter"] = seconds(d.ConsolidateAfter.Duration)
 	}
 	return out
+}
+
+// closedBudget lets Karpenter disrupt no node.
+func closedBudget() object { return object{"nodes": "0"} }
+
+// closedAt reports whether a maintenance window or freeze of the pool forbids disruption by
+// choice at t. Karpenter has neither, so that its NodePools are written as they come and go.
+func closedAt(pool *v1alpha1.CapacityPool, t policy.Time) bool {
+	budgets := pool.Pool().Budgets
+	return slices.ContainsFunc(budgets, func(b policy.DisruptionBudget) bool { return b.Closed != "" && kube.InForce(&b, t) })
+}
+
+// closing reports whether u closes the NodePool live, which Karpenter may still disrupt.
+func closing(u, live *unstructured.Unstructured) bool {
+	closed := func(u *unstructured.Unstructured) bool {
+		all, _, _ := unstructured.NestedSlice(u.Object, "spec", "disruption", "budgets")
+		return slices.ContainsFunc(all, func(x any) bool { return within(closedBudget(), x) && within(x, closedBudget()) })
+	}
+	return closed(u) && !closed(live)
 }
 
 func budget(d *v1alpha1.Disruption) object {

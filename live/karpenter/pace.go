@@ -30,8 +30,9 @@ type edit struct {
 	// plain is how the NodePool is to buy when it need not be narrowed.
 	plain half
 
-	// drifting says that nodes would drift if it were not done.
-	drifting bool
+	// urgent says that nodes would drift if it were not done, or Karpenter would remove some
+	// outside of maintenance windows.
+	urgent bool
 }
 
 // paced returns which of edits may be done now, and whether that changes anything but

@@ -19,6 +19,9 @@ type half struct {
 
 	// emptyOnly says that Karpenter removes nothing but empty nodes.
 	emptyOnly bool
+
+	// closed says that it removes none, since no maintenance window is open or a freeze is on.
+	closed bool
 }
 
 // holdings are what a pool holds and is about to need, as its limits count them:

@@ -89,7 +89,7 @@ func (n *nodePoolSteerer) write(ctx context.Context, s *policy.Snapshot, pool *p
 		}
 		if x != nil {
 			edits = append(edits, *x)
-			urgent = urgent || x.drifting
+			urgent = urgent || x.urgent
 		}
 	}
 	written, _, _ := n.states.writes(pool.Name)
@@ -134,6 +134,8 @@ func (n *nodePoolSteerer) read(ctx context.Context, s *policy.Snapshot, pool *po
 	w.invalid = valid(ctx, w.object, w.class)
 	h := holdingsOf(s, pool, &w.t)
 	spot, onDemand := n.cfg.divide(pool, &w.t, &h, n.refusedLately(pool))
+	spot.closed = closedAt(w.object, n.cfg.now())
+	onDemand.closed = spot.closed
 	w.halves = [...]half{spot, onDemand}
 	return w, nil
 }
@@ -198,7 +200,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	if upToDate(u, live) {
 		return nil, nil
 	}
-	return &edit{full: u, live: live, plain: plain, drifting: done || outside(was, there)}, nil
+	return &edit{full: u, live: live, plain: plain, urgent: done || outside(was, there) || closing(u, live)}, nil
 }
 
 // adopted returns the NodePool of somebody else that stands for the capacity type.
@@ -277,7 +279,7 @@ func (n *nodePoolSteerer) widen(ctx context.Context, w *poolView) error {
 	}
 	for i, c := range capacities {
 		x, err := n.change(next, c, &next.halves[i])
-		if err != nil || x == nil || !x.drifting {
+		if err != nil || x == nil || !x.urgent {
 			continue
 		}
 		if err := n.put(ctx, next, x.full, n.cfg.now()); err != nil {

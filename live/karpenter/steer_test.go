@@ -321,3 +321,40 @@ func TestNodeClass(t *testing.T) {
 		t.Errorf("node class %s, want class1", got)
 	}
 }
+
+// TestFreezeClosesNodePools: while a freeze is on Karpenter may remove no node of the pool,
+// from the next Tend on and whatever was written shortly before; afterwards it may again.
+func TestFreezeClosesNodePools(t *testing.T) {
+	pool := capacityPool()
+	b := newBench(t, pool, nodeClass(true))
+	s := newSnapshot(b.now())
+	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
+	budgets := func() string {
+		all := ""
+		for _, x := range b.nodePool("web-spot").Spec.Disruption.Budgets {
+			all += " " + x.Nodes
+		}
+		return all
+	}
+	if got := budgets(); got != " 10%" {
+		t.Fatalf("before the freeze: budgets%s", got)
+	}
+	again(b, pool)
+	pool.Spec.Disruption.Freezes = []v1alpha1.Freeze{{From: metav1.NewTime(b.now().Std()), To: metav1.NewTime(b.now().Std().Add(time.Hour))}}
+	if err := b.client.Update(t.Context(), pool); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		after time.Duration
+		want  string
+	}{{time.Second, " 10% 0"}, {30 * time.Minute, " 10% 0"}, {30 * time.Minute, " 10%"}} {
+		b.clock.Step(step.after)
+		s.Now = b.now()
+		if err := b.Tend(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if got := budgets(); got != step.want {
+			t.Errorf("%v later: budgets%s, want%s", step.after, got, step.want)
+		}
+	}
+}

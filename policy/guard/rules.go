@@ -24,6 +24,9 @@ func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string
 	if n.ActedBy == policy.ActorUs {
 		return policy.ReasonInProgress, "in progress: the node's drain is already ordered"
 	}
+	if text := r.s.Pools[n.Pool].Closed(); text != "" {
+		return policy.ReasonGuardrail, text
+	}
 	if reason, text := r.tooSoon(d, n); reason != "" {
 		return reason, text
 	}

@@ -148,12 +148,37 @@ func TestInForce(t *testing.T) {
 		"2026-03-02T08:59:59Z": false, "2026-03-02T09:00:00Z": true, "2026-03-02T10:59:59Z": true, "2026-03-02T11:00:00Z": false,
 		"2026-03-01T10:00:00Z": false, // a Sunday
 	} {
-		if got := InForce("0 9 * * mon-fri", 2*time.Hour, at(text)); got != want {
+		if got := InForce(&policy.DisruptionBudget{Schedule: "0 9 * * mon-fri", Duration: 2 * time.Hour}, at(text)); got != want {
 			t.Errorf("at %s: %v", text, got)
 		}
 	}
-	if !InForce("", 0, 1) || !InForce("whenever", time.Hour, 1) {
-		t.Error("a budget without a schedule, or with none that can be read, must hold")
+	for _, schedule := range []string{"", "whenever", "0 0 30 2 *"} {
+		if !InForce(&policy.DisruptionBudget{Schedule: schedule, Duration: time.Hour}, 1) {
+			t.Errorf("a budget with the schedule %q must hold", schedule)
+		}
+	}
+	// Saturdays from 22:00 for four hours, which pass midnight, and 12:00 on the first.
+	windows := &policy.DisruptionBudget{Windows: []policy.Window{{Schedule: "0 22 * * sat", Duration: 4 * time.Hour}, {Schedule: "0 12 1 * *", Duration: time.Minute}}}
+	for text, want := range map[string]bool{
+		"2026-03-07T21:59:59Z": true, "2026-03-07T22:00:00Z": false, "2026-03-08T01:59:59Z": false, "2026-03-08T02:00:00Z": true,
+		"2026-03-01T11:59:59Z": true, "2026-03-01T12:00:59Z": false, "2026-03-01T12:01:00Z": true,
+	} {
+		if got := InForce(windows, at(text)); got != want {
+			t.Errorf("outside of windows at %s: %v", text, got)
+		}
+	}
+	for _, schedule := range []string{"whenever", "0 0 30 2 *"} {
+		if !InForce(&policy.DisruptionBudget{Windows: []policy.Window{{Schedule: schedule, Duration: 1000 * time.Hour}}}, at("2026-03-01T00:00:00Z")) {
+			t.Errorf("a window with the schedule %q must stay closed", schedule)
+		}
+	}
+	freeze := &policy.DisruptionBudget{From: at("2026-12-20T00:00:00Z"), To: at("2027-01-04T07:00:00Z")}
+	for text, want := range map[string]bool{
+		"2026-12-19T23:59:59Z": false, "2026-12-20T00:00:00Z": true, "2027-01-04T06:59:59Z": true, "2027-01-04T07:00:00Z": false,
+	} {
+		if got := InForce(freeze, at(text)); got != want {
+			t.Errorf("frozen at %s: %v", text, got)
+		}
 	}
 }
 

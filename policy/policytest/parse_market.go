@@ -168,6 +168,8 @@ func (p *parser) poolOption(q *policy.Pool, o option) (err error) {
 		q.Budgets = append(q.Budgets, policy.DisruptionBudget{
 			Nodes: policy.Quantity{Set: true, Percent: percent, N: int32(n)}, Active: true,
 		})
+	case "frozen":
+		q.Budgets = append(q.Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true, Closed: "freeze: " + o.value})
 	case "cooldown":
 		q.Cooldown, err = time.ParseDuration(o.value)
 	case "expire-after":

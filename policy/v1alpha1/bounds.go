@@ -26,6 +26,7 @@ const (
 	tagsMax, tagKeyMax, tagValueMax     = 16, 128, 256
 	scheduleMax, parameterValueMax      = 128, 256
 	requirementsMax, valuesMax          = 32, 64
+	windowsMax, freezesMax, reasonMax   = 16, 32, 128
 )
 
 // atMost refuses a text that is too long.

@@ -282,6 +282,19 @@ type Disruption struct {
 	// +optional
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
+	// Windows are maintenance windows: where one is stated nodes are disrupted by choice
+	// only while one is open. Notices are answered at any time.
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Windows []Window `json:"windows,omitempty"`
+
+	// Freezes are times during which no node is disrupted by choice.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Freezes []Freeze `json:"freezes,omitempty"`
+
 	// ConsolidationPolicy is when the provisioner removes or replaces nodes.
 	// +kubebuilder:default=WhenEmptyOrUnderutilized
 	// +optional
@@ -312,6 +325,34 @@ type Disruption struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional
 	Cooldown *metav1.Duration `json:"cooldown,omitempty"`
+}
+
+// A Window recurs.
+type Window struct {
+	// Schedule is a cron expression in UTC at which the window opens.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*,/?-]+( +[0-9A-Za-z*,/?-]+){4})$')",message="must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"
+	Schedule string `json:"schedule"`
+
+	// Duration is how long it stays open.
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be a duration such as 4h, and above 0"
+	Duration metav1.Duration `json:"duration"`
+}
+
+// A Freeze is one interval of time.
+//
+// +kubebuilder:validation:XValidation:rule="self.from < self.to",message="from must be before to"
+type Freeze struct {
+	// From is when it starts, such as 2026-12-20T00:00:00Z, and To when it is over.
+	From metav1.Time `json:"from"`
+	To   metav1.Time `json:"to"`
+
+	// Reason is shown where a drain is held for it.
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[^\x00-\x1f\x7f-\x9f]*$`
+	// +optional
+	Reason string `json:"reason,omitempty"`
 }
 
 // A ConsolidationPolicy is when a provisioner removes or replaces nodes.

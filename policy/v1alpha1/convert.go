@@ -44,7 +44,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		CapacityTypes:    p.capacityTypes(),
 		OwnShare:         p.ownShare(),
 		Limits:           s.Capacity.limits(),
-		Budgets:          []policy.DisruptionBudget{d.budget()},
+		Budgets:          d.budgets(),
 		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
 			ConsolidateWhenEmpty: policy.WhenEmpty, ConsolidateNever: policy.ConsolidateNever,
 		}[d.ConsolidationPolicy],
@@ -151,12 +151,29 @@ func (c *Capacity) limits() policy.Resources {
 	return r
 }
 
-func (d *Disruption) budget() policy.DisruptionBudget {
+// budgets returns the budget of d, and one that allows no node for its maintenance windows
+// and for each of its freezes. Before an observer has read the clock windows are closed.
+func (d *Disruption) budgets() []policy.DisruptionBudget {
 	b := policy.DisruptionBudget{Schedule: d.Schedule, Duration: duration(d.Duration), Active: d.Schedule == ""}
 	if d.Budget != nil {
 		b.Nodes = Quantity(d.Budget)
 	}
-	return b
+	all := []policy.DisruptionBudget{b}
+	if len(d.Windows) > 0 {
+		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true, Closed: "maintenance window: none is open"}
+		for _, w := range d.Windows {
+			b.Windows = append(b.Windows, policy.Window{Schedule: w.Schedule, Duration: w.Duration.Duration})
+		}
+		all = append(all, b)
+	}
+	for _, f := range d.Freezes {
+		b := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, From: policy.TimeOf(f.From.Time), To: policy.TimeOf(f.To.Time)}
+		if b.Closed = "freeze: until " + b.To.Std().Format("2006-01-02 15:04 UTC"); f.Reason != "" {
+			b.Closed += ", " + f.Reason
+		}
+		all = append(all, b)
+	}
+	return all
 }
 
 // Quantity returns v as a count or percentage; Set is false for nil and for

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,37 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
+func windows(schedule string, d time.Duration) []Window {
+	return []Window{{Schedule: schedule, Duration: metav1.Duration{Duration: d}}}
+}
+
+// freezes returns a freeze of length d from 1 December 2026 on.
+func freezes(d time.Duration, reason string) []Freeze {
+	from := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
+	return []Freeze{{From: metav1.NewTime(from), To: metav1.NewTime(from.Add(d)), Reason: reason}}
+}
+
+// TestClosing: maintenance windows and freezes become budgets that allow no node and say why.
+func TestClosing(t *testing.T) {
+	p := karpenterPool()
+	p.Spec.Disruption.Windows = append(windows("0 2 * * *", 4*time.Hour), windows("@monthly", time.Hour)...)
+	p.Spec.Disruption.Freezes = append(freezes(36*time.Hour, "Black Friday"), freezes(time.Hour, "")...)
+	if errs := p.Validate(); len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	none, from := policy.Quantity{Set: true}, policy.TimeOf(time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC))
+	want := []policy.DisruptionBudget{
+		{Nodes: policy.Quantity{Set: true, Percent: true, N: 10}, Active: true},
+		{Nodes: none, Active: true, Closed: "maintenance window: none is open",
+			Windows: []policy.Window{{Schedule: "0 2 * * *", Duration: 4 * time.Hour}, {Schedule: "@monthly", Duration: time.Hour}}},
+		{Nodes: none, From: from, To: from.Add(36 * time.Hour), Closed: "freeze: until 2026-12-02 12:00 UTC, Black Friday"},
+		{Nodes: none, From: from, To: from.Add(time.Hour), Closed: "freeze: until 2026-12-01 01:00 UTC"},
+	}
+	if got := p.Pool().Budgets; !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
 // Each change breaks one rule, which is told by field.
 func TestValidatePool(t *testing.T) {
 	for field, change := range map[string]func(*CapacityPoolSpec){
@@ -71,6 +103,15 @@ func TestValidatePool(t *testing.T) {
 		"spec.capacity.limits.gpu":            func(s *CapacityPoolSpec) { s.Capacity.Limits = &Limits{GPU: ptr(resource.MustParse("-2"))} },
 		"spec.disruption.budget":              func(s *CapacityPoolSpec) { s.Disruption.Budget = ptr(intstr.FromString("101%")) },
 		"spec.disruption.schedule":            func(s *CapacityPoolSpec) { s.Disruption.Duration = &metav1.Duration{Duration: time.Hour} },
+		"spec.disruption.windows[0].schedule": func(s *CapacityPoolSpec) { s.Disruption.Windows = windows("0 25 * * *", time.Hour) },
+		"spec.disruption.windows[0].duration": func(s *CapacityPoolSpec) { s.Disruption.Windows = windows("@daily", 0) },
+		"spec.disruption.windows": func(s *CapacityPoolSpec) {
+			s.Disruption.Windows = slices.Repeat(windows("@daily", time.Hour), 17)
+		},
+		"spec.disruption.freezes[0].from": func(s *CapacityPoolSpec) { s.Disruption.Freezes = freezes(0, "") },
+		"spec.disruption.freezes[0].reason": func(s *CapacityPoolSpec) {
+			s.Disruption.Freezes = freezes(time.Hour, "a\x1b[2Kb")
+		},
 		"spec.disruption.consolidateAfter":    func(s *CapacityPoolSpec) { s.Disruption.ConsolidateAfter = &metav1.Duration{Duration: -1} },
 		"spec.disruption.savingsThreshold":    func(s *CapacityPoolSpec) { s.Disruption.SavingsThreshold = ptr(2.0) },
 		"spec.disruption.consolidationPolicy": func(s *CapacityPoolSpec) { s.Disruption.ConsolidationPolicy = "Rarely" },

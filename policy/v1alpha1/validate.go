@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+	"unicode"
 
+	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -188,17 +191,67 @@ func (d *Disruption) validate(at *field.Path) field.ErrorList {
 	if (d.Schedule != "") != (d.Duration != nil) {
 		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "schedule and duration must be set together"))
 	}
-	errs = append(errs, atMost(at.Child("schedule"), d.Schedule, scheduleMax)...)
-	if d.Schedule != "" && !cronFields().MatchString(d.Schedule) {
-		errs = append(errs, field.Invalid(at.Child("schedule"), d.Schedule, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
+	if d.Schedule != "" {
+		errs = append(errs, cronSchedule(at.Child("schedule"), d.Schedule)...)
 	}
 	errs = append(errs, period(at.Child("duration"), d.Duration)...)
+	errs = append(errs, d.validateClosing(at)...)
 	errs = append(errs, period(at.Child("consolidateAfter"), d.ConsolidateAfter)...)
 	errs = append(errs, period(at.Child("expireAfter"), d.ExpireAfter)...)
 	errs = append(errs, period(at.Child("cooldown"), d.Cooldown)...)
 	errs = append(errs, share(at.Child("savingsThreshold"), d.SavingsThreshold)...)
 	return append(errs, oneOf(at.Child("consolidationPolicy"), d.ConsolidationPolicy,
 		ConsolidateWhenEmptyOrUnderutilized, ConsolidateWhenEmpty, ConsolidateNever)...)
+}
+
+// validateClosing checks maintenance windows and freezes.
+func (d *Disruption) validateClosing(at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(d.Windows) > windowsMax {
+		errs = append(errs, field.TooMany(at.Child("windows"), len(d.Windows), windowsMax))
+	}
+	if len(d.Freezes) > freezesMax {
+		errs = append(errs, field.TooMany(at.Child("freezes"), len(d.Freezes), freezesMax))
+	}
+	for i, w := range d.Windows {
+		at := at.Child("windows").Index(i)
+		errs = append(errs, cronSchedule(at.Child("schedule"), w.Schedule)...)
+		if w.Duration.Duration <= 0 {
+			errs = append(errs, field.Invalid(at.Child("duration"), w.Duration.Duration.String(), "must be above 0"))
+		}
+	}
+	for i, f := range d.Freezes {
+		at := at.Child("freezes").Index(i)
+		switch {
+		case f.From.IsZero():
+			errs = append(errs, field.Required(at.Child("from"), "must be set"))
+		case f.To.IsZero():
+			errs = append(errs, field.Required(at.Child("to"), "must be set"))
+		case !f.From.Before(&f.To):
+			errs = append(errs, field.Invalid(at.Child("from"), f.From.UTC().Format(time.RFC3339), "must be before to, "+f.To.UTC().Format(time.RFC3339)))
+		}
+		errs = append(errs, atMost(at.Child("reason"), f.Reason, reasonMax)...)
+		if strings.ContainsFunc(f.Reason, unicode.IsControl) {
+			errs = append(errs, field.Invalid(at.Child("reason"), f.Reason, "must hold no control characters"))
+		}
+	}
+	return errs
+}
+
+// cronSchedule refuses a schedule that cannot be read or never comes due.
+func cronSchedule(at *field.Path, text string) field.ErrorList {
+	errs := atMost(at, text, scheduleMax)
+	if !cronFields().MatchString(text) {
+		return append(errs, field.Invalid(at, text, "must be five fields of cron, or @yearly, @monthly, @weekly, @daily or @hourly"))
+	}
+	s, err := cron.ParseStandard(text)
+	switch {
+	case err != nil:
+		errs = append(errs, field.Invalid(at, text, err.Error()))
+	case s.Next(time.Unix(0, 0).UTC()).IsZero():
+		errs = append(errs, field.Invalid(at, text, "names a day that never comes"))
+	}
+	return errs
 }
 
 // Validate reports every rule that b breaks. It expects defaults to be set.

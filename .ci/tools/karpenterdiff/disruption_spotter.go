@@ -94,7 +94,7 @@ func (v *disruptionView) addPools() {
 
 func budgetOf(b *Budget) policy.DisruptionBudget {
 	x := policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Schedule: b.Schedule, Duration: time.Duration(b.Duration) * time.Second}
-	x.Active = kube.InForce(x.Schedule, x.Duration, policy.Time(now.UnixMilli()))
+	x.Active = kube.InForce(&x, policy.Time(now.UnixMilli()))
 	for _, r := range b.Nodes {
 		if r == '%' {
 			x.Nodes.Percent = true

@@ -330,6 +330,9 @@ func (c *compat) limit() {
 func (c *compat) budget(pool *policy.Pool) int {
 	least := c.nodes
 	for i := range pool.Budgets {
+		if b := &pool.Budgets[i]; b.Closed != "" && !b.Active {
+			continue // a window or freeze, of which the agent knows nothing
+		}
 		n := int(pool.Budgets[i].Nodes.N)
 		if pool.Budgets[i].Nodes.Percent {
 			n = n * c.nodes / 100
