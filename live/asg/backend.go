@@ -2,7 +2,6 @@ package asg
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -18,7 +17,7 @@ import (
 const Name = "asg"
 
 // A Backend is the part of the live side that works on Auto Scaling groups. What it does is
-// divided among its parts; only it takes the turn to write, which all of them rely on.
+// divided among its parts. Whoever decides about a group, and writes to it, holds its lock.
 type Backend struct {
 	cfg       *Config
 	kube      *kubeAPI
@@ -29,10 +28,6 @@ type Backend struct {
 	releases  *releaser
 	progress  *progressReader
 	steering  *steerer
-
-	// acting is full while something writes, so that two calls never decide on the
-	// same read. Whoever waits for it gives up at his deadline.
-	acting chan struct{}
 }
 
 var (
@@ -47,7 +42,7 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	b := &Backend{cfg: &cfg, acting: make(chan struct{}, 1), kube: &kubeAPI{region: cfg.Region, client: c, reader: r}}
+	b := &Backend{cfg: &cfg, kube: &kubeAPI{region: cfg.Region, client: c, reader: r}}
 	aws := newCloud(&cfg, base)
 	b.instances = newInstanceTable(b.cfg, aws)
 	b.groups = newGroupTable(b.cfg, aws, b.kube, b.instances, sink)
@@ -57,16 +52,6 @@ func New(cfg Config, base sdk.Config, c client.Client, r client.Reader, sink bac
 	b.progress = &progressReader{cfg: b.cfg, cloud: aws, kube: b.kube, groups: b.groups, instances: b.instances, launches: b.launches}
 	b.steering = &steerer{cfg: b.cfg, cloud: aws, sink: sink, groups: b.groups}
 	return b, nil
-}
-
-// act waits until nothing else writes.
-func (b *Backend) act(ctx context.Context) (release func(), err error) {
-	select {
-	case b.acting <- struct{}{}:
-		return func() { <-b.acting }, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("waiting for other work on groups in %s: %w", b.cfg.Region, ctx.Err())
-	}
 }
 
 // SetupWithManager has a manager run the watching.

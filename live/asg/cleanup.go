@@ -19,11 +19,6 @@ import (
 // asks AWS for nothing. What is ours is taken back whatever the mode of its pool is, also
 // of one that was deleted, and there the bounds of groups too.
 func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if err := b.groups.known(ctx); err != nil {
 		return err
 	}

@@ -234,17 +234,20 @@ func TestNoCredentials(t *testing.T) {
 // A call that waits for another gives up at its own deadline.
 func TestWaitingEndsAtTheDeadline(t *testing.T) {
 	w := newFixture(t, spotGroup(3))
-	release, err := w.backend.act(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := w.cloud.Group("web-spot").Instances[0].ID
+	w.poll()
+	unlock, err := w.backend.groups.locks.lock(t.Context(), "web-spot")
+	w.must(err)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer stop()
-	if err := w.backend.Settle(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := w.backend.Prepare(ctx, w.node(id)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a call during another ends with %v", err)
 	}
-	release()
-	if err := w.backend.Settle(t.Context(), nil); err != nil {
+	unlock()
+	if err := w.backend.Prepare(t.Context(), w.node(id)); err != nil {
 		t.Errorf("after the other: %v", err)
+	}
+	if n := len(w.backend.groups.locks.byName); n != 0 {
+		t.Errorf("%d locks are kept that nobody uses", n)
 	}
 }

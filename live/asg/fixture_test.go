@@ -91,12 +91,17 @@ func newFixtureOn(t *testing.T, kube client.WithWatch, groups ...fake.Group) *fi
 	w.cfg = DefaultConfig()
 	w.cfg.Region, w.cfg.Endpoint, w.cfg.BackoffMax = region, "http://cloud.test", 0
 	w.cfg.Clock, w.cfg.Log = serverClock{s: w.cloud}, slog.New(slog.DiscardHandler)
-	w.base = sdk.Config{HTTPClient: w.cloud, Credentials: sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
-		return sdk.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
-	})}
+	w.base = awsConfig(w.cloud)
 	w.restart()
 	w.joinNodes(0)
 	return w
+}
+
+// awsConfig returns the configuration of a client of a fake cloud.
+func awsConfig(cloud *fake.Server) sdk.Config {
+	return sdk.Config{HTTPClient: cloud, Credentials: sdk.CredentialsProviderFunc(func(context.Context) (sdk.Credentials, error) {
+		return sdk.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret"}, nil
+	})}
 }
 
 // ofCluster is g with the tag of the cluster prod.

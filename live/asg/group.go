@@ -221,6 +221,11 @@ func (g *group) launch(token string) *launch {
 	return nil
 }
 
+// launched returns whether a group has the launch of a token.
+func launched(token string) func(*group) bool {
+	return func(g *group) bool { return g.launch(token) != nil }
+}
+
 // tokenOf returns the token of the launch that an instance came from.
 func (g *group) tokenOf(id string) string {
 	for i := range g.launches {

@@ -15,7 +15,8 @@ import (
 )
 
 // A groupTable holds the groups as they were last read, with what was written to them
-// since. A group in it is changed under mu only.
+// since. A group in it is changed under mu only, and, but for what a poll adds, by the
+// holder of its lock. Slices and maps of a group are replaced, not changed.
 type groupTable struct {
 	cfg       *Config
 	cloud     *cloud
@@ -23,8 +24,11 @@ type groupTable struct {
 	templates *templateCache
 	instances *instanceTable
 	sink      backend.Sink
+	locks     locks         // of groups, for whoever writes to them
+	polling   chan struct{} // full while a poll is under way
 
 	mu     sync.Mutex  // guards all below, and the instances
+	polls  int         // how many have begun
 	polled policy.Time // when all groups were last read whole; 0 for never
 	fault  error       // of the last poll
 	pools  []poolOf
@@ -36,6 +40,7 @@ type groupTable struct {
 func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink backend.Sink) *groupTable {
 	t := &groupTable{
 		cfg: cfg, cloud: aws, kube: k, instances: i, sink: sink, notes: map[string]error{}, wrote: map[string]writing{},
+		locks: locks{byName: map[string]*groupLock{}}, polling: make(chan struct{}, 1),
 		templates: &templateCache{cfg: cfg, cloud: aws, read: map[string]templateRead{}},
 	}
 	i.mu = &t.mu
@@ -63,26 +68,26 @@ func (t *groupTable) get(name string) *group {
 	return t.all[i]
 }
 
-// find returns the group that f holds for; nil if none does.
-func (t *groupTable) find(f func(*group) bool) *group {
+// find returns the name of the group that f holds for; none if there is no such group.
+func (t *groupTable) find(f func(*group) bool) (name string, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if i := slices.IndexFunc(t.all, f); i >= 0 {
-		return t.all[i]
+		return t.all[i].name, true
 	}
-	return nil
+	return "", false
 }
 
-// seek returns the group that f holds for, also one that shows with a new poll; nil if
-// none does.
-func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (*group, error) {
-	if g := t.find(f); g != nil {
-		return g, nil
+// seek is find, and polls for a group that is not known.
+func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (name string, ok bool, err error) {
+	if name, ok := t.find(f); ok {
+		return name, true, nil
 	}
 	if err := t.poll(ctx); err != nil {
-		return nil, held(err, "reading the Auto Scaling groups")
+		return "", false, held(err, "reading the Auto Scaling groups")
 	}
-	return t.find(f), nil
+	name, ok = t.find(f)
+	return name, ok, nil
 }
 
 // known polls if nobody has for two turns.
@@ -216,11 +221,15 @@ func (t *groupTable) resolve(ctx context.Context, g *group) ([]activity, error) 
 	return activities, nil
 }
 
-// list returns the groups that are known.
-func (t *groupTable) list() []*group {
+// list returns the groups that are known, as they are now.
+func (t *groupTable) list() []group {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.all)
+	all := make([]group, len(t.all))
+	for i, g := range t.all {
+		all[i] = *g
+	}
+	return all
 }
 
 // allowances returns what the owner of a pool allows.

@@ -16,11 +16,6 @@ import (
 // Groups that may not grow are passed over for the next. An instance that is
 // refused later shows in the sink's events, and as a replacement that failed.
 func (b *Backend) Launch(ctx context.Context, s *policy.Snapshot, l *policy.Launch) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if l.Token == "" || len(l.Markets) == 0 {
 		return fmt.Errorf("launch without a token or a market")
 	}
@@ -48,7 +43,7 @@ type launcher struct {
 var passedOver = []string{ReasonAtMax, ReasonInFlight, ReasonBusy, ReasonTags, ReasonGone, ReasonConflict}
 
 func (lr *launcher) launchIn(ctx context.Context, s *policy.Snapshot, l *policy.Launch, pool string) error {
-	if lr.groups.find(func(g *group) bool { return g.launch(l.Token) != nil }) != nil {
+	if _, asked := lr.groups.find(launched(l.Token)); asked {
 		return nil
 	}
 	names := lr.groups.groupsFor(pool, s, l.Markets)
@@ -86,6 +81,11 @@ const (
 
 // raise asks one group for one more instance.
 func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) error {
+	unlock, err := lr.groups.locks.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	g, err := lr.groups.fresh(ctx, name)
 	if err != nil {
 		return err

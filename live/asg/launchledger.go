@@ -62,13 +62,28 @@ func (w *launchLedger) sweep(ctx context.Context) {
 				err = w.each(ctx, []string{l.token}, w.abandon)
 			case l.replaces:
 			case n != nil, l.instance != "" && !g.has(l.instance), w.age(&l) > w.cfg.ReadyMax:
-				err = w.forget(ctx, g, l.token)
+				err = w.strike(ctx, g.name, l.token)
 			}
 			if err != nil && !errors.Is(err, backend.ErrNotYet) {
 				w.cfg.Log.Warn("checking a launch", "group", g.name, "token", l.token, "error", err)
 			}
 		}
 	}
+}
+
+// strike strikes a launch out, unless a drain waits for it by now.
+func (w *launchLedger) strike(ctx context.Context, group, token string) error {
+	unlock, err := w.groups.locks.lock(ctx, group)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	for _, g := range w.groups.list() {
+		if l := g.launch(token); g.name == group && l != nil && !l.replaces {
+			return w.forget(ctx, &g, token)
+		}
+	}
+	return nil
 }
 
 // abandon gives a launch up, as far as that can be done now: that nobody wants it
@@ -122,37 +137,41 @@ func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 func (w *launchLedger) each(ctx context.Context, tokens []string, do func(context.Context, *group, launch) error) error {
 	var errs []error
 	for _, token := range tokens {
-		g, l, err := w.find(ctx, token)
-		if err == nil && l != nil {
-			err = do(ctx, g, *l)
-		}
-		errs = append(errs, err)
+		errs = append(errs, w.one(ctx, token, do))
 	}
 	return errors.Join(errs...)
 }
 
-// find reads the group anew in which a token was written down. There is no
-// launch where none has it, and none to end where the group is gone.
-func (w *launchLedger) find(ctx context.Context, token string) (*group, *launch, error) {
-	g, err := w.groups.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
-	if err != nil || g == nil {
-		return nil, nil, err
+// one does something with a launch, whose group it has locked and read again. There is
+// none where no group has it, and none to end where the group is gone.
+func (w *launchLedger) one(ctx context.Context, token string, do func(context.Context, *group, launch) error) error {
+	name, ok, err := w.groups.seek(ctx, launched(token))
+	if err != nil || !ok {
+		return err
 	}
-	g, err = w.groups.fresh(ctx, g.name)
+	unlock, err := w.groups.locks.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := w.groups.fresh(ctx, name)
 	if isHeld(err, ReasonGone) {
-		return nil, nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	l := g.launch(token)
-	if l == nil || l.instance != "" {
-		return g, l, nil
+	if l == nil {
+		return nil
 	}
-	if _, err := w.groups.resolve(ctx, g); err != nil {
-		return nil, nil, err
+	if l.instance == "" {
+		if _, err := w.groups.resolve(ctx, g); err != nil {
+			return err
+		}
+		l = g.launch(token)
 	}
-	return g, g.launch(token), nil
+	return do(ctx, g, *l)
 }
 
 // settle takes the protection off the instance of a launch and strikes it out. The

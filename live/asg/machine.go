@@ -62,13 +62,19 @@ func (r *instanceTable) setEnding(id string, e ending) {
 	r.endings[id] = e
 }
 
-// leaving reports whether EKS is replacing an instance of g by itself, and whether the
-// provider takes it.
-func (r *instanceTable) leaving(g *group, id string) (eks, taken bool) {
+// leftToEKS reports whether EKS is replacing an instance of g by itself.
+func (r *instanceTable) leftToEKS(g *group, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, taken = r.reclaims[id]
-	return r.drainsItself(g, id), taken
+	return r.drainsItself(g, id)
+}
+
+// taken reports whether the provider takes an instance.
+func (r *instanceTable) taken(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, taken := r.reclaims[id]
+	return taken
 }
 
 // report collects what the sink does not know yet of the groups. first says that

@@ -31,7 +31,24 @@ type poolOf struct {
 // changes nothing. When it fails, what was known stays.
 func (b *Backend) Poll(ctx context.Context) error { return b.groups.poll(ctx) }
 
+// poll reads all groups, unless another call began to after this one.
 func (t *groupTable) poll(ctx context.Context) error {
+	t.mu.Lock()
+	before := t.polls
+	t.mu.Unlock()
+	select {
+	case t.polling <- struct{}{}:
+		defer func() { <-t.polling }()
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for another read of the groups: %w", ctx.Err())
+	}
+	t.mu.Lock()
+	if t.polls > before && t.fault == nil {
+		t.mu.Unlock()
+		return nil
+	}
+	t.polls++
+	t.mu.Unlock()
 	err := t.cloud.blame(ctx, t.readAll(ctx))
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -69,7 +69,8 @@ func (rs *Regions) names() string {
 // of returns the region of a node, and a Held where it is none of ours.
 func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 	for _, b := range rs.all {
-		if id, ok := instanceID(node.Spec.ProviderID); ok && b.groups.find(func(g *group) bool { return g.has(id) }) != nil {
+		id, is := instanceID(node.Spec.ProviderID)
+		if _, has := b.groups.find(func(g *group) bool { return is && g.has(id) }); has {
 			return b, nil
 		}
 	}
@@ -178,23 +179,18 @@ func (rs *Regions) named(s *policy.Snapshot, l *policy.Launch) []*Backend {
 // asked reports whether a launch was asked for in the region of b, as far as it was
 // read of late.
 func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
-	release, err := b.act(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer release()
 	if err := b.groups.known(ctx); err != nil {
 		return false, err
 	}
-	return b.groups.find(func(g *group) bool { return g.launch(token) != nil }) != nil, nil
+	_, asked := b.groups.find(launched(token))
+	return asked, nil
 }
 
 // find returns the region in which a launch was asked for; nil where none was, which
 // all of them say that were read anew for it.
 func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
-	has := func(g *group) bool { return g.launch(token) != nil }
 	for _, b := range rs.all {
-		if b.groups.find(has) != nil {
+		if _, has := b.groups.find(launched(token)); has {
 			return b, nil
 		}
 	}
@@ -202,7 +198,7 @@ func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
 	for _, b := range rs.all {
 		if err := b.groups.poll(ctx); err != nil {
 			errs = append(errs, inRegion(b, held(err, "looking for the launch %s", token)))
-		} else if b.groups.find(has) != nil {
+		} else if _, has := b.groups.find(launched(token)); has {
 			return b, nil
 		}
 	}

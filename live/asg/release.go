@@ -11,28 +11,38 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 )
 
 // Prepare keeps the Cluster Autoscaler from removing the node while it is being
 // drained. It is held where the node could not be given back afterwards: the group
 // is at its least size or would even out its zones by ending instances, or somebody
-// else is at work on the node.
+// else is at work on the node. For a node that the provider takes it asks AWS for nothing
+// and waits for no other call: many are taken at once.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if err := b.groups.known(ctx); err != nil {
 		return err
 	}
-	id, g, err := b.releases.groupOf(ctx, node)
+	id, name, err := b.releases.groupOf(ctx, node)
 	if err != nil {
 		return err
 	}
 	if tainted(node, TaintToBeDeleted) {
 		return backend.Leave(policy.ActorClusterAutoscaler, ReasonAutoscaler, "the Cluster Autoscaler is removing node %s", node.Name)
+	}
+	_, single := b.groups.find(func(g *group) bool { return g.name == name && g.pool != conflicting })
+	if single && (b.instances.taken(id) || drain.Reclaimed(node)) {
+		return b.kube.mark(ctx, node.Name, swapSource)
+	}
+	unlock, err := b.groups.locks.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := b.groups.fresh(ctx, name)
+	if err != nil {
+		return err
 	}
 	if err := b.releases.mayLeave(ctx, node.Name, id, g); err != nil {
 		return err
@@ -53,17 +63,13 @@ type releaser struct {
 }
 
 // mayLeave returns why the instance of a node could not be given back after a drain;
-// nil if it could, and for one that the provider takes in any case.
+// nil if it could.
 func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) error {
-	eks, taken := r.instances.leaving(g, id)
-	if taken {
-		return nil
-	}
 	i := g.find(id)
 	if i == nil || i.state != "InService" {
 		return backend.Hold(ReasonLifecycle, "instance %s of node %s is not in service in the group %s", id, node, g.name)
 	}
-	if eks {
+	if r.instances.leftToEKS(g, id) {
 		return backend.Leave(policy.ActorEKS, ReasonEKS, "EKS replaces and drains node %s itself, since AWS recommends leaving it", node)
 	}
 	leaving, err := r.leaving(ctx, g, id)
@@ -82,21 +88,17 @@ func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) erro
 	return nil
 }
 
-// groupOf reads the group of a node anew.
-func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (string, *group, error) {
+// groupOf returns the instance of a node and the name of the group that has it.
+func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name string, err error) {
 	id, ok := instanceID(node.Spec.ProviderID)
 	if !ok {
-		return "", nil, backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
+		return "", "", backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)
 	}
-	g, err := r.groups.seek(ctx, func(g *group) bool { return g.has(id) })
-	if err != nil {
-		return id, nil, err
+	name, ok, err = r.groups.seek(ctx, func(g *group) bool { return g.has(id) })
+	if err == nil && !ok {
+		err = backend.Hold(ReasonNoGroup, "instance %s of node %s is in no group of a pool", id, node.Name)
 	}
-	if g == nil {
-		return id, nil, backend.Hold(ReasonNoGroup, "instance %s of node %s is in no group of a pool", id, node.Name)
-	}
-	g, err = r.groups.fresh(ctx, g.name)
-	return id, g, err
+	return id, name, err
 }
 
 // leaving returns the other instances of g that we are draining.
@@ -119,16 +121,23 @@ func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string,
 // to hold. It succeeds once AWS has accepted that, although the instance takes its
 // time to go: from then on nothing can be undone.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	if err := b.groups.known(ctx); err != nil {
 		return notYet(err)
 	}
-	id, g, err := b.releases.groupOf(ctx, node)
-	if isHeld(err, ReasonNoGroup, ReasonGone) {
+	id, name, err := b.releases.groupOf(ctx, node)
+	if isHeld(err, ReasonNoGroup) {
+		return b.releases.released(ctx, node, id)
+	}
+	if err != nil {
+		return notYet(err)
+	}
+	unlock, err := b.groups.locks.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	g, err := b.groups.fresh(ctx, name)
+	if isHeld(err, ReasonGone) {
 		return b.releases.released(ctx, node, id)
 	}
 	if err != nil {
@@ -222,11 +231,6 @@ func (r *releaser) attached(ctx context.Context, node string) (bool, error) {
 // is terminated, that very one; one that has is left to the Cluster Autoscaler. An
 // instance that has not come yet is dealt with when it comes.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	var errs []error
 	if node != nil {
 		errs = append(errs, b.kube.unmark(ctx, node.Name, swapSource))
@@ -237,12 +241,7 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) 
 // Settle ends the protection of the replacements of the tokens, once the node that
 // they are for is gone.
 func (b *Backend) Settle(ctx context.Context, tokens []string) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	err = b.launches.each(ctx, tokens, b.launches.settle)
+	err := b.launches.each(ctx, tokens, b.launches.settle)
 	b.launches.sweep(ctx)
 	return err
 }

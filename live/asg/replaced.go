@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spotter-dev/spotter/live/backend"
 )
@@ -43,22 +44,22 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 // Progress reports how far one launch has come that a drain waits for, and protects
 // its instance.
 func (b *Backend) Progress(ctx context.Context, token string) (Stage, error) {
-	release, err := b.act(ctx)
-	if err != nil {
-		return StageNoInstance, err
-	}
-	defer release()
 	if err := b.groups.known(ctx); err != nil {
 		return StageNoInstance, err
 	}
-	g, err := b.groups.seek(ctx, func(g *group) bool { return g.launch(token) != nil })
+	name, ok, err := b.groups.seek(ctx, launched(token))
 	if err != nil {
 		return StageNoInstance, err
 	}
-	if g == nil {
+	if !ok {
 		return StageFailed, nil
 	}
-	g, err = b.groups.recent(ctx, g.name)
+	unlock, err := b.groups.locks.lock(ctx, name)
+	if err != nil {
+		return StageNoInstance, err
+	}
+	defer unlock()
+	g, err := b.groups.recent(ctx, name)
 	if isHeld(err, ReasonGone) {
 		return StageFailed, nil
 	}
@@ -167,6 +168,9 @@ func (p *progressReader) shield(ctx context.Context, g *group, i *instance, l *l
 	if err := p.cloud.protect(ctx, g.name, i.id, true); err != nil {
 		return held(err, "protecting instance %s from scale-in", i.id)
 	}
-	p.groups.edit(func() { i.protected = true })
+	p.groups.edit(func() {
+		g.instances = slices.Clone(g.instances)
+		g.find(i.id).protected = true
+	})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"strings"
@@ -39,11 +40,6 @@ const boundSlack = 2
 // Autoscaler, and the share is reached by launches and drains. A group that mixes
 // spot and on demand is held.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	release, err := b.act(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
 	pool := s.Pools[x.Pool].Name
 	if err := b.groups.known(ctx); err != nil {
 		return b.groups.keepHeld(pool, err)
@@ -52,12 +48,20 @@ func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 }
 
 func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer, pool string) error {
-	var groups []*group
+	var names []string
 	for _, g := range w.groups.list() {
-		if g.pool != pool {
-			continue
+		if g.pool == pool {
+			names = append(names, g.name)
 		}
-		g, err := w.groups.fresh(ctx, g.name)
+	}
+	unlock, err := w.groups.locks.lock(ctx, names...) // the bound of one depends on all
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	var groups []*group
+	for _, name := range names {
+		g, err := w.groups.fresh(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -88,7 +92,10 @@ func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share f
 	if err := w.cloud.tag(ctx, g, TagSteer, now.encode()); err != nil {
 		return held(err, "recording in the tags of the group %s what pool %s buys", g.name, pool)
 	}
-	w.groups.edit(func() { g.tags[TagSteer] = now.encode() })
+	w.groups.edit(func() {
+		g.tags = maps.Clone(g.tags)
+		g.tags[TagSteer] = now.encode()
+	})
 	w.sink.SetSteer(pool, policy.SteerState{Set: true, Share: share, Since: now.since})
 	return nil
 }
@@ -147,6 +154,11 @@ func (w *steerer) unbound(ctx context.Context, g *group) error {
 
 // unboundGroup gives the user's own bound of a group back.
 func (w *steerer) unboundGroup(ctx context.Context, name string) error {
+	unlock, err := w.groups.locks.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	g, err := w.groups.fresh(ctx, name)
 	if err != nil {
 		return err

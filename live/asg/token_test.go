@@ -19,7 +19,7 @@ func TestRule14LaunchOfTheLeaderBefore(t *testing.T) {
 	w.must(w.launch("t1", policy.Spot))
 	w.pass(3 * time.Minute) // nothing else holds a raise back any more
 	w.backend = next
-	if next.groups.find(func(g *group) bool { return g.launch("t1") != nil }) != nil {
+	if _, knows := next.groups.find(launched("t1")); knows {
 		t.Fatal("the replica knows of the launch already")
 	}
 	w.must(w.launch("t1", policy.Spot))

@@ -79,6 +79,12 @@ func readState(n *corev1.Node) (state, bool) {
 	return s, true
 }
 
+// Reclaimed reports whether a drain of ours says that the provider takes its node.
+func Reclaimed(n *corev1.Node) bool {
+	s, _ := readState(n)
+	return s.urgent()
+}
+
 func (s *state) write(n *corev1.Node) {
 	text, err := json.Marshal(s)
 	if err != nil {

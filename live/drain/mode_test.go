@@ -334,6 +334,36 @@ func TestNoticeOvertakes(t *testing.T) {
 	})
 }
 
+// TestMassNotice: pods leave all nodes under notice at once though no call of the backend
+// returns, and a node whose notice comes later finds a worker too.
+func TestMassNotice(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		hang := &hangingReleaser{releaser: w.releaser, release: make(chan struct{})}
+		p, err := New(DefaultConfig(), w.client(), w.client(), hang)
+		w.must(err)
+		stop := w.running(p)
+		announce := func(name string) {
+			w.node(name)
+			w.pod("", name)
+			p.Notice(Noticed{Node: name, Pool: "web", ReclaimAt: policy.TimeOf(time.Now().Add(2 * time.Minute)), Text: "the provider says so"})
+		}
+		for i := range 150 {
+			announce(fmt.Sprintf("n%03d", i))
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(w.evicted()); n != 150 {
+			t.Errorf("of 150 nodes %d lost a pod within 2 s", n)
+		}
+		announce("late")
+		time.Sleep(2 * time.Second)
+		if n := len(w.evicted()); n != 151 {
+			t.Errorf("of the late node %d pods were evicted within 2 s, want 1", n-150)
+		}
+		close(hang.release)
+		stop()
+	})
+}
+
 // TestNoticeIsUnplanned: a drain that a notice ordered says so until a plan orders it, and
 // one that a plan ordered first never does.
 func TestNoticeIsUnplanned(t *testing.T) {

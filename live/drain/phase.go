@@ -31,12 +31,15 @@ func (d *drain) fail(reason, message string) Phase {
 }
 
 // prepare has the backend ready the node. The node carries our mark before, so
-// that nobody forgets to take back what the backend does.
+// that nobody forgets to take back what the backend does. Under a notice the node is
+// emptied first.
 func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	switch {
+	case d.urgent():
+		return r.cordon(ctx, d, node)
 	case d.late(r.now()):
 		return d.fail("Deadline", "its backend was not ready for it in time: "+d.cause), nil
-	case !d.urgent() && node.Spec.Unschedulable:
+	case node.Spec.Unschedulable:
 		return d.fail("Cordoned", "another actor cordoned the node"), nil
 	case r.now().Before(d.retryAt):
 		return d.Phase, nil
@@ -62,15 +65,41 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	held := new(backend.Held)
 	switch {
 	case err == nil:
+		d.ready = true
 		return PhaseWaiting, nil
-	case errors.As(err, &held) && (!d.urgent() || held.By != policy.ActorNone):
+	case errors.As(err, &held):
 		return d.fail(held.Reason, held.Message), nil
-	case d.urgent() && !errors.Is(err, errNotWritten) && ctx.Err() == nil:
-		r.cfg.Log.Warn("drained without its backend, since the provider reclaims the node", "node", d.node, "error", err)
-		return PhaseWaiting, nil
 	}
 	d.retryAt = r.now().Add(r.cfg.EvictRetry)
 	return d.Phase, fmt.Errorf("preparing: %w", err)
+}
+
+// prepareLate has the backend ready a node under notice, once, after its pods were asked to
+// go. The drain goes on to next without a backend that does not, unless another
+// controller drains the node.
+func (r *round) prepareLate(ctx context.Context, d *drain, node *corev1.Node, next Phase) (Phase, error) {
+	if d.ready {
+		return next, nil
+	}
+	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
+	if err != nil {
+		return d.fail("NoBackend", err.Error()), nil
+	}
+	cause := d.cause
+	called, err := r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Prepare(ctx, node) })
+	held := new(backend.Held)
+	switch {
+	case !called:
+		return d.Phase, nil
+	case errors.As(err, &held) && held.By != policy.ActorNone:
+		return d.fail(held.Reason, held.Message), nil
+	case errors.Is(err, errNotWritten) || ctx.Err() != nil:
+		return d.Phase, fmt.Errorf("preparing: %w", err)
+	case err != nil:
+		r.cfg.Log.Warn("drained without its backend, since the provider reclaims the node", "node", d.node, "error", err)
+	}
+	d.ready, d.cause = true, cause
+	return next, nil
 }
 
 // await waits for the replacements and then cordons the node.
@@ -174,13 +203,14 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 			return d.Phase, err
 		}
 	}
+	next := PhaseDetaching
 	if len(pods) == 0 {
 		d.giving.emptyAt = r.now()
-		return PhaseDetaching, nil
-	}
-	next, err := r.evictAll(ctx, d, pods)
-	if next == PhaseEvicting && d.late(r.now()) {
+	} else if next, err = r.evictAll(ctx, d, pods); next == PhaseEvicting && d.late(r.now()) {
 		return d.fail("Deadline", "its deadline passed: "+d.cause), nil
+	}
+	if err == nil && d.urgent() && next != PhaseUndoing {
+		return r.prepareLate(ctx, d, node, next)
 	}
 	return next, err
 }
@@ -238,12 +268,16 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	if err == nil && taken && !d.giving.mayBe {
 		return d.fail("TakenOver", "another actor made the node schedulable or keeps it cordoned"), nil
 	}
+	called := true
 	if err == nil && !d.giving.settled {
-		err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) })
-		d.giving.settled = err == nil
+		called, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) })
+		d.giving.settled = called && err == nil
 	}
-	if err == nil {
-		err = r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
+	if err == nil && called {
+		called, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
+	}
+	if !called {
+		return d.Phase, nil
 	}
 	return r.released(d, node, err)
 }

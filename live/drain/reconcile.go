@@ -27,6 +27,7 @@ type round struct {
 	api       *clusterAPI
 	table     *drainTable
 	releasers NodeReleasers
+	backends  chan struct{} // see Reconciler
 	evictor   *evictor
 	view      *view
 	start     time.Time
@@ -48,7 +49,7 @@ func (p *Reconciler) newRound() *round {
 		budgets: map[string][]policyv1.PodDisruptionBudget{}, workloads: map[types.UID]*workload{},
 	}
 	return &round{
-		cfg: p.cfg, api: p.api, table: p.table, releasers: p.releasers, view: v, start: now,
+		cfg: p.cfg, api: p.api, table: p.table, releasers: p.releasers, backends: p.backends, view: v, start: now,
 		evictor: &evictor{cfg: p.cfg, api: p.api, evictions: p.evictions},
 	}
 }
@@ -231,6 +232,21 @@ func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	panic(fmt.Sprintf("drain: node %s is in phase %q", d.node, d.Phase))
 }
 
+// callBackend makes a call of the backend that changes something, and reports whether it
+// did: under a notice there may be no place for it now.
+func (r *round) callBackend(ctx context.Context, d *drain, f func(context.Context) error) (called bool, err error) {
+	if d.urgent() {
+		select {
+		case r.backends <- struct{}{}:
+			defer func() { <-r.backends }()
+		default:
+			d.cause = "waiting for its backend, which works on other nodes under notice"
+			return false, nil
+		}
+	}
+	return true, r.api.write(ctx, d, f)
+}
+
 func (r *round) enter(d *drain, next Phase) {
 	d.Phase, d.retryAt = next, time.Time{}
 	r.table.mu.Lock()
@@ -264,8 +280,10 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		r.cfg.Log.Warn("the protection of its replacements remains", "node", d.node, "error", err)
-	} else if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) }); err != nil {
+	} else if called, err := r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) }); err != nil {
 		return fmt.Errorf("removing the protection of its replacements: %w", err)
+	} else if !called {
+		return nil
 	}
 	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
 		r.end(d, nil, OutcomeHeld, d.reason, d.Failure)

@@ -105,6 +105,10 @@ type Reconciler struct {
 	// notice. There are more workers than places, so that one is free for a notice.
 	ordinary chan struct{}
 
+	// backends has a place for each call of a backend for a node under notice. There are
+	// fewer than workers, so that slow calls do not keep other nodes from being emptied.
+	backends chan struct{}
+
 	mu     sync.Mutex
 	shared *view // of the rounds of the last Interval
 }
@@ -128,6 +132,7 @@ type drain struct {
 	last    *corev1.Node // as it was after our last write
 	kept    bool         // the node carries our marks
 	touched bool         // it did once
+	ready   bool         // the backend was asked to prepare it, and may not be again
 	saved   Phase        // the phase that the node carries
 	reset   bool         // what the node carries is out of date
 	tries   map[types.UID]*try
@@ -183,6 +188,7 @@ func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconc
 	return &Reconciler{
 		cfg: &cfg, releasers: g, api: api, table: &drainTable{cfg: &cfg, drains: map[string]*drain{}},
 		evictions: &evictionLog{clock: cfg.Clock, at: map[types.UID]time.Time{}}, ordinary: make(chan struct{}, cfg.Parallel),
+		backends: make(chan struct{}, urgentParallel/2),
 	}, nil
 }
 

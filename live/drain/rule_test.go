@@ -322,14 +322,14 @@ func TestRule10Unhealthy(t *testing.T) {
 }
 
 // TestRule09HeldUnderNotice: under a notice a drain goes on without a backend that holds
-// it, unless somebody else drains the node.
+// it, unless another controller drains the node, to which it is then left.
 func TestRule09HeldUnderNotice(t *testing.T) {
 	for _, x := range []struct {
-		answer  error
-		evicted int
+		answer error
+		left   bool
 	}{
-		{backend.Hold("DoNotDisrupt", "the user protects it"), 1},
-		{backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending it"), 0},
+		{backend.Hold("DoNotDisrupt", "the user protects it"), false},
+		{backend.Leave(policy.ActorKarpenter, "KarpenterActs", "Karpenter is ending it"), true},
 	} {
 		inFixture(t, func(t *testing.T, w *fixture) {
 			w.node("a")
@@ -340,8 +340,14 @@ func TestRule09HeldUnderNotice(t *testing.T) {
 			w.begin(p, "a", notice(2*time.Minute))
 			time.Sleep(time.Minute)
 			stop()
-			if len(w.evicted()) != x.evicted {
-				t.Errorf("%v: %d pods were evicted, want %d", x.answer, len(w.evicted()), x.evicted)
+			if len(w.evicted()) != 1 {
+				t.Errorf("%v: %d pods were evicted, want 1", x.answer, len(w.evicted()))
+			}
+			if released := slices.Contains(w.releaser.called(), "release a"); released == x.left {
+				t.Errorf("%v: that the node was released is %t", x.answer, released)
+			}
+			if x.left {
+				w.clean("left to Karpenter")
 			}
 		})
 	}

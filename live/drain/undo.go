@@ -30,8 +30,11 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 		return d.Phase, nil
 	}
 	if d.touched || len(d.After) > 0 {
-		if err := r.undoBackend(ctx, d, node); err != nil {
+		undone, err := r.undoBackend(ctx, d, node)
+		if err != nil {
 			d.retryAt = r.now().Add(r.cfg.EvictRetry)
+		}
+		if err != nil || !undone {
 			return d.Phase, err
 		}
 	}
@@ -47,16 +50,17 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 
 // undoBackend takes back what the backend did. Where the pool has gone there is
 // nobody to ask.
-func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) error {
+func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (undone bool, err error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		r.cfg.Log.Warn("drain undone without its backend", "node", d.node, "pool", d.Pool, "error", err)
-		return nil
+		return true, nil
 	}
-	if err := r.api.write(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.table.freed(d)) }); err != nil {
-		return fmt.Errorf("undoing the preparation by its backend: %w", err)
+	undone, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Undo(ctx, node, r.table.freed(d)) })
+	if err != nil {
+		return false, fmt.Errorf("undoing the preparation by its backend: %w", err)
 	}
-	return nil
+	return undone, nil
 }
 
 // Settled says which half-done drains were taken back, and which were left with
