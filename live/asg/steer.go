@@ -3,14 +3,10 @@ package asg
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -26,9 +22,6 @@ type steerer struct {
 	sink   backend.Sink
 	groups *groupTable
 }
-
-// TagMax is the tag of a group whose greatest size we have written.
-const TagMax = "spotter.dev/max-size"
 
 // boundSlack is how far a bound stays above what a group is to hold. Lowering a
 // bound below that makes the group end instances, and the Cluster Autoscaler may
@@ -73,7 +66,7 @@ func (w *steerer) steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer
 	var errs []error
 	for i, g := range groups {
 		switch {
-		case g.mixes():
+		case g.mixes() || g.tags[TagOnDemand] != "": // also one that a steer has left with one of the two
 			errs = append(errs, w.mix(ctx, s, x, g))
 		case g.buys.onDemandPercent == 0 && g.managed.name == "":
 			errs = append(errs, w.bound(ctx, groups, i, x.Share))
@@ -100,56 +93,20 @@ func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share f
 	return nil
 }
 
-// A bounds is the tag TagMax: the greatest size that the user chose, the one that
-// we wrote, and the one before it, which is there still if the write got lost.
-type bounds struct{ user, ours, was int }
-
-func (m bounds) encode() string { return fmt.Sprintf("user=%d ours=%d was=%d", m.user, m.ours, m.was) }
-
-func decodeBounds(value string) (bounds, bool) {
-	var m bounds
-	fields := map[string]*int{"user": &m.user, "ours": &m.ours, "was": &m.was}
-	found := 0
-	for _, word := range strings.Fields(value) {
-		name, v, _ := strings.Cut(word, "=")
-		n, err := strconv.Atoi(v)
-		if p := fields[name]; p != nil && err == nil {
-			*p = n
-			found++
-		}
-	}
-	return m, found == len(fields)
-}
-
 // bound keeps a group of spot instances from growing beyond the share, and gives
 // the user's own bound back once that is not wanted or not allowed any more.
 func (w *steerer) bound(ctx context.Context, groups []*group, at int, share float64) error {
 	g := groups[at]
-	m, ours := decodeBounds(g.tags[TagMax])
+	m, ours := maxSize.read(g)
 	allowed := w.groups.allowances(g.pool).bounds
 	if !ours && (!allowed || share >= 1) {
 		return nil
-	}
-	if !ours || g.max != m.ours && g.max != m.was {
-		m.user = g.max // the user has chosen another since
 	}
 	want := m.user
 	if allowed && share < 1 {
 		want = min(m.user, max(g.min, g.desired+max(boundSlack, moreSpot(groups, share))))
 	}
-	return w.setBound(ctx, g, bounds{m.user, want, g.max}, ours)
-}
-
-// unbound gives the user's own bound back.
-func (w *steerer) unbound(ctx context.Context, g *group) error {
-	m, ours := decodeBounds(g.tags[TagMax])
-	if !ours {
-		return nil
-	}
-	if g.max != m.ours && g.max != m.was {
-		m.user = g.max // the user has chosen another since
-	}
-	return w.setBound(permit.Undo(ctx), g, bounds{m.user, m.user, g.max}, true)
+	return w.put(ctx, g, &maxSize, want)
 }
 
 // unboundGroup gives the user's own bound of a group back.
@@ -163,25 +120,7 @@ func (w *steerer) unboundGroup(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return w.unbound(ctx, g)
-}
-
-// setBound writes a bound, which was written down before if ours says so. That of the
-// user is not written down any more.
-func (w *steerer) setBound(ctx context.Context, g *group, m bounds, ours bool) error {
-	if m.ours != g.max {
-		if err := w.cloud.tag(ctx, g, TagMax, m.encode()); err != nil {
-			return held(err, "recording the bound of the group %s", g.name)
-		}
-		if err := w.cloud.setMax(ctx, g, m.ours); err != nil {
-			return held(err, "setting the bound of the group %s", g.name)
-		}
-		ours = true
-	}
-	if m.ours == m.user && ours {
-		return heldOr(w.cloud.untag(ctx, g, TagMax), "removing the bound of the group %s", g.name)
-	}
-	return nil
+	return w.giveBack(ctx, g, &maxSize)
 }
 
 // moreSpot returns how many more spot instances groups may hold together for their
@@ -240,8 +179,8 @@ func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, 
 	if want < g.buys.onDemandPercent {
 		step = -step
 	}
-	if err := w.cloud.setOnDemand(ctx, g, g.buys.onDemandPercent+step); err != nil {
-		return held(err, "writing the purchase options of the group %s", g.name)
+	if err := w.put(ctx, g, &onDemandPart, g.buys.onDemandPercent+step); err != nil {
+		return err
 	}
 	w.groups.edit(func() { g.buys.onDemandPercent += step })
 	return nil
