@@ -163,6 +163,10 @@ func (c *Controller) takeOver(ctx context.Context) error {
 		}
 	}
 	c.store.head.Writer = c.cfg.Identity
+	if err := c.store.saveKey(ctx); err != nil {
+		return fmt.Errorf("taking over: %w", err)
+	}
+	c.parts.Drains.Trust(c.store.head.Key)
 	c.memory, c.meter.charged = memory, c.store.head.Charged
 	c.parts.Authority.Recall(c.store.head.Stopped)
 	c.resumeRamps()

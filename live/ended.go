@@ -35,9 +35,7 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drains[r.Pool] = endedDrain{r, now}
-	if r.Outcome != drain.OutcomeDone {
-		t.fruitless[r.Node] = true
-	}
+	t.drained[r.Node] = r.Outcome == drain.OutcomeDone
 	if stops(t.kill) && r.Outcome == drain.OutcomeUndone {
 		t.undone = append(t.undone, r.Node)
 	}
@@ -48,19 +46,28 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 func (t *table) drainRefused(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.fruitless[node] = true
+	t.drained[node] = false
 }
 
 // watchRamps lets the ramps of all pools take note of what became of the nodes that they
-// let through. What is known of other nodes is forgotten. A node whose marks are still
-// seen, or that is drained anew, stays among the fruitless until it is out of our hands.
+// let through. What is known of other nodes is forgotten. What became of a drain is kept
+// until its node is out of our hands, or is drained again.
 func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node) {
+	drains := c.parts.Drains.Status()
+	draining := func(node string) bool {
+		return slices.ContainsFunc(drains, func(d drain.Status) bool { return d.Node == node })
+	}
 	c.table.mu.Lock()
 	defer c.table.mu.Unlock()
+	moving := map[string]bool{}
 	for i := range s.Pools {
-		c.store.book(s.Pools[i].Name).Ramp.observe(live, c.table.fruitless, s.Now, c.cfg.Settle)
+		r := &c.store.book(s.Pools[i].Name).Ramp
+		r.observe(live, c.table.drained, draining, s.Now, c.cfg.Settle)
+		for _, m := range r.Moving {
+			moving[m.Node] = true
+		}
 	}
-	maps.DeleteFunc(c.table.fruitless, func(node string, _ bool) bool { return live[node] == nil })
+	maps.DeleteFunc(c.table.drained, func(node string, _ bool) bool { return live[node] == nil && !moving[node] })
 }
 
 // resumeRamps is called once the leader before has ended: of the nodes that ramps have let

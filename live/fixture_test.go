@@ -46,6 +46,7 @@ type fixture struct {
 	draining []drain.Status
 	fence    func(context.Context) error // nil holds the lease
 	noticed  []drain.Noticed
+	key      []byte                                 // that marks of drains are sealed with
 	hang     func(ctx context.Context, word string) // called as a backend is; nil returns at once
 
 	client client.WithWatch
@@ -224,6 +225,8 @@ func (w *fixture) Start(_ context.Context, s *policy.Snapshot, x *policy.Drain) 
 }
 
 func (w *fixture) Hurry(*policy.Snapshot) {}
+
+func (w *fixture) Trust(key []byte) { w.key = key }
 
 func (w *fixture) Status() []drain.Status {
 	w.mu.Lock()

@@ -64,10 +64,10 @@ type table struct {
 	results map[string]result  // by CapacityPool
 	reports map[string]*report // by CapacityPool, what the last step found
 
-	// drains is the last drain of each pool that came to an end, fruitless the nodes of
-	// those that came to nothing that the ramps have not learned of.
-	drains    map[string]endedDrain
-	fruitless map[string]bool
+	// drains is the last drain of each pool that came to an end, and drained whether the
+	// last drain of a node succeeded, as far as the ramps have not learned of it.
+	drains  map[string]endedDrain
+	drained map[string]bool
 
 	// kill is the kill switch at the last step, and undone the nodes whose drains were
 	// undone since it stops everything.
@@ -78,7 +78,7 @@ type table struct {
 func newTable() *table {
 	return &table{
 		intents: map[target]*intent{}, ended: make(chan struct{}),
-		results: map[string]result{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, fruitless: map[string]bool{},
+		results: map[string]result{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, drained: map[string]bool{},
 	}
 }
 
@@ -91,7 +91,7 @@ func (t *table) withdraw() {
 		x.entries = slices.DeleteFunc(x.entries, func(e *entry) bool {
 			gone := (e.kind == kindLaunch || e.kind == kindDrain) && e != x.running
 			if gone && e.node != "" {
-				t.fruitless[e.node] = true
+				t.drained[e.node] = false
 			}
 			return gone
 		})
@@ -176,7 +176,7 @@ func (t *table) end(of target, e *entry, v outcome, why held) {
 	x.running = nil
 	x.hold(why)
 	if e.node != "" && v != outcomeDone {
-		t.fruitless[e.node] = true
+		t.drained[e.node] = false
 	}
 	if v != outcomeFailed {
 		x.entries = slices.DeleteFunc(x.entries, func(y *entry) bool { return y == e })

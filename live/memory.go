@@ -37,6 +37,10 @@ type head struct {
 	// Stopped says that the kill switch was on when it was last seen.
 	Stopped bool `json:"stopped,omitempty"`
 
+	// Key is what the marks of drains are sealed with: only marks that a controller with
+	// this memory wrote are believed.
+	Key []byte `json:"key,omitempty"`
+
 	// Writer is who wrote it, so that no two leaders write the same bytes.
 	Writer string `json:"writer"`
 

@@ -21,6 +21,10 @@ import (
 // Drains empties nodes, for all backends. It asks the authority itself before it changes
 // anything, and takes back what may not go on.
 type Drains interface {
+	// Trust has the marks believed that a process with the same key left on nodes. It is
+	// called before Run.
+	Trust(key []byte)
+
 	// Start takes the order to empty a node. It may be called again.
 	Start(context.Context, *policy.Snapshot, *policy.Drain) error
 

@@ -27,11 +27,11 @@ func TestPhasesAddUp(t *testing.T) {
 			}
 			return c.Get(ctx, key, o, opts...)
 		},
-		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		Update: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if o.GetLabels()[memoryLabel] == memoryHead {
 				passes(8 * time.Second)
 			}
-			return c.Create(ctx, o, opts...)
+			return c.Update(ctx, o, opts...)
 		},
 	})
 	w.parts.Client, w.parts.Reader = w.client, w.client

@@ -74,31 +74,36 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 	return true
 }
 
-// observe takes note of what became of the nodes that were let through: those that
-// are gone have moved. Those whose drain came to nothing have not, as fruitless says,
-// and neither have those that nobody has touched for the time settle. What fruitless
-// reported is taken from it. The stage is over when all that it let through have moved.
-func (r *ramp) observe(live map[string]*policy.Node, fruitless map[string]bool, now policy.Time, settle time.Duration) {
+// observe takes note of what became of the nodes that were let through. Moved have those
+// that are gone and whose drain succeeded, as drained says, and that no notice was given for.
+// Those whose drain came to nothing have not, whatever became of them later, and neither
+// have those that no controller has touched for the time settle. A node whose drain has not
+// ended is waited for. What drained reported is taken from it. The stage is over when all
+// that it let through have moved.
+func (r *ramp) observe(live map[string]*policy.Node, drained map[string]bool, draining func(string) bool, now policy.Time, settle time.Duration) {
 	if r.Stage >= rampDone {
 		return
 	}
 	r.Moving = slices.DeleteFunc(r.Moving, func(m rampMove) bool {
 		n := live[m.Node]
-		if n == nil {
-			if !m.Noticed {
-				r.Moved++
-			}
-			return true
+		succeeded, ended := drained[m.Node]
+		over := n == nil && !draining(m.Node)
+		if n != nil {
+			untouched := n.ActedBy != policy.ActorUs && n.Phase <= policy.NodeInitialized
+			over = untouched && (ended && !succeeded || now.Sub(m.Ordered) >= settle)
 		}
-		untouched := n.ActedBy != policy.ActorUs && n.Phase <= policy.NodeInitialized
-		over := untouched && (fruitless[m.Node] || now.Sub(m.Ordered) >= settle)
 		if over {
-			delete(fruitless, m.Node)
+			delete(drained, m.Node)
+		}
+		if over && n == nil && succeeded && !m.Noticed {
+			r.Moved++
 		}
 		return over
 	})
 	for i := range r.Moving {
-		r.Moving[i].Noticed = live[r.Moving[i].Node].ReclaimAt != 0
+		if n := live[r.Moving[i].Node]; n != nil {
+			r.Moving[i].Noticed = n.ReclaimAt != 0
+		}
 	}
 	if r.Moved > 0 && len(r.Moving) == 0 {
 		*r = ramp{Stage: r.Stage + 1}

@@ -28,12 +28,12 @@ func TestRule17Ramp(t *testing.T) {
 	if got := w.take(); count(got, "drain") != 1 || got[0] != "drain n000" {
 		t.Fatalf("while the first node stands %v is drained, want n000 again and no other", got)
 	}
-	w.gone("n000")
+	w.moved(c, "n000")
 	step(t, c)
 	if got := w.take(); count(got, "drain") != 2 {
 		t.Fatalf("in a pool of 299 nodes %v is drained, want one in a hundred", got)
 	}
-	w.gone("n001", "n002")
+	w.moved(c, "n001", "n002")
 	step(t, c)
 	if got := w.take(); count(got, "drain") != 297 {
 		t.Fatalf("after the ramp %d of 297 nodes are drained", count(got, "drain"))
@@ -47,6 +47,14 @@ func TestRule17Ramp(t *testing.T) {
 	step(t, c)
 	if got := w.take(); count(got, "drain") != 1 {
 		t.Fatalf("active again, %d nodes are drained at once", count(got, "drain"))
+	}
+}
+
+// moved lets the drains of nodes succeed.
+func (w *fixture) moved(c *Controller, names ...string) {
+	w.gone(names...)
+	for _, name := range names {
+		c.DrainEnded(drain.Result{Node: name, Pool: "web", Outcome: drain.OutcomeDone})
 	}
 }
 
@@ -101,25 +109,26 @@ func TestRampOfFailures(t *testing.T) {
 	now := policy.TimeOf(t0)
 	node := &policy.Node{Name: "a", Phase: policy.NodeInitialized}
 	var r ramp
+	idle := func(string) bool { return false }
 	if !r.admit("a", 50, now) || r.admit("b", 50, now) {
 		t.Fatal("one node is let through, and no second")
 	}
-	r.observe(map[string]*policy.Node{"a": node}, nil, now.Add(29*time.Minute), 30*time.Minute)
+	r.observe(map[string]*policy.Node{"a": node}, nil, idle, now.Add(29*time.Minute), 30*time.Minute)
 	if r.admit("b", 50, now) {
 		t.Error("a second node is let through before the first had its time")
 	}
-	r.observe(map[string]*policy.Node{"a": node}, nil, now.Add(30*time.Minute), 30*time.Minute)
+	r.observe(map[string]*policy.Node{"a": node}, nil, idle, now.Add(30*time.Minute), 30*time.Minute)
 	if !r.admit("b", 50, now) || r.Stage != rampOne {
 		t.Error("after a move that came to nothing another node is not tried")
 	}
 	taken := &policy.Node{Name: "b", Phase: policy.NodeInitialized, ReclaimAt: 1}
-	r.observe(map[string]*policy.Node{"b": taken}, nil, now, time.Hour)
-	r.observe(nil, nil, now, time.Hour)
+	r.observe(map[string]*policy.Node{"b": taken}, nil, idle, now, time.Hour)
+	r.observe(nil, map[string]bool{"b": true}, idle, now, time.Hour)
 	if r.Stage != rampOne {
 		t.Error("a node that the provider took counts as moved")
 	}
 	r.admit("c", 50, now)
-	r.observe(nil, nil, now, time.Hour)
+	r.observe(nil, map[string]bool{"c": true}, idle, now, time.Hour)
 	if r.Stage != rampPercent || r.allowance(50) != 1 || r.allowance(250) != 2 {
 		t.Errorf("stage %d allows %d of 50 and %d of 250", r.Stage, r.allowance(50), r.allowance(250))
 	}

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -169,12 +170,17 @@ func (t *Store) object(name string) *keptObject {
 	return k
 }
 
-// Save writes what has changed: the head first, and then the books of the pools side by
-// side. Of what only counts, such as savings, it keeps the API server free for a while.
-func (t *Store) Save(ctx context.Context, m *policy.Memory) error { return t.save(ctx, m, false) }
+// saveKey makes the key of the marks of drains where there is none, and saves it at once: a
+// notice has a node marked before the first step.
+func (t *Store) saveKey(ctx context.Context) error {
+	if len(t.head.Key) > 0 {
+		return nil
+	}
+	t.head.Key = drain.NewKey()
+	return t.saveHead(ctx)
+}
 
-func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error {
-	t.head.Decisions = m.Decisions
+func (t *Store) saveHead(ctx context.Context) error {
 	data, err := pack(&t.head)
 	if err != nil {
 		return err
@@ -182,7 +188,16 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 	if len(data) > memoryMax {
 		return fmt.Errorf("memory of the cluster is %d bytes, above %d", len(data), memoryMax)
 	}
-	if err := t.write(ctx, memoryHead, "", t.object(memoryName(memoryHead, "")), data); err != nil {
+	return t.write(ctx, memoryHead, "", t.object(memoryName(memoryHead, "")), data)
+}
+
+// Save writes what has changed: the head first, and then the books of the pools side by
+// side. Of what only counts, such as savings, it keeps the API server free for a while.
+func (t *Store) Save(ctx context.Context, m *policy.Memory) error { return t.save(ctx, m, false) }
+
+func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error {
+	t.head.Decisions = m.Decisions
+	if err := t.saveHead(ctx); err != nil {
 		return err
 	}
 	for i := range m.Pools {

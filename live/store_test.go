@@ -1,6 +1,7 @@
 package live
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -243,7 +244,7 @@ func TestFiguresAreSavedNowAndThen(t *testing.T) {
 		w.clock.Step(15 * time.Second)
 	}
 	step(t, c)
-	if head, pool := writes["spotter-memory-head"], writes[memoryName(memoryBook, "web")]; head != 20 || pool != 1 {
+	if head, pool := writes["spotter-memory-head"], writes[memoryName(memoryBook, "web")]; head != 21 || pool != 1 {
 		t.Errorf("in five minutes of 21 steps the head was written %d times anew and the pool %d times", head, pool)
 	}
 }
@@ -321,5 +322,23 @@ func TestBooksSideBySide(t *testing.T) {
 	again := newStore(&w.cfg, &w.parts)
 	if _, _, err := again.Load(t.Context()); err != nil || !again.book("api").Active || !again.book("web").Active {
 		t.Errorf("read back %+v, %v", again.books, err)
+	}
+}
+
+// TestRule14Key: the key that marks of drains are sealed with is saved before anything can be
+// marked, and is that of the next leader as well.
+func TestRule14Key(t *testing.T) {
+	w := newFixture(t, 1, interceptor.Funcs{})
+	w.controller(t)
+	first := w.key
+	s := newStore(&w.cfg, &w.parts)
+	if _, _, err := s.Load(t.Context()); err != nil || len(first) < 32 || !bytes.Equal(s.head.Key, first) {
+		t.Errorf("before the first step the memory has the key %x, marks are sealed with %x: %v", s.head.Key, first, err)
+	}
+	step(t, w.controller(t))
+	w.key = nil
+	w.controller(t)
+	if !bytes.Equal(w.key, first) {
+		t.Errorf("the next leader has the key %x, want %x", w.key, first)
 	}
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
+// AnnotationProtected says that karpenter.sh/do-not-disrupt on the same object was set by
+// Spotter: why and since when, such as "drain 2026-01-02T15:04:05Z". ProtectedByDrain is why a
+// node carries it that is drained.
+const (
+	AnnotationProtected = "spotter.dev/protected"
+	ProtectedByDrain    = "drain"
+)
+
 // A Backend changes what the pools that name it hold.
 //
 // Steer and Launch may be called again with the same argument and then have no

@@ -25,8 +25,8 @@ import (
 func kinds() *runtime.Scheme {
 	s := runtime.NewScheme()
 	core, apps, policies, storage := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, policyv1.SchemeGroupVersion, storagev1.SchemeGroupVersion
-	s.AddKnownTypes(core, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{})
-	s.AddKnownTypes(apps, &appsv1.Deployment{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})
+	s.AddKnownTypes(core, &corev1.Node{}, &corev1.NodeList{}, &corev1.Pod{}, &corev1.PodList{}, &corev1.Namespace{}, &corev1.NamespaceList{})
+	s.AddKnownTypes(apps, &appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, &appsv1.Deployment{}, &appsv1.DeploymentList{}, &appsv1.ReplicaSet{}, &appsv1.ReplicaSetList{})
 	s.AddKnownTypes(policies, &policyv1.PodDisruptionBudget{}, &policyv1.PodDisruptionBudgetList{}, &policyv1.Eviction{})
 	s.AddKnownTypes(storage, &storagev1.VolumeAttachment{}, &storagev1.VolumeAttachmentList{})
 	for _, group := range []schema.GroupVersion{core, apps, policies, storage} {
@@ -124,6 +124,9 @@ func (w *fixture) evict(o client.Object, e *policyv1.Eviction, dry bool) error {
 	if d == nil || d.Preconditions == nil || d.Preconditions.UID == nil {
 		w.breach("pod %s evicted without its UID", p.Name)
 		return apierrors.NewBadRequest("no UID")
+	}
+	if v := d.Preconditions.ResourceVersion; v != nil && *v != p.ResourceVersion {
+		return apierrors.NewConflict(podResource, p.Name, errors.New("the ResourceVersion in the precondition does not match"))
 	}
 	if *d.Preconditions.UID != p.UID {
 		return apierrors.NewConflict(podResource, p.Name, errors.New("the UID in the precondition does not match"))

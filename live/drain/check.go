@@ -12,7 +12,7 @@ import (
 // shadow mode knows.
 func (p *Reconciler) Check(ctx context.Context, node string) error {
 	r := p.newRound()
-	pods, err := r.view.checkNode(ctx, node)
+	pods, err := r.view.checkNode(ctx, node, "")
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (r *round) check(ctx context.Context, d *drain) (Phase, error) {
 // admit returns what the drain has to wait for before its node is cordoned, and
 // a [backend.Held] where no wait helps.
 func (r *round) admit(ctx context.Context, d *drain) (wait string, err error) {
-	pods, err := r.view.checkNode(ctx, d.node)
+	pods, err := r.view.checkNode(ctx, d.node, d.Pool)
 	if err != nil {
 		return "", err
 	}

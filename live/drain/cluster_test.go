@@ -50,6 +50,8 @@ var rights = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"pods/eviction"}, Verbs: []string{"create"}},
 	{APIGroups: []string{"policy"}, Resources: []string{"poddisruptionbudgets"}, Verbs: []string{"get", "list", "watch"}},
 	{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets"}, Verbs: []string{"get"}},
+	{APIGroups: []string{"apps"}, Resources: []string{"daemonsets"}, Verbs: []string{"list", "watch"}},
+	{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"list", "watch"}},
 	{APIGroups: []string{""}, Resources: []string{"replicationcontrollers"}, Verbs: []string{"get"}},
 	{APIGroups: []string{"storage.k8s.io"}, Resources: []string{"volumeattachments"}, Verbs: []string{"get", "list", "watch"}},
 }
@@ -72,7 +74,7 @@ func newCluster(t *testing.T, user string) *cluster {
 	var wait sync.WaitGroup
 	wait.Go(func() { _ = c.mgr.Start(ctx) })
 	t.Cleanup(func() { cancel(); wait.Wait() })
-	for _, o := range []client.Object{&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}} {
+	for _, o := range []client.Object{&corev1.Node{}, &corev1.Pod{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}, &appsv1.DaemonSet{}, &corev1.Namespace{}} {
 		_, err := c.mgr.GetCache().GetInformer(ctx, o)
 		c.must(err)
 	}
@@ -96,6 +98,7 @@ func (c *cluster) pipeline() *Reconciler {
 	cfg.Interval, cfg.EvictRetry = 100*time.Millisecond, 500*time.Millisecond
 	p, err := New(cfg, c.mgr.GetClient(), c.mgr.GetAPIReader(), c.releaser)
 	c.must(err)
+	p.Trust([]byte("of this cluster"))
 	return p
 }
 
@@ -208,7 +211,7 @@ func (m *machines) Release(ctx context.Context, n *corev1.Node) error {
 		return err
 	}
 	for i := range pods.Items {
-		if !stays(&pods.Items[i]) {
+		if o := metav1.GetControllerOf(&pods.Items[i]); o == nil || o.Kind != "DaemonSet" {
 			m.c.t.Errorf("node %s was given back with pod %s", n.Name, pods.Items[i].Name)
 		}
 	}

@@ -21,6 +21,7 @@ type clusterAPI struct {
 	cfg    *Config
 	client client.Client // reads from the cache
 	reader client.Reader // reads from the API server
+	marks  *sealer
 }
 
 func (a *clusterAPI) now() time.Time { return a.cfg.Clock.Now() }
@@ -92,14 +93,19 @@ func (a *clusterAPI) mark(ctx context.Context, d *drain, node *corev1.Node, phas
 	return node, nil
 }
 
+// writes returns the change that writes the state of d with a phase.
+func (a *clusterAPI) writes(d *drain, phase Phase) func(*corev1.Node) {
+	s := d.state
+	s.Phase = phase
+	return func(n *corev1.Node) { a.marks.write(n, s) }
+}
+
 // remember writes the state of d again where a notice has changed it.
 func (a *clusterAPI) remember(ctx context.Context, d *drain, node *corev1.Node) (*corev1.Node, error) {
-	if !d.reset || !d.kept || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
+	if !d.reset || !d.kept || d.saved == "" || d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return node, nil
 	}
-	s := d.state
-	s.Phase = d.saved
-	return a.mark(ctx, d, node, d.saved, s.write)
+	return a.mark(ctx, d, node, d.saved, a.writes(d, d.saved))
 }
 
 // call makes one call, which does not last for ever.
@@ -135,23 +141,28 @@ func (a *clusterAPI) writer(d *drain) client.Client {
 
 // leaving returns the pods of a node that have to leave it, by the cache, in the
 // order in which they are to go. They are shared and must not be changed.
-func (a *clusterAPI) leaving(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	return a.list(ctx, a.client, node, client.MatchingFields{IndexPodNode: node}, client.UnsafeDisableDeepCopy)
+func (a *clusterAPI) leaving(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
+	return a.list(ctx, a.client, node, client.MatchingFields{IndexPodNode: node.name}, client.UnsafeDisableDeepCopy)
 }
 
 // left returns them by the API server.
-func (a *clusterAPI) left(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node)})
+func (a *clusterAPI) left(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
+	return a.list(ctx, a.reader, node, &client.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node.name)})
 }
 
-func (a *clusterAPI) list(ctx context.Context, c client.Reader, node string, opts ...client.ListOption) ([]*corev1.Pod, error) {
+func (a *clusterAPI) list(ctx context.Context, c client.Reader, node nodeKey, opts ...client.ListOption) ([]*corev1.Pod, error) {
 	all := &corev1.PodList{}
 	if err := a.call(ctx, func(ctx context.Context) error { return c.List(ctx, all, opts...) }); err != nil {
-		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node.name, err)
 	}
 	var pods []*corev1.Pod
 	for i := range all.Items {
-		if pod := &all.Items[i]; !stays(pod) {
+		pod := &all.Items[i]
+		stays, err := a.stays(ctx, pod, node)
+		if err != nil {
+			return nil, err
+		}
+		if !stays {
 			pods = append(pods, pod)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,6 +81,7 @@ func TestDrain(t *testing.T) {
 		w.node("a")
 		w.node("b")
 		w.app("web", "a", "a", "a")
+		w.must(w.api.Create(t.Context(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "ds", UID: "set-ds"}}))
 		w.pod("ds", "a", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
 		w.releaser.keep(backend.ReplacementWaiting, "t1")
 		l := &log{}

@@ -2,11 +2,14 @@ package drain
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
@@ -26,13 +29,23 @@ const (
 // evictAll asks for the eviction of those of pods whose turn it is. It returns
 // the phase that follows.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
+	if back := d.returned(pods); back != nil && !d.urgent() {
+		return d.fail("ComesBack", fmt.Sprintf("pod %s/%s is created on the node again after each eviction", back.Namespace, back.Name)), nil
+	}
+	asked := false
 	for _, pod := range pods {
 		if !d.urgent() && r.overdue() {
 			break
 		}
-		t := d.try(pod)
+		t := d.tries[pod.UID]
 		if !r.evictor.turn(d, pod, t) {
 			continue
+		}
+		if !asked && !d.urgent() {
+			asked = true
+			if err := r.mayEvict(ctx, d, pods); err != nil {
+				return d.heldBy(err)
+			}
 		}
 		reply, asked, err := r.evictor.ask(ctx, r.view, d, pod, t)
 		if err != nil {
@@ -52,13 +65,66 @@ func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Pha
 	return d.Phase, nil
 }
 
-func (d *drain) try(pod *corev1.Pod) *try {
-	t, ok := d.tries[pod.UID]
-	if !ok {
-		t = &try{}
-		d.tries[pod.UID] = t
+// mayEvict returns a [backend.Held] if the node or one of its pods must not be disrupted by
+// choice any more. The node is read from the API server, and an eviction holds only for the
+// pod as it was read.
+func (r *round) mayEvict(ctx context.Context, d *drain, pods []*corev1.Pod) error {
+	node, err := r.api.fresh(ctx, d)
+	if err != nil {
+		return err
 	}
-	return t
+	if err := r.view.checkProtection(ctx, node, d.Pool); err != nil {
+		return err
+	}
+	for _, pod := range pods {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		if err := r.view.pinned(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heldBy turns the drain back where err is a [backend.Held].
+func (d *drain) heldBy(err error) (Phase, error) {
+	if held := new(backend.Held); errors.As(err, &held) {
+		return d.fail(held.Reason, held.Message), nil
+	}
+	return d.Phase, err
+}
+
+// returnsMax is how many pods of evicted workloads may be created on the node again before
+// its drain is undone.
+const returnsMax = 3
+
+// returned takes note of pods that were not seen before, and returns one if too many have
+// come back: their workload tolerates what closes the node to others.
+func (d *drain) returned(pods []*corev1.Pod) *corev1.Pod {
+	var last *corev1.Pod
+	for _, pod := range pods {
+		if d.tries[pod.UID] != nil {
+			continue
+		}
+		d.tries[pod.UID] = &try{}
+		if at, evicted := d.evicted[workloadKey(pod)]; evicted && pod.CreationTimestamp.After(at) {
+			d.returns++
+			last = pod
+		}
+	}
+	if d.returns <= returnsMax {
+		return nil
+	}
+	return last
+}
+
+// workloadKey names what creates p again: its controller or, without one, p by its name.
+func workloadKey(p *corev1.Pod) string {
+	if o := metav1.GetControllerOf(p); o != nil {
+		return string(o.UID)
+	}
+	return p.Namespace + "/" + p.Name
 }
 
 // An evictor asks for the eviction of single pods.
@@ -99,7 +165,11 @@ func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t
 		}
 	}
 	err = e.api.write(ctx, d, func(ctx context.Context) error {
-		reply = Evict(ctx, e.api.writer(d), pod, grace, false)
+		if d.urgent() {
+			reply = Evict(ctx, e.api.writer(d), pod, grace, false)
+		} else {
+			reply = evictUnchanged(ctx, e.api.writer(d), pod)
+		}
 		return nil
 	})
 	if (err != nil || reply.Answer != AnswerEvicted) && w != nil {
@@ -127,8 +197,11 @@ func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	case AnswerEvicted:
 		t.asked, t.retryAt = e.api.now(), time.Time{}
 		e.evictions.add(pod.UID)
+		if _, before := d.evicted[workloadKey(pod)]; !before {
+			d.evicted[workloadKey(pod)] = e.api.now()
+		}
 	case AnswerGone:
-		t.asked, t.retryAt = e.api.now(), time.Time{} // the cache will show it
+		t.retryAt = e.api.now().Add(e.cfg.Interval) // the cache will show it
 	case AnswerSeveral, AnswerForbidden:
 		if d.urgent() {
 			t.retryAt = e.api.now().Add(askAgain) // it goes down with the node

@@ -21,7 +21,7 @@ const (
 	// AnswerEvicted means that the pod will be gone.
 	AnswerEvicted Answer = iota
 
-	// AnswerGone means that it is gone already, or another has its name.
+	// AnswerGone means that it is gone already, has changed, or another has its name.
 	AnswerGone
 
 	// AnswerBlocked means that a disruption budget, or an overloaded server,
@@ -56,9 +56,21 @@ type Reply struct {
 // later one of its name. Grace is nil for the pod's own grace period. A dry run
 // reports what the answer would be.
 func Evict(ctx context.Context, c client.Client, p *corev1.Pod, grace *int64, dryRun bool) Reply {
+	return evict(ctx, c, p, metav1.NewUIDPreconditions(string(p.UID)), grace, dryRun)
+}
+
+// evictUnchanged asks for the eviction of p as it was last read: what has been said of it since
+// then, such as that it must not be disrupted, makes the API server refuse.
+func evictUnchanged(ctx context.Context, c client.Client, p *corev1.Pod) Reply {
+	same := metav1.NewUIDPreconditions(string(p.UID))
+	same.ResourceVersion = &p.ResourceVersion
+	return evict(ctx, c, p, same, nil, false)
+}
+
+func evict(ctx context.Context, c client.Client, p *corev1.Pod, only *metav1.Preconditions, grace *int64, dryRun bool) Reply {
 	e := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(p.UID)), GracePeriodSeconds: grace},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: only, GracePeriodSeconds: grace},
 	}
 	opts := []client.SubResourceCreateOption{client.FieldOwner(FieldOwner)}
 	if dryRun {

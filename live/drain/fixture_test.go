@@ -307,7 +307,20 @@ func (w *fixture) pipeline(changes ...func(*Config)) *Reconciler {
 	c := w.client()
 	p, err := New(cfg, c, c, w.releaser)
 	w.must(err)
+	p.Trust([]byte("of this cluster"))
 	return p
+}
+
+// stays reports whether a pod may be on a node that is given back.
+func (w *fixture) stays(p *corev1.Pod) bool {
+	api := &clusterAPI{cfg: &Config{CallMax: time.Second}, client: w.api}
+	node := nodeKey{name: p.Spec.NodeName}
+	if n := w.read(p.Spec.NodeName); n != nil {
+		node.uid = n.UID
+	}
+	stays, err := api.stays(context.Background(), p, node)
+	w.must(err)
+	return stays
 }
 
 // running has the pipeline and the controllers run until the test calls stop.

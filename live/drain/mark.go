@@ -25,8 +25,10 @@ const (
 	// cordon over.
 	AnnotationCordon = "spotter.dev/cordon"
 
-	// TaintDraining keeps pods off that would come back to the node. Pods that
-	// tolerate it stay.
+	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and is what
+	// shows that a cordon is ours: unlike an annotation, neither a kubelet nor whoever may
+	// patch the status of nodes can write it. Running pods of DaemonSets stay; one that is
+	// created during the drain needs a toleration, as under Karpenter's own taint.
 	TaintDraining = "spotter.dev/draining"
 )
 
@@ -59,13 +61,28 @@ type state struct {
 
 	// Failure is why it is being undone.
 	Failure string `json:"failure,omitempty"`
+
+	// AskedAt is when the backend was first asked to take the node; zero before.
+	AskedAt policy.Time `json:"askedAt,omitempty"`
+
+	// Seal shows that this controller wrote the state, on this node: see [sealer].
+	Seal string `json:"seal,omitempty"`
+}
+
+// written reports whether p is a phase that a node carries.
+func (p Phase) written() bool {
+	switch p {
+	case PhasePreparing, PhaseEvicting, PhaseReleasing, PhaseUndoing:
+		return true
+	}
+	return false
 }
 
 // urgent reports whether the provider takes the node.
 func (s *state) urgent() bool { return s.ReclaimAt != 0 }
 
-// readState returns the state that n carries, and whether it carries any mark of
-// ours. A state that cannot be read is one to be undone.
+// readState returns the state that n carries, whoever wrote it, and whether it carries any
+// mark of ours. A state that cannot be read is one to be undone.
 func readState(n *corev1.Node) (state, bool) {
 	text, ok := n.Annotations[AnnotationDrain]
 	if !ok {
@@ -85,14 +102,6 @@ func Reclaimed(n *corev1.Node) bool {
 	return s.urgent()
 }
 
-func (s *state) write(n *corev1.Node) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic(fmt.Sprintf("drain: state %+v: %v", *s, err))
-	}
-	annotate(n, AnnotationDrain, string(text))
-}
-
 func annotate(n *corev1.Node, key, value string) {
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
@@ -105,28 +114,6 @@ func tainted(n *corev1.Node) bool {
 }
 
 func isOurs(t corev1.Taint) bool { return t.Key == TaintDraining }
-
-// cordon makes n unschedulable and taints it. A cordon of somebody else stays
-// theirs.
-func cordon(n *corev1.Node, s *state) {
-	if !n.Spec.Unschedulable {
-		n.Spec.Unschedulable = true
-		annotate(n, AnnotationCordon, bounded(string(s.Why)+": "+s.Text))
-	}
-	if !tainted(n) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: TaintDraining, Effect: corev1.TaintEffectNoSchedule})
-	}
-	s.write(n)
-}
-
-// uncordon takes back what cordon did.
-func uncordon(n *corev1.Node) {
-	if _, ours := n.Annotations[AnnotationCordon]; ours {
-		n.Spec.Unschedulable = false
-		delete(n.Annotations, AnnotationCordon)
-	}
-	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
-}
 
 func bounded(text string) string {
 	if len(text) <= textMax {

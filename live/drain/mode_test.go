@@ -258,9 +258,9 @@ func TestFreezeHolds(t *testing.T) {
 func TestMarksAreLookedForAgain(t *testing.T) {
 	inFixture(t, func(t *testing.T, w *fixture) {
 		w.node("a")
-		w.change("a", func(n *corev1.Node) { cordon(n, &state{Phase: PhaseEvicting, Pool: "web"}) })
-		w.faulty(on("list NodeList", 1, 3, errors.New("unreachable")))
 		p := w.pipeline()
+		w.change("a", func(n *corev1.Node) { p.api.marks.cordon(n, state{Phase: PhaseEvicting, Pool: "web"}) })
+		w.faulty(on("list NodeList", 1, 3, errors.New("unreachable")))
 		stop := w.running(p)
 		time.Sleep(10 * time.Second)
 		stop()
@@ -276,7 +276,7 @@ func TestMarksOfOthersTime(t *testing.T) {
 		p := w.pipeline()
 		stop := w.running(p)
 		time.Sleep(time.Minute)
-		w.change("a", func(n *corev1.Node) { cordon(n, &state{Phase: PhaseEvicting, Pool: "web"}) })
+		w.change("a", func(n *corev1.Node) { p.api.marks.cordon(n, state{Phase: PhaseEvicting, Pool: "web"}) })
 		time.Sleep(10 * time.Second)
 		stop()
 		w.clean("after late marks")

@@ -55,9 +55,7 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 		return d.Phase, err
 	}
 	if d.saved != PhasePreparing {
-		s := d.state
-		s.Phase = PhasePreparing
-		if node, err = r.api.mark(ctx, d, node, PhasePreparing, s.write); err != nil {
+		if node, err = r.api.mark(ctx, d, node, PhasePreparing, r.api.writes(d, PhasePreparing)); err != nil {
 			return d.Phase, err
 		}
 	}
@@ -155,7 +153,7 @@ func (r *round) admitAgain(ctx context.Context, d *drain) (string, error) {
 func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	s := d.state
 	s.Phase = PhaseEvicting
-	node, err := r.api.mark(ctx, d, node, PhaseEvicting, func(n *corev1.Node) { cordon(n, &s) })
+	node, err := r.api.mark(ctx, d, node, PhaseEvicting, func(n *corev1.Node) { r.api.marks.cordon(n, s) })
 	if err != nil {
 		return d.Phase, err
 	}
@@ -194,12 +192,12 @@ func (r *round) empty(ctx context.Context, d *drain, node *corev1.Node) (Phase, 
 	case d.urgent() && r.now().Sub(d.ReclaimAt.Std()) > r.cfg.LateMax:
 		return d.fail("NotTaken", "the provider announced a reclaim that did not happen"), nil
 	}
-	pods, err := r.api.leaving(ctx, d.node)
+	pods, err := r.api.leaving(ctx, d.key())
 	if err != nil {
 		return d.Phase, err
 	}
 	if len(pods) == 0 {
-		if pods, err = r.api.left(ctx, d.node); err != nil {
+		if pods, err = r.api.left(ctx, d.key()); err != nil {
 			return d.Phase, err
 		}
 	}
@@ -235,7 +233,7 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 		return d.Phase, nil
 	}
 	// Pods that came at the last moment are not in the cache yet.
-	pods, err := r.api.left(ctx, d.node)
+	pods, err := r.api.left(ctx, d.key())
 	if err != nil {
 		return d.Phase, err
 	}
@@ -245,7 +243,9 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseReleasing, nil
 }
 
-// release gives the empty node back. What was kept for the replacements is
+// release gives the empty node back. That it is empty is read from the API server each time
+// before the backend is asked: since it was last seen, a process before this one may have
+// ended and a person have made the node schedulable. What was kept for the replacements is
 // settled before: the pods have moved, and once the node is gone no
 // new leader would learn of them.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
@@ -257,21 +257,25 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 		return d.Phase, nil
 	}
 	if d.saved != PhaseReleasing {
-		s := d.state
-		s.Phase = PhaseReleasing
-		if node, err = r.api.mark(ctx, d, node, PhaseReleasing, s.write); err != nil {
+		d.AskedAt = policy.TimeOf(r.now())
+		if node, err = r.api.mark(ctx, d, node, PhaseReleasing, r.api.writes(d, PhaseReleasing)); err != nil {
 			return d.Phase, err
 		}
-		d.giving.askedAt = r.now()
 	}
 	taken, err := r.takenOver(ctx, d, node)
-	if err == nil && taken && !d.giving.mayBe {
+	if err == nil && taken {
 		return d.fail("TakenOver", "another actor made the node schedulable or keeps it cordoned"), nil
 	}
 	called := true
 	if err == nil && !d.giving.settled {
 		called, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) })
 		d.giving.settled = called && err == nil
+	}
+	if err == nil && called {
+		var pods []*corev1.Pod
+		if pods, err = r.api.left(ctx, d.key()); err == nil && len(pods) > 0 {
+			return PhaseEvicting, nil
+		}
 	}
 	if err == nil && called {
 		called, err = r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Release(ctx, node) })
@@ -291,7 +295,7 @@ func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) 
 		return PhaseReleased, nil
 	case errors.As(err, &held) && !d.giving.mayBe:
 		return d.fail(held.Reason, held.Message), nil
-	case r.now().Sub(d.giving.askedAt) >= r.cfg.ReleaseMax:
+	case r.now().Sub(d.AskedAt.Std()) >= r.cfg.ReleaseMax:
 		return d.fail("ReleaseFailed", "its backend did not release it: "+err.Error()), nil
 	case errors.Is(err, backend.ErrNotYet):
 		d.cause = err.Error()

@@ -2,11 +2,18 @@ package drain
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -14,34 +21,48 @@ import (
 
 // The annotations of others by which a pod says that it is not to be moved.
 const (
-	annotationMirror      = "kubernetes.io/config.mirror"
+	annotationMirror      = corev1.MirrorPodAnnotationKey
 	annotationSafeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 )
 
-// stays reports whether p has no need to leave a node that is drained: who made
-// it would make it there again, it is over, or it says that it does not mind.
-func stays(p *corev1.Pod) bool {
-	if _, mirror := p.Annotations[annotationMirror]; mirror {
-		return true
-	}
-	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-		return true
-	}
-	if o := metav1.GetControllerOf(p); o != nil && (o.Kind == "DaemonSet" || o.Kind == "Node") {
-		return true
-	}
-	return slices.ContainsFunc(p.Spec.Tolerations, tolerates)
+// A nodeKey names one node; another of its name has another UID.
+type nodeKey struct {
+	name string
+	uid  types.UID
 }
 
-// tolerates reports whether t tolerates our taint, which has no value.
-func tolerates(t corev1.Toleration) bool {
-	if t.Effect != "" && t.Effect != corev1.TaintEffectNoSchedule {
-		return false
+func (d *drain) key() nodeKey { return nodeKey{d.node, d.uid} }
+
+func keyOf(n *corev1.Node) nodeKey { return nodeKey{n.Name, n.UID} }
+
+// stays reports whether p has no need to leave a node that is drained: it has ended, or the
+// kubelet or a DaemonSet would create it there again. Who may create pods may claim any
+// owner, so that the DaemonSet must exist and the mirror pod name the very node.
+// Tolerations do not count.
+func (a *clusterAPI) stays(ctx context.Context, p *corev1.Pod, node nodeKey) (bool, error) {
+	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		return true, nil
 	}
-	if t.Operator == corev1.TolerationOpExists {
-		return t.Key == "" || t.Key == TaintDraining
+	o := metav1.GetControllerOf(p)
+	if o == nil {
+		return false, nil
 	}
-	return t.Key == TaintDraining && t.Value == "" && (t.Operator == "" || t.Operator == corev1.TolerationOpEqual)
+	if _, mirror := p.Annotations[annotationMirror]; mirror && o.Kind == "Node" {
+		return o.Name == node.name && o.UID == node.uid, nil
+	}
+	if group, _, _ := strings.Cut(o.APIVersion, "/"); group != appsv1.GroupName || o.Kind != "DaemonSet" {
+		return false, nil
+	}
+	set := &appsv1.DaemonSet{}
+	key := client.ObjectKey{Namespace: p.Namespace, Name: o.Name}
+	err := a.call(ctx, func(ctx context.Context) error { return a.client.Get(ctx, key, set) })
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading DaemonSet %s: %w", key, err)
+	}
+	return set.UID == o.UID, nil
 }
 
 // pinned returns a [backend.Held] if p itself forbids to be moved by choice.

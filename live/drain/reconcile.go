@@ -108,7 +108,7 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		if err != nil {
 			return err
 		}
-		d.align(node)
+		d.align(r.api.marks.read(node))
 		if node.DeletionTimestamp != nil && d.Phase != PhaseUndoing && d.Phase != PhaseReleased {
 			r.enter(d, PhaseReleased) // somebody else has it deleted, and nothing of ours keeps it
 		}
@@ -129,19 +129,35 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 	}
 }
 
-// align takes the phase from the marks on the node. What is remembered besides is
-// only how much of that phase is done.
-func (d *drain) align(node *corev1.Node) {
-	s, marked := readState(node)
-	d.kept, d.touched = marked, d.touched || marked
+// align takes the phase from the marks on the node: what is remembered in addition is only
+// how much of that phase is done. Marks that were removed, or that another actor wrote, end
+// a drain by choice; under a notice they are written again.
+func (d *drain) align(s state, marked, sealed bool) {
+	d.kept, d.touched = marked, d.touched || sealed
+	over := d.Phase == PhaseUndoing || d.Phase == PhaseReleased
 	switch {
-	case marked && d.saved != s.Phase:
-		d.saved, d.Phase = s.Phase, s.Phase
-	case !marked && d.saved != "" && d.Phase != PhaseUndoing && d.Phase != PhaseReleased:
-		d.Phase = d.fail("TakenOver", "another actor removed the annotations of the drain")
-		d.saved = ""
-	case !marked:
-		d.saved = ""
+	case sealed && d.saved == "":
+		d.saved, d.Phase, d.Since, d.AskedAt = s.Phase, s.Phase, s.Since, s.AskedAt
+		if s.Phase == PhaseUndoing && d.outcome == "" {
+			d.outcome, d.reason, d.Failure = OutcomeUndone, "Recovered", s.Failure
+		}
+	case sealed && s.Since == d.Since:
+		if d.saved != s.Phase {
+			d.saved, d.Phase = s.Phase, s.Phase
+		}
+	case over:
+		if !marked {
+			d.saved = ""
+		}
+	case d.urgent():
+		if d.saved != "" {
+			d.saved, d.Phase = "", PhasePreparing
+		}
+	case d.saved != "" || marked:
+		d.Phase = d.fail("TakenOver", "another actor changed or removed the annotations of the drain")
+		if !marked {
+			d.saved = ""
+		}
 	}
 }
 
@@ -172,7 +188,7 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 		return true, nil
 	case d.urgent() && d.kept && r.now().Sub(d.ReclaimAt.Std()) <= r.cfg.LateMax:
 		return true, nil
-	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.giving.askedAt) < r.cfg.ReleaseMax:
+	case d.Phase == PhaseReleasing && d.kept && r.now().Sub(d.AskedAt.Std()) < r.cfg.ReleaseMax:
 		return true, nil
 	}
 	d.Phase = d.fail(reason, text)
@@ -272,9 +288,14 @@ func (r *round) now() time.Time { return r.api.now() }
 // their turn.
 func (r *round) overdue() bool { return r.cfg.Clock.Since(r.start) >= r.cfg.TurnMax }
 
-// gone ends the drain of a node that is no more.
+// gone ends the drain of a node that is no more. It has succeeded if the node was given back,
+// or was to be taken by the provider.
 func (r *round) gone(ctx context.Context, d *drain) error {
-	if d.Phase != PhaseUndoing {
+	switch {
+	case d.Phase == PhaseUndoing:
+	case d.Phase != PhaseReleasing && d.Phase != PhaseReleased && !d.urgent():
+		r.enter(d, d.fail("NodeLost", "the node was deleted before it was empty"))
+	default:
 		r.enter(d, PhaseReleased)
 	}
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
@@ -285,8 +306,8 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	} else if !called {
 		return nil
 	}
-	if d.Phase == PhaseUndoing && d.outcome == OutcomeHeld {
-		r.end(d, nil, OutcomeHeld, d.reason, d.Failure)
+	if d.Phase == PhaseUndoing {
+		r.end(d, nil, d.outcome, d.reason, d.Failure)
 		return nil
 	}
 	r.end(d, nil, OutcomeDone, "Drained", "the node is gone")

@@ -137,6 +137,11 @@ type drain struct {
 	reset   bool         // what the node carries is out of date
 	tries   map[types.UID]*try
 
+	// evicted is when a pod of a workload was first evicted, by [workloadKey], and returns
+	// how many pods of these have been created on the node since.
+	evicted map[string]time.Time
+	returns int
+
 	// outcome is what an undo is reported as; reason its CamelCase reason.
 	outcome Outcome
 	reason  string
@@ -152,9 +157,8 @@ type drain struct {
 // A releaseProgress is how far the giving back of an emptied node has come.
 type releaseProgress struct {
 	emptyAt time.Time
-	askedAt time.Time // when the backend was first asked to take the node
-	settled bool      // nothing is kept for its replacements any more
-	mayBe   bool      // a process before this one may have given it back
+	settled bool // nothing is kept for its replacements any more
+	mayBe   bool // a process before this one may have given it back
 }
 
 // An order is what is wanted of a node.
@@ -184,13 +188,17 @@ func New(cfg Config, c client.Client, r client.Reader, g NodeReleasers) (*Reconc
 	if cfg.Urgent == nil {
 		cfg.Urgent = c
 	}
-	api := &clusterAPI{cfg: &cfg, client: c, reader: r}
+	api := &clusterAPI{cfg: &cfg, client: c, reader: r, marks: newSealer()}
 	return &Reconciler{
 		cfg: &cfg, releasers: g, api: api, table: &drainTable{cfg: &cfg, drains: map[string]*drain{}},
 		evictions: &evictionLog{clock: cfg.Clock, at: map[types.UID]time.Time{}}, ordinary: make(chan struct{}, cfg.Parallel),
 		backends: make(chan struct{}, urgentParallel/2),
 	}, nil
 }
+
+// Trust has the marks believed that a process with the same key wrote. Without it only those
+// of this process are. It is called before Run.
+func (p *Reconciler) Trust(key []byte) { p.api.marks.use(key) }
 
 // Start takes the order to drain a node. It returns a [backend.Held] where the
 // drain does not begin for a reason that can be seen at once; others show later
@@ -218,7 +226,7 @@ func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Dr
 		d.Deadline = d.Since.Add(p.cfg.DrainMax)
 	}
 	if !d.urgent() {
-		if _, err := p.newRound().view.checkNode(ctx, n.Name); err != nil {
+		if _, err := p.newRound().view.checkNode(ctx, n.Name, ""); err != nil {
 			p.giveBack(d, err)
 			return err
 		}
@@ -230,7 +238,7 @@ func (p *Reconciler) Start(ctx context.Context, s *policy.Snapshot, x *policy.Dr
 func (p *Reconciler) newDrain(node string) *drain {
 	now := p.cfg.Clock.Now()
 	return &drain{
-		node: node, order: order{wanted: true}, began: now, tries: map[types.UID]*try{},
+		node: node, order: order{wanted: true}, began: now, tries: map[types.UID]*try{}, evicted: map[string]time.Time{},
 		state: state{Phase: PhaseChecking, Since: policy.TimeOf(now)},
 	}
 }

@@ -82,7 +82,7 @@ func (g *releaser) Replaced(ctx context.Context, tokens []string) (how backend.R
 func (g *releaser) Release(ctx context.Context, n *corev1.Node) error {
 	return g.w.guard(ctx, "release", func() error {
 		for _, p := range g.w.pods() {
-			if p.Spec.NodeName == n.Name && !stays(&p) {
+			if p.Spec.NodeName == n.Name && !g.w.stays(&p) {
 				g.w.breach("node %s given back with pod %s", n.Name, p.Name)
 			}
 		}

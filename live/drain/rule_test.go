@@ -125,35 +125,6 @@ func TestRule10Answers(t *testing.T) {
 	}
 }
 
-// TestRule10WhoStays holds which pods a drain leaves alone.
-func TestRule10WhoStays(t *testing.T) {
-	for _, x := range []struct {
-		name string
-		set  func(*corev1.Pod)
-		want bool
-	}{
-		{"ordinary", func(*corev1.Pod) {}, false},
-		{"mirror", func(p *corev1.Pod) { p.Annotations = map[string]string{annotationMirror: "x"} }, true},
-		{"DaemonSet", func(p *corev1.Pod) { p.OwnerReferences = owner("DaemonSet") }, true},
-		{"static", func(p *corev1.Pod) { p.OwnerReferences = owner("Node") }, true},
-		{"StatefulSet", func(p *corev1.Pod) { p.OwnerReferences = owner("StatefulSet") }, false},
-		{"succeeded", func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }, true},
-		{"failed", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, true},
-		{"tolerates everything", tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}), true},
-		{"tolerates our taint", tolerating(corev1.Toleration{Key: TaintDraining, Operator: corev1.TolerationOpExists}), true},
-		{"tolerates our taint's empty value", tolerating(corev1.Toleration{Key: TaintDraining}), true},
-		{"tolerates another value", tolerating(corev1.Toleration{Key: TaintDraining, Value: "x"}), false},
-		{"tolerates another effect", tolerating(corev1.Toleration{Key: TaintDraining, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}), false},
-		{"tolerates another taint", tolerating(corev1.Toleration{Key: "x", Operator: corev1.TolerationOpExists}), false},
-	} {
-		p := &corev1.Pod{Status: corev1.PodStatus{Phase: corev1.PodRunning}}
-		x.set(p)
-		if got := stays(p); got != x.want {
-			t.Errorf("%s: stays %t, want %t", x.name, got, x.want)
-		}
-	}
-}
-
 func owner(kind string) []metav1.OwnerReference {
 	yes := true
 	return []metav1.OwnerReference{{Kind: kind, Name: "x", Controller: &yes}}

@@ -125,19 +125,21 @@ func (p *Reconciler) takeUp(ctx context.Context, n *corev1.Node) error {
 	if err := p.api.reader.Get(ctx, client.ObjectKey{Name: n.Name}, now); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if s, ours := readState(now); ours {
-		p.table.add(p.adopted(n.Name, &s))
+	if s, marked, sealed := p.api.marks.read(now); marked {
+		p.table.add(p.adopted(n.Name, &s, sealed))
 	}
 	return nil
 }
 
 // adopted returns the drain that a node shows, which no plan of this process wants.
 // Its phase is read from the node when it is reconciled.
-func (p *Reconciler) adopted(node string, s *state) *drain {
+func (p *Reconciler) adopted(node string, s *state, sealed bool) *drain {
 	d := p.newDrain(node)
-	d.state, d.order.wanted, d.touched, d.reserved = *s, false, true, true
-	d.giving.emptyAt, d.giving.askedAt, d.giving.mayBe = d.began, d.began, s.Phase == PhaseReleasing
-	d.outcome, d.reason = OutcomeUndone, "Recovered"
+	d.state, d.order.wanted, d.touched, d.reserved = *s, false, sealed, true
+	d.giving.emptyAt, d.giving.mayBe = d.began, s.Phase == PhaseReleasing
+	if d.outcome, d.reason = OutcomeUndone, "Recovered"; !sealed {
+		d.reason = "ForeignMark"
+	}
 	if d.Since == 0 {
 		d.Since = policy.TimeOf(d.began)
 	}

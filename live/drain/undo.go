@@ -16,11 +16,10 @@ import (
 func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	var err error
 	if d.kept && (d.saved != PhaseUndoing || closed(node)) {
-		s := d.state
-		s.Phase = PhaseUndoing
+		write := r.api.writes(d, PhaseUndoing)
 		node, err = r.api.mark(ctx, d, node, PhaseUndoing, func(n *corev1.Node) {
-			uncordon(n)
-			s.write(n)
+			r.api.marks.uncordon(n)
+			write(n)
 		})
 		if err != nil {
 			return d.Phase, err
@@ -140,7 +139,7 @@ func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) e
 
 // busy reports whether pods have yet to leave the node of d, as far as is known.
 func (r *round) busy(ctx context.Context, d *drain) bool {
-	pods, err := r.api.leaving(ctx, d.node)
+	pods, err := r.api.leaving(ctx, d.key())
 	return err != nil || len(pods) > 0
 }
 

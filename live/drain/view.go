@@ -3,6 +3,7 @@ package drain
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
@@ -26,22 +28,21 @@ type view struct {
 	workloads map[types.UID]*workload
 }
 
-// checkNode returns the pods that would have to leave a node, or a
-// [backend.Held] if there is something about it that no wait would change.
-func (v *view) checkNode(ctx context.Context, name string) ([]*corev1.Pod, error) {
+// checkNode returns the pods that would have to leave a node of a pool, or a
+// [backend.Held] if there is something about it that no wait would change. An empty pool
+// is not known.
+func (v *view) checkNode(ctx context.Context, name, pool string) ([]*corev1.Pod, error) {
 	n := &corev1.Node{}
 	if err := v.api.client.Get(ctx, client.ObjectKey{Name: name}, n); err != nil {
 		return nil, fmt.Errorf("reading node %s: %w", name, err)
 	}
-	if _, ours := readState(n); !ours {
-		if n.Spec.Unschedulable {
-			return nil, backend.Hold("Cordoned", "node %s was cordoned by another actor", name)
-		}
-		if n.Annotations[kube.AnnotationDoNotDisrupt] == "true" {
-			return nil, backend.Hold("DoNotDisrupt", "node %s must not be disrupted", name)
-		}
+	if _, _, ours := v.api.marks.read(n); !ours && n.Spec.Unschedulable {
+		return nil, backend.Hold("Cordoned", "node %s was cordoned by another actor", name)
 	}
-	pods, err := v.api.leaving(ctx, name)
+	if err := v.checkProtection(ctx, n, pool); err != nil {
+		return nil, err
+	}
+	pods, err := v.api.leaving(ctx, keyOf(n))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +55,7 @@ func (v *view) checkPods(ctx context.Context, pods []*corev1.Pod) error {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
-		if err := pinned(pod, v.api.now()); err != nil {
+		if err := v.pinned(ctx, pod); err != nil {
 			return err
 		}
 		mine, err := v.budgetsOf(ctx, pod)
@@ -66,6 +67,51 @@ func (v *view) checkPods(ctx context.Context, pods []*corev1.Pod) error {
 		}
 	}
 	return nil
+}
+
+// checkProtection returns a [backend.Held] if a node or its pool says that it must not be
+// disrupted by choice. What the backend of a drain sets on the node does not count.
+func (v *view) checkProtection(ctx context.Context, n *corev1.Node, pool string) error {
+	why, _, _ := strings.Cut(n.Annotations[backend.AnnotationProtected], " ")
+	if n.Annotations[kube.AnnotationDoNotDisrupt] == "true" && why != backend.ProtectedByDrain {
+		return backend.Hold("DoNotDisrupt", "node %s must not be disrupted", n.Name)
+	}
+	if err := paused("node", n, v.api.now()); err != nil {
+		return err
+	}
+	if v.api.cfg.Authority == nil || pool == "" {
+		return nil
+	}
+	spec, err := v.api.cfg.Authority.Spec(ctx, pool)
+	if err != nil || spec == nil {
+		return err // judge has seen that the pool is gone
+	}
+	return paused("pool", spec, v.api.now())
+}
+
+// pinned returns a [backend.Held] if a pod, or its namespace, forbids that it is moved by
+// choice.
+func (v *view) pinned(ctx context.Context, pod *corev1.Pod) error {
+	if err := pinned(pod, v.api.now()); err != nil {
+		return err
+	}
+	ns := &corev1.Namespace{}
+	err := v.api.call(ctx, func(ctx context.Context) error {
+		return v.api.client.Get(ctx, client.ObjectKey{Name: pod.Namespace}, ns)
+	})
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	return paused("namespace", ns, v.api.now())
+}
+
+// paused returns a [backend.Held] if o carries [kube.AnnotationPause].
+func paused(kind string, o client.Object, now time.Time) error {
+	value := o.GetAnnotations()[kube.AnnotationPause]
+	if !kube.Paused(value, policy.TimeOf(now)) {
+		return nil
+	}
+	return backend.Hold("Paused", "%s %s has %s: %q", kind, o.GetName(), kube.AnnotationPause, value)
 }
 
 // budgetsOf returns the disruption budgets that select pod.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -40,9 +41,8 @@ const (
 	// ReplacesAnnotation on a NodeClaim names the Node whose pods it is for.
 	ReplacesAnnotation = "spotter.dev/replaces"
 
-	// ProtectedAnnotation says that karpenter.sh/do-not-disrupt on the same object is ours:
-	// why and since when, such as "drain 2026-01-02T15:04:05Z".
-	ProtectedAnnotation = "spotter.dev/protected"
+	// ProtectedAnnotation is [backend.AnnotationProtected].
+	ProtectedAnnotation = backend.AnnotationProtected
 )
 
 // BackendName is the name of this backend in calls of a Sink.

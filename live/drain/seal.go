@@ -1,0 +1,100 @@
+package drain
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A sealer seals the states that are written on nodes, and tells them from those that
+// another actor wrote: annotations may be written by every kubelet, and by everything that
+// may patch the status of nodes. The seal covers the whole state and the UID of the node.
+// Its key is kept in the memory of the controller, so that a new leader knows the marks of
+// the one before it, and nothing has to be saved for a single drain.
+type sealer struct{ key atomic.Pointer[[]byte] }
+
+// newSealer returns a sealer with a key that no other process knows.
+func newSealer() *sealer {
+	s := &sealer{}
+	s.use(NewKey())
+	return s
+}
+
+// NewKey returns a key for [Reconciler.Trust].
+func NewKey() []byte {
+	key := make([]byte, sha256.Size)
+	_, _ = rand.Read(key) // it never fails
+	return key
+}
+
+func (x *sealer) use(key []byte) {
+	key = slices.Clone(key)
+	x.key.Store(&key)
+}
+
+// seal returns the seal of s on the node of a UID.
+func (x *sealer) seal(node types.UID, s state) string {
+	s.Seal = ""
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("drain: state %+v: %v", s, err))
+	}
+	mac := hmac.New(sha256.New, *x.key.Load())
+	mac.Write([]byte(node))
+	mac.Write([]byte{0})
+	mac.Write(text)
+	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// write writes s on n.
+func (x *sealer) write(n *corev1.Node, s state) {
+	s.Seal = x.seal(n.UID, s)
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(fmt.Sprintf("drain: state %+v: %v", s, err))
+	}
+	annotate(n, AnnotationDrain, string(text))
+}
+
+// read returns the state that n carries, whether it carries any mark of ours, and whether
+// the state is to be believed. One that is not has the phase undoing, and no pool.
+func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
+	s, marked = readState(n)
+	sealed = marked && hmac.Equal([]byte(s.Seal), []byte(x.seal(n.UID, s))) && s.Phase.written()
+	if !sealed {
+		s = state{Phase: PhaseUndoing, Failure: "its marks are not of a drain that this controller started"}
+	}
+	return s, marked, sealed
+}
+
+// uncordon takes back what cordon did. The cordon is ours if next to the annotation there is
+// the taint, which neither a kubelet nor an update of the status can write, or a sealed state.
+func (x *sealer) uncordon(n *corev1.Node) {
+	if _, claimed := n.Annotations[AnnotationCordon]; claimed {
+		if _, _, sealed := x.read(n); sealed || tainted(n) {
+			n.Spec.Unschedulable = false
+		}
+		delete(n.Annotations, AnnotationCordon)
+	}
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
+}
+
+// cordon makes n unschedulable and taints it. A cordon of another actor stays theirs.
+func (x *sealer) cordon(n *corev1.Node, s state) {
+	if !n.Spec.Unschedulable {
+		n.Spec.Unschedulable = true
+		annotate(n, AnnotationCordon, bounded(string(s.Why)+": "+s.Text))
+	}
+	if !tainted(n) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: TaintDraining, Effect: corev1.TaintEffectNoSchedule})
+	}
+	x.write(n, s)
+}
