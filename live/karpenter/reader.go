@@ -103,7 +103,9 @@ func (r *apiReader) busy(ctx context.Context, node string) (bool, error) {
 	if err := r.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node}); err != nil {
 		return false, fmt.Errorf("listing the pods of node %s: %w", node, err)
 	}
-	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return !podutil.IsTerminating(&p) && moves(&p) }), nil
+	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
+		return podutil.IsActive(&p) && !podutil.IsOwnedByDaemonSet(&p) && !podutil.IsOwnedByNode(&p)
+	}), nil
 }
 
 // unused reports whether the API server has neither a Node nor a NodeClaim of a

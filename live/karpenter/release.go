@@ -8,11 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
-	"sigs.k8s.io/karpenter/pkg/scheduling"
-	podutil "sigs.k8s.io/karpenter/pkg/utils/pod"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -75,20 +72,12 @@ func (b *Backend) Replaced(ctx context.Context, tokens []string) (backend.Replac
 }
 
 // Release deletes the NodeClaim of an emptied node: Karpenter then ends the machine and
-// the Node. A drain has waited for the volumes, and Karpenter does by its own rules.
+// the Node. A drain has looked for pods and waited for the volumes, and Karpenter does by its
+// own rules.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	claim, err := b.api.claimOf(ctx, node)
 	if err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
 		return err
-	}
-	var pods corev1.PodList
-	if err := b.api.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": node.Name}); err != nil {
-		return fmt.Errorf("listing the pods of node %s: %w", node.Name, err)
-	}
-	for i := range pods.Items {
-		if p := &pods.Items[i]; moves(p) {
-			return fmt.Errorf("pod %s/%s is still on node %s: %w", p.Namespace, p.Name, node.Name, backend.ErrNotYet)
-		}
 	}
 	d, _ := drainOf(node)
 	if err := b.writes.releaseClaim(ctx, d.Pool, claim); client.IgnoreNotFound(err) != nil {
@@ -97,14 +86,6 @@ func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	b.log.Info("NodeClaim deleted", "nodeClaim", claim.Name, "node", node.Name)
 	return nil
 }
-
-// moves reports whether a pod has to leave before its node goes: not a static pod, one of
-// a DaemonSet, one that has ended, or one that tolerates a drain of ours.
-func moves(p *corev1.Pod) bool {
-	return !podutil.IsTerminal(p) && !podutil.IsOwnedByDaemonSet(p) && !podutil.IsOwnedByNode(p) && drainTaint.ToleratesPod(p) != nil
-}
-
-var drainTaint = scheduling.Taints{{Key: drain.TaintDraining, Effect: corev1.TaintEffectNoSchedule}}
 
 // Undo lets Karpenter act again on the node, and on the replacements.
 func (b *Backend) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
