@@ -8,17 +8,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
+
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A namespaceTable holds the labels of namespaces, by which pods may choose whom they
-// want to be near. Those that do are read again when labels change.
+// want to be near, and which are paused. Pods that either concerns are read again when it
+// changes.
 type namespaceTable struct {
 	pods      *podSlots
 	workloads *workloadTable
 	labels    map[string]map[string]string
+	paused    map[string]v1alpha1.Pause
 }
 
 func (t *namespaceTable) set(n *corev1.Namespace) {
+	t.pause(n.Name, v1alpha1.PauseOf(n.Annotations))
 	if before, known := t.labels[n.Name]; known && maps.Equal(before, n.Labels) {
 		return
 	}
@@ -27,8 +32,17 @@ func (t *namespaceTable) set(n *corev1.Namespace) {
 }
 
 func (t *namespaceTable) drop(n *corev1.Namespace) {
+	t.pause(n.Name, v1alpha1.Pause{})
 	delete(t.labels, n.Name)
 	t.renamed()
+}
+
+func (t *namespaceTable) pause(name string, p v1alpha1.Pause) {
+	if t.paused[name] == p {
+		return
+	}
+	t.paused[name] = p
+	t.pods.touchWhere(func(x *podEntry) bool { return x.object.Namespace == name })
 }
 
 // renamed reads the pods again that choose others by the labels of namespaces.

@@ -72,7 +72,7 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	}
 	n.Registered = r.clock.clamp(policy.TimeOf(obj.CreationTimestamp.Time))
 	n.Launched = cmp.Or(n.Launched, n.Registered)
-	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true"
+	n.DoNotDisrupt = obj.Annotations[kube.AnnotationDoNotDisrupt] == "true" || v1alpha1.PauseOf(obj.Annotations).At(r.clock.now)
 	r.readSize(n, obj)
 	m := MarksOf(obj)
 	n.ActedBy = firstActor(m.Actor, n.ActedBy)

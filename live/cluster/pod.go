@@ -11,15 +11,16 @@ import (
 
 // A podTable takes in pods, and makes the pods of snapshots of them.
 type podTable struct {
-	clock     *snapshotClock
-	wakes     wakeQueue
-	faults    *faultLog
-	slots     *podSlots
-	nodes     *nodeSlots
-	volumes   *volumeTable
-	workloads *workloadTable
-	templates *templateTable
-	endings   *endingTable
+	clock      *snapshotClock
+	wakes      wakeQueue
+	faults     *faultLog
+	slots      *podSlots
+	nodes      *nodeSlots
+	volumes    *volumeTable
+	workloads  *workloadTable
+	templates  *templateTable
+	namespaces *namespaceTable
+	endings    *endingTable
 
 	// over are the pods that have ended and whose objects are still there, by name.
 	over map[string]string // UID
@@ -234,9 +235,12 @@ func isStuck(p *corev1.Pod) bool {
 		c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
 }
 
-// undisturbed reports whether a pod asks not to be disrupted now, and until when
-// where it says so.
+// undisturbed reports whether a pod or its namespace asks not to be disrupted now, and until
+// when where it says so.
 func (pt *podTable) undisturbed(p *corev1.Pod, w *workload) (bool, policy.Time) {
+	if pause := pt.namespaces.paused[p.Namespace]; pause.At(pt.clock.now) {
+		return true, pause.Until
+	}
 	v, has := p.Annotations[kube.AnnotationDoNotDisrupt]
 	if !has && w != nil {
 		v = w.annotations[kube.AnnotationDoNotDisrupt]

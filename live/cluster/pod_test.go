@@ -336,6 +336,33 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// TestPaused: nodes, and pods of namespaces, that are paused must not be disrupted, as long as
+// the annotation says.
+func TestPaused(t *testing.T) {
+	l := newLab(t, node("n"), node("m"), pod("x", "n"))
+	check := func(after time.Duration, wantNode, wantPod bool) {
+		t.Helper()
+		s := l.observe(after)
+		if n := nodeIn(t, s, "n"); n.DoNotDisrupt != wantNode || nodeIn(t, s, "m").DoNotDisrupt {
+			t.Errorf("after %v: node n must not be disrupted: %t, want %t", after, n.DoNotDisrupt, wantNode)
+		}
+		if p := podIn(t, s, "a/x"); p.DoNotDisrupt != wantPod {
+			t.Errorf("after %v: the pod must not be disrupted: %t, want %t", after, p.DoNotDisrupt, wantPod)
+		}
+	}
+	space := func(value string) *corev1.Namespace {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", Annotations: map[string]string{v1alpha1.AnnotationPause: value}}}
+	}
+	check(0, false, false)
+	l.put(space(epoch.Add(10 * time.Minute).Format(time.RFC3339)))
+	check(time.Minute, false, true)
+	check(11*time.Minute, false, false)
+	l.put(space("until further notice"))
+	check(12*time.Minute, false, true)
+	l.put(space("false"), node("n", func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.AnnotationPause: "true"} }))
+	check(13*time.Minute, true, false)
+}
+
 // TestNamespaces follows the namespaces that a pod wants to keep away from.
 func TestNamespaces(t *testing.T) {
 	space := func(name, team string) *corev1.Namespace {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A workTable holds what runs in the cluster, and what decides how: it gives templates,
@@ -33,7 +34,7 @@ func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 		pods: t.podSlots, claims: map[string]*corev1.PersistentVolumeClaim{}, zones: map[string]string{}, seen: map[string]bool{},
 	}
 	t.priorities = &priorityTable{pods: t.podSlots, workloads: t.workloads, byName: kube.SystemPriorities()}
-	t.namespaces = &namespaceTable{pods: t.podSlots, workloads: t.workloads, labels: map[string]map[string]string{}}
+	t.namespaces = &namespaceTable{pods: t.podSlots, workloads: t.workloads, labels: map[string]map[string]string{}, paused: map[string]v1alpha1.Pause{}}
 	t.templates = &templateTable{
 		faults: faults, nodes: nodes.slots, volumes: t.volumes, priorities: t.priorities, namespaces: t.namespaces,
 		byKey: map[string]*template{}, shifted: true,
@@ -43,7 +44,7 @@ func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 	}
 	t.pods = &podTable{
 		clock: nodes.clock, wakes: nodes.wakes, faults: faults, slots: t.podSlots, nodes: nodes.slots, volumes: t.volumes,
-		workloads: t.workloads, templates: t.templates, endings: t.endings, over: map[string]string{}, expiring: map[int32]bool{},
+		workloads: t.workloads, templates: t.templates, namespaces: t.namespaces, endings: t.endings, over: map[string]string{}, expiring: map[int32]bool{},
 	}
 	return t
 }

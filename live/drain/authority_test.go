@@ -17,6 +17,7 @@ type fakeAuthority struct {
 	decision permit.Decision // of every pool
 	budget   *intstr.IntOrString
 	freezes  []v1alpha1.Freeze
+	paused   string // the annotation of the pool
 	err      error
 	asked    int
 }
@@ -38,6 +39,7 @@ func (a *fakeAuthority) Spec(context.Context, string) (*v1alpha1.CapacityPool, e
 	defer a.mu.Unlock()
 	p, many := &v1alpha1.CapacityPool{}, intstr.FromInt32(100)
 	p.Spec.Disruption.Budget, p.Spec.Disruption.Freezes = cmp.Or(a.budget, &many), a.freezes
+	p.Annotations = map[string]string{v1alpha1.AnnotationPause: a.paused}
 	return p, a.err
 }
 

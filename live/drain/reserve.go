@@ -78,9 +78,6 @@ func (t *drainTable) reserve(ctx context.Context, d *drain) error {
 		if !kube.InForce(&b, now) {
 			continue
 		}
-		if b.Closed != "" {
-			return backend.Hold("Closed", "no node of pool %s may be disrupted now: %s", d.Pool, b.Closed)
-		}
 		if allowed := int(b.Nodes.Of(int32(c.nodes))); down >= allowed {
 			return backend.Hold("DisruptionBudget", "the budget of pool %s allows %d of %d nodes to be disrupted, and %d already are", d.Pool, allowed, c.nodes, down)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A view is what the reconciliations of one moment read for each other.
@@ -86,7 +87,12 @@ func (v *view) checkProtection(ctx context.Context, n *corev1.Node, pool string)
 	if err != nil || spec == nil {
 		return err // judge has seen that the pool is gone
 	}
-	return paused("pool", spec, v.api.now())
+	for _, b := range spec.Pool().Budgets {
+		if b.Closed != "" && kube.InForce(&b, policy.TimeOf(v.api.now())) {
+			return backend.Hold("Closed", "no node of pool %s may be disrupted now: %s", pool, b.Closed)
+		}
+	}
+	return nil
 }
 
 // pinned returns a [backend.Held] if a pod, or its namespace, forbids that it is moved by
@@ -105,13 +111,12 @@ func (v *view) pinned(ctx context.Context, pod *corev1.Pod) error {
 	return paused("namespace", ns, v.api.now())
 }
 
-// paused returns a [backend.Held] if o carries [kube.AnnotationPause].
+// paused returns a [backend.Held] while [v1alpha1.AnnotationPause] on o holds.
 func paused(kind string, o client.Object, now time.Time) error {
-	value := o.GetAnnotations()[kube.AnnotationPause]
-	if !kube.Paused(value, policy.TimeOf(now)) {
+	if !v1alpha1.PauseOf(o.GetAnnotations()).At(policy.TimeOf(now)) {
 		return nil
 	}
-	return backend.Hold("Paused", "%s %s has %s: %q", kind, o.GetName(), kube.AnnotationPause, value)
+	return backend.Hold("Paused", "%s %s carries %s", kind, o.GetName(), v1alpha1.AnnotationPause)
 }
 
 // budgetsOf returns the disruption budgets that select pod.

@@ -35,10 +35,6 @@ const (
 	// its start for which it holds.
 	AnnotationDoNotDisrupt = "karpenter.sh/do-not-disrupt"
 
-	// AnnotationPause on a CapacityPool, node or namespace keeps all of it from being
-	// disrupted by choice: "true", or the time until which it does, in RFC 3339.
-	AnnotationPause = "spotter.dev/pause"
-
 	// LabelPodGroup and AnnotationPodGroupTotal are Kueue's: the group of plain
 	// pods that a pod belongs to, and how many pods that has.
 	LabelPodGroup           = "kueue.x-k8s.io/pod-group-name"
@@ -158,17 +154,6 @@ func (a *Annotations) Flag(key string) bool {
 		a.fail(key, "%q is not true or false", a.Values[key])
 	}
 	return v
-}
-
-// Paused reads [AnnotationPause]. A value that is neither of those pauses as well: whoever set
-// it meant to.
-func Paused(value string, now policy.Time) bool {
-	switch value {
-	case "false", "":
-		return false
-	}
-	until, err := time.Parse(time.RFC3339, value)
-	return err != nil || now < policy.TimeOf(until)
 }
 
 // DoNotDisrupt reads [AnnotationDoNotDisrupt] of a pod as Karpenter does (IsDoNotDisruptActive

@@ -33,6 +33,10 @@ func (p *CapacityPool) BuysFrom(provider string) bool {
 // which depend on what is sold. p is valid and has its defaults.
 func (p *CapacityPool) Pool() policy.Pool {
 	s, d := &p.Spec, &p.Spec.Disruption
+	budgets := d.budgets()
+	if pause := PauseOf(p.Annotations); pause.On {
+		budgets = append(budgets, pause.budget())
+	}
 	pool := policy.Pool{
 		Name:             p.Name,
 		Mode:             map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeOff: policy.ModeOff}[s.Mode],
@@ -44,7 +48,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 		CapacityTypes:    p.capacityTypes(),
 		OwnShare:         p.ownShare(),
 		Limits:           s.Capacity.limits(),
-		Budgets:          d.budgets(),
+		Budgets:          budgets,
 		Consolidation: map[ConsolidationPolicy]policy.Consolidation{
 			ConsolidateWhenEmpty: policy.WhenEmpty, ConsolidateNever: policy.ConsolidateNever,
 		}[d.ConsolidationPolicy],

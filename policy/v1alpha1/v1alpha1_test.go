@@ -81,6 +81,26 @@ func TestClosing(t *testing.T) {
 	}
 }
 
+// TestPause: the annotation becomes a budget that allows no node.
+func TestPause(t *testing.T) {
+	none, until := policy.Quantity{Set: true}, policy.TimeOf(time.Date(2026, 12, 1, 6, 0, 0, 0, time.UTC))
+	forever := &policy.DisruptionBudget{Nodes: none, Active: true, Closed: "paused by spotter.dev/pause"}
+	for value, want := range map[string]*policy.DisruptionBudget{
+		"": nil, "false": nil, "true": forever, "yes, please": forever,
+		"2026-12-01T07:00:00+01:00": {Nodes: none, To: until, Closed: "paused by spotter.dev/pause until 2026-12-01 06:00 UTC"},
+	} {
+		p := karpenterPool()
+		p.Annotations = map[string]string{AnnotationPause: value}
+		got := p.Pool().Budgets[1:]
+		if len(got) != 0 != (want != nil) || want != nil && !reflect.DeepEqual(got[0], *want) {
+			t.Errorf("%q: %+v, want %+v", value, got, want)
+		}
+	}
+	if p := PauseOf(map[string]string{AnnotationPause: "2026-12-01T06:00:00Z"}); !p.At(until-1) || p.At(until) {
+		t.Error("a pause does not end when it says")
+	}
+}
+
 // Each change breaks one rule, which is told by field.
 func TestValidatePool(t *testing.T) {
 	for field, change := range map[string]func(*CapacityPoolSpec){
