@@ -67,6 +67,7 @@ const (
 	ReasonInfeasible Reason = "infeasible"  // its pods fit nowhere else
 	ReasonInProgress Reason = "in-progress" // somebody already works on it
 	ReasonBudget     Reason = "budget"      // a budget is spent, or has room again
+	ReasonStale      Reason = "stale-data"  // what is known of the cluster is too old
 )
 
 // A Steer says what a pool may buy from now on. It moves no running node: one

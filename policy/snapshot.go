@@ -102,6 +102,9 @@ type Source struct {
 
 	// At is the instant of the newest datum from it.
 	At Time
+
+	// Stale says that it has been silent for longer than it should be: guardrails hold what is done by choice.
+	Stale bool `json:",omitempty"`
 }
 
 // A Quota is the capacity that the provider still lets us buy of one kind.

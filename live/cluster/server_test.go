@@ -292,6 +292,11 @@ func TestServerStalls(t *testing.T) {
 	if got := o.Stalled(); !slices.Contains(got, "nodes") {
 		t.Errorf("stalled: %v, with %+v", got, s.Sources)
 	}
+	for _, x := range s.Sources {
+		if slices.Contains(o.Stalled(), x.Name) != x.Stale {
+			t.Errorf("source %+v, stalled %v", x, o.Stalled())
+		}
+	}
 	touch := 0
 	testenv.Eventually(t, "nodes are heard of again", func() error {
 		n := &corev1.Node{}

@@ -159,7 +159,7 @@ func (t *streamTable) late() string {
 
 // sources reports up to when each kind of object was heard of: the API server moves
 // the version of a stream that lives about once a minute, also when nothing
-// changes, so one that stands still is cut off.
+// changes, so one that stands still is cut off, and stale after max.
 func (t *streamTable) sources() []policy.Source {
 	all := make([]policy.Source, len(t.all))
 	for i, s := range t.all {
@@ -168,16 +168,19 @@ func (t *streamTable) sources() []policy.Source {
 		} else if v := s.version(); v == "" || v != s.heard || s.at == 0 {
 			s.heard, s.at = v, t.clock.now
 		}
-		all[i] = policy.Source{Name: s.name, At: min(s.at, t.clock.now)}
+		all[i] = policy.Source{Name: s.name, At: min(s.at, t.clock.now), Stale: t.silent(s)}
 	}
 	return all
 }
+
+// silent reports whether nothing was heard of s for longer than max.
+func (t *streamTable) silent(s *stream) bool { return t.clock.now.Sub(s.at) > t.max }
 
 // stalled names the kinds of object that nothing was heard of for longer than max.
 func (t *streamTable) stalled() []string {
 	var names []string
 	for _, s := range t.all {
-		if t.clock.now.Sub(s.at) > t.max {
+		if t.silent(s) {
 			names = append(names, s.name)
 		}
 	}

@@ -16,6 +16,8 @@ import (
 // the last move, into a market without a trusted forecast, or against a disruption
 // budget that allows no eviction.
 //
+// While a part of what is known of the cluster is stale, everything by choice is held.
+//
 // No guardrail holds a node under notice, which cannot stay, unless another
 // controller is emptying it. One node may always move, also in a small cluster in
 // which somebody else has cordoned a node.
@@ -53,7 +55,7 @@ func (g *guarded) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, poli
 func (g *guarded) review(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
 	last := g.surveys.Get()
 	r := review{survey: *last, trust: trust{s, g.cfg.ConfidenceMin}, before: &m, plan: plan}
-	r.cfg, r.s = &g.cfg, s
+	r.cfg, r.s, r.stale = &g.cfg, s, staleText(s)
 	r.plan.Holds = slices.Clip(plan.Holds) // what is appended must not reach the policy's own list
 	if len(plan.Steers) > 0 {
 		r.steers(plan.Steers)
@@ -75,6 +77,9 @@ type review struct {
 	survey
 	trust  trust
 	before *policy.Memory
+
+	// stale says why nothing is done by choice, empty where it may.
+	stale string
 
 	// plan is what is left; its lists are built anew.
 	plan policy.Plan
@@ -216,7 +221,8 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	held := make([]bool, len(launches))
 	for i := range launches {
 		l := &launches[i]
-		held[i] = r.trust.distrusted(l)
+		reason, _ := r.whyHeldLaunch(l)
+		held[i] = reason != ""
 		x := replacement{launch: l}
 		if l.Replaces != policy.None && r.slot[l.Replaces] > 0 {
 			n := r.node(l.Replaces)
@@ -235,6 +241,27 @@ func (r *review) launches(launches []policy.Launch) []bool {
 	return held
 }
 
+// whyHeldLaunch returns why l is held, and "" where it is not.
+func (r *review) whyHeldLaunch(l *policy.Launch) (policy.Reason, string) {
+	switch {
+	case r.stale != "" && r.trust.byChoice(l):
+		return policy.ReasonStale, r.stale
+	case r.trust.distrusted(l):
+		return policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable"
+	}
+	return "", ""
+}
+
+// staleText returns why nothing is done by choice on what s knows, and "" where it is fresh.
+func staleText(s *policy.Snapshot) string {
+	for i := range s.Sources {
+		if x := &s.Sources[i]; x.Stale {
+			return "stale data: nothing was heard of " + x.Name + " since " + x.At.String()
+		}
+	}
+	return ""
+}
+
 // keepLaunches lets through what is neither held itself nor meant only for drains that
 // are. What no drain waits for and replaces nothing stands alone.
 func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, held []bool) {
@@ -251,7 +278,8 @@ func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, h
 	for i := range launches {
 		l := launches[i]
 		if held[i] {
-			r.hold(l.Pool, l.Replaces, &l.Why, policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable")
+			reason, text := r.whyHeldLaunch(&l)
+			r.hold(l.Pool, l.Replaces, &l.Why, reason, text)
 			continue
 		}
 		if r.replacements[next].needed != forHeld {

@@ -27,6 +27,9 @@ func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string
 	if text := r.s.Pools[n.Pool].Closed(); text != "" {
 		return policy.ReasonGuardrail, text
 	}
+	if r.stale != "" {
+		return policy.ReasonStale, r.stale
+	}
 	if reason, text := r.tooSoon(d, n); reason != "" {
 		return reason, text
 	}

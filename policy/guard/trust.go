@@ -30,6 +30,10 @@ func (t *trust) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) b
 func (r *review) steers(steers []policy.Steer) {
 	r.plan.Steers = make([]policy.Steer, 0, len(steers))
 	for _, st := range steers {
+		if r.stale != "" {
+			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonStale, r.stale)
+			continue
+		}
 		pool := &r.s.Pools[st.Pool]
 		if share := min(max(st.Share, pool.Share.Min), pool.Share.Max); share != st.Share {
 			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "Spot share: cut to the pool's range")

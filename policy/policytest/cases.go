@@ -23,6 +23,7 @@ import (
 //	reserved NAME TYPE COUNT [zone=ZONE]   reserved instances
 //	plan NAME DOLLARS                   an hour on demand that a savings plan covers
 //	prices AGE                          since prices were last read
+//	stale KIND AGE                      objects of which nothing was heard for too long
 //
 // Durations are before now. The result is the plan, its bids, the text of each hold,
 // and which pools were moved. After an intended change of behaviour run the test with

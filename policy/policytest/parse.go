@@ -74,6 +74,7 @@ func (p *parser) line(words []string) error {
 		"type": {2, p.instanceType}, "market": {4, p.market}, "pool": {1, p.pool}, "app": {2, p.app},
 		"node": {5, p.node}, "pod": {2, p.pod}, "memory": {1, p.memory},
 		"prices": {1, p.prices}, "reserved": {3, p.reserved}, "plan": {2, p.plan},
+		"stale": {2, p.stale},
 	}
 	k, ok := kinds[words[0]]
 	if !ok {
@@ -146,6 +147,13 @@ func marketNames(list string) []string {
 func (p *parser) prices(w []string) error {
 	at, err := p.ago(w[0])
 	p.s.Sources = append(p.s.Sources, policy.Source{Name: "prices", At: at})
+	return err
+}
+
+// stale reads which kind of object nothing was heard of for long.
+func (p *parser) stale(w []string) error {
+	at, err := p.ago(w[1])
+	p.s.Sources = append(p.s.Sources, policy.Source{Name: w[0], At: at, Stale: true})
 	return err
 }
 
