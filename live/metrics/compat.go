@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -228,22 +229,36 @@ type gpuOperator struct {
 	nothing
 	consumed, remaining, tracked *prometheus.GaugeVec
 	actions                      *prometheus.CounterVec
+
+	// budgets are those that actions were counted of.
+	budgets counted
 }
 
 func newGPUOperator(b *builder) *gpuOperator {
-	return &gpuOperator{
+	c := &gpuOperator{
 		consumed:  b.gauge("gwb_consumed_gpu_hours", "Device-hours used within the window.", "namespace", "name"),
 		remaining: b.gauge("gwb_remaining_gpu_hours", "Device-hours left within the window.", "namespace", "name"),
 		tracked:   b.gauge("gwb_tracked_pods", "Pods that count now.", "namespace", "name"),
 		actions:   b.counter("gwb_enforcement_actions_total", "Pods evicted and jobs suspended.", "namespace", "name", "action"),
 	}
+	c.budgets.vecs = append(c.budgets.vecs, c.actions)
+	c.budgets.labels = func(budget string) prometheus.Labels {
+		namespace, name, _ := strings.Cut(budget, "/")
+		return prometheus.Labels{"namespace": namespace, "name": name}
+	}
+	return c
 }
 
 func (c *gpuOperator) step(x *Step) {
 	reset(c.consumed, c.remaining, c.tracked)
 	s := x.Snapshot
-	for i := range s.Budgets {
-		b := &s.Budgets[i]
+	c.budgets.keep(func(name string) bool {
+		_, exists := slices.BinarySearchFunc(s.Budgets, name, func(b policy.Budget, name string) int { return strings.Compare(b.Name, name) })
+		return exists
+	})
+	reported := reportedBudgets(s)
+	for i := range reported {
+		b := &reported[i]
 		namespace, name, _ := strings.Cut(b.Name, "/")
 		used := 0.0
 		if m := x.Memory.Budget(b.Name); m != nil {
@@ -259,12 +274,12 @@ func (c *gpuOperator) step(x *Step) {
 		return
 	}
 	for _, e := range x.Plan.Evicts {
-		if namespace, name, ok := strings.Cut(e.Budget, "/"); ok {
+		if namespace, name, ok := strings.Cut(c.budgets.saw(e.Budget), "/"); ok {
 			c.actions.WithLabelValues(namespace, name, "Evict").Inc()
 		}
 	}
 	for _, p := range x.Plan.Pauses {
-		if namespace, name, ok := strings.Cut(p.Budget, "/"); ok && p.Paused {
+		if namespace, name, ok := strings.Cut(c.budgets.saw(p.Budget), "/"); ok && p.Paused {
 			c.actions.WithLabelValues(namespace, name, "Pause").Inc()
 		}
 	}

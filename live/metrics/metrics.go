@@ -30,6 +30,9 @@ type Metrics struct {
 	budgetUsed, budgetQuota, gate   *prometheus.GaugeVec
 	draining                        *prometheus.GaugeVec
 
+	// pools are those that entries, drains and evictions were counted of.
+	pools counted
+
 	compat []compatible
 }
 
@@ -66,6 +69,8 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m.drains = b.counter("spotter_drains_total", "Drains that entered a phase.", "pool", "phase")
 	m.drainSeconds = b.histogram("spotter_drain_duration_seconds", "Time from the order of a drain to its end.", drainBuckets, "pool", "outcome")
 	m.evictions = b.counter("spotter_evictions_total", "Evictions requested, by response.", "pool", "answer")
+	m.pools.labels = func(name string) prometheus.Labels { return prometheus.Labels{"pool": name} }
+	m.pools.vecs = append(m.pools.vecs, m.entries, m.drains, m.drainSeconds, m.evictions)
 	m.draining = b.gauge("spotter_nodes_draining", "Nodes that Spotter is draining.", "pool", "phase")
 	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
 	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
@@ -185,6 +190,9 @@ func (m *Metrics) Step(x *Step) {
 	m.unreadable.Set(one(x.Unreadable))
 	m.active.Set(one(x.Active))
 	m.pool.set(x.Pools)
+	m.pools.keep(func(name string) bool {
+		return slices.ContainsFunc(x.Pools, func(p Pool) bool { return p.Name == name })
+	})
 	m.markets(x.Snapshot)
 	m.budgets(x.Snapshot, x.Memory)
 	m.age.Reset()
@@ -217,7 +225,7 @@ func (m *Metrics) Entry(kind, pool, outcome string) {
 	if m == nil {
 		return
 	}
-	m.entries.WithLabelValues(pool, kind, outcome).Inc()
+	m.entries.WithLabelValues(m.pools.saw(pool), kind, outcome).Inc()
 	for _, c := range m.compat {
 		c.entry(kind, outcome)
 	}
@@ -240,7 +248,7 @@ func (m *Metrics) Leads(is bool) {
 // Entered reports that a drain came into a phase.
 func (m *Metrics) Entered(pool, phase string) {
 	if m != nil {
-		m.drains.WithLabelValues(pool, phase).Inc()
+		m.drains.WithLabelValues(m.pools.saw(pool), phase).Inc()
 	}
 }
 
@@ -249,7 +257,7 @@ func (m *Metrics) Evicted(pool, answer string) {
 	if m == nil {
 		return
 	}
-	m.evictions.WithLabelValues(pool, answer).Inc()
+	m.evictions.WithLabelValues(m.pools.saw(pool), answer).Inc()
 	for _, c := range m.compat {
 		c.evicted(answer)
 	}
@@ -260,7 +268,7 @@ func (m *Metrics) Drained(pool, node, outcome string, took time.Duration) {
 	if m == nil {
 		return
 	}
-	m.drains.WithLabelValues(pool, outcome).Inc()
+	m.drains.WithLabelValues(m.pools.saw(pool), outcome).Inc()
 	m.drainSeconds.WithLabelValues(pool, outcome).Observe(took.Seconds())
 	for _, c := range m.compat {
 		c.drained(node, outcome)
@@ -331,11 +339,20 @@ func (m *Metrics) markets(s *policy.Snapshot) {
 	}
 }
 
+// budgetsMax bounds the budgets that are reported, the first by name: whoever may edit a namespace can create many.
+const budgetsMax = 1000
+
+// reportedBudgets returns the budgets that are reported.
+func reportedBudgets(s *policy.Snapshot) []policy.Budget {
+	return s.Budgets[:min(len(s.Budgets), budgetsMax)]
+}
+
 // budgets reports how far budgets are used.
 func (m *Metrics) budgets(s *policy.Snapshot, mem *policy.Memory) {
 	reset(m.budgetUsed, m.budgetQuota, m.gate)
-	for i := range s.Budgets {
-		b := &s.Budgets[i]
+	reported := reportedBudgets(s)
+	for i := range reported {
+		b := &reported[i]
 		m.gate.WithLabelValues(b.Name).Set(one(b.Closed))
 		if b.HasGPUHours {
 			m.budgetQuota.WithLabelValues(b.Name).Set(b.GPUHours)

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,13 +97,52 @@ func TestMetrics(t *testing.T) {
 	if problems, err := testutil.GatherAndLint(r, "spotter_leader"); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
+}
+
+// TestSeriesOfDeletedObjects: of a pool, a budget, a node and a market that are gone no series is left, in any metric
+// but the one that keeps the last nodes, and what has no pool stays.
+func TestSeriesOfDeletedObjects(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m, err := New(r, Config{Compat: Systems})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := func(pool string) {
+		m.Entry("drain", pool, "done")
+		m.Entered(pool, "evicting")
+		m.Evicted(pool, "evicted")
+		m.Drained(pool, "a", "done", time.Minute)
+	}
+	report("web")
+	report("")
+	m.Draining([]Draining{{"web", "evicting", 1}})
+	m.Step(newStep())
+	report("web")
 	gone := newStep()
-	gone.Pools, gone.Snapshot.Pools, gone.Snapshot.Nodes, gone.Snapshot.Pods = nil, nil, nil, nil
+	gone.Pools, gone.Snapshot.Pools, gone.Snapshot.Nodes, gone.Snapshot.Pods, gone.Snapshot.Budgets = nil, nil, nil, nil, nil
+	gone.Memory, gone.Plan = &policy.Memory{}, &policy.Plan{}
+	m.Draining(nil)
 	m.Step(gone)
-	for _, name := range []string{"spotter_pool_spot_share", "spotter_namespace_saved_dollars", "spotter_market_hazard", "spotvortex_spot_ratio_target"} {
-		if got := lines(t, r, name); len(got) != 0 {
-			t.Errorf("of pools that are gone %s still shows %v", name, got)
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := 0
+	for _, f := range families {
+		for _, x := range f.GetMetric() {
+			for _, l := range x.GetLabel() {
+				of := slices.Contains([]string{"pool", "node", "market", "budget", "namespace", "name", "instance", "instance_type", "zone"}, l.GetName())
+				if of && l.GetValue() != "" && f.GetName() != "spot_rescheduler_node_drain_total" {
+					t.Errorf("%s still has %v", f.GetName(), x.GetLabel())
+				}
+				if l.GetName() == "pool" && l.GetValue() == "" {
+					kept++
+				}
+			}
 		}
+	}
+	if kept < 4 {
+		t.Errorf("%d series of no pool are left, want those of entries, drains and evictions", kept)
 	}
 }
 
@@ -133,6 +174,27 @@ func lines(t *testing.T, r *prometheus.Registry, name string) []string {
 func TestUnknownSystem(t *testing.T) {
 	if _, err := New(prometheus.NewRegistry(), Config{Compat: []string{"datadog"}}); err == nil || !strings.Contains(err.Error(), "rescheduler") {
 		t.Error(err)
+	}
+}
+
+// TestManyBudgets: whoever may edit a namespace and creates budgets there does not fill the metrics.
+func TestManyBudgets(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m, err := New(r, Config{Compat: []string{"gpu-operator"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := newStep()
+	for i := range 2 * budgetsMax {
+		b := x.Snapshot.Budgets[0]
+		b.Name = fmt.Sprintf("ml/team-%04d", i)
+		x.Snapshot.Budgets = append(x.Snapshot.Budgets, b)
+	}
+	m.Step(x)
+	for _, name := range []string{"spotter_budget_gate_closed", "gwb_tracked_pods"} {
+		if n, err := testutil.GatherAndCount(r, name); err != nil || n != budgetsMax {
+			t.Errorf("%d series of %s, %v", n, name, err)
+		}
 	}
 }
 
