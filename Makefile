@@ -204,11 +204,13 @@ play: ## random faults beside a real Karpenter: SEED= N= FOR=
 
 # mutations breaks one line at a time, some forty of them, and fails where no test
 # notices, after make testenv: .ci/tools/mutations. MUTATION chooses some by parts of
-# their names.
+# their names. With RANDOM it breaks as many lines of guarding code, drawn by SEED, and
+# fails where more than a tenth goes unnoticed.
 MUTATION ?=
+RANDOM   ?=
 
-mutations: ## break lines one at a time and see a test fail: MUTATION=
-	$(COMPILE) run ./.ci/tools/mutations $(MUTATION)
+mutations: ## break lines one at a time and see a test fail: MUTATION=, RANDOM= SEED=
+	$(COMPILE) run ./.ci/tools/mutations $(if $(RANDOM),--random $(RANDOM) --seed $(or $(SEED),$(shell date +%j)),$(MUTATION))
 
 # same runs equal weeks with builds for several machines and compares hashes.
 same: build ## equal hashes over builds for several machines

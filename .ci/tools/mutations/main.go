@@ -3,7 +3,10 @@
 // holds one of them. No file of the checkout is written: the compiler takes the changed
 // file in place of the one that is there (go build -overlay).
 //
-// It exits with 1 where a mutation survives, with 2 where the table does not fit the code:
+// With --random N it breaks N lines of guarding code that --seed draws, and runs the tests of their packages that need no
+// control plane; --at repeats one.
+//
+// It exits with 1 where a mutation survives, of random ones more than a tenth, with 2 where the table does not fit the code:
 // a text that is not there exactly once, a mutation that does not compile, tests that fail
 // or are not there without any, and with 3 where something else failed.
 package main
@@ -13,6 +16,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -39,13 +43,32 @@ type mutation struct {
 	// Packages are what go test is given, and Run is the pattern of its -run.
 	Packages string `json:"packages"`
 	Run      string `json:"run"`
+
+	// plain leaves out the tests that need a control plane.
+	plain bool
 }
 
 // errTable is wrapped by every fault of the table.
 var errTable = errors.New("mutations.yaml does not fit the code")
 
+// errCompile is wrapped where a mutation does not compile.
+var errCompile = fmt.Errorf("%w: it does not compile", errTable)
+
 func main() {
-	survived, err := run(os.Args[1:])
+	random := flag.Int("random", 0, "try `N` random mutations of guarding lines")
+	seed := flag.Uint64("seed", 1, "the random mutations are those of seed `S`")
+	at := flag.String("at", "", "try the random mutations called `NAME[,NAME…]`")
+	flag.Parse()
+	var survived int
+	var err error
+	switch {
+	case *at != "":
+		survived, err = runRandom(0, *seed, strings.Split(*at, ","))
+	case *random > 0:
+		survived, err = runRandom(*random, *seed, nil)
+	default:
+		survived, err = run(flag.Args())
+	}
 	switch {
 	case err != nil:
 		fmt.Fprintf(os.Stderr, "mutations: %v\n", err)
@@ -80,21 +103,34 @@ func run(words []string) (survived int, err error) {
 	}
 	defer os.RemoveAll(folder)
 	for i := range all {
-		m, begin := &all[i], time.Now()
-		by, err := m.test(folder, changed[i])
-		result := "caught by " + strings.Join(by, ", ")
-		switch {
-		case err != nil:
+		m := &all[i]
+		caught, _, err := try(m, folder, changed[i])
+		if err != nil {
 			faults = append(faults, fmt.Errorf("%s: %w", m.Name, err))
-			result = "not tried"
-		case len(by) == 0:
+		} else if !caught {
 			survived++
-			result = fmt.Sprintf("SURVIVED -run '%s' %s", m.Run, m.Packages)
 		}
-		fmt.Printf("%-40s %4.0f s  %s\n", m.Name, time.Since(begin).Seconds(), result)
 	}
 	fmt.Printf("%d mutations, %d survived\n", len(all), survived)
 	return survived, errors.Join(faults...)
+}
+
+// try runs the tests of m on its changed file, prints the result, and reports whether one failed.
+func try(m *mutation, folder string, changed []byte) (caught, compiles bool, err error) {
+	begin := time.Now()
+	by, err := m.test(folder, changed)
+	if errors.Is(err, errCompile) && m.plain {
+		return false, false, nil
+	}
+	result := "caught by " + strings.Join(by, ", ")
+	switch {
+	case err != nil:
+		result = "not tried"
+	case len(by) == 0:
+		result = fmt.Sprintf("SURVIVED -run '%s' %s", m.Run, m.Packages)
+	}
+	fmt.Printf("%-40s %4.0f s  %s\n", m.Name, time.Since(begin).Seconds(), result)
+	return len(by) > 0, true, err
 }
 
 // chosen returns the mutations whose names hold one of words, and all without words.
@@ -129,7 +165,7 @@ func (m *mutation) apply() ([]byte, error) {
 func (m *mutation) test(folder string, changed []byte) ([]string, error) {
 	if by, out, err := m.goTest(); err != nil {
 		return nil, err
-	} else if len(by) > 0 || bytes.Contains(out, []byte("[no tests to run]")) || bytes.Contains(out, []byte("--- SKIP")) {
+	} else if len(by) > 0 || bytes.Contains(out, []byte("[no tests to run]")) || !m.plain && bytes.Contains(out, []byte("--- SKIP")) {
 		return nil, fmt.Errorf("%w: its tests do not pass as the code is:\n%s", errTable, tail(out))
 	}
 	file, err := filepath.Abs(m.File)
@@ -155,6 +191,9 @@ func (m *mutation) goTest(flags ...string) (failed []string, out []byte, err err
 	// A test that is skipped for want of a control plane would not notice anything, and
 	// what fails here is not to be written down to be tried again.
 	cmd.Env = append(os.Environ(), "SPOTTER_TESTENV=required", "RAPID_NOFAILFILE=true")
+	if m.plain {
+		cmd.Env = append(cmd.Env, "SPOTTER_TESTENV=", "KUBEBUILDER_ASSETS="+os.DevNull)
+	}
 	out, err = cmd.CombinedOutput()
 	exit := new(exec.ExitError)
 	switch {
@@ -163,7 +202,7 @@ func (m *mutation) goTest(flags ...string) (failed []string, out []byte, err err
 	case !errors.As(err, &exit):
 		return nil, out, err
 	case bytes.Contains(out, []byte("[build failed]")), bytes.Contains(out, []byte("[setup failed]")):
-		return nil, out, fmt.Errorf("%w: it does not compile:\n%s", errTable, tail(out))
+		return nil, out, fmt.Errorf("%w:\n%s", errCompile, tail(out))
 	}
 	for line := range strings.Lines(string(out)) {
 		if rest, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
