@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -26,6 +27,19 @@ func (a BudgetAction) String() string {
 type Budget struct {
 	Name      string // "namespace/name"
 	Namespace string
+
+	// UID distinguishes it from another budget of its name; empty where there is
+	// no API server.
+	UID string `json:",omitempty"`
+
+	// Created is when its object was made, zero where there is no API server. It may be
+	// after Snapshot.Now, since clocks differ.
+	Created Time `json:",omitempty"`
+
+	// Invalid says that its object exists and that its specification cannot be
+	// read: it bounds nothing, and what is remembered of it is kept. The fields
+	// below are zero.
+	Invalid bool `json:",omitempty"`
 
 	// Selector chooses pods of Namespace; of these only the ones that request
 	// Resource count.
@@ -131,6 +145,13 @@ func (b *Budget) of(r *Resources, gpuResource string) int64 {
 type BudgetMemory struct {
 	Name string
 
+	// UID is that of the budget; a budget of another UID has a history of its own.
+	UID string `json:",omitempty"`
+
+	// Absent is since when no snapshot has had the budget, zero while they have it.
+	// Its history is kept for some time, since what is missing from a cache may exist.
+	Absent Time `json:",omitempty"`
+
 	// Buckets are the ledger, ascending by Hour; hours without use are left out,
 	// and those that have left the window.
 	Buckets []BudgetBucket
@@ -156,12 +177,10 @@ type BudgetMemory struct {
 	Ordered Time
 
 	// Enforced is when a pod was last evicted or a job last suspended for it.
-	// Asked are the pods that were asked to go, ascending by Pod.
+	// Asked are the pods that were lately asked to go and the jobs that were lately
+	// to be suspended, ascending by Pod.
 	Enforced Time
 	Asked    []AskedPod
-
-	// Paused are the jobs that were suspended for it, ascending.
-	Paused []string
 }
 
 // A BudgetBucket is what the pods of a budget used within one hour of UTC.
@@ -173,19 +192,19 @@ type BudgetBucket struct {
 	Cost Money
 }
 
-// An AskedPod is a pod that was asked to go, and when.
+// An AskedPod is a pod that was asked to go, or a job that was to be suspended, and
+// when.
 type AskedPod struct {
-	Pod string
+	Pod string // "namespace/name"
 	At  Time
 }
 
 // Budget returns what is remembered of the budget called name, nil if nothing
 // is. It is not to be changed.
 func (m *Memory) Budget(name string) *BudgetMemory {
-	for i := range m.Budgets {
-		if m.Budgets[i].Name == name {
-			return &m.Budgets[i]
-		}
+	i, found := slices.BinarySearchFunc(m.Budgets, name, func(b BudgetMemory, name string) int { return cmp.Compare(b.Name, name) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &m.Budgets[i]
 }

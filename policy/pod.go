@@ -22,8 +22,13 @@ func (p PodPhase) String() string {
 // A Pod is one pod as seen at Snapshot.Now. What it shares with its siblings
 // is in its Template.
 type Pod struct {
-	ID       PodID
-	Name     string // "namespace/name"; empty in a free slot
+	ID   PodID
+	Name string // "namespace/name"; empty in a free slot
+
+	// UID distinguishes it from another pod of its name; empty where there is no API
+	// server. No decision depends on it.
+	UID string
+
 	Template TemplateID
 	Phase    PodPhase
 
@@ -108,6 +113,7 @@ type Workload struct {
 	ID   WorkloadID
 	Name string // "namespace/name"
 	Kind WorkloadKind
+	UID  string // as that of a Pod
 
 	// Replicas is the number wanted now, Ready the number serving.
 	Replicas, Ready int32
@@ -118,7 +124,9 @@ type Workload struct {
 	Work     time.Duration
 
 	// Suspended says that a job is suspended: it has no pods until it goes on.
+	// PausedBy is the budget for which Spotter suspended it; empty for none.
 	Suspended bool
+	PausedBy  string
 }
 
 // A Template is the specification that pods have in common.

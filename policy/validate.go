@@ -203,6 +203,7 @@ func (s *Snapshot) validateBudgets() error {
 		switch {
 		case i > 0 && s.Budgets[i-1].Name >= b.Name:
 			return fmt.Errorf("snapshot: budget %q is not after %q", b.Name, s.Budgets[i-1].Name)
+		case b.Invalid:
 		case b.Window < time.Hour:
 			return fmt.Errorf("snapshot: budget %q: window %v is less than an hour", b.Name, b.Window)
 		case !b.HasGPUHours && !b.HasDollars:

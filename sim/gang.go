@@ -127,7 +127,7 @@ func (gs *gangs) reconcile(i int32) {
 	if g.phase != gangIdle || g.alive > 0 || gs.open[g.gang] == i || gs.q.Now < g.retryAt {
 		return
 	}
-	if slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }) {
+	if slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspendedBy[w] != "" }) {
 		return
 	}
 	for _, w := range spec.Workloads {
@@ -233,7 +233,7 @@ func (gs *gangs) podGone(i int32) {
 	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.jobs.all[job].left > 0 }):
 		gs.enter(i, gangOver)
 		return
-	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspended[w] }):
+	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.jobs.suspendedBy[w] != "" }):
 		// It was suspended, which is no failure.
 	case g.late:
 		g.late, g.started = false, false

@@ -45,7 +45,7 @@ func (gb *gpuBudgets) init() {
 	gb.all = slices.Clone(gb.scenario.Budgets)
 	gb.state = make([]budgetState, len(gb.all))
 	gb.of = make([][]int32, len(gb.scenario.Templates))
-	gb.jobs.suspended = make([]bool, len(gb.scenario.Workloads))
+	gb.jobs.suspendedBy = make([]string, len(gb.scenario.Workloads))
 	for i := range gb.all {
 		gb.state[i].since = gb.prepared.begin
 		for t := range gb.scenario.Templates {
@@ -238,10 +238,13 @@ func (gb *gpuBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pau
 	if gb.scenario.Workloads[w].Kind != policy.KindJob {
 		return fmt.Errorf("%s is not a job", gb.scenario.Workloads[w].Name)
 	}
-	if gb.jobs.suspended[w] == x.Paused {
+	if (gb.jobs.suspendedBy[w] != "") == x.Paused {
 		return nil
 	}
-	gb.jobs.suspended[w] = x.Paused
+	gb.jobs.suspendedBy[w] = ""
+	if x.Paused {
+		gb.jobs.suspendedBy[w] = x.Budget
+	}
 	gb.workloads.touch(w)
 	gb.log.Add(gb.q.Now, engine.RecordPaused, gb.scenario.Workloads[w].Name, x.Budget, int64(oneIf(x.Paused)))
 	if !x.Paused {

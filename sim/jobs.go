@@ -18,9 +18,9 @@ type jobs struct {
 	serving   *serving
 	workloads *workloads
 
-	all       []jobRun
-	of        [][]int32 // by workload, the instances that have work left
-	suspended []bool    // by workload
+	all         []jobRun
+	of          [][]int32 // by workload, the instances that have work left
+	suspendedBy []string  // by workload, the budget for which it is suspended; empty if it is not
 
 	// registerMax is the longest that a node of any market takes to join.
 	registerMax time.Duration
@@ -96,7 +96,7 @@ func (js *jobs) reconcile(i int) {
 			break
 		}
 		if t := &j.tasks[k]; !t.over && t.running == policy.None {
-			if js.suspended[j.work] {
+			if js.suspendedBy[j.work] != "" {
 				break
 			}
 			if js.budgets.shut(j.work) {

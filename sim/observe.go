@@ -118,7 +118,8 @@ func (ob *observer) observeWork(s *policy.Snapshot, id policy.WorkloadID) {
 	if ob.scenario.Workloads[id].Job == nil {
 		return
 	}
-	w.Replicas, w.Deadline, w.Work, w.Suspended = ob.workloads.state[id].active, 0, 0, ob.jobs.suspended[id]
+	w.Replicas, w.Deadline, w.Work, w.PausedBy = ob.workloads.state[id].active, 0, 0, ob.jobs.suspendedBy[id]
+	w.Suspended = w.PausedBy != ""
 	for _, i := range ob.jobs.of[id] {
 		j := &ob.jobs.all[i]
 		if j.due != 0 && !j.settled && (w.Deadline == 0 || j.due < w.Deadline) {

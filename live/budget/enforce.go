@@ -3,6 +3,7 @@ package budget
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ import (
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
+	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -45,14 +48,17 @@ func (k *Enforcer) Gate(ctx context.Context, s *policy.Snapshot, x *policy.Gate)
 	if err != nil {
 		return err
 	}
+	i := findBudget(s, x.Budget)
+	if now, _ := Read(b); x.Closed && i >= 0 && !sameSpec(now, s.Budgets[i]) {
+		return changed(x.Budget)
+	}
 	next := b.DeepCopy()
 	now := metav1.NewTime(s.Now.Std().Truncate(time.Second))
 	next.Status.CountedAt = &now
-	if m := findMemory(k.ledgers.remembered(), x.Budget); m != nil {
-		if i := findBudget(s, x.Budget); i >= 0 {
-			if err := k.fill(ctx, s, &s.Budgets[i], m, next); err != nil {
-				return err
-			}
+	if m := findMemory(k.ledgers.remembered(), x.Budget); m != nil && i >= 0 {
+		look := policybudget.Look(k.cfg.Policy, s, s.Budgets[i:i+1], func(string) *policy.BudgetMemory { return m })
+		if err := k.fill(ctx, s, &s.Budgets[i], m, &look[0], &podLists{}, next); err != nil {
+			return err
 		}
 	}
 	next.Status.Gate = v1alpha1.GateOpen
@@ -94,6 +100,54 @@ func (k *Enforcer) event(b *v1alpha1.GPUBudget, warn bool, reason, text string) 
 	k.cfg.Events.Eventf(b, nil, kind, reason, "Gate", "%s", text)
 }
 
+// sameSpec reports whether two budgets are one object with the same specification.
+func sameSpec(a, b policy.Budget) bool {
+	a.Closed, b.Closed = false, false
+	return reflect.DeepEqual(a, b)
+}
+
+// changed holds what was decided for a budget that has changed since.
+func changed(budget string) error {
+	return backend.Hold("BudgetChanged", "GPUBudget %s has changed since the decision", budget)
+}
+
+// confirm reads a budget from the API server and returns why action is not taken for it
+// now: it must exist as it was decided on, and its gate must be closed.
+func (k *Enforcer) confirm(ctx context.Context, s *policy.Snapshot, budget string, action policy.BudgetAction) (*policy.Budget, error) {
+	o, err := k.budget(ctx, budget)
+	if apierrors.IsNotFound(err) {
+		return nil, backend.Hold("BudgetGone", "GPUBudget %s was deleted since the decision", budget)
+	}
+	if err != nil {
+		return nil, err
+	}
+	now, err := Read(o)
+	i := findBudget(s, budget)
+	switch {
+	case err != nil, now.Action != action, i >= 0 && !sameSpec(now, s.Budgets[i]):
+		return nil, changed(budget)
+	case !now.Closed:
+		return nil, backend.Hold("GateOpen", "the gate of %s is open, so it admits pods again", budget)
+	}
+	return &now, nil
+}
+
+// confirmGone returns why a Job that was suspended for a budget does not resume: the budget
+// is not as it was decided on, or was missing from the snapshot though it exists and keeps
+// Jobs suspended.
+func (k *Enforcer) confirmGone(ctx context.Context, s *policy.Snapshot, budget string) error {
+	o, err := k.budget(ctx, budget)
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	now, err := Read(o)
+	switch i := findBudget(s, budget); {
+	case i >= 0 && !sameSpec(now, s.Budgets[i]), i < 0 && err == nil && now.Closed && now.Action == policy.BudgetPause:
+		return changed(budget)
+	}
+	return nil
+}
+
 // Pause suspends a Job or lets it go on, by spec.suspend. Whatever else suspends and
 // starts the Job, such as Kueue, keeps the say: it is held.
 func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
@@ -112,8 +166,19 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	if err := k.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &job); err != nil {
 		return ignoreGone(fmt.Errorf("reading Job %s: %w", w.Name, err))
 	}
+	if w.UID != "" && w.UID != string(job.UID) {
+		return nil // another Job of its name
+	}
 	next, err := paused(&job, x)
 	if next == nil || err != nil {
+		return err
+	}
+	if x.Paused {
+		_, err = k.confirm(ctx, s, x.Budget, policy.BudgetPause)
+	} else {
+		err = k.confirmGone(ctx, s, x.Budget)
+	}
+	if err != nil {
 		return err
 	}
 	patch := client.MergeFromWithOptions(&job, client.MergeFromWithOptimisticLock{})
@@ -160,8 +225,9 @@ func suspender(job *batchv1.Job) string {
 }
 
 // Evict evicts a pod, with the grace of the budget where it states one. That a
-// disruption budget refuses is an answer: the policy asks again. A pod that its
-// controller would make anew is only evicted behind a closed gate.
+// disruption budget refuses is an answer: the policy asks again. The budget is read again
+// for each pod, since a person may have deleted or raised it meanwhile. A pod that its
+// controller would make anew is only evicted where a closed gate keeps it out.
 //
 // The client's transport must take Retry-After from answers to evictions, as that of
 // live/limit does: client-go would wait for it ten times over and hold up the step.
@@ -181,8 +247,13 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return nil
 	}
-	if err := k.behindGate(ctx, &pod, x.Budget); err != nil {
-		return err
+	if uid := s.Pods[x.Pod].UID; uid != "" && uid != string(pod.UID) {
+		return nil // another pod of its name, which has not used the budget
+	}
+	if x.Budget != "" {
+		if err := k.behindGate(ctx, s, &pod, x.Budget); err != nil {
+			return err
+		}
 	}
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: rest},
@@ -205,17 +276,18 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
 }
 
-// behindGate holds the eviction of a pod that would come back.
-func (k *Enforcer) behindGate(ctx context.Context, pod *corev1.Pod, budget string) error {
-	if metav1.GetControllerOf(pod) == nil || budget == "" {
-		return nil
-	}
-	b, err := k.budget(ctx, budget)
+// behindGate holds the eviction of a pod for a budget that does not ask for it any more, or
+// of a pod that would come back.
+func (k *Enforcer) behindGate(ctx context.Context, s *policy.Snapshot, pod *corev1.Pod, budget string) error {
+	b, err := k.confirm(ctx, s, budget, policy.BudgetEvict)
 	if err != nil {
-		return ignoreGone(err)
+		return err
 	}
-	if b.Status.Gate != v1alpha1.GateClosed {
-		return backend.Hold("GateOpen", "the gate of %s is open, so the pod %s/%s would be recreated", budget, pod.Namespace, pod.Name)
+	if !b.Selector.Matches(kube.Labels(pod.Labels)) {
+		return backend.Hold("NotCounted", "the pod %s/%s has no longer labels that %s selects", pod.Namespace, pod.Name, budget)
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return nil
 	}
 	gated, err := k.gated(ctx, pod.Namespace)
 	if err == nil && !gated {

@@ -1,12 +1,10 @@
 package budget
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -15,10 +13,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
-	"github.com/spotter-dev/spotter/policy/kube"
-	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // GateLabel is the label, and GateEnabled the value, of namespaces in which a closed
@@ -102,39 +97,6 @@ func New(cfg Config, c client.Client, reader client.Reader) (*Enforcer, error) {
 }
 
 func (k *Enforcer) enforcing() bool { return k.cfg.Enforcing != nil && k.cfg.Enforcing() }
-
-// read returns what b says, or what is wrong with it.
-func read(b *v1alpha1.GPUBudget) (policy.Budget, error) {
-	b = b.DeepCopy()
-	b.Default()
-	if err := b.Validate().ToAggregate(); err != nil {
-		return policy.Budget{}, err
-	}
-	selector, err := kube.Selector(&b.Spec.Selector)
-	if err != nil {
-		return policy.Budget{}, fmt.Errorf("spec.selector: %w", err)
-	}
-	x := b.Budget(b.Namespace, selector)
-	x.Closed = b.Status.Gate == v1alpha1.GateClosed
-	return x, nil
-}
-
-// Table returns the budgets of a snapshot, ascending by name: those of the
-// namespaces, or all where none is given. One that is not valid bounds nothing and
-// is left out.
-func Table(list []v1alpha1.GPUBudget, namespaces ...string) []policy.Budget {
-	var all []policy.Budget
-	for i := range list {
-		if len(namespaces) > 0 && !slices.Contains(namespaces, list[i].Namespace) {
-			continue
-		}
-		if b, err := read(&list[i]); err == nil {
-			all = append(all, b)
-		}
-	}
-	slices.SortFunc(all, func(a, b policy.Budget) int { return cmp.Compare(a.Name, b.Name) })
-	return all
-}
 
 // gated reports whether a closed gate keeps pods of a namespace out.
 func (k *Enforcer) gated(ctx context.Context, namespace string) (bool, error) {

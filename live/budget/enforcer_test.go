@@ -63,7 +63,7 @@ func newStage(t *testing.T, enforcing bool) *fixture {
 	x.enforcer.cfg.Namespace = x.ns
 	x.budget = newBudget(t, env, x.ns, "b", metav1.LabelSelector{MatchLabels: label("team", "ml")})
 	x.snap = &policy.Snapshot{
-		Now: policy.Time(start.UnixMilli()), Budgets: Table([]v1alpha1.GPUBudget{*x.budget}),
+		Now: policy.Time(start.UnixMilli()), Budgets: tableOf(x.budget),
 		Templates: []policy.Template{{Namespace: x.ns, Labels: []policy.Label{{Key: "team", Value: "ml"}}, Requests: policy.Resources{GPU: 2}, GPUResource: gpu}},
 		Nodes:     []policy.Node{{Name: "n", Market: policy.None, Pool: policy.None}},
 		Pods:      []policy.Pod{{Name: x.ns + "/p", Phase: policy.PodReady, Bound: 1}},
@@ -103,7 +103,6 @@ func closing(x *fixture) *policy.Gate {
 // TestStatus writes what is used, what is left, and when the gate opens.
 func TestStatus(t *testing.T) {
 	x := newStage(t, true)
-	x.snap.Budgets[0].Action = policy.BudgetEvict // its pods go, so that the opening can be reported
 	x.save(t)
 	st := x.status(t)
 	if st.Consumed.GPUHours != "11.000" || st.Remaining.GPUHours != "0.000" || st.TrackedPods != 1 || st.Gate != v1alpha1.GateClosed || st.ObservedGeneration != 1 {
@@ -177,7 +176,7 @@ func TestRule12Shadow(t *testing.T) {
 			t.Errorf("it writes %v", e)
 		}
 	}
-	if b := Table([]v1alpha1.GPUBudget{*x.budget}); b[0].Closed {
+	if b := tableOf(x.budget); b[0].Closed {
 		t.Error("a gate that would close is closed")
 	}
 }
@@ -328,8 +327,8 @@ func TestInvalid(t *testing.T) {
 	bad, good := budgetObject("ml", "bad"), budgetObject("ml", "good")
 	bad.Spec.Quota.WindowHours = 0
 	bad.Status.Gate = v1alpha1.GateClosed
-	table := Table([]v1alpha1.GPUBudget{*good, *bad, *budgetObject("web", "a")}, "ml")
-	if len(table) != 1 || table[0].Name != "ml/good" {
+	table := tableOf(good, bad)
+	if len(table) != 2 || table[0].Name != "ml/bad" || !table[0].Invalid || table[1].Invalid {
 		t.Errorf("%v", table)
 	}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}

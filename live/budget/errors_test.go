@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -68,9 +67,21 @@ func newStruck(t *testing.T) *struck {
 	x.enforcer = newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true)
 	x.memory = memory("ml/b", 20*3_600_000_000)
 	x.memory.Closed = true
-	x.snap = &policy.Snapshot{Now: policy.Time(start.UnixMilli()), Budgets: []policy.Budget{{Name: "ml/b", Namespace: "ml", GPUHours: 10, HasGPUHours: true, Window: 24 * time.Hour}},
+	x.snap = &policy.Snapshot{Now: policy.Time(start.UnixMilli()), Budgets: tableOf(budgetObject("ml", "b")),
 		Pods: []policy.Pod{{Name: "ml/p"}}, Workloads: []policy.Workload{{Name: "ml/j", Kind: policy.KindJob}}}
 	return x
+}
+
+// enforce gives the budget an action and closes its gate, before the decision.
+func (x *struck) enforce(t *testing.T, action v1alpha1.EnforcementAction) {
+	t.Helper()
+	b := budgetObject("ml", "b")
+	must(t, x.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.Spec.Enforcement.Action = action
+	must(t, x.Update(t.Context(), b))
+	b.Status.Gate = v1alpha1.GateClosed
+	must(t, x.Status().Update(t.Context(), b))
+	x.snap.Budgets = tableOf(b)
 }
 
 func (x *struck) hooks() interceptor.Funcs {
@@ -175,9 +186,11 @@ type enforcerCall struct {
 func enforcerCalls() []enforcerCall {
 	saves := func(x *struck) error { return save(x.enforcer, x.memory) }
 	saved := func(t *testing.T, x *struck) { must(t, saves(x)) }
-	closed := func(t *testing.T, x *struck) {
-		saved(t, x)
-		must(t, x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}))
+	enforced := func(action v1alpha1.EnforcementAction) func(*testing.T, *struck) {
+		return func(t *testing.T, x *struck) {
+			x.enforce(t, action)
+			saved(t, x)
+		}
 	}
 	ledger := func(t *testing.T, x *struck) {
 		next := newEnforcer(t, testingclock.NewFakeClock(start), x.WithWatch, true)
@@ -203,12 +216,12 @@ func enforcerCalls() []enforcerCall {
 				return x.enforcer.Gate(context.Background(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true})
 			},
 			done: func(t *testing.T, x *struck) { gateIs(t, x, v1alpha1.GateClosed) }},
-		{name: "Pause", verbs: []string{"get", "patch"}, quiet: []string{"get gone", "patch gone"}, before: saved,
+		{name: "Pause", verbs: []string{"get", "patch"}, quiet: []string{"get gone", "patch gone"}, before: enforced(v1alpha1.EnforcePause),
 			do: func(x *struck) error {
 				return x.enforcer.Pause(context.Background(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
 			},
 			done: func(t *testing.T, x *struck) { suspended(t, x) }},
-		{name: "Evict", verbs: []string{"get", "create/eviction"}, before: closed,
+		{name: "Evict", verbs: []string{"get", "create/eviction"}, before: enforced(v1alpha1.EnforceEvict),
 			quiet: []string{"get gone", "create/eviction gone", "create/eviction conflict", "create/eviction throttled"},
 			do: func(x *struck) error {
 				return x.enforcer.Evict(context.Background(), x.snap, &policy.Evict{Budget: "ml/b"})
@@ -227,8 +240,7 @@ func enforcerCalls() []enforcerCall {
 // the pod stays.
 func TestEvictInKubeSystem(t *testing.T) {
 	for namespace, reason := range map[string]string{"ml": "", "kube-system": "NamespaceNotGated"} {
-		b := budgetObject(namespace, "b")
-		b.Status.Gate = v1alpha1.GateClosed
+		b := enforcedBudget(namespace, "b", v1alpha1.EnforceEvict, v1alpha1.GateClosed)
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "rs", UID: "u", Controller: ptr.To(true)},
 		}}}

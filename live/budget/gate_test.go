@@ -49,7 +49,7 @@ func newBudget(t *testing.T, env *testenv.Env, namespace, name string, selector 
 	t.Helper()
 	ten := 10.0
 	b := &v1alpha1.GPUBudget{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: v1alpha1.GPUBudgetSpec{
-		Selector: selector, Quota: v1alpha1.Quota{GPUHours: &ten, WindowHours: 24},
+		Selector: selector, Quota: v1alpha1.Quota{GPUHours: &ten, WindowHours: 24}, Enforcement: v1alpha1.Enforcement{Action: v1alpha1.EnforceEvict},
 	}}
 	if err := env.Client.Create(t.Context(), b); err != nil {
 		t.Fatal(err)

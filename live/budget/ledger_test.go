@@ -69,6 +69,23 @@ func budgetObject(namespace, name string) *v1alpha1.GPUBudget {
 	}}
 }
 
+// enforcedBudget returns a budget with an action and a gate.
+func enforcedBudget(namespace, name string, action v1alpha1.EnforcementAction, gate v1alpha1.GateState) *v1alpha1.GPUBudget {
+	b := budgetObject(namespace, name)
+	b.Spec.Enforcement.Action, b.Status.Gate = action, gate
+	return b
+}
+
+// tableOf returns the budgets of a snapshot.
+func tableOf(objects ...*v1alpha1.GPUBudget) []policy.Budget {
+	var all []policy.Budget
+	for _, o := range objects {
+		b, _ := Read(o)
+		all = append(all, b)
+	}
+	return Table(all)
+}
+
 // TestRule14Ledger writes ledgers at the real API server and reads them back: each
 // in an object of its own, at the version that is known, so that of two
 // controllers one learns it.

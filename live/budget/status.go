@@ -1,11 +1,14 @@
 package budget
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +27,10 @@ import (
 // who could open it.
 const confirmEvery = 10 * time.Minute
 
+// leftOutMax bounds how many budgets beyond [NamespaceMax] one report writes to, so that
+// those of others do not wait for a flood of them.
+const leftOutMax = 20
+
 // Report writes the ledgers of what was last given to [Enforcer.Save], and brings the status
 // of every budget up to date after the step on s that led to it. It writes several at a
 // time, and only what has changed. Budgets that fail are reported together and do not keep the
@@ -34,29 +41,51 @@ func (k *Enforcer) Report(ctx context.Context, s *policy.Snapshot) error {
 	if err := k.client.List(ctx, &list); err != nil {
 		return errors.Join(saved, fmt.Errorf("listing GPUBudgets: %w", err))
 	}
-	memory := k.ledgers.remembered()
-	return errors.Join(saved, sideBySide(len(list.Items), func(i int) error { return k.report(ctx, s, memory, &list.Items[i]) }))
+	x := report{s: s, memory: policy.Memory{Budgets: k.ledgers.remembered()}}
+	x.looks = policybudget.Look(k.cfg.Policy, s, s.Budgets, x.memory.Budget)
+	all, errs := make([]policy.Budget, len(list.Items)), make([]error, len(list.Items))
+	for i := range list.Items {
+		all[i], errs[i] = Read(&list.Items[i])
+	}
+	x.enforced = Table(all)
+	return errors.Join(saved, sideBySide(len(all), func(i int) error { return k.report(ctx, &x, &list.Items[i], errs[i]) }))
 }
 
-// report writes the status of one budget, if it has changed enough.
-func (k *Enforcer) report(ctx context.Context, s *policy.Snapshot, memory []policy.BudgetMemory, b *v1alpha1.GPUBudget) error {
+// A report is what the statuses of all budgets are written from after a step.
+type report struct {
+	s        *policy.Snapshot
+	memory   policy.Memory
+	looks    []policybudget.Outlook // of the budgets of s
+	enforced []policy.Budget        // those that exist, but for what is beyond NamespaceMax
+	pods     podLists
+	leftOut  atomic.Int32 // the statuses written of what is beyond
+}
+
+// report writes the status of one budget, if it has changed enough. invalid is why it
+// cannot be read.
+func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget, invalid error) error {
 	next := b.DeepCopy()
 	st := &next.Status
 	st.ObservedGeneration = b.Generation
 	name := b.Namespace + "/" + b.Name
-	if _, err := read(b); err != nil {
+	_, enforced := placeOf(x.enforced, name)
+	switch {
+	case invalid != nil:
 		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
-		k.condition(next, v1alpha1.ConditionReady, false, "Invalid", err.Error())
-	} else {
-		i, m := findBudget(s, name), findMemory(memory, name)
-		if i < 0 || m == nil {
+		k.condition(next, v1alpha1.ConditionReady, false, "Invalid", invalid.Error()+"; nothing is counted until it is valid, and what was used is kept")
+	case !enforced:
+		st.Gate, st.ReopensAt = v1alpha1.GateOpen, nil
+		k.condition(next, v1alpha1.ConditionReady, false, "TooMany", fmt.Sprintf("of the GPUBudgets of a namespace the %d oldest are enforced", NamespaceMax))
+	default:
+		i, m := findBudget(x.s, name), x.memory.Budget(name)
+		if i < 0 || m == nil || x.s.Budgets[i].Invalid {
 			return nil // the next step knows it
 		}
-		if err := k.fill(ctx, s, &s.Budgets[i], m, next); err != nil {
+		if err := k.fill(ctx, x.s, &x.s.Budgets[i], m, &x.looks[i], &x.pods, next); err != nil {
 			return err
 		}
 	}
-	if !k.due(&b.Status, st) {
+	if !k.due(&b.Status, st) || !enforced && x.leftOut.Add(1) > leftOutMax {
 		return nil
 	}
 	if err := k.patch(ctx, b, next); err != nil {
@@ -76,29 +105,36 @@ func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) err
 
 // findMemory returns what is remembered of a budget, nil if nothing is.
 func findMemory(all []policy.BudgetMemory, name string) *policy.BudgetMemory {
-	i := slices.IndexFunc(all, func(m policy.BudgetMemory) bool { return m.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
+	m := policy.Memory{Budgets: all}
+	return m.Budget(name)
 }
 
 // findBudget returns the place of a budget in s, below 0 where it has none.
 func findBudget(s *policy.Snapshot, name string) int {
-	return slices.IndexFunc(s.Budgets, func(x policy.Budget) bool { return x.Name == name })
+	if i, found := placeOf(s.Budgets, name); found {
+		return i
+	}
+	return -1
+}
+
+// placeOf returns the place of a budget in a list that ascends by name.
+func placeOf(all []policy.Budget, name string) (int, bool) {
+	return slices.BinarySearchFunc(all, name, func(b policy.Budget, name string) int { return cmp.Compare(b.Name, name) })
 }
 
 // fill writes what is known of a budget into the status of o.
-func (k *Enforcer) fill(ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, o *v1alpha1.GPUBudget) error {
+func (k *Enforcer) fill(
+	ctx context.Context, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory, look *policybudget.Outlook, pods *podLists, o *v1alpha1.GPUBudget,
+) error {
 	st := &o.Status
 	used, cost := float64(m.Used)/(1000*3.6e6), m.Cost
-	look := policybudget.Look(k.cfg.Policy, s, b, m)
 	st.TrackedPods = int32(look.Pods)
 	if b.LiveObjects {
-		account, err := k.account(ctx, b, o.Spec.ResourceName, s.Now)
+		all, err := pods.of(ctx, k.client, b.Namespace)
 		if err != nil {
 			return err
 		}
+		account := Count(b, o.Spec.ResourceName, all, s.Now.Std())
 		used, st.TrackedPods = account.Consumed, int32(account.Tracked)
 	}
 	st.Consumed = v1alpha1.Usage{GPUHours: hours(used)}
@@ -186,11 +222,26 @@ func hours(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
 
 func dollars(m policy.Money) string { return strconv.FormatFloat(m.Float(), 'f', 2, 64) }
 
-// account counts the pods of a budget that are there, as its accounting asks.
-func (k *Enforcer) account(ctx context.Context, b *policy.Budget, resource string, now policy.Time) (policybudget.Account, error) {
-	var pods corev1.PodList
-	if err := k.client.List(ctx, &pods, client.InNamespace(b.Namespace)); err != nil {
-		return policybudget.Account{}, fmt.Errorf("listing the pods of namespace %s: %w", b.Namespace, err)
+// podLists are the pods of namespaces, each listed once. They are the cache's own, and
+// only read.
+type podLists struct {
+	mu   sync.Mutex
+	list map[string][]corev1.Pod
+}
+
+func (l *podLists) of(ctx context.Context, c client.Reader, namespace string) ([]corev1.Pod, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if pods, known := l.list[namespace]; known {
+		return pods, nil
 	}
-	return Count(b, resource, pods.Items, now.Std()), nil
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods of namespace %s: %w", namespace, err)
+	}
+	if l.list == nil {
+		l.list = map[string][]corev1.Pod{}
+	}
+	l.list[namespace] = pods.Items
+	return pods.Items, nil
 }

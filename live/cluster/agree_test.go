@@ -61,7 +61,7 @@ func canon(s *policy.Snapshot) []string {
 			continue
 		}
 		text := fmt.Sprintf("%s of %s on %q for %q zone %d", p.Name, s.Templates[p.Template].Name, name(p.Node), name(p.Nominated), p.VolumeZone)
-		p.ID, p.Node, p.Nominated, p.Template = 0, 0, 0, 0
+		p.ID, p.Node, p.Nominated, p.Template, p.UID = 0, 0, 0, 0, ""
 		add("pod "+text, p)
 	}
 	for i := range s.Templates {
@@ -78,7 +78,7 @@ func canon(s *policy.Snapshot) []string {
 	}
 	for i := range s.Workloads {
 		w := s.Workloads[i]
-		if w.ID = 0; w.Kind == policy.KindDaemonSet {
+		if w.ID, w.UID = 0, ""; w.Kind == policy.KindDaemonSet {
 			w.Replicas = 0 // the simulator leaves it open how many nodes there are
 		}
 		add("workload", w)

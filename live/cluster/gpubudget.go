@@ -3,41 +3,36 @@ package cluster
 import (
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A budgetTable holds the valid GPUBudgets, by "namespace/name".
+// A budgetTable holds the GPUBudgets, by "namespace/name".
 type budgetTable struct {
 	faults *faultLog
 	byName map[string]policy.Budget
+	shown  []policy.Budget // as snapshots have them: shared, and nil once one has changed
 }
 
-// set takes in a GPUBudget. One that is not valid bounds nothing.
+// set takes in a GPUBudget. One that is not valid bounds nothing, and keeps its history.
 func (t *budgetTable) set(b *v1alpha1.GPUBudget) {
-	b = b.DeepCopy()
-	b.Default()
-	selector, err := kube.Selector(&b.Spec.Selector)
-	if errs := b.Validate(); len(errs) > 0 {
-		err = errs.ToAggregate()
-	}
+	x, err := budget.Read(b)
 	if err != nil {
 		t.faults.warn("GPUBudget "+key(b), err.Error())
-		delete(t.byName, key(b))
-		return
 	}
-	x := b.Budget(b.Namespace, selector)
-	x.Closed = strings.EqualFold(string(b.Status.Gate), "closed")
-	t.byName[key(b)] = x
+	t.byName[key(b)], t.shown = x, nil
 }
 
-func (t *budgetTable) drop(b *v1alpha1.GPUBudget) { delete(t.byName, key(b)) }
+func (t *budgetTable) drop(b *v1alpha1.GPUBudget) {
+	delete(t.byName, key(b))
+	t.shown = nil
+}
 
 func (t *budgetTable) fill(s *policy.Snapshot) {
-	for _, name := range slices.Sorted(maps.Keys(t.byName)) {
-		s.Budgets = append(s.Budgets, t.byName[name])
+	if t.shown == nil && len(t.byName) > 0 {
+		t.shown = budget.Table(slices.Collect(maps.Values(t.byName)))
 	}
+	s.Budgets = t.shown
 }

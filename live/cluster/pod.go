@@ -153,7 +153,7 @@ func (pt *podTable) readPod(i int32) {
 	pt.templates.release(x.template)
 	x.template, x.set = t, set
 	n := policy.Pod{
-		ID: policy.PodID(i), Name: key(p), Template: t.t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: pt.volumes.zoneOf(p),
+		ID: policy.PodID(i), Name: key(p), UID: string(p.UID), Template: t.t.ID, Node: policy.None, Nominated: policy.None, VolumeZone: pt.volumes.zoneOf(p),
 		Gated: len(p.Spec.SchedulingGates) > 0, Created: pt.clock.clamp(policy.TimeOf(p.CreationTimestamp.Time)),
 	}
 	pt.readState(&n, p)

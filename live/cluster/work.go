@@ -108,7 +108,7 @@ func (t *workTable) fill(s *policy.Snapshot) {
 	for _, w := range t.workloads.list {
 		s.Workloads = append(s.Workloads, policy.Workload{
 			ID: w.id, Name: w.key.name, Kind: w.key.kind, Replicas: w.replicas, Ready: w.ready,
-			Deadline: w.deadline, Work: w.work, Suspended: w.suspended,
+			Deadline: w.deadline, Work: w.work, Suspended: w.suspended, PausedBy: w.pausedBy, UID: string(w.uid),
 		})
 		if x := &s.Workloads[w.id]; w.key.kind == policy.KindDaemonSet || !w.known {
 			x.Replicas = w.pods

@@ -10,8 +10,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"github.com/spotter-dev/spotter/live/budget"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
 )
@@ -43,6 +45,8 @@ type workload struct {
 	deadline    policy.Time
 	work        time.Duration
 	suspended   bool
+	pausedBy    string // the budget for which Spotter suspended it
+	uid         types.UID
 	gang        int32 // see policy.Template.Gang
 
 	// declared is the template by its object: of a DaemonSet always, of others while
@@ -97,7 +101,7 @@ func (t *workloadTable) describe(k workloadKey, meta *metav1.ObjectMeta, spec *c
 		w.known, w.annotations = true, a
 		t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 	}
-	w.spec, w.waiting, w.last = spec, true, nil
+	w.spec, w.waiting, w.last, w.uid = spec, true, nil, meta.UID
 	w.replicas = ptr.Deref(replicas, 1)
 	return w
 }
@@ -182,6 +186,7 @@ func (t *workloadTable) setJob(j *batchv1.Job) {
 	w := t.describe(workloadKey{key(j), policy.KindJob}, &j.ObjectMeta, &j.Spec.Template, j.Spec.Parallelism)
 	left := max(0, ptr.Deref(j.Spec.Completions, w.replicas)-j.Status.Succeeded) // a queue of work has one item for each pod
 	w.gang, w.replicas = kube.Gang(j), min(w.replicas, left)
+	w.pausedBy = j.Annotations[budget.PausedBy]
 	if w.suspended = ptr.Deref(j.Spec.Suspend, false); w.suspended {
 		w.replicas = 0
 	}

@@ -25,12 +25,18 @@ type Config struct {
 	// Soonest is the least time until the next step that is asked for. Raising
 	// it decides less often around the moment at which a budget is spent.
 	Soonest time.Duration
+
+	// Absent is how long the history of a budget is kept that snapshots have no more.
+	// Raising it remembers deleted budgets for longer.
+	Absent time.Duration
 }
 
 // DefaultConfig returns what is used where nothing is given, with the ten
 // seconds between two evictions of gpu-k8s-operator.
 func DefaultConfig() Config {
-	return Config{Room: 0.10, JobRoom: 0.25, Pace: 10 * time.Second, Retry: 2 * time.Minute, Soonest: time.Second}
+	return Config{
+		Room: 0.10, JobRoom: 0.25, Pace: 10 * time.Second, Retry: 2 * time.Minute, Soonest: time.Second, Absent: 7 * 24 * time.Hour,
+	}
 }
 
 // Validate names the first field that is out of its range, and its value.
@@ -44,6 +50,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("budget: pace %v is negative", c.Pace)
 	case c.Retry < 0:
 		return fmt.Errorf("budget: retry %v is negative", c.Retry)
+	case c.Absent < 0:
+		return fmt.Errorf("budget: absent %v is negative", c.Absent)
 	case c.Soonest < time.Millisecond:
 		return fmt.Errorf("budget: soonest %v is less than a millisecond", c.Soonest)
 	}

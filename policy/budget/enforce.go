@@ -16,9 +16,12 @@ type enforcement struct {
 	before  *policy.Memory
 	plan    *policy.Plan
 	tallies []tally
+	index   *index
 
-	// picked are the pods that this plan evicts.
-	picked []policy.PodID
+	// running is by template that a budget counts the pods that hold devices, and picked
+	// is set for those that this plan evicts.
+	running [][]int32
+	picked  []bool
 }
 
 // judge finds out, for all budgets before anything is done for one, which are
@@ -27,6 +30,9 @@ func (e *enforcement) judge() {
 	for i := range e.tallies {
 		t := &e.tallies[i]
 		b := t.budget
+		if b.Invalid {
+			continue
+		}
 		t.over = t.use.atLeast(b, 1)
 		switch {
 		case !t.over:
@@ -54,6 +60,9 @@ func (e *enforcement) act() {
 	p.Gates, p.Pauses, p.Evicts, p.Holds = slices.Clip(p.Gates), slices.Clip(p.Pauses), slices.Clip(p.Evicts), slices.Clip(p.Holds)
 	for i := range e.tallies {
 		t := &e.tallies[i]
+		if t.budget.Invalid {
+			continue
+		}
 		e.gate(t)
 		e.forget(t)
 		switch {
@@ -66,11 +75,9 @@ func (e *enforcement) act() {
 		case t.enforcing:
 			e.evict(t)
 		}
-		if !t.closed {
-			t.next.Paused = e.resume(t.budget.Name, t.next.Paused, t.state())
-		}
 		e.wake(t)
 	}
+	e.resume()
 }
 
 // gate orders the gate of t to change where it is not as it should be. An order
@@ -188,20 +195,19 @@ func (e *enforcement) spentAt(t *tally) policy.Time {
 // and the launches that were to replace these nodes. A node under notice is
 // lost anyway, and so is drained. It returns by node whether a drain was taken, nil
 // if none was.
-func (e *enforcement) keepNodes(counted []bool) (held []bool) {
+func (e *enforcement) keepNodes() (held []bool) {
 	if len(e.plan.Drains) == 0 || !slices.ContainsFunc(e.tallies, func(t tally) bool { return t.closed }) {
 		return nil
 	}
 	kept := make([]string, len(e.s.Nodes)) // by node, the budget that keeps it
-	for i := range e.s.Pods {
-		p := &e.s.Pods[i]
-		if !holds(p) || p.Phase == policy.PodTerminating || !counted[p.Template] || e.s.Templates[p.Template].DaemonSet || e.s.Nodes[p.Node].ReclaimAt != 0 {
+	for t, pods := range e.running {
+		shut := slices.IndexFunc(e.index.of[t], func(c match) bool { return e.tallies[c.at].closed })
+		if shut < 0 || e.s.Templates[t].DaemonSet {
 			continue
 		}
-		for k := range e.tallies {
-			if t := &e.tallies[k]; t.closed && t.counts[p.Template] > 0 {
-				kept[p.Node] = t.budget.Name
-				break
+		for _, i := range pods {
+			if p := &e.s.Pods[i]; p.Phase != policy.PodTerminating && e.s.Nodes[p.Node].ReclaimAt == 0 {
+				kept[p.Node] = e.tallies[e.index.of[t][shut].at].budget.Name
 			}
 		}
 	}

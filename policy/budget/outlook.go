@@ -19,25 +19,36 @@ type Outlook struct {
 	Reopens policy.Time
 }
 
-// Look returns the outlook of b at s.Now. m is what the decision on s remembers of
-// it; cfg is that of the decision.
-func Look(cfg Config, s *policy.Snapshot, b *policy.Budget, m *policy.BudgetMemory) Outlook {
-	t := tally{budget: b, next: *m, ledger: m.Buckets}
-	var o Outlook
+// Look returns the outlooks at s.Now of budgets, which are of s. memory says what the
+// decision on s remembers of each; cfg is that of the decision.
+func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget, memory func(budget string) *policy.BudgetMemory) []Outlook {
+	var x index
+	x.build(s.Templates, budgets)
+	tallies, all := make([]tally, len(budgets)), make([]Outlook, len(budgets))
+	for i := range budgets {
+		tallies[i].budget = &budgets[i]
+		if m := memory(budgets[i].Name); m != nil {
+			tallies[i].next, tallies[i].ledger = *m, m.Buckets
+		}
+	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		if !holds(p) {
 			continue
 		}
-		n := b.Counts(&s.Templates[p.Template])
-		if n == 0 {
-			continue
+		for _, c := range x.of[p.Template] {
+			t := &tallies[c.at]
+			t.now = t.now.plus(rate{c.n, t.price(s, &s.Nodes[p.Node], c.n)})
+			all[c.at].Pods++
 		}
-		o.Pods++
-		t.now = t.now.plus(rate{n, t.price(s, &s.Nodes[p.Node], n)})
 	}
-	o.Devices, o.PerHour = t.now.devices, t.now.cost
 	e := enforcement{cfg: &cfg, s: s}
-	o.Reopens = e.reopens(&t, s.Now.Add(b.Window))
-	return o
+	for i := range tallies {
+		t := &tallies[i]
+		all[i].Devices, all[i].PerHour = t.now.devices, t.now.cost
+		if !t.budget.Invalid {
+			all[i].Reopens = e.reopens(t, s.Now.Add(t.budget.Window))
+		}
+	}
+	return all
 }

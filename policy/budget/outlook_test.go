@@ -26,7 +26,10 @@ func TestLook(t *testing.T) {
 	// Ten device-hours, all used in the hour that began 20 hours ago. A tenth is
 	// free when a tenth of that hour has left the window, 4 h 6 min from now.
 	m := policy.BudgetMemory{Buckets: []policy.BudgetBucket{{Hour: now - 20*hour, Used: 10_000 * msPerHour}}, DevicePrice: 3 * policy.Dollar}
-	got := Look(DefaultConfig(), s, &b, &m)
+	look := func() Outlook {
+		return Look(DefaultConfig(), s, []policy.Budget{b}, func(string) *policy.BudgetMemory { return &m })[0]
+	}
+	got := look()
 	if got.Pods != 2 || got.Devices != 4000 || got.PerHour != 12*policy.Dollar {
 		t.Errorf("%+v", got)
 	}
@@ -35,7 +38,7 @@ func TestLook(t *testing.T) {
 	}
 	// Four devices that go on use 96 device-hours a day: it never opens.
 	b.Action = policy.BudgetAlert
-	if got := Look(DefaultConfig(), s, &b, &m); got.Reopens != 0 {
+	if got := look(); got.Reopens != 0 {
 		t.Errorf("it opens at %v though its pods go on", got.Reopens)
 	}
 }

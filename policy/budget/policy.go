@@ -22,10 +22,11 @@ type around struct {
 	policy policy.Policy
 	cfg    Config
 
-	// What follows is scratch: filled anew by each decision.
+	// The fields below are scratch memory, which each decision fills.
 	tallies []tally
-	counted []bool // by template: some budget counts its pods
-	picked  []policy.PodID
+	index   index
+	running [][]int32 // by template that a budget counts, its pods that hold devices
+	picked  []bool
 	pods    []policy.Pod
 }
 
@@ -37,37 +38,45 @@ func (a *around) Inside() policy.Policy { return a.policy }
 
 // Decide returns the plan of the policy inside and what the budgets want.
 func (a *around) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	if len(s.Budgets) > 0 {
+		a.index.build(s.Templates, s.Budgets)
+	}
 	plan, next := a.policy.Decide(a.settled(s), m)
-	if len(s.Budgets) == 0 && len(m.Budgets) == 0 {
+	if len(s.Budgets) == 0 && len(m.Budgets) == 0 && !slices.ContainsFunc(s.Workloads, paused) {
 		next.Budgets = nil
 		return plan, next
 	}
 	return a.enforce(s, m, plan, next)
 }
 
-// settled returns s as the policy inside is to see it: the pods that a closed gate
-// would not admit again are not to be disrupted, so that it looks for other nodes
-// and does not plan the same drain again and again. Without a closed gate it is s.
+// paused reports whether w is a job that was suspended for a budget.
+func paused(w policy.Workload) bool {
+	return w.Kind == policy.KindJob && w.Suspended && w.PausedBy != ""
+}
+
+// settled returns s as the policy inside must see it: the pods that a closed gate would
+// not admit again must not be disrupted, so that it looks for other nodes and does not
+// plan the same drain again and again. Without a closed gate it is s.
 func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
+	if !slices.ContainsFunc(s.Budgets, func(b policy.Budget) bool { return b.Closed }) {
+		return s
+	}
 	x := s
-	for i := range s.Budgets {
-		b := &s.Budgets[i]
-		if !b.Closed {
+	for k := range s.Pods {
+		p := &s.Pods[k]
+		if !holds(p) || p.Phase == policy.PodTerminating || s.Templates[p.Template].DaemonSet {
 			continue
 		}
-		for k := range s.Pods {
-			p := &s.Pods[k]
-			if !holds(p) || p.Phase == policy.PodTerminating || b.Counts(&s.Templates[p.Template]) == 0 || s.Templates[p.Template].DaemonSet {
-				continue
-			}
-			if x == s {
-				a.pods = append(a.pods[:0], s.Pods...)
-				x = new(policy.Snapshot)
-				*x = *s
-				x.Pods = a.pods
-			}
-			x.Pods[k].DoNotDisrupt = true
+		if !slices.ContainsFunc(a.index.of[p.Template], func(c match) bool { return s.Budgets[c.at].Closed }) {
+			continue
 		}
+		if x == s {
+			a.pods = append(a.pods[:0], s.Pods...)
+			x = new(policy.Snapshot)
+			*x = *s
+			x.Pods = a.pods
+		}
+		x.Pods[k].DoNotDisrupt = true
 	}
 	return x
 }
@@ -75,21 +84,19 @@ func (a *around) settled(s *policy.Snapshot) *policy.Snapshot {
 // enforce is apart from Decide so that a cluster without budgets, the usual one,
 // costs no allocation.
 func (a *around) enforce(s *policy.Snapshot, m policy.Memory, plan policy.Plan, next policy.Memory) (policy.Plan, policy.Memory) {
+	if len(s.Budgets) == 0 {
+		a.index.build(s.Templates, nil)
+	}
 	a.survey(s, &m)
-	e := enforcement{cfg: &a.cfg, s: s, before: &m, plan: &plan, tallies: a.tallies, picked: a.picked[:0]}
-	next.Budgets = make([]policy.BudgetMemory, len(a.tallies))
+	a.picked = slices.Grow(a.picked[:0], len(s.Pods))[:len(s.Pods)]
+	clear(a.picked)
+	e := enforcement{cfg: &a.cfg, s: s, before: &m, plan: &plan, tallies: a.tallies, index: &a.index, running: a.running, picked: a.picked}
 	e.judge()
 	e.act()
-	if kept := e.keepNodes(a.counted); kept != nil {
+	if kept := e.keepNodes(); kept != nil {
 		next = e.forgetMoves(next, kept)
 	}
-	for i := range a.tallies {
-		next.Budgets[i] = a.tallies[i].next
-	}
-	if next.Budgets = append(next.Budgets, e.release()...); len(next.Budgets) == 0 {
-		next.Budgets = nil
-	}
-	a.picked = e.picked
+	next.Budgets = e.memories()
 	return plan, next
 }
 
@@ -99,8 +106,8 @@ type tally struct {
 	next   policy.BudgetMemory
 	ledger ledger
 
-	// counts is, by template, what one of its pods uses.
-	counts []int64
+	// templates are those whose pods it counts.
+	templates []match
 
 	// from is since when use is not booked yet, at the earliest the begin of the
 	// hour in which the window begins.
@@ -124,20 +131,54 @@ type tally struct {
 // survey books the use since the last decision.
 func (a *around) survey(s *policy.Snapshot, m *policy.Memory) {
 	a.tallies = slices.Grow(a.tallies[:0], len(s.Budgets))[:len(s.Budgets)]
-	a.counted = slices.Grow(a.counted[:0], len(s.Templates))[:len(s.Templates)]
-	clear(a.counted)
 	for i := range s.Budgets {
-		a.begin(&a.tallies[i], &s.Budgets[i], s, m)
+		a.tallies[i] = begin(&s.Budgets[i], a.index.templates[i], s.Now, m.Budget(s.Budgets[i].Name))
 	}
+	a.running = emptied(a.running, len(s.Templates))
 	for i := range s.Pods {
-		if p := &s.Pods[i]; holds(p) && a.counted[p.Template] {
-			for k := range a.tallies {
-				a.tallies[k].count(s, p)
-			}
+		p := &s.Pods[i]
+		if !holds(p) || len(a.index.of[p.Template]) == 0 {
+			continue
 		}
+		a.running[p.Template] = append(a.running[p.Template], int32(i))
+		a.count(s, p)
 	}
+	a.bookEnded(s)
 	for k := range a.tallies {
 		a.tallies[k].finish(s)
+	}
+}
+
+// count adds what the pod p, which holds devices, uses to the budgets that count it. These
+// share a price where they count the same resource and the node has one.
+func (a *around) count(s *policy.Snapshot, p *policy.Pod) {
+	var r rate
+	resource, node := "", &s.Nodes[p.Node]
+	for _, c := range a.index.of[p.Template] {
+		t := &a.tallies[c.at]
+		if node.Market == policy.None || t.budget.Resource != resource {
+			r, resource = rate{c.n, t.price(s, node, c.n)}, t.budget.Resource
+		}
+		t.count(s.Now, p.Bound, r)
+	}
+}
+
+// bookEnded books the pods that went away since the last decision.
+func (a *around) bookEnded(s *policy.Snapshot) {
+	if len(s.Ended) == 0 {
+		return
+	}
+	nodes := make(map[string]*policy.Node, len(s.Nodes))
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Live() {
+			nodes[n.Name] = n
+		}
+	}
+	for i := range s.Ended {
+		x := &s.Ended[i]
+		for _, c := range a.index.of[x.Template] {
+			a.tallies[c.at].bookEnded(s, x, nodes[x.Node], c.n)
+		}
 	}
 }
 
@@ -147,41 +188,35 @@ func holds(p *policy.Pod) bool {
 	return p.Phase >= policy.PodStarting && p.Node != policy.None && p.Bound != 0
 }
 
-// begin fills t with what was remembered of b.
-func (a *around) begin(t *tally, b *policy.Budget, s *policy.Snapshot, m *policy.Memory) {
-	*t = tally{budget: b, counts: slices.Grow(t.counts[:0], len(s.Templates))[:len(s.Templates)]}
-	for i := range s.Templates {
-		t.counts[i] = b.Counts(&s.Templates[i])
-		a.counted[i] = a.counted[i] || t.counts[i] > 0
-	}
-	t.next = policy.BudgetMemory{Name: b.Name}
-	if old := m.Budget(b.Name); old != nil {
+// begin returns the tally of b at now, of which old was remembered; nil is nothing. The
+// history of another budget of its name is not its own.
+func begin(b *policy.Budget, templates []match, now policy.Time, old *policy.BudgetMemory) tally {
+	t := tally{budget: b, templates: templates, next: policy.BudgetMemory{Name: b.Name}}
+	if old != nil && (old.UID == b.UID || old.UID == "" || b.UID == "") {
 		t.next = *old
+		notAfter(&t.next, now)
 	}
-	first := s.Now.Add(-b.Window)
+	t.next.UID, t.next.Absent = b.UID, 0
+	first := now.Add(-b.Window)
 	t.from = max(t.next.Counted, first-first%msPerHour)
 	if !b.LiveObjects {
-		t.ledger = trimmed(t.next.Buckets, s.Now, b.Window)
+		t.ledger = trimmed(t.next.Buckets, now, b.Window)
 	}
+	return t
 }
 
-// count adds what the pod p, which holds devices, uses.
-func (t *tally) count(s *policy.Snapshot, p *policy.Pod) {
-	n := t.counts[p.Template]
-	if n == 0 {
-		return
-	}
-	r := rate{n, t.price(s, &s.Nodes[p.Node], n)}
+// count adds what a pod uses at rate r that has held devices since bound.
+func (t *tally) count(now, bound policy.Time, r rate) {
 	t.now = t.now.plus(r)
 	switch {
 	case t.budget.LiveObjects:
-		u := r.during(int64(s.Now - max(p.Bound, s.Now.Add(-t.budget.Window))))
+		u := r.during(int64(now - max(bound, now.Add(-t.budget.Window))))
 		t.live.used += u.used
 		t.live.cost += u.cost
-	case p.Bound <= t.from:
+	case bound <= t.from:
 		t.steady = t.steady.plus(r)
 	default:
-		t.ledger.book(p.Bound, s.Now, r.devices, r.cost)
+		t.ledger.book(bound, now, r.devices, r.cost)
 	}
 }
 
@@ -220,13 +255,16 @@ func (t *tally) guess(s *policy.Snapshot, n int64) policy.Money {
 	return (each*policy.Money(n) + 500) / 1000
 }
 
-// finish books what is the same for all pods, and the pods that are gone.
+// finish books what is the same for all pods. Of a budget that cannot be read it leaves
+// the memory as it was.
 func (t *tally) finish(s *policy.Snapshot) {
+	if t.budget.Invalid {
+		return
+	}
 	if t.budget.LiveObjects {
 		t.next.Buckets, t.use = nil, t.live
 	} else {
 		t.ledger.book(t.from, s.Now, t.steady.devices, t.steady.cost)
-		t.bookEnded(s)
 		t.next.Buckets, t.use = t.ledger, t.ledger.within(s.Now, t.budget.Window)
 		if len(t.ledger) == 0 {
 			t.next.Buckets = nil
@@ -239,19 +277,16 @@ func (t *tally) finish(s *policy.Snapshot) {
 	t.next.Used, t.next.Cost = t.use.used, t.use.cost
 }
 
-// bookEnded books the pods that went away since the last decision.
-func (t *tally) bookEnded(s *policy.Snapshot) {
-	for i := range s.Ended {
-		e := &s.Ended[i]
-		n := t.counts[e.Template]
-		from := max(e.Start, t.from)
-		if n == 0 || e.Start == 0 || e.End <= from {
-			continue
-		}
-		cost := t.guess(s, n)
-		if k := slices.IndexFunc(s.Nodes, func(x policy.Node) bool { return x.Live() && x.Name == e.Node }); k >= 0 {
-			cost = t.price(s, &s.Nodes[k], n)
-		}
-		t.ledger.book(from, e.End, n, cost)
+// bookEnded books a pod that went away, which requested n thousandths of a device on node;
+// nil where that is gone too.
+func (t *tally) bookEnded(s *policy.Snapshot, x *policy.EndedPod, node *policy.Node, n int64) {
+	from := max(x.Start, t.from)
+	if t.budget.LiveObjects || x.Start == 0 || x.End <= from {
+		return
 	}
+	cost := t.guess(s, n)
+	if node != nil {
+		cost = t.price(s, node, n)
+	}
+	t.ledger.book(from, x.End, n, cost)
 }

@@ -19,12 +19,12 @@ import (
 // policytest.Parse they add, with a node of 8 devices everywhere:
 //
 //	gpus APP N
-//	budget NAME APP[,APP…]|* [hours=N] [dollars=N] [window=HOURS] [action=Evict|Pause|AlertOnly] [delay=D] [grace=D] [gate] [closed] [live]
+//	budget NAME APP[,APP…]|* [hours=N] [dollars=N] [window=HOURS] [action=Evict|Pause|AlertOnly] [delay=D] [grace=D] [gate] [closed] [live] [uid=UID] [invalid]
 //	bound POD DURATION                   before now; all other pods since an hour ago
 //	ended APP NODE FROM TO               a pod that went away: instants before now
 //	used BUDGET DURATION HOURS [DOLLARS] in the hour that began so long before now
-//	remember BUDGET [counted=D] [over=D] [closed] [enforced=D] [asked=POD] [paused=JOB] [device=DOLLARS]
-//	suspended APP
+//	remember BUDGET [counted=D] [over=D] [closed] [enforced=D] [asked=POD] [device=DOLLARS] [uid=UID] [absent=D]
+//	suspended APP [BUDGET]               by somebody, or for a budget
 //	drain NODE [launch|free] [after=NODE] the policy inside wants it, after a launch that
 //	                                     replaces it, one for nobody, that of another node
 //	tried NODE                           its drain did not end, and it may be tried again
@@ -92,8 +92,8 @@ func tell(s *policy.Snapshot, plan *policy.Plan, next *policy.Memory) string {
 		if m.Closed {
 			b.WriteString(", closed")
 		}
-		if len(m.Paused) > 0 {
-			fmt.Fprintf(&b, ", paused %s", strings.Join(m.Paused, " "))
+		if m.Absent != 0 {
+			fmt.Fprintf(&b, ", absent for %v", s.Now.Sub(m.Absent))
 		}
 		if m.DevicePrice != 0 {
 			fmt.Fprintf(&b, ", devices at %s/h", m.DevicePrice.Short())
@@ -229,7 +229,11 @@ func (x *story) line(w []string) error {
 	case "remember":
 		x.remember(w[1:])
 	case "suspended":
-		s.Workloads[x.template(w[1]).Workload].Suspended = true
+		job := &s.Workloads[x.template(w[1]).Workload]
+		job.Suspended = true
+		if len(w) > 2 {
+			job.PausedBy = "default/" + w[2]
+		}
 	case "drain":
 		x.drain(w[1:])
 	case "tried":
@@ -280,6 +284,10 @@ func (x *story) budget(w []string) error {
 			b.Closed = true
 		case "live":
 			b.LiveObjects = true
+		case "uid":
+			b.UID = value
+		case "invalid":
+			b.Invalid = true
 		default:
 			err = fmt.Errorf("unknown option %q", key)
 		}
@@ -323,8 +331,10 @@ func (x *story) remember(w []string) {
 				panic(err)
 			}
 			m.DevicePrice = policy.Dollars(dollars)
-		case "paused":
-			m.Paused = append(m.Paused, "default/"+value)
+		case "uid":
+			m.UID = value
+		case "absent":
+			m.Absent = x.ago(value)
 		}
 	}
 }

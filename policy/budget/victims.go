@@ -33,21 +33,20 @@ func (t *tally) worse(a, b *suspect) int {
 // and returns whether one of its pods was evicted for another budget by this
 // plan already.
 func (e *enforcement) suspects(t *tally, yield func(suspect)) (served bool) {
-	for i := range e.s.Pods {
-		p := &e.s.Pods[i]
-		if !holds(p) || t.counts[p.Template] == 0 {
-			continue
+	for _, c := range t.templates {
+		for _, i := range e.running[c.at] {
+			p := &e.s.Pods[i]
+			if e.picked[i] {
+				served = true
+				continue
+			}
+			if p.Phase == policy.PodTerminating {
+				continue
+			}
+			r := rate{c.n, t.price(e.s, &e.s.Nodes[p.Node], c.n)}
+			since := max(p.Bound, e.s.Now.Add(-t.budget.Window))
+			yield(suspect{p.ID, e.s.Templates[p.Template].Workload, p.Name, r.during(int64(e.s.Now - since)), r})
 		}
-		if slices.Contains(e.picked, p.ID) {
-			served = true
-		}
-		if p.Phase == policy.PodTerminating || slices.Contains(e.picked, p.ID) {
-			continue
-		}
-		n := t.counts[p.Template]
-		r := rate{n, t.price(e.s, &e.s.Nodes[p.Node], n)}
-		since := max(p.Bound, e.s.Now.Add(-t.budget.Window))
-		yield(suspect{p.ID, e.s.Templates[p.Template].Workload, p.Name, r.during(int64(e.s.Now - since)), r})
 	}
 	return served
 }
@@ -65,9 +64,9 @@ func (e *enforcement) evict(t *tally) {
 	worst.pod, second.pod = policy.None, policy.None
 	waiting, retry := 0, policy.Time(0)
 	served := e.suspects(t, func(x suspect) {
-		if at, asked := askedAt(t.next.Asked, x.name); asked && now < at.Add(e.cfg.Retry) {
+		if i, asked := findAsked(t.next.Asked, x.name); asked {
 			waiting++
-			if again := at.Add(e.cfg.Retry); retry == 0 || again < retry {
+			if again := t.next.Asked[i].At.Add(e.cfg.Retry); retry == 0 || again < retry {
 				retry = again
 			}
 			return
@@ -99,24 +98,25 @@ func (e *enforcement) ask(t *tally, x, second *suspect) {
 	e.plan.Evicts = append(e.plan.Evicts, policy.Evict{
 		Pod: x.pod, Budget: t.budget.Name, Grace: t.budget.PodGrace, HasGrace: t.budget.HasPodGrace, Why: why,
 	})
-	e.picked = append(e.picked, x.pod)
+	e.picked[x.pod] = true
+	e.noteAsked(t, x.name)
+	e.plan.Wake = min(e.plan.Wake, e.s.Now.Add(max(e.cfg.Pace, e.cfg.Soonest)))
+}
+
+// noteAsked notes that a pod was asked to go for t, or a job is suspended, with the name.
+func (e *enforcement) noteAsked(t *tally, name string) {
 	t.next.Enforced = e.s.Now
-	i, asked := slices.BinarySearchFunc(t.next.Asked, x.name, func(a policy.AskedPod, name string) int { return cmp.Compare(a.Pod, name) })
+	i, asked := findAsked(t.next.Asked, name)
 	t.next.Asked = slices.Clone(t.next.Asked)
 	if asked {
 		t.next.Asked[i].At = e.s.Now
 	} else {
-		t.next.Asked = slices.Insert(t.next.Asked, i, policy.AskedPod{Pod: x.name, At: e.s.Now})
+		t.next.Asked = slices.Insert(t.next.Asked, i, policy.AskedPod{Pod: name, At: e.s.Now})
 	}
-	e.plan.Wake = min(e.plan.Wake, e.s.Now.Add(max(e.cfg.Pace, e.cfg.Soonest)))
 }
 
-func askedAt(list []policy.AskedPod, pod string) (policy.Time, bool) {
-	i, ok := slices.BinarySearchFunc(list, pod, func(a policy.AskedPod, name string) int { return cmp.Compare(a.Pod, name) })
-	if !ok {
-		return 0, false
-	}
-	return list[i].At, true
+func findAsked(list []policy.AskedPod, name string) (int, bool) {
+	return slices.BinarySearchFunc(list, name, func(a policy.AskedPod, name string) int { return cmp.Compare(a.Pod, name) })
 }
 
 // pause suspends the job that used most, with all its pods. What is no job
@@ -128,6 +128,7 @@ func (e *enforcement) pause(t *tally) {
 		return
 	}
 	var jobs []suspect
+	at := map[policy.WorkloadID]int{} // of a job in jobs
 	others := 0
 	e.suspects(t, func(x suspect) {
 		if x.workload == policy.None || e.s.Workloads[x.workload].Kind != policy.KindJob {
@@ -135,12 +136,12 @@ func (e *enforcement) pause(t *tally) {
 			return
 		}
 		w := &e.s.Workloads[x.workload]
-		if w.Suspended || slices.Contains(t.next.Paused, w.Name) && now < t.next.Enforced.Add(e.cfg.Retry) {
+		if _, asked := findAsked(t.next.Asked, w.Name); asked || w.Suspended {
 			return
 		}
-		i := slices.IndexFunc(jobs, func(j suspect) bool { return j.workload == x.workload })
-		if i < 0 {
-			i = len(jobs)
+		i, known := at[x.workload]
+		if !known {
+			i, at[x.workload] = len(jobs), len(jobs)
 			jobs = append(jobs, suspect{pod: policy.None, workload: x.workload, name: w.Name})
 		}
 		jobs[i].use.used += x.use.used
@@ -167,73 +168,67 @@ func (e *enforcement) suspend(t *tally, jobs []suspect) {
 		e.plan.Wake = min(e.plan.Wake, e.s.Now.Add(max(e.cfg.Pace, e.cfg.Soonest)))
 	}
 	e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: x.workload, Budget: t.budget.Name, Paused: true, Why: why})
-	t.next.Enforced = e.s.Now
-	if i, found := slices.BinarySearch(t.next.Paused, x.name); !found {
-		t.next.Paused = slices.Insert(slices.Clone(t.next.Paused), i, x.name)
-	}
+	e.noteAsked(t, x.name)
 }
 
-// resume lets the jobs go on that were suspended for a budget, but for those that
-// another one holds. It returns those that are to be remembered until they are seen
-// to go on.
-func (e *enforcement) resume(budget string, jobs []string, state string) (still []string) {
-	for _, name := range jobs {
-		w := slices.IndexFunc(e.s.Workloads, func(w policy.Workload) bool { return w.Name == name })
-		if w < 0 || !e.s.Workloads[w].Suspended || e.heldElsewhere(budget, name) {
+// resume lets all jobs continue that were suspended for a budget, except those that a
+// closed budget which suspends jobs counts. Jobs say themselves that they were, so none is
+// forgotten whatever became of the budget.
+func (e *enforcement) resume() {
+	var jobs []bool // by workload: a template of it has been seen that is held
+	for t, list := range e.index.of {
+		w := e.s.Templates[t].Workload
+		if w == policy.None || !slices.ContainsFunc(list, func(c match) bool { return e.tallies[c.at].suspends() }) {
 			continue
 		}
-		still = append(still, name)
-		if slices.ContainsFunc(e.plan.Pauses, func(x policy.Pause) bool { return x.Workload == policy.WorkloadID(w) }) {
-			continue // another budget opened as well
+		if jobs == nil {
+			jobs = make([]bool, len(e.s.Workloads))
 		}
-		e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: policy.WorkloadID(w), Budget: budget, Why: policy.Why{
-			Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job resumes from its last checkpoint", budget, state),
+		jobs[w] = true
+	}
+	for i := range e.s.Workloads {
+		w := &e.s.Workloads[i]
+		if !paused(*w) || jobs != nil && jobs[i] {
+			continue
+		}
+		state := "the budget was deleted"
+		if k, found := e.find(w.PausedBy); found {
+			state = e.tallies[k].resumes()
+		}
+		e.plan.Pauses = append(e.plan.Pauses, policy.Pause{Workload: policy.WorkloadID(i), Budget: w.PausedBy, Why: policy.Why{
+			Reason: policy.ReasonBudget, Text: fmt.Sprintf("%s: %s, so the job resumes from its last checkpoint", w.PausedBy, state),
 		}})
 	}
-	return still
 }
 
-// release lets the jobs go on that were suspended for budgets which are no more,
-// since nobody else would. It returns what is to be remembered of these.
-func (e *enforcement) release() (left []policy.BudgetMemory) {
-	for i := range e.before.Budgets {
-		old := &e.before.Budgets[i]
-		if slices.ContainsFunc(e.tallies, func(t tally) bool { return t.budget.Name == old.Name }) {
-			continue
-		}
-		if still := e.resume(old.Name, old.Paused, "the budget was deleted"); len(still) > 0 {
-			left = append(left, policy.BudgetMemory{Name: old.Name, Paused: still})
-		}
+// suspends reports whether t keeps suspended jobs as they are.
+func (t *tally) suspends() bool { return (t.over || t.closed) && t.budget.Action == policy.BudgetPause }
+
+// resumes returns why t keeps no jobs suspended.
+func (t *tally) resumes() string {
+	switch {
+	case t.budget.Invalid:
+		return "the budget is not valid"
+	case t.budget.Action != policy.BudgetPause:
+		return fmt.Sprintf("its action is %v", t.budget.Action)
+	case t.suspends():
+		return "it does not count the job"
 	}
-	return left
+	return t.state()
 }
 
-// heldElsewhere reports whether a job is suspended for another budget too, the
-// gate of which stays closed.
-func (e *enforcement) heldElsewhere(budget, job string) bool {
-	for i := range e.tallies {
-		if x := &e.tallies[i]; x.budget.Name != budget && x.closed && slices.Contains(x.next.Paused, job) {
-			return true
-		}
-	}
-	return false
+// find returns the place of a budget in the tallies.
+func (e *enforcement) find(budget string) (int, bool) {
+	return slices.BinarySearchFunc(e.tallies, budget, func(t tally, name string) int { return cmp.Compare(t.budget.Name, name) })
 }
 
-// forget drops the pods from the memory of t that were asked to go and have.
+// forget drops from the memory of t what may be asked again.
 func (e *enforcement) forget(t *tally) {
-	if len(t.next.Asked) == 0 {
+	again := func(a policy.AskedPod) bool { return e.s.Now >= a.At.Add(e.cfg.Retry) }
+	if !slices.ContainsFunc(t.next.Asked, again) {
 		return
 	}
-	var asked []policy.AskedPod
-	for i := range e.s.Pods {
-		p := &e.s.Pods[i]
-		if !holds(p) || t.counts[p.Template] == 0 {
-			continue
-		}
-		if at, ok := askedAt(t.next.Asked, p.Name); ok {
-			asked = append(asked, policy.AskedPod{Pod: p.Name, At: at})
-		}
+	if t.next.Asked = slices.DeleteFunc(slices.Clone(t.next.Asked), again); len(t.next.Asked) == 0 {
+		t.next.Asked = nil
 	}
-	slices.SortFunc(asked, func(a, b policy.AskedPod) int { return cmp.Compare(a.Pod, b.Pod) })
-	t.next.Asked = asked
 }

@@ -15,7 +15,7 @@ import (
 func TestBudgets(t *testing.T) {
 	s := &policy.Snapshot{
 		Now:       policy.Time(1_800_000_000_000),
-		Workloads: []policy.Workload{{Name: "ml/train", Kind: policy.KindJob, Suspended: true}},
+		Workloads: []policy.Workload{{Name: "ml/train", Kind: policy.KindJob, Suspended: true, PausedBy: "ml/b"}},
 		Templates: []policy.Template{{Name: "ml/train", Namespace: "ml", Requests: policy.Resources{Pods: 1}}},
 		Pods:      []policy.Pod{{Name: "ml/train-0", Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}},
 		Budgets: []policy.Budget{{
@@ -27,7 +27,7 @@ func TestBudgets(t *testing.T) {
 	}
 	m := policy.Memory{Decisions: 3, Budgets: []policy.BudgetMemory{{
 		Name: "ml/b", Buckets: []policy.BudgetBucket{{Hour: 1_799_996_400_000, Used: 7, Cost: 8}}, Counted: 5, Used: 7, Cost: 8, DevicePrice: 9,
-		Over: 6, Closed: true, Ordered: 4, Enforced: 3, Asked: []policy.AskedPod{{Pod: "ml/train-0", At: 2}}, Paused: []string{"ml/train"},
+		Over: 6, Closed: true, Ordered: 4, Enforced: 3, Asked: []policy.AskedPod{{Pod: "ml/train-0", At: 2}},
 	}}}
 	why := policy.Why{Reason: policy.ReasonBudget, Text: "spent", Before: 5, After: 1, RunnerUp: "another"}
 	p := policy.Plan{
@@ -76,12 +76,12 @@ func TestExplainBudgets(t *testing.T) {
 		Now:       1_800_000_000_000,
 		Pools:     []policy.Pool{{Name: "gpu"}, {Name: "cpu"}},
 		Nodes:     []policy.Node{{Name: "a", Phase: policy.NodeInitialized, Market: policy.None}, {ID: 1, Name: "b", Pool: 1, Phase: policy.NodeInitialized, Market: policy.None}},
-		Workloads: []policy.Workload{{Name: "ml/tune", Kind: policy.KindJob, Suspended: true}, {ID: 1, Name: "ml/train", Kind: policy.KindJob}},
+		Workloads: []policy.Workload{{Name: "ml/tune", Kind: policy.KindJob, Suspended: true, PausedBy: "ml/b"}, {ID: 1, Name: "ml/train", Kind: policy.KindJob}},
 		Templates: []policy.Template{{Name: "ml/tune"}, {ID: 1, Name: "ml/train", Workload: 1}},
 		Pods:      []policy.Pod{{Name: "ml/train-0", Template: 1, Phase: policy.PodReady}},
 		Budgets:   []policy.Budget{{Name: "ml/b", Action: policy.BudgetPause, Window: 24 * time.Hour, Closed: true}},
 	}}
-	s.Memory.Budgets = []policy.BudgetMemory{{Name: "ml/b", Used: 9 * 3_600_000_000, Cost: 2 * policy.Dollar, Over: 1_799_999_000_000, Paused: []string{"ml/tune"}}}
+	s.Memory.Budgets = []policy.BudgetMemory{{Name: "ml/b", Used: 9 * 3_600_000_000, Cost: 2 * policy.Dollar, Over: 1_799_999_000_000}}
 	why := policy.Why{Reason: policy.ReasonBudget, Text: "spent"}
 	explained := func(node string) string {
 		var b strings.Builder

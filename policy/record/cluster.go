@@ -93,12 +93,14 @@ type workloadRow struct {
 	Deadline int64  `parquet:"deadline,optional,timestamp(millisecond)"`
 	Work     int64  `parquet:"work_ns"`
 	Stopped  bool   `parquet:"suspended"`
+	PausedBy string `parquet:"paused_by,dict"`
+	UID      string `parquet:"uid,dict"`
 }
 
 func toWorkloadRow(step int64, slot int, w *policy.Workload) workloadRow {
 	return workloadRow{
 		Step: step, Slot: int32(slot), ID: int32(w.ID), Name: w.Name, Kind: w.Kind.String(),
-		Replicas: w.Replicas, Ready: w.Ready, Deadline: int64(w.Deadline), Work: int64(w.Work), Stopped: w.Suspended,
+		Replicas: w.Replicas, Ready: w.Ready, Deadline: int64(w.Deadline), Work: int64(w.Work), Stopped: w.Suspended, PausedBy: w.PausedBy, UID: w.UID,
 	}
 }
 
@@ -106,7 +108,7 @@ func (r *workloadRow) workload() (policy.Workload, error) {
 	kind, err := parse(r.Kind, policy.KindDaemonSet)
 	return policy.Workload{
 		ID: policy.WorkloadID(r.ID), Name: r.Name, Kind: kind, Replicas: r.Replicas, Ready: r.Ready,
-		Deadline: policy.Time(r.Deadline), Work: time.Duration(r.Work), Suspended: r.Stopped,
+		Deadline: policy.Time(r.Deadline), Work: time.Duration(r.Work), Suspended: r.Stopped, PausedBy: r.PausedBy, UID: r.UID,
 	}, err
 }
 

@@ -244,7 +244,7 @@ func explainBudgets(b *strings.Builder, s *Step) {
 			b.WriteString(", gate closed")
 		}
 		for k := range s.Snapshot.Workloads {
-			if w := &s.Snapshot.Workloads[k]; w.Suspended && s.Memory.Budget(x.Name) != nil && slices.Contains(s.Memory.Budget(x.Name).Paused, w.Name) {
+			if w := &s.Snapshot.Workloads[k]; w.Suspended && w.PausedBy == x.Name {
 				fmt.Fprintf(b, ", %s suspended", w.Name)
 			}
 		}

@@ -21,6 +21,7 @@ type podRow struct {
 	Deleting     int64  `parquet:"deleting_at,optional,timestamp(millisecond)"`
 	DeletionCost int32  `parquet:"deletion_cost"`
 	CostFixed    bool   `parquet:"deletion_cost_fixed"`
+	UID          string `parquet:"uid,dict"`
 }
 
 func toPodRow(step int64, slot int, p *policy.Pod) podRow {
@@ -30,7 +31,7 @@ func toPodRow(step int64, slot int, p *policy.Pod) podRow {
 		Node: int32(p.Node), Nominated: int32(p.Nominated), VolumeZone: int32(p.VolumeZone),
 		Created: int64(p.Created), Bound: int64(p.Bound),
 		ReadySince: int64(p.ReadySince), Deleting: int64(p.Deleting),
-		DeletionCost: p.DeletionCost, CostFixed: p.DeletionCostFixed,
+		DeletionCost: p.DeletionCost, CostFixed: p.DeletionCostFixed, UID: p.UID,
 	}
 }
 
@@ -42,7 +43,7 @@ func (r *podRow) pod() (policy.Pod, error) {
 		Nominated: policy.NodeID(r.Nominated), VolumeZone: policy.ZoneID(r.VolumeZone),
 		Created: policy.Time(r.Created), Bound: policy.Time(r.Bound),
 		ReadySince: policy.Time(r.ReadySince), Deleting: policy.Time(r.Deleting),
-		DeletionCost: r.DeletionCost, DeletionCostFixed: r.CostFixed,
+		DeletionCost: r.DeletionCost, DeletionCostFixed: r.CostFixed, UID: r.UID,
 	}, err
 }
 

@@ -1,0 +1,173 @@
+package budget
+
+import (
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
+)
+
+// changes are what a person may do to a budget between a decision and what it leads to.
+var changes = map[string]func(*testing.T, *struck, *v1alpha1.GPUBudget) string{
+	"nothing": func(*testing.T, *struck, *v1alpha1.GPUBudget) string { return "" },
+	"deleted": func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) string {
+		must(t, x.Delete(t.Context(), b))
+		return "BudgetGone"
+	},
+	"raised":        edited(func(b *v1alpha1.GPUBudget) { b.Spec.Quota.GPUHours = ptr.To(1000.0) }),
+	"in dollars":    edited(func(b *v1alpha1.GPUBudget) { b.Spec.Quota.Dollars = ptr.To(5.0) }),
+	"wider":         edited(func(b *v1alpha1.GPUBudget) { b.Spec.Quota.WindowHours = 1 }),
+	"alert only":    edited(func(b *v1alpha1.GPUBudget) { b.Spec.Enforcement.Action = v1alpha1.EnforceAlertOnly }),
+	"delayed":       edited(func(b *v1alpha1.GPUBudget) { b.Spec.Enforcement.OverQuotaDelay = &metav1.Duration{Duration: time.Hour} }),
+	"other pods":    edited(func(b *v1alpha1.GPUBudget) { b.Spec.Selector.MatchLabels = label("app", "other") }),
+	"other devices": edited(func(b *v1alpha1.GPUBudget) { b.Spec.ResourceName = "amd.com/gpu" }),
+	"not valid":     edited(func(b *v1alpha1.GPUBudget) { b.Spec.Quota.WindowHours = 0 }),
+	"made anew": func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) string {
+		must(t, x.Delete(t.Context(), b))
+		b.ResourceVersion, b.UID = "", "another"
+		must(t, x.Create(t.Context(), b))
+		b.Status.Gate = v1alpha1.GateClosed
+		must(t, x.Status().Update(t.Context(), b))
+		return "BudgetChanged"
+	},
+	"opened": func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) string {
+		b.Status.Gate = v1alpha1.GateOpen
+		must(t, x.Status().Update(t.Context(), b))
+		return "GateOpen"
+	},
+}
+
+func edited(edit func(*v1alpha1.GPUBudget)) func(*testing.T, *struck, *v1alpha1.GPUBudget) string {
+	return func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) string {
+		edit(b)
+		must(t, x.Update(t.Context(), b))
+		return "BudgetChanged"
+	}
+}
+
+// TestChangedSinceTheDecision has a person change a budget after a decision: no pod is
+// evicted and no Job suspended for it, whether or not a controller would recreate the pod.
+func TestChangedSinceTheDecision(t *testing.T) {
+	orders := map[string]struct {
+		action v1alpha1.EnforcementAction
+		do     func(x *struck) error
+		done   func(t *testing.T, x *struck) bool
+	}{
+		"evict": {v1alpha1.EnforceEvict, func(x *struck) error { return x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}) },
+			func(t *testing.T, x *struck) bool {
+				return apierrors.IsNotFound(x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "p"}, &corev1.Pod{}))
+			}},
+		"pause": {v1alpha1.EnforcePause, func(x *struck) error {
+			return x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true})
+		}, func(t *testing.T, x *struck) bool {
+			var j batchv1.Job
+			must(t, x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "j"}, &j))
+			return ptr.Deref(j.Spec.Suspend, false)
+		}},
+	}
+	for what, order := range orders {
+		for name, change := range changes {
+			t.Run(what+"/"+name, func(t *testing.T) {
+				x := newStruck(t)
+				x.enforce(t, order.action)
+				must(t, save(x.enforcer, x.memory))
+				b := budgetObject("ml", "b")
+				must(t, x.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+				reason := change(t, x, b)
+				err := order.do(x)
+				if reason == "" && err != nil || reason != "" && !held(err, reason) {
+					t.Errorf("it returns %v, want a hold %q", err, reason)
+				}
+				if got := order.done(t, x); got != (reason == "") {
+					t.Errorf("it is done: %t", got)
+				}
+			})
+		}
+	}
+}
+
+// TestGateOfChangedBudget closes no gate for a budget that was raised since the decision,
+// and opens it nevertheless.
+func TestGateOfChangedBudget(t *testing.T) {
+	x := newStruck(t)
+	must(t, save(x.enforcer, x.memory))
+	b := budgetObject("ml", "b")
+	must(t, x.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.Spec.Quota.GPUHours = ptr.To(1000.0)
+	must(t, x.Update(t.Context(), b))
+	if err := x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b", Closed: true}); !held(err, "BudgetChanged") {
+		t.Errorf("closing returns %v", err)
+	}
+	gateIs(t, x, "")
+	must(t, x.enforcer.Gate(t.Context(), x.snap, &policy.Gate{Budget: "ml/b"}))
+	gateIs(t, x, v1alpha1.GateOpen)
+}
+
+// TestAnotherOfTheName leaves alone the pod and the Job that have taken the name of the
+// one that was decided on, and a pod that the budget has ceased to select.
+func TestAnotherOfTheName(t *testing.T) {
+	x := newStruck(t)
+	x.enforce(t, v1alpha1.EnforceEvict)
+	x.snap.Pods[0].UID = "before"
+	must(t, x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}))
+	must(t, x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "p"}, &corev1.Pod{}))
+	x.snap.Pods[0].UID = "p"
+	must(t, x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}))
+	if err := x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "p"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the pod that was decided on is there: %v", err)
+	}
+	x.enforce(t, v1alpha1.EnforcePause)
+	x.snap.Workloads[0].UID = "before"
+	must(t, x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true}))
+	var j batchv1.Job
+	must(t, x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "j"}, &j))
+	if ptr.Deref(j.Spec.Suspend, false) {
+		t.Error("another Job of the name is suspended")
+	}
+
+	x = newStruck(t)
+	b := budgetObject("ml", "b")
+	must(t, x.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+	b.Spec.Selector.MatchLabels = label("app", "train")
+	must(t, x.Update(t.Context(), b))
+	x.enforce(t, v1alpha1.EnforceEvict)
+	if err := x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}); !held(err, "NotCounted") {
+		t.Errorf("a pod that was relabelled: %v", err)
+	}
+}
+
+// TestResumeAgainstAStaleCache keeps a Job suspended whose budget was missing from the
+// snapshot, and exists; and resumes it once the budget is gone, opened or no longer pauses.
+func TestResumeAgainstAStaleCache(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *struck, *v1alpha1.GPUBudget){
+		"exists":     nil,
+		"deleted":    func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) { must(t, x.Delete(t.Context(), b)) },
+		"alert only": func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) { changes["alert only"](t, x, b) },
+		"opened":     func(t *testing.T, x *struck, b *v1alpha1.GPUBudget) { changes["opened"](t, x, b) },
+	} {
+		x := newStruck(t)
+		x.enforce(t, v1alpha1.EnforcePause)
+		must(t, x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b", Paused: true}))
+		suspended(t, x)
+		x.snap.Budgets = nil
+		if change != nil {
+			b := budgetObject("ml", "b")
+			must(t, x.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+			change(t, x, b)
+		}
+		err := x.enforcer.Pause(t.Context(), x.snap, &policy.Pause{Budget: "ml/b"})
+		var j batchv1.Job
+		must(t, x.Get(t.Context(), client.ObjectKey{Namespace: "ml", Name: "j"}, &j))
+		if resumed := !ptr.Deref(j.Spec.Suspend, false); resumed != (change != nil) || resumed != (err == nil) {
+			t.Errorf("%s: the Job resumes: %t, %v", name, resumed, err)
+		}
+	}
+}
