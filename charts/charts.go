@@ -49,7 +49,8 @@ func Files(values, schema []byte) ([]File, error) {
 	return append(all,
 		page,
 		table,
-		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note + "{{- if .Values.budgetGate.install }}\n" + gate(crd.GateFile()) + "{{- end }}\n")},
+		File{filepath.Join("spotter", "templates", "budgetgate.yaml"), []byte(note + "{{- if .Values.budgetGate.install }}\n" + labelled(crd.GateFile()) + "{{- end }}\n")},
+		File{filepath.Join("spotter", "templates", "guard.yaml"), []byte(note + guard())},
 		File{filepath.Join("spotter", "templates", "_rules.tpl"), rules()},
 	), nil
 }
@@ -87,9 +88,22 @@ func definition(manifest []byte) string {
 	return strings.Replace(text, "  annotations:\n", chartLabels+"  annotations:\n    helm.sh/resource-policy: keep\n", 1)
 }
 
-// gate returns the manifest of the gate as a template.
-func gate(manifest []byte) string {
+// labelled returns manifests as a template, with the chart's labels.
+func labelled(manifest []byte) string {
 	return strings.ReplaceAll(string(manifest), "metadata:\n  name: ", "metadata:\n"+chartLabels+"  name: ")
+}
+
+// guard returns the template of the policies that narrow the controller's rights. That of
+// the kill switch needs one.
+func guard() string {
+	text := labelled(rights.GuardFile(rights.Guarded{
+		User:      `system:serviceaccount:{{ .Release.Namespace }}:{{ include "spotter.serviceAccountName" . }}`,
+		Namespace: "{{ .Release.Namespace }}", KillSwitch: "{{ .Values.killSwitch }}",
+	}))
+	docs := strings.Split(text, "\n---\n")
+	last := len(docs) - 2 // a policy and its binding
+	return "{{- if .Values.admission.install }}\n" + strings.Join(docs[:last], "\n---\n") +
+		"\n{{- if .Values.killSwitch }}\n---\n" + strings.Join(docs[last:], "\n---\n") + "{{- end }}\n{{- end }}\n"
 }
 
 // scopes are the roles that rights are granted by.

@@ -19,13 +19,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 
+	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/rights"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
 // bind lets a user do in the cluster and in a namespace what a controller that is run
-// like this needs, and nothing else.
+// like this needs, and nothing else, narrowed by the admission policies of the chart.
 func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
 	t.Helper()
 	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rights.Rules(setup, rights.OwnNamespace)}
@@ -33,7 +34,8 @@ func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.S
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}
-	for _, o := range []client.Object{own, binding} {
+	guard := rights.Guard(rights.Guarded{User: user, Namespace: namespace, KillSwitch: live.DefaultConfig().KillSwitch})
+	for _, o := range append(guard, own, binding) {
 		if err := env.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

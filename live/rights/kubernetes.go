@@ -67,7 +67,7 @@ func coreRights() []Right {
 func coreActive() []Right {
 	return []Right{
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"},
-			Why: "Cordon, taint and annotations of a drain, and their removal."},
+			Why: "Cordon, taint and annotations of a drain, and their removal; the chart's admission policy `nodes.spotter.dev` refuses all else."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods"}, Verbs: []string{"patch"},
 			Without: "A shrinking workload does not first remove the pods of nodes that should be emptied.",
 			Why:     "The annotation `controller.kubernetes.io/pod-deletion-cost`; the chart's admission policy `ranks.spotter.dev` refuses all else."},
@@ -76,7 +76,7 @@ func coreActive() []Right {
 			Why: "How many pods a workload wants now, before one of them is evicted."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"replicationcontrollers"}, Verbs: []string{"get"}, Why: "The same."},
 		{Part: Core, Active: true, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: []string{"get", "patch"},
-			Without: "Budgets with the action `Pause` suspend nothing and say so.", Why: "`spec.suspend` of Jobs under a budget with the action `Pause`."},
+			Without: "Budgets with the action `Pause` suspend nothing and say so.", Why: "`spec.suspend` of Jobs under a budget with the action `Pause`; `jobs.spotter.dev` refuses all else."},
 	}
 }
 

@@ -57,7 +57,7 @@
   verbs: [list]
 {{- end }}
 {{- if (eq .Values.mode "active") }}
-# Cordon, taint and annotations of a drain, and their removal.
+# Cordon, taint and annotations of a drain, and their removal; the chart's admission policy `nodes.spotter.dev` refuses all else.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, patch]
@@ -87,7 +87,7 @@
   verbs: [get]
 {{- end }}
 {{- if (eq .Values.mode "active") }}
-# `spec.suspend` of Jobs under a budget with the action `Pause`.
+# `spec.suspend` of Jobs under a budget with the action `Pause`; `jobs.spotter.dev` refuses all else.
 - apiGroups: ["batch"]
   resources: [jobs]
   verbs: [get, patch]
