@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -357,4 +359,134 @@ func (c *cluster) settled(p *Reconciler) error {
 		}
 	}
 	return nil
+}
+
+// TestForgedOnCluster: what a user writes who may patch the status of nodes, and no more, ends
+// no node: its annotation is removed. That right does write annotations, and no taints.
+func TestForgedOnCluster(t *testing.T) {
+	c := newCluster(t, "spotter-deceived")
+	c.nodes("forge-a", "forge-b")
+	c.deploy("web", 4)
+	agent, err := client.New(c.env.User(t, "node-agent",
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/status"}, Verbs: []string{"patch"}},
+	), client.Options{Scheme: c.env.Scheme})
+	c.must(err)
+	forge := func(name string) {
+		n := &corev1.Node{}
+		c.must(agent.Get(t.Context(), client.ObjectKey{Name: name}, n))
+		before := n.DeepCopy()
+		annotate(n, AnnotationDrain, `{"phase":"releasing","pool":"web","since":1,"after":["t1"]}`)
+		annotate(n, AnnotationCordon, "forged")
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: TaintDraining, Effect: corev1.TaintEffectNoSchedule})
+		c.must(agent.Status().Patch(t.Context(), n, client.MergeFrom(before)))
+		if _, forged := n.Annotations[AnnotationDrain]; !forged || tainted(n) {
+			t.Errorf("the patch of the status left annotations %v and taints %v", n.Annotations, n.Spec.Taints)
+		}
+	}
+	b := &corev1.Node{}
+	c.must(c.env.Client.Get(t.Context(), client.ObjectKey{Name: "forge-b"}, b))
+	b.Spec.Unschedulable = true // a person's
+	c.must(c.env.Client.Update(t.Context(), b))
+	forge("forge-a")
+	forge("forge-b")
+	p := c.pipeline()
+	defer c.run(p)()
+	testenv.Eventually(t, "the forged marks are gone", func() error {
+		for _, name := range []string{"forge-a", "forge-b"} {
+			n := &corev1.Node{}
+			if err := c.env.Client.Get(t.Context(), client.ObjectKey{Name: name}, n); err != nil {
+				t.Fatalf("node %s: %v", name, err)
+			}
+			if _, marked := readState(n); marked {
+				return fmt.Errorf("node %s: %v", name, n.Annotations)
+			}
+			if n.Spec.Unschedulable != (name == "forge-b") {
+				t.Errorf("node %s is unschedulable: %t", name, n.Spec.Unschedulable)
+			}
+		}
+		return nil
+	})
+	c.ready("web", 4)
+	if c.releaser.settled["t1"] {
+		t.Error("what is kept for another drain was given up")
+	}
+}
+
+// TestRule10Unchanged: the API server refuses to evict a pod that has changed since it was
+// read, where the eviction says so.
+func TestRule10Unchanged(t *testing.T) {
+	c := newCluster(t, "spotter-unchanged")
+	c.nodes("changed-a")
+	c.deploy("web", 1)
+	pods := &corev1.PodList{}
+	c.must(c.env.Client.List(t.Context(), pods, client.InNamespace(c.ns)))
+	before := pods.Items[0].DeepCopy()
+	after := before.DeepCopy()
+	after.Annotations["karpenter.sh/do-not-disrupt"] = "true"
+	c.must(c.env.Client.Patch(t.Context(), after, client.MergeFrom(before)))
+	if reply := evictUnchanged(t.Context(), c.mgr.GetClient(), before); reply.Answer != AnswerGone {
+		t.Errorf("a pod that has changed: %v: %s", reply.Answer, reply.Message)
+	}
+	if reply := evictUnchanged(t.Context(), c.mgr.GetClient(), after); reply.Answer != AnswerEvicted {
+		t.Errorf("a pod that has not: %v: %s", reply.Answer, reply.Message)
+	}
+}
+
+// TestDaemonsOnCluster: while a node is drained, pods of DaemonSets stay on it. One that is
+// created meanwhile comes to it if it tolerates the taint; a cordon alone keeps none away.
+func TestDaemonsOnCluster(t *testing.T) {
+	c := newCluster(t, "spotter-daemons")
+	c.nodes("daemons-a")
+	daemon := func(name string, tolerations ...corev1.Toleration) {
+		labels := map[string]string{appLabel: name}
+		c.must(c.env.Client.Create(t.Context(), &appsv1.DaemonSet{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.ns, Name: name},
+			Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: corev1.PodSpec{NodeSelector: map[string]string{"test": c.ns}, Tolerations: tolerations,
+					Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+			}},
+		}))
+	}
+	pods := func(name string) []corev1.Pod {
+		all := &corev1.PodList{}
+		c.must(c.env.Client.List(t.Context(), all, client.InNamespace(c.ns), client.MatchingLabels{appLabel: name}))
+		return all.Items
+	}
+	has := func(name string) func() error {
+		return func() error {
+			if all := pods(name); len(all) != 1 || all[0].Spec.NodeName != "daemons-a" || all[0].DeletionTimestamp != nil {
+				return fmt.Errorf("%s has %d pods", name, len(all))
+			}
+			return nil
+		}
+	}
+	all := corev1.Toleration{Operator: corev1.TolerationOpExists}
+	daemon("plain")
+	daemon("tolerant", all)
+	testenv.Eventually(t, "the DaemonSets run", func() error { return errors.Join(has("plain")(), has("tolerant")()) })
+	before := []types.UID{pods("plain")[0].UID, pods("tolerant")[0].UID}
+	n := &corev1.Node{}
+	c.must(c.env.Client.Get(t.Context(), client.ObjectKey{Name: "daemons-a"}, n))
+	c.pipeline().api.marks.cordon(n, state{Phase: PhaseEvicting})
+	c.must(c.env.Client.Update(t.Context(), n))
+	daemon("late")
+	daemon("late-tolerant", all)
+	testenv.Eventually(t, "a new tolerant pod comes", has("late-tolerant"))
+	if len(pods("late")) > 0 {
+		t.Error("a new pod that does not tolerate the taint came")
+	}
+	if len(pods("plain")) != 1 || before[0] != pods("plain")[0].UID || before[1] != pods("tolerant")[0].UID {
+		t.Error("a running pod of a DaemonSet left the node")
+	}
+	c.must(c.env.Client.Get(t.Context(), client.ObjectKey{Name: "daemons-a"}, n))
+	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
+	c.must(c.env.Client.Update(t.Context(), n))
+	testenv.Eventually(t, "under the cordon alone it comes", has("late"))
+	p := c.pipeline()
+	left, err := p.api.left(t.Context(), keyOf(n))
+	if err != nil || len(left) > 0 {
+		t.Errorf("of pods of DaemonSets %d have to leave: %v", len(left), err)
+	}
 }
