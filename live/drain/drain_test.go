@@ -279,6 +279,15 @@ func TestHolds(t *testing.T) {
 		{reason: "DoNotDisrupt", set: func(w *fixture) {
 			w.pod("web", "a", func(p *corev1.Pod) { p.Annotations[kube.AnnotationDoNotDisrupt] = "true" })
 		}},
+		{reason: "DoNotDisrupt", set: func(w *fixture) {
+			w.change("a", func(n *corev1.Node) { annotate(n, kube.AnnotationDoNotDisrupt, "true") })
+		}},
+		{reason: "DoNotDisrupt", set: func(w *fixture) {
+			w.change("a", func(n *corev1.Node) {
+				annotate(n, kube.AnnotationDoNotDisrupt, "true")
+				annotate(n, backend.AnnotationProtected, "replacement 2000-01-01T00:00:00Z")
+			})
+		}},
 		{reason: "SeveralBudgets", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 1); w.budget("y", "web", 1) }},
 		{reason: "BudgetAllowsNone", set: func(w *fixture) { w.app("web", "a"); w.budget("x", "web", 0) }},
 		{reason: "Cordoned", set: func(w *fixture) { w.change("a", func(n *corev1.Node) { n.Spec.Unschedulable = true }) }},

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/permit"
@@ -239,5 +240,85 @@ func TestUnknownPhase(t *testing.T) {
 		_, err := p.takeOver(t.Context())
 		w.must(err)
 		w.clean("after a later version")
+	})
+}
+
+// TestSealCovers: a sealed state is believed on its own node, as it was written and by whoever
+// has the key, and nowhere else.
+func TestSealCovers(t *testing.T) {
+	x := newSealer()
+	whole := state{
+		Phase: PhaseReleasing, Pool: "web", Provisioner: 1, Why: policy.ReasonCheaper, Text: "x", Since: 1, Deadline: 2, ReclaimAt: 3,
+		After: []string{"t1"}, Gentle: true, Failure: "y", AskedAt: 4,
+	}
+	marked := func(change func(*corev1.Node, *state)) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "a"}}
+		x.write(n, whole)
+		s, _ := readState(n)
+		change(n, &s)
+		text, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		annotate(n, AnnotationDrain, string(text))
+		return n
+	}
+	if s, _, sealed := x.read(marked(func(*corev1.Node, *state) {})); !sealed || s.Pool != "web" || s.AskedAt != 4 {
+		t.Errorf("what was written is read as %+v, sealed %t", s, sealed)
+	}
+	for name, change := range map[string]func(*corev1.Node, *state){
+		"node":        func(n *corev1.Node, _ *state) { n.UID = "b" },
+		"phase":       func(_ *corev1.Node, s *state) { s.Phase = PhaseEvicting },
+		"pool":        func(_ *corev1.Node, s *state) { s.Pool = "other" },
+		"provisioner": func(_ *corev1.Node, s *state) { s.Provisioner++ },
+		"since":       func(_ *corev1.Node, s *state) { s.Since++ },
+		"deadline":    func(_ *corev1.Node, s *state) { s.Deadline++ },
+		"reclaim":     func(_ *corev1.Node, s *state) { s.ReclaimAt = 0 },
+		"after":       func(_ *corev1.Node, s *state) { s.After = append(s.After, "t2") },
+		"gentle":      func(_ *corev1.Node, s *state) { s.Gentle = false },
+		"asked":       func(_ *corev1.Node, s *state) { s.AskedAt = 0 },
+		"seal":        func(_ *corev1.Node, s *state) { s.Seal = "" },
+	} {
+		if s, is, sealed := x.read(marked(change)); sealed || !is || s.Phase != PhaseUndoing || s.Pool != "" || s.After != nil {
+			t.Errorf("another %s is read as %+v, sealed %t", name, s, sealed)
+		}
+	}
+	if _, _, sealed := newSealer().read(marked(func(*corev1.Node, *state) {})); sealed {
+		t.Error("a process without the key believes the mark")
+	}
+	whole.Phase = "later"
+	if _, _, sealed := x.read(marked(func(*corev1.Node, *state) {})); sealed {
+		t.Error("a phase that no version writes is believed")
+	}
+}
+
+// TestOldMarkAgain: the mark of a drain that is over does not move another drain of its node.
+func TestOldMarkAgain(t *testing.T) {
+	inFixture(t, func(t *testing.T, w *fixture) {
+		w.node("a")
+		w.node("b")
+		w.releaser.notYet = 1000
+		authority, with := governed()
+		p := w.pipeline(with)
+		w.must(p.adopt(t.Context()))
+		w.begin(p, "a")
+		w.reach(p, "a", PhaseReleasing)
+		old := w.read("a").Annotations[AnnotationDrain]
+		authority.say(permit.Stopped)
+		time.Sleep(p.cfg.ReleaseMax)
+		_, err := p.settled(t.Context())
+		w.must(err)
+		authority.say(permit.Active)
+		w.releaser.notYet = 0
+		w.app("web", "a", "a")
+		w.hinder(PhaseEvicting)
+		w.begin(p, "a")
+		w.reach(p, "a", PhaseEvicting)
+		w.change("a", func(n *corev1.Node) { annotate(n, AnnotationDrain, old) })
+		w.must(p.Pass(t.Context()))
+		if got := phase(p, "a"); got == PhaseReleasing || got == PhaseReleased {
+			t.Errorf("the drain is %s", got)
+		}
+		w.clean("after the old mark")
 	})
 }
