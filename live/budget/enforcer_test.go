@@ -236,6 +236,7 @@ func TestRule12Evict(t *testing.T) {
 // TestRule10EvictAnswers meets disruption budgets that refuse.
 func TestRule10EvictAnswers(t *testing.T) {
 	x := newStage(t, true)
+	setGate(t, x.env, x.budget, v1alpha1.GateClosed, start, time.Time{})
 	pod := gpuPod(x.ns, label("team", "ml"))
 	pod.Name, pod.GenerateName = "p", ""
 	if err := x.env.Client.Create(t.Context(), pod); err != nil {
@@ -266,6 +267,9 @@ func TestRule10EvictAnswers(t *testing.T) {
 // TestPause suspends a Job and lets it go on, and leaves alone what others suspend.
 func TestPause(t *testing.T) {
 	x := newStage(t, true)
+	setAction(t, x.env, x.budget, v1alpha1.EnforcePause)
+	setGate(t, x.env, x.budget, v1alpha1.GateClosed, start, time.Time{})
+	x.snap.Budgets = tableOf(x.budget)
 	job := func(name string, change func(*batchv1.Job)) *batchv1.Job {
 		j := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: x.ns, Name: name}}
 		j.Spec.Template.Spec = gpuPod(x.ns, nil).Spec

@@ -58,6 +58,15 @@ func newBudget(t *testing.T, env *testenv.Env, namespace, name string, selector 
 	return b
 }
 
+// setAction changes what is done when a budget is spent.
+func setAction(t *testing.T, env *testenv.Env, b *v1alpha1.GPUBudget, action v1alpha1.EnforcementAction) {
+	t.Helper()
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"enforcement":{"action":"`+string(action)+`"}}}`))
+	if err := env.Client.Patch(t.Context(), b, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // setGate writes the status as the controller does.
 func setGate(t *testing.T, env *testenv.Env, b *v1alpha1.GPUBudget, gate v1alpha1.GateState, counted, reopens time.Time) {
 	t.Helper()

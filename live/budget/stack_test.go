@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
 
@@ -80,6 +81,7 @@ func TestRule12Controllers(t *testing.T) {
 		}
 	}
 	pods("ml", 0)
+	setAction(t, env, b, v1alpha1.EnforcePause)
 	if err := k.Pause(t.Context(), s, &policy.Pause{Budget: ns + "/b", Paused: true}); err != nil {
 		t.Fatal(err)
 	}
