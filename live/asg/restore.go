@@ -7,6 +7,8 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/permit"
@@ -28,7 +30,7 @@ func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config,
 		return nil, err
 	}
 	pools, err := rs.all[0].kube.readPools(ctx)
-	if err != nil {
+	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) { // the kind may be gone already
 		return nil, err
 	}
 	var all []Restored

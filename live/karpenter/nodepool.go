@@ -1,12 +1,15 @@
 package karpenter
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -115,6 +118,28 @@ func adopted(name string, h half) *unstructured.Unstructured {
 	u.SetGroupVersionKind(nodePoolKind)
 	u.SetName(name)
 	return u
+}
+
+// Written returns the fields that Spotter has written of a NodePool that somebody else made,
+// ascending.
+func Written(n *karpv1.NodePool) []string {
+	var fields []string
+	for _, m := range n.ManagedFields {
+		if n.Labels[PoolLabel] != "" || m.Manager != string(fieldOwner) || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+			continue
+		}
+		var has struct {
+			Spec map[string]json.RawMessage `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.Raw, &has) != nil {
+			continue
+		}
+		for f := range has.Spec {
+			fields = append(fields, "spec."+strings.TrimPrefix(f, "f:"))
+		}
+	}
+	slices.Sort(fields)
+	return fields
 }
 
 func limitList(in corev1.ResourceList) object {

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
@@ -124,6 +126,46 @@ func TestRule01Adopted(t *testing.T) {
 	}
 	if b.nodePool("web-od") == nil {
 		t.Error("no NodePool for on-demand was made")
+	}
+}
+
+// TestRestoreAdopted: what was written of an adopted NodePool goes, so that it is as before,
+// but for what another manager has set to the same.
+func TestRestoreAdopted(t *testing.T) {
+	theirs := asNodePool(Requirements("spot", []Offer{{"a", "1"}}, nil))
+	theirs.Name = "batch"
+	theirs.Annotations = map[string]string{AdoptAnnotation: "web"}
+	b := newBench(t, capacityPool(), nodeClass(true), theirs)
+	before := b.nodePool("batch").Spec
+	s := newSnapshot(b.now())
+	withNode(s, "n", market(s, 1, 0, policy.Spot))
+	b.mustSteer(s, policy.Steer{Share: 0.5, Fallback: true})
+	if got := Written(b.nodePool("batch")); !slices.Equal(got, []string{"spec.limits", "spec.weight"}) {
+		t.Errorf("written of it: %v", got)
+	}
+	if got := Written(b.nodePool("web-od")); len(got) != 0 {
+		t.Errorf("of a NodePool of Spotter's own somebody else made %v", got)
+	}
+	if err := Restore(t.Context(), b.client, "batch"); err != nil {
+		t.Fatal(err)
+	}
+	n := b.nodePool("batch")
+	if got := Written(n); len(got) != 0 || !equality.Semantic.DeepEqual(n.Spec, before) {
+		t.Errorf("written of it: %v, spec %+v, was %+v", got, n.Spec, before)
+	}
+	b.clock.Step(11 * time.Minute)
+	b.mustSteer(s, policy.Steer{Share: 0.25, Fallback: true})
+	also := &unstructured.Unstructured{Object: object{"spec": object{"weight": int64(*b.nodePool("batch").Spec.Weight)}}}
+	also.SetGroupVersionKind(nodePoolKind)
+	also.SetName("batch")
+	if err := b.client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(also), client.FieldOwner("argocd")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Restore(t.Context(), b.client, "batch"); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.nodePool("batch"); n.Spec.Weight == nil || len(n.Spec.Limits) != 0 {
+		t.Errorf("weight %v, limits %v: want the weight, which another wants too, and no limits", n.Spec.Weight, n.Spec.Limits)
 	}
 }
 

@@ -48,6 +48,16 @@ func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructure
 	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
+// Restore takes back what was written of a NodePool that somebody else made: the API server
+// then removes the fields that no other manager has. A conflict had kept Spotter from
+// writing any that another had.
+func Restore(ctx context.Context, c client.Client, nodePool string) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(nodePoolKind)
+	u.SetName(nodePool)
+	return c.Apply(permit.Undo(ctx), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
+}
+
 func (w *writer) createClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
 	return w.ahead.Create(onBehalf(ctx, pool), c, fieldOwner)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/live/limit"
+	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // A cleanupCall is what the flags of cleanup say.
@@ -35,6 +36,8 @@ type cleanupCall struct {
 	namespace  string
 	deployment string
 	timeout    time.Duration
+	aws        bool
+	regions    []string
 	dryRun     bool
 	form       cli.Form
 }
@@ -47,11 +50,13 @@ func Command(p *cli.Program) *cobra.Command {
 		Short: "Take away what a controller left on nodes, pods and jobs, before it is uninstalled",
 		Long: "cleanup makes nodes schedulable that Spotter cordoned, and removes its taints and\n" +
 			"annotations from nodes, node claims and pods; jobs that it suspended for a budget go\n" +
-			"on. Changes by others stay: only what carries Spotter's mark is touched. Nodes,\n" +
-			"NodePools, definitions, memory and ledgers stay too. It may be run again.\n\n" +
+			"on. Weights and limits that it wrote of adopted NodePools are removed. With --aws it also\n" +
+			"restores Auto Scaling groups: maximum sizes, on-demand percentages, scale-in\n" +
+			"protection and tags. Changes by others stay: only what carries Spotter's mark is\n" +
+			"touched. Nodes, NodePools, definitions, memory and ledgers stay too. It may be run again.\n\n" +
 			"No controller may act meanwhile: with --deployment it is scaled to none first, without\n" +
 			"it must have been stopped.",
-		Example: "  spotter cleanup --namespace spotter --dry-run\n" +
+		Example: "  spotter cleanup --namespace spotter --aws --dry-run\n" +
 			"  spotter cleanup --namespace spotter --deployment spotter",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
@@ -61,6 +66,8 @@ func Command(p *cli.Program) *cobra.Command {
 	access.RegisterNamespace(flags, &f.namespace)
 	flags.StringVar(&f.deployment, "deployment", "", "scale the Deployment `NAME` in the namespace to none first")
 	flags.DurationVar(&f.timeout, "timeout", 3*time.Minute, "give up after `TIME`")
+	flags.BoolVar(&f.aws, "aws", false, "also restore Auto Scaling groups, with the credentials of the AWS CLI")
+	flags.StringSliceVar(&f.regions, "region", nil, "only groups in `REGION,…` (default: the regions of the cluster's nodes)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what would be done")
 	f.form.Register(c)
 	f.cluster.Complete(c)
@@ -71,6 +78,9 @@ func Command(p *cli.Program) *cobra.Command {
 func run(ctx context.Context, p *cli.Program, f *cleanupCall) error {
 	if f.timeout <= 0 {
 		return cli.Invalid(fmt.Errorf("--timeout: %v is not positive", f.timeout), "give it as 3m")
+	}
+	if len(f.regions) > 0 && !f.aws {
+		return cli.Invalid(fmt.Errorf("--region names regions of AWS, but --aws is not given"), "add --aws")
 	}
 	if f.namespace == "" {
 		f.namespace = access.OwnNamespace()
@@ -120,7 +130,7 @@ func newCleaner(cfg *rest.Config, notes io.Writer, f *cleanupCall) (*cleaner, er
 	if err != nil {
 		return nil, err
 	}
-	w, err := access.Client(limiter.Wrap(cfg, false), karpenter.AddToScheme)
+	w, err := access.Client(limiter.Wrap(cfg, false), karpenter.AddToScheme, v1alpha1.AddToScheme)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,10 @@ func (c *cleaner) undo(ctx context.Context) error {
 		}
 		errs = append(errs, err)
 	}
-	errs = append(errs, c.findNarrowing(ctx))
+	errs = append(errs, c.undoNodePools(ctx))
+	if c.call.aws {
+		errs = append(errs, c.restoreGroups(ctx))
+	}
 	switch err := errors.Join(errs...); {
 	case err != nil && c.call.dryRun:
 		return fmt.Errorf("not all objects could be read: %w", err)
@@ -194,9 +197,10 @@ func takeAnnotation(o client.Object, key string) []string {
 	return []string{key}
 }
 
-// findNarrowing finds the NodePools that were left buying nothing while their markets
-// were being narrowed: what they bought before is not known any more.
-func (c *cleaner) findNarrowing(ctx context.Context) error {
+// undoNodePools takes back what was written of NodePools that somebody else made, and finds
+// those that were left buying nothing while their markets were being narrowed: what they
+// bought before is not known any more.
+func (c *cleaner) undoNodePools(ctx context.Context) error {
 	var pools karpv1.NodePoolList
 	if err := c.client.List(ctx, &pools); err != nil {
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -204,10 +208,23 @@ func (c *cleaner) findNarrowing(ctx context.Context) error {
 		}
 		return fmt.Errorf("listing each NodePool: %w", err)
 	}
+	var errs []error
 	for i := range pools.Items {
-		if p := &pools.Items[i]; p.Annotations[karpenter.NarrowingAnnotation] != "" {
+		p := &pools.Items[i]
+		if p.Annotations[karpenter.NarrowingAnnotation] != "" {
 			c.done.Stopped = append(c.done.Stopped, p.Name)
 		}
+		fields := karpenter.Written(p)
+		if len(fields) == 0 {
+			continue
+		}
+		if !c.call.dryRun {
+			if err := karpenter.Restore(ctx, c.client, p.Name); err != nil {
+				errs = append(errs, fmt.Errorf("NodePool %s: %w", p.Name, err))
+				continue
+			}
+		}
+		c.done.Objects = append(c.done.Objects, unmarked{"NodePool", p.Name, fields})
 	}
-	return nil
+	return errors.Join(errs...)
 }
