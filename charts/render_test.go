@@ -527,3 +527,50 @@ func TestRecorder(t *testing.T) {
 		}
 	}
 }
+
+// TestCleanupOfGroups: the hook restores Auto Scaling groups where it has credentials, and may
+// then list the pools that name them.
+func TestCleanupOfGroups(t *testing.T) {
+	h := newHelm(t, "")
+	for name, want := range map[string]struct {
+		region string
+		env    int
+		role   string
+	}{
+		"cleanup":            {},
+		"cleanup-no-aws":     {},
+		"cleanup-aws":        {"us-east-1,eu-west-1", 0, "arn:aws:iam::123456789012:role/cleanup"},
+		"cleanup-aws-secret": {"us-east-1", 3, ""},
+	} {
+		all := profiles()
+		_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == name })].set...)
+		seen := 0
+		for _, o := range made {
+			if o.GetName() != release+"-cleanup" && o.GetKind() != "ClusterRole" || !strings.HasSuffix(o.GetName(), release+"-cleanup") {
+				continue
+			}
+			switch o.GetKind() {
+			case "Job":
+				seen++
+				c := as[batchv1.Job](t, o).Spec.Template.Spec.Containers[0]
+				got := strings.Join(c.Args, " ")
+				if on := want.region != ""; strings.Contains(got, "--aws") != on || on && !strings.HasSuffix(got, "--aws --region="+want.region) || len(c.Env) != want.env {
+					t.Errorf("%s: it runs %s with %d variables, want %+v", name, got, len(c.Env), want)
+				}
+			case "ServiceAccount":
+				seen++
+				if got := o.GetAnnotations()["eks.amazonaws.com/role-arn"]; got != want.role {
+					t.Errorf("%s: its role is %q, want %q", name, got, want.role)
+				}
+			case "ClusterRole":
+				seen++
+				if has := strings.Contains(fmt.Sprint(o.Object["rules"]), "capacitypools"); has != (want.region != "") {
+					t.Errorf("%s: that it may list pools is %t", name, has)
+				}
+			}
+		}
+		if seen != 3 {
+			t.Errorf("%s: %d of the 3 objects were seen", name, seen)
+		}
+	}
+}

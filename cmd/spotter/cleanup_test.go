@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live"
 	"github.com/spotter-dev/spotter/live/asg"
+	"github.com/spotter-dev/spotter/live/asg/fake"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/karpenter"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -30,6 +32,7 @@ func TestCleanupCall(t *testing.T) {
 		`--timeout: 0s is not positive`: {"cleanup", "--timeout", "0s"},
 		`--wait: -1s is negative`:       {"status", "--wait", "-1s"},
 		`unexpected argument "x"`:       {"cleanup", "x"},
+		`but --aws is not given`:        {"cleanup", "--region", "us-east-1"},
 		`no cluster:`:                   {"cleanup", "--kubeconfig", nowhere},
 	} {
 		wrongCallIs(t, want, args...)
@@ -41,7 +44,8 @@ var cleanupRules = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Resources: []string{"nodes", "pods"}, Verbs: []string{"get", "list", "patch"}},
 	{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "list", "patch"}},
 	{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodeclaims"}, Verbs: []string{"get", "list", "patch"}},
-	{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodepools"}, Verbs: []string{"list"}},
+	{APIGroups: []string{"karpenter.sh"}, Resources: []string{"nodepools"}, Verbs: []string{"list", "patch"}},
+	{APIGroups: []string{"spotter.dev"}, Resources: []string{"capacitypools"}, Verbs: []string{"list"}},
 	{APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, ResourceNames: []string{live.LeaseName}, Verbs: []string{"get", "update"}},
 }
 
@@ -123,5 +127,51 @@ func TestCleanup(t *testing.T) {
 	}
 	if took := time.Since(begun); took > time.Minute {
 		t.Errorf("the lease was not given up: the second run took %v", took)
+	}
+}
+
+// TestCleanupAWS: with --aws the groups of the cluster's nodes are restored, and without
+// AWS's answer the rest is done and the error says what was not.
+func TestCleanupAWS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts an API server")
+	}
+	env := testenv.Start(t, testenv.Options{})
+	namespace := env.Namespace(t)
+	kubeconfig := testenv.Kubeconfig(t, env.User(t, "cleaner-aws", cleanupRules...))
+	cloud := fake.New("us-east-1", time.Now())
+	cloud.AddGroup(fake.Group{Name: "workers", Max: 7, Desired: 1, Zones: []string{"us-east-1a"}, Types: []string{"m5.large"}, OnDemandPercent: 100,
+		Tags: map[string]string{asg.TagMax: "user=20 ours=7 was=20", "team": "shop"}})
+	server := httptest.NewServer(cloud)
+	defer server.Close()
+	t.Setenv("AWS_ENDPOINT_URL", server.URL)
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	createForTest(t, env, &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "of-group", Labels: map[string]string{corev1.LabelTopologyRegion: "us-east-1"}, Annotations: map[string]string{drain.AnnotationDrain: "{}"}},
+		Spec:       corev1.NodeSpec{ProviderID: "aws:///us-east-1a/" + cloud.Group("workers").Instances[0].ID},
+	})
+	clean := func(want int, args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if code := spotter.Run(t.Context(), append([]string{"cleanup", "--kubeconfig", kubeconfig, "--namespace", namespace}, args...), &out, &out); code != want {
+			t.Fatalf("exit code %d, want %d:\n%s", code, want, out.String())
+		}
+		return out.String()
+	}
+	if said := clean(cli.ExitOK, "--aws", "--dry-run"); !strings.Contains(said, "Auto Scaling group us-east-1/workers has: maximum size 7 instead of 20") {
+		t.Errorf("asked what it would do it says %s", said)
+	}
+	if said := clean(cli.ExitOK, "--dry-run"); strings.Contains(said, "workers") || len(cloud.Group("workers").Tags) != 2 {
+		t.Errorf("without --aws it says %s", said)
+	}
+	cloud.SetFaults(fake.Faults{Deny: map[string]string{"autoscaling:UpdateAutoScalingGroup": "AccessDenied"}})
+	if said := clean(cli.ExitError, "--aws"); !strings.Contains(said, "node of-group had") || !strings.Contains(said, "AccessDenied") {
+		t.Errorf("where AWS denies it, it says %s", said)
+	}
+	cloud.SetFaults(fake.Faults{})
+	clean(cli.ExitOK, "--aws")
+	if g := cloud.Group("workers"); g.Max != 20 || len(g.Tags) != 1 {
+		t.Errorf("the group has maximum %d and tags %v", g.Max, g.Tags)
 	}
 }

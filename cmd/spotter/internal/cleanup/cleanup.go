@@ -56,7 +56,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"touched. Nodes, NodePools, definitions, memory and ledgers stay too. It may be run again.\n\n" +
 			"No controller may act meanwhile: with --deployment it is scaled to none first, without\n" +
 			"it must have been stopped.",
-		Example: "  spotter cleanup --namespace spotter --aws --dry-run\n" +
+		Example: "  spotter cleanup --namespace spotter --dry-run --aws\n" +
 			"  spotter cleanup --namespace spotter --deployment spotter",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return run(c.Context(), p, &f) },
