@@ -60,8 +60,9 @@ var playPools = map[string]struct {
 // TestRunKarpenterPlay has faults happen at random to two replicas of the controller, to
 // what they work with and to what they report, with a real Karpenter. A process of its
 // own, which knows only the API, watches all the while that no disruption budget of a
-// pool is exceeded, that nothing is evicted once a mode or the kill switch forbids it,
-// and that no disruption budget of pods is broken. When it all stops, every pod runs, no
+// pool is exceeded, that nothing is evicted once a mode or the kill switch forbids it or the
+// switch cannot be read, that no disruption budget of pods is broken, that no pod that is to be
+// left alone is evicted by choice, and that no node is given back under a pod. When it all stops, every pod runs, no
 // mark stands without cause, ledgers hold what was used, and each record can be decided
 // again. At last the pools are switched off, and no mark stands at all.
 //

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,10 +16,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/play/watch"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
+
+// killSwitch is the ConfigMap that stops everything.
+const killSwitch = "spotter-kill-switch"
 
 // acts are what may happen, each as often as it stands here.
 var acts = []struct {
@@ -47,6 +52,16 @@ var acts = []struct {
 		p.flip(t, "true")
 		p.after(p.seconds(3, 10), func(t *testing.T) { p.flip(t, "false") })
 	}},
+	{"switch unreadable", 2, func(p *play, t *testing.T) {
+		d, status := p.seconds(3, 20), []int{0, 403, 500}[p.rng.IntN(3)]
+		for _, m := range p.members {
+			m.proxy.Unread("/configmaps/"+killSwitch, status, d)
+		}
+		p.watcher.order(t, watch.OrderUnread+d.String())
+	}},
+	{"mark forged", 2, func(p *play, t *testing.T) { p.forge(t, p.anyPool()) }},
+	{"do-not-disrupt", 3, func(p *play, t *testing.T) { p.protect(t) }},
+	{"budget flood", 1, func(p *play, t *testing.T) { p.flood(t) }},
 	{"SIGKILL", 2, func(p *play, t *testing.T) { p.anyMember().kill()() }},
 	{"SIGTERM", 2, func(p *play, t *testing.T) { _ = p.anyMember().run.Cmd.Process.Signal(syscall.SIGTERM) }},
 	{"killed at a write", 4, func(p *play, t *testing.T) {
@@ -169,6 +184,83 @@ func (p *play) deleteNode(t *testing.T, pool string) {
 	}
 }
 
+// forge writes to a node of a pool, as whoever may patch nodes can, that it is empty and about to be given back.
+func (p *play) forge(t *testing.T, pool string) {
+	t.Helper()
+	by, err := p.nodes(t.Context(), pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := slices.Concat(by["spot"], by["on-demand"])
+	if len(all) == 0 {
+		return
+	}
+	n := &all[p.rng.IntN(len(all))]
+	mark := fmt.Sprintf(`{"phase":"releasing","pool":%q,"provisioner":1,"reason":"share","since":%d}`, pool, time.Now().UnixMilli())
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, drain.AnnotationDrain, mark)
+	if err := p.client.Patch(t.Context(), n, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+}
+
+// protect has the owner of a running pod want it left alone for a while: if there is one, of a pod on a node that is
+// being emptied.
+func (p *play) protect(t *testing.T) {
+	t.Helper()
+	var pods corev1.PodList
+	var nodes corev1.NodeList
+	if err := errors.Join(p.client.List(t.Context(), &pods, client.InNamespace("default")), p.client.List(t.Context(), &nodes)); err != nil {
+		t.Fatal(err)
+	}
+	draining := map[string]bool{}
+	for i := range nodes.Items {
+		draining[nodes.Items[i].Name] = nodes.Items[i].Annotations[drain.AnnotationDrain] != ""
+	}
+	some := slices.DeleteFunc(slices.Clone(pods.Items), func(x corev1.Pod) bool { return !draining[x.Spec.NodeName] })
+	if len(some) == 0 {
+		some = pods.Items
+	}
+	if len(some) == 0 {
+		return
+	}
+	pod := some[p.rng.IntN(len(some))]
+	annotate := func(value string) func(*testing.T) {
+		return func(t *testing.T) {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"karpenter.sh/do-not-disrupt":%s}}}`, value)
+			x := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}}
+			if err := p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	annotate(`"true"`)(t)
+	p.after(p.seconds(5, 20), annotate("null"))
+}
+
+// floodOf is how many budgets a flood makes.
+const floodOf = 300
+
+// flood has an editor of a namespace make many GPUBudgets, and delete them after a while.
+func (p *play) flood(t *testing.T) {
+	t.Helper()
+	round, quota := p.did["budget flood"], 1.0
+	labels := map[string]string{"flood": fmt.Sprint(round)}
+	for i := range floodOf {
+		if err := p.client.Create(t.Context(), &v1alpha1.GPUBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("flood-%d-%03d", round, i), Labels: labels},
+			Spec: v1alpha1.GPUBudgetSpec{Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop", "flood": fmt.Sprint(i)}},
+				ResourceName: "cpu", Quota: v1alpha1.Quota{GPUHours: &quota, WindowHours: 24}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.after(p.seconds(10, 20), func(t *testing.T) {
+		if err := p.client.DeleteAllOf(t.Context(), &v1alpha1.GPUBudget{}, client.InNamespace("default"), client.MatchingLabels(labels)); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // refuse has markets refuse launches.
 func (p *play) refuse(t *testing.T, patterns string) {
 	t.Helper()
@@ -219,7 +311,7 @@ func (p *play) deletePool(t *testing.T, name string) {
 // flip sets the kill switch.
 func (p *play) flip(t *testing.T, on string) {
 	t.Helper()
-	x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "spotter-kill-switch", Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
+	x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: killSwitch, Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
 	err := p.client.Create(t.Context(), x)
 	if apierrors.IsAlreadyExists(err) {
 		err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))

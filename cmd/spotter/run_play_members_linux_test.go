@@ -64,6 +64,7 @@ func (m *member) kill() func() {
 func (m *member) heal() {
 	m.proxy.Part(false)
 	m.proxy.Answer(0, 0)
+	m.proxy.Unread("", 0, 0)
 	m.proxy.Strike(0, false, nil)
 }
 

@@ -33,6 +33,10 @@ type Proxy struct {
 	after  bool      // strike once the API server has answered
 	strike func()
 	writes int
+
+	unread      string // reads of an object whose path ends so are answered by unreadBy until unreadUntil
+	unreadBy    int    // a status; 0 answers none
+	unreadUntil time.Time
 }
 
 // New returns a proxy to the API server of cfg. Close ends it.
@@ -84,6 +88,13 @@ func (p *Proxy) Answer(status int, d time.Duration) {
 	p.answer, p.until = status, time.Now().Add(d)
 }
 
+// Unread has reads of the object whose path ends so answered by a status, such as 403, for a time; 0 answers none of them.
+func (p *Proxy) Unread(path string, status int, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unread, p.unreadBy, p.unreadUntil = path, status, time.Now().Add(d)
+}
+
 // Strike calls f at the nth write from now on: before it is passed on, or after it has
 // been done and before its answer is. Its answer never comes. 0 strikes no more.
 func (p *Proxy) Strike(nth int, after bool, f func()) {
@@ -106,6 +117,7 @@ type fate struct {
 	answer int
 	strike func()
 	after  bool
+	silent bool // no answer comes until the caller gives up
 }
 
 // fateOf decides what becomes of a request.
@@ -113,6 +125,9 @@ func (p *Proxy) fateOf(r *http.Request) fate {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := fate{epoch: p.epoch, apart: p.apart}
+	if r.Method == http.MethodGet && p.unread != "" && strings.HasSuffix(r.URL.Path, p.unread) && time.Now().Before(p.unreadUntil) {
+		f.answer, f.silent = p.unreadBy, p.unreadBy == 0
+	}
 	if !counts(r) || p.apart {
 		return f
 	}
@@ -147,6 +162,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case f.strike != nil && !f.after:
 		f.strike()
+		panic(http.ErrAbortHandler)
+	case f.silent:
+		select {
+		case <-r.Context().Done():
+		case <-f.epoch.Done():
+		}
 		panic(http.ErrAbortHandler)
 	case f.answer != 0:
 		w.Header().Set("Retry-After", "1")

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -110,5 +111,35 @@ func TestStrike(t *testing.T) {
 		if want := map[bool]int32{false: 2, true: 3}[after]; reached.Load() != want {
 			t.Errorf("after %t: %d writes reach the server, want %d", after, reached.Load(), want)
 		}
+	}
+}
+
+// TestUnread: reads of one object fail for a time, by a status or by silence, and those of others do not.
+func TestUnread(t *testing.T) {
+	p, _ := begin(t)
+	const object = "/configmaps/a"
+	p.Unread(object, 403, time.Hour)
+	for path, want := range map[string]int{"/api/v1/namespaces/x" + object: 403, "/api/v1/namespaces/x/configmaps/b": 200} {
+		if got := send(t, p, "GET", path); got != want {
+			t.Errorf("GET %s is answered by %d, want %d", path, got, want)
+		}
+	}
+	if got := send(t, p, "PATCH", object); got != 200 {
+		t.Errorf("a write is answered by %d", got)
+	}
+	p.Unread(object, 0, time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, "GET", p.URL()+object, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.DefaultClient.Do(r); err == nil {
+		resp.Body.Close()
+		t.Errorf("a read that is to hang is answered by %d", resp.StatusCode)
+	}
+	p.Unread(object, 500, 0)
+	if got := send(t, p, "GET", object); got != 200 {
+		t.Errorf("afterwards a read is answered by %d", got)
 	}
 }

@@ -14,6 +14,7 @@ type Node struct {
 	Ours                 []string // our marks on it
 	Draining, Notice     bool     // Draining: we empty it
 	Going                bool     // it is being deleted
+	Host                 string   // of a NodeClaim: its node
 
 	since time.Time // when its marks became these
 }

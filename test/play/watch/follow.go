@@ -36,6 +36,7 @@ const (
 	OrderUnmarked = "unmarked" // no mark may stand
 	OrderLedgers  = "ledgers"  // ledgers must hold what was used
 	OrderApart    = "apart "   // a replica is cut off, for the duration that follows
+	OrderUnread   = "unread "  // no replica can read the kill switch, for the duration that follows
 )
 
 var followed = []schema.GroupVersionResource{
@@ -173,7 +174,7 @@ func (r *runner) take(x change) error {
 		if err := convert(x.object, &p); err != nil {
 			return err
 		}
-		r.w.Pod(r.w.podOf(&p))
+		r.w.Pod(x.at, r.w.podOf(&p))
 		if x.gone {
 			r.w.PodGone(x.at, p.Namespace, p.Name)
 		}
@@ -188,7 +189,9 @@ func (r *runner) take(x change) error {
 	case "nodepools":
 		r.w.NodePool(x.at, x.object.GetName(), limitsOf(x.object)...)
 	case "gpubudgets":
-		if b, counted := budgetOf(x.object); counted {
+		if b, counted := budgetOf(x.object); x.gone {
+			delete(r.budgets, b.Namespace+"/"+b.Name)
+		} else if counted {
 			r.budgets[b.Namespace+"/"+b.Name] = b
 		}
 	}
@@ -204,12 +207,14 @@ func convert(u *unstructured.Unstructured, to any) error {
 
 func (r *runner) obey(order string) {
 	now := time.Now()
-	if text, ok := strings.CutPrefix(order, OrderApart); ok {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			r.w.find(now, "order", "%v", err)
+	for prefix, do := range map[string]func(time.Time, time.Duration){OrderApart: r.w.Apart, OrderUnread: r.w.Unread} {
+		if text, ok := strings.CutPrefix(order, prefix); ok {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				r.w.find(now, "order", "%v", err)
+			}
+			do(now, d)
 		}
-		r.w.Apart(now, d)
 	}
 	switch order {
 	case OrderRest:

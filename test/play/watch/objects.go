@@ -6,12 +6,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // marksOf returns our marks among annotations and taints.
 func marksOf(annotations map[string]string, taints []corev1.Taint) (ours []string) {
-	for _, key := range []string{annotationDrain, annotationCordon, annotationProtected, "karpenter.sh/do-not-disrupt"} {
+	for _, key := range []string{annotationDrain, annotationCordon, annotationProtected, annotationKeep} {
 		if annotations[key] != "" {
 			ours = append(ours, key)
 		}
@@ -33,15 +34,24 @@ func (w *Watcher) nodeOf(n *corev1.Node) Node {
 	}
 }
 
+// claimPrefix is before the names of NodeClaims among those of nodes.
+const claimPrefix = "nodeclaim/"
+
 // claimOf returns a NodeClaim as what carries marks.
 func claimOf(u *unstructured.Unstructured) Node {
-	return Node{Name: "nodeclaim/" + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil}
+	host, _, _ := unstructured.NestedString(u.Object, "status", "nodeName")
+	return Node{Name: claimPrefix + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil, Host: host}
 }
 
 func (w *Watcher) podOf(p *corev1.Pod) Pod {
 	x := Pod{
 		Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName, Labels: p.Labels, Requests: map[string]float64{},
-		Pool: p.Spec.NodeSelector[w.cfg.PoolLabel],
+		Pool: p.Spec.NodeSelector[w.cfg.PoolLabel], Kept: p.Annotations[annotationKeep] == "true",
+		Stays: p.Annotations[corev1.MirrorPodAnnotationKey] != "" ||
+			slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" }),
+	}
+	if p.DeletionTimestamp != nil || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+		w.leaving[x.key()] = time.Now()
 	}
 	for i := range p.Spec.Containers {
 		for name, q := range p.Spec.Containers[i].Resources.Requests {

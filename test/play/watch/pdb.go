@@ -10,6 +10,12 @@ type Pod struct {
 	Namespace, Name, Node, Pool string
 	Labels                      map[string]string
 
+	// Kept says that its owner wants it left alone, and Stays that it ends with its node: it is of a DaemonSet or its
+	// kubelet's own.
+	Kept, Stays bool
+
+	keptSince time.Time
+
 	// Start is when the kubelet began to run it, and End when it ended; zero until then.
 	Start, End time.Time
 
@@ -20,7 +26,11 @@ type Pod struct {
 func (p *Pod) key() string { return p.Namespace + "/" + p.Name }
 
 // Pod takes a Pod as it is from now on.
-func (w *Watcher) Pod(p Pod) {
+func (w *Watcher) Pod(at time.Time, p Pod) {
+	p.keptSince = at
+	if old := w.pods[p.key()]; old != nil && old.Kept == p.Kept {
+		p.keptSince = old.keptSince
+	}
 	w.pods[p.key()] = &p
 	w.account(&p)
 }
@@ -33,6 +43,7 @@ func (w *Watcher) PodGone(at time.Time, namespace, name string) {
 		}
 		w.account(p)
 		delete(w.pods, p.key())
+		delete(w.leaving, p.key())
 	}
 }
 

@@ -45,15 +45,20 @@ func (w *Watcher) Request(r *Request) {
 		w.asked++
 		if known {
 			w.stopped(r, pod)
+			w.kept(r, pod)
 			w.progress[pod.Node] = r.Answered
 			if done {
 				w.evictions = append(w.evictions, eviction{r.Answered, *pod})
+				w.leaving[pod.key()] = r.Answered
 			}
 		}
 	case r.Resource == "pods" && r.Subresource == "" && r.Verb == "delete" && ours && done:
 		w.find(r.Received, "delete", "pod %s/%s is deleted, which no disruption budget is asked about", r.Namespace, r.Name)
 	case r.Resource == "pods" && done && known && (r.Verb == "delete" && r.Subresource == "" || r.Subresource == "eviction"):
 		w.others = append(w.others, loss{r.Answered, *pod})
+		w.leaving[pod.key()] = r.Answered
+	case (r.Resource == "nodes" || r.Resource == "nodeclaims") && r.Subresource == "" && r.Verb == "delete" && ours && done:
+		w.released(r)
 	case r.Resource == "capacitypools" && r.Subresource == "" && done:
 		p := pool{r.Mode, r.Budget}
 		if r.Verb == "delete" {
@@ -74,6 +79,11 @@ func (w *Watcher) stopped(r *Request, p *Pod) {
 	if all := w.off.during(from, to); len(all) > 0 && !slices.Contains(all, false) {
 		w.find(r.Received, "stop", "the eviction of %s/%s is requested though the kill switch is on", r.Namespace, r.Name)
 	}
+	for _, g := range w.unread {
+		if r.Received.After(g.from.Add(w.cfg.Grace)) && r.Received.Before(g.to) {
+			w.find(r.Received, "stop", "the eviction of %s/%s is requested though the kill switch cannot be read", r.Namespace, r.Name)
+		}
+	}
 	name := p.Pool
 	if n := w.nodes[p.Node]; n != nil && n.Pool != "" {
 		name = n.Pool
@@ -88,5 +98,42 @@ func (w *Watcher) stopped(r *Request, p *Pod) {
 			mode = "deleted"
 		}
 		w.find(r.Received, "stop", "the eviction of %s/%s is requested though its pool %s is %s", r.Namespace, r.Name, name, mode)
+	}
+}
+
+// Unread takes note that no replica can read the kill switch from now on, for as long as said.
+func (w *Watcher) Unread(at time.Time, d time.Duration) {
+	w.unread = append(w.unread, gap{at, at.Add(d)})
+}
+
+// kept holds that no pod is evicted that its owner wanted left alone for longer than the time of grace, but from a node
+// that goes.
+func (w *Watcher) kept(r *Request, p *Pod) {
+	n := w.nodes[p.Node]
+	if p.Kept && r.Received.Sub(p.keptSince) > w.cfg.Grace && n != nil && !n.Notice && !n.Going {
+		w.find(r.Received, "keep", "the eviction of %s/%s is requested though it carries %s since %v", r.Namespace, r.Name,
+			annotationKeep, p.keptSince.UTC().Format("15:04:05.000"))
+	}
+}
+
+// released holds that no node is given back, by its own name or by its NodeClaim's, while a pod is on it that would have
+// to go elsewhere, unless the provider takes it or it is being deleted.
+func (w *Watcher) released(r *Request) {
+	name := r.Name
+	if r.Resource == "nodeclaims" {
+		claim := w.nodes[claimPrefix+name]
+		if claim == nil || claim.Going {
+			return
+		}
+		name = claim.Host
+	}
+	n := w.nodes[name]
+	if n == nil || n.Notice || n.Going {
+		return
+	}
+	for _, key := range sorted(w.pods) {
+		if p := w.pods[key]; p.Node == name && !p.Stays && w.leaving[key].IsZero() {
+			w.find(r.Received, "release", "node %s is given back with the pod %s on it", name, key)
+		}
 	}
 }

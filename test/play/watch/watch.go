@@ -20,6 +20,7 @@ const (
 	annotationProtected = "spotter.dev/protected"
 	annotationSwitch    = "spotter.dev/kill-switch"
 	taintDraining       = "spotter.dev/draining"
+	annotationKeep      = "karpenter.sh/do-not-disrupt"
 	labelNodePool       = "karpenter.sh/nodepool"
 	modeActive          = "active"
 )
@@ -54,7 +55,7 @@ func DefaultConfig() Config {
 // A Finding is something that must not happen and did.
 type Finding struct {
 	At   time.Time
-	Rule string // budget, stop, mark, pdb, delete or ledger
+	Rule string // budget, stop, mark, pdb, delete, ledger, keep or release
 	What string
 }
 
@@ -84,13 +85,15 @@ type Watcher struct {
 	others    []loss // pods that others took
 	uses      map[string]*use
 	gaps      []gap
+	unread    []gap                // when the kill switch cannot be read
+	leaving   map[string]time.Time // pods that were evicted or deleted, by when
 }
 
 // New returns a watcher that has seen nothing.
 func New(cfg Config) *Watcher {
 	return &Watcher{
 		cfg: cfg, nodes: map[string]*Node{}, pods: map[string]*Pod{}, pools: map[string]*history[pool]{}, limits: map[string]*history[allowances]{},
-		pdbs: map[string]*pdb{}, progress: map[string]time.Time{}, uses: map[string]*use{},
+		pdbs: map[string]*pdb{}, progress: map[string]time.Time{}, uses: map[string]*use{}, leaving: map[string]time.Time{},
 	}
 }
 

@@ -46,7 +46,16 @@ func (s scene) notice(seconds float64, name string) {
 }
 
 func (s scene) pod(name, node string) {
-	s.Pod(Pod{Namespace: "default", Name: name, Node: node, Labels: map[string]string{"app": "web"}})
+	s.Pod(at(0), Pod{Namespace: "default", Name: name, Node: node, Labels: map[string]string{"app": "web"}})
+}
+
+func (s scene) keep(seconds float64, name, node string) {
+	s.Pod(at(seconds), Pod{Namespace: "default", Name: name, Node: node, Kept: true})
+}
+
+func (s scene) release(seconds float64, user, node string) {
+	s.Node(at(0), Node{Name: claimPrefix + "claim-" + node, Host: node})
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaims", Name: "claim-" + node, Code: 200})
 }
 
 func (s scene) evict(seconds float64, pod string, code int) {
@@ -171,6 +180,62 @@ func TestRules(t *testing.T) {
 			s.kill(8, "false")
 			s.evict(9, "p", 201)
 		}, "stop"},
+		"while the kill switch cannot be read": {func(s scene) {
+			s.pod("p", "a")
+			s.Unread(at(5), 10*time.Second)
+			s.evict(6, "p", 201)
+			s.evict(7.1, "p", 201)
+			s.evict(16, "p", 201)
+		}, "stop"},
+		"a pod that is to be left alone": {func(s scene) {
+			s.node(0, "a")
+			s.keep(1, "p", "a")
+			s.keep(5, "p", "a") // something else of it has changed
+			s.evict(2.9, "p", 201)
+			s.evict(6, "p", 429)
+			s.pod("p", "a")
+			s.evict(7, "p", 201)
+		}, "keep"},
+		"a pod that is to be left alone, under notice": {func(s scene) {
+			s.notice(0, "a")
+			s.keep(1, "p", "a")
+			s.evict(6, "p", 201)
+		}, ""},
+		"a node given back with a pod": {func(s scene) {
+			s.node(0, "a")
+			s.pod("p", "a")
+			s.pod("q", "b")
+			s.release(5, "spotter", "a")
+		}, "release"},
+		"a node given back by others": {func(s scene) {
+			s.node(0, "a")
+			s.pod("p", "a")
+			s.release(5, "karpenter", "a")
+		}, ""},
+		"a node given back after its pods": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(0, "a")
+			for _, name := range []string{"p", "q", "r"} {
+				s.pod(name, "a")
+			}
+			s.Pod(at(0), Pod{Namespace: "default", Name: "agent", Node: "a", Stays: true})
+			s.evict(2, "p", 201)
+			s.remove(3, "admin", "q")
+			s.PodGone(at(4), "default", "r")
+			s.release(5, "spotter", "a")
+		}, ""},
+		"a node given back after an eviction that was refused": {func(s scene) {
+			s.pool(0, "active", "")
+			s.node(0, "a")
+			s.pod("p", "a")
+			s.evict(2, "p", 429)
+			s.release(5, "spotter", "a")
+		}, "release"},
+		"a node under notice given back with a pod": {func(s scene) {
+			s.notice(0, "a")
+			s.pod("p", "a")
+			s.release(5, "spotter", "a")
+		}, ""},
 		"a mark nobody needs": {func(s scene) {
 			s.node(0, "a", annotationDrain)
 			s.Rest(at(59))
@@ -252,10 +317,10 @@ func TestLedger(t *testing.T) {
 		s.Apart(at(x.apart), time.Minute)
 		need := map[string]float64{"gpu": 1}
 		labels := map[string]string{"team": "ml"}
-		s.Pod(Pod{Namespace: "ml", Name: "a", Labels: labels, Start: at(0), Requests: need})
-		s.Pod(Pod{Namespace: "ml", Name: "b", Labels: labels, Start: at(0), End: at(3600), Requests: need})
-		s.Pod(Pod{Namespace: "ml", Name: "other", Start: at(0), Requests: need})
-		s.Pod(Pod{Namespace: "web", Name: "a", Labels: labels, Start: at(0), Requests: need})
+		s.Pod(at(0), Pod{Namespace: "ml", Name: "a", Labels: labels, Start: at(0), Requests: need})
+		s.Pod(at(0), Pod{Namespace: "ml", Name: "b", Labels: labels, Start: at(0), End: at(3600), Requests: need})
+		s.Pod(at(0), Pod{Namespace: "ml", Name: "other", Start: at(0), Requests: need})
+		s.Pod(at(0), Pod{Namespace: "web", Name: "a", Labels: labels, Start: at(0), Requests: need})
 		s.PodGone(at(4000), "ml", "b")
 		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed, CountedAt: at(7200)}, x.unseen)
 		if got := len(s.Findings()) > 0; got != x.broken {
