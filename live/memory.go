@@ -26,6 +26,9 @@ type poolBook struct {
 	Active  bool              `json:"active,omitempty"` // the pool was active at the last step
 	Shadow  shadow            `json:"shadow"`
 	Savings Savings           `json:"savings"`
+
+	// Gone is when the pool was first found to be deleted; zero while it exists.
+	Gone policy.Time `json:"gone,omitempty"`
 }
 
 // A head is what is remembered of the whole cluster. It is written at every step

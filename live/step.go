@@ -270,6 +270,9 @@ func (k stateStore) Save(ctx context.Context, m *policy.Memory) error {
 	}
 	ctx, end = c.current.times.begin(ctx, "save")
 	defer end()
+	if err := c.store.forget(ctx, c.current.snapshot.Pools, c.current.snapshot.Now); err != nil {
+		return err
+	}
 	if err := c.store.Save(ctx, m); err != nil {
 		return err
 	}

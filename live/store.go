@@ -47,8 +47,8 @@ const fieldOwner = client.FieldOwner("spotter")
 // version that was read or written last. One that somebody else has written since
 // shows another leader, and the answer is [ErrSuperseded].
 //
-// Objects of pools that are gone stay: the pool may come back, and what it saved
-// was saved.
+// Objects of pools that are gone stay for [goneMax]: the pool may come back, and what it
+// saved was saved.
 type Store struct {
 	client    client.Client
 	reader    client.Reader
@@ -57,6 +57,9 @@ type Store struct {
 
 	head  head
 	books map[string]*poolBook // by pool
+
+	// dropped are the pools whose objects were deleted since the process started.
+	dropped map[string]bool
 
 	// kept are the objects by name. Each is written by one goroutine at a time.
 	kept  map[string]*keptObject
@@ -85,7 +88,7 @@ func newStore(cfg *Config, parts *Parts) *Store {
 // from a cache, and returns the memory of the policy and what was met in the
 // markets.
 func (t *Store) Load(ctx context.Context) (policy.Memory, []byte, error) {
-	t.head, t.books = head{Format: memoryFormat}, map[string]*poolBook{}
+	t.head, t.books, t.dropped = head{Format: memoryFormat}, map[string]*poolBook{}, map[string]bool{}
 	t.kept = map[string]*keptObject{}
 	var list corev1.ConfigMapList
 	if err := t.reader.List(ctx, &list, client.InNamespace(t.namespace), client.HasLabels{memoryLabel}); err != nil {
@@ -201,7 +204,9 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 		return err
 	}
 	for i := range m.Pools {
-		t.book(m.Pools[i].Name).Memory = m.Pools[i]
+		if name := m.Pools[i].Name; !t.dropped[name] {
+			t.book(name).Memory = m.Pools[i]
+		}
 	}
 	if err := t.saveBooks(ctx, figures); err != nil {
 		return err
@@ -212,6 +217,46 @@ func (t *Store) save(ctx context.Context, m *policy.Memory, figures bool) error 
 	if err := t.ledger.Save(ctx, m.Budgets); err != nil {
 		return fmt.Errorf("saving the ledgers of budgets: %w", conflict(err))
 	}
+	return nil
+}
+
+// goneMax is for how long what is remembered of a deleted pool is kept.
+const goneMax = 90 * 24 * time.Hour
+
+// forget notes which pools are gone at now, and drops what is remembered of those that have been for [goneMax].
+func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time) error {
+	exists := make(map[string]bool, len(pools))
+	for i := range pools {
+		exists[pools[i].Name] = true
+		delete(t.dropped, pools[i].Name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.books)) {
+		b := t.books[name]
+		switch {
+		case exists[name]:
+			b.Gone = 0
+		case b.Gone == 0:
+			b.Gone = now
+		case now.Sub(b.Gone) > goneMax:
+			if err := t.drop(ctx, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// drop deletes what is remembered of a pool, if nobody has written it since.
+func (t *Store) drop(ctx context.Context, pool string) error {
+	name := memoryName(memoryBook, pool)
+	if x := t.object(name).object; x != nil {
+		if err := t.client.Delete(ctx, x, client.Preconditions{ResourceVersion: &x.ResourceVersion}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ConfigMap %s/%s of a pool that is gone: %w", t.namespace, name, conflict(err))
+		}
+	}
+	delete(t.books, pool)
+	delete(t.kept, name)
+	t.dropped[pool] = true
 	return nil
 }
 

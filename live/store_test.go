@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -340,5 +342,44 @@ func TestRule14Key(t *testing.T) {
 	w.controller(t)
 	if !bytes.Equal(w.key, first) {
 		t.Errorf("the next leader has the key %x, want %x", w.key, first)
+	}
+}
+
+// TestBooksOfDeletedPools: what is remembered of a pool that is deleted is kept for a season, dropped then, and not
+// written again by a process that remembers it.
+func TestBooksOfDeletedPools(t *testing.T) {
+	w := newFixture(t, 0, interceptor.Funcs{})
+	ctx := context.Background()
+	s := newStore(&w.cfg, &w.parts)
+	if _, _, err := s.Load(ctx); err != nil {
+		t.Fatal(err)
+	}
+	now := policy.TimeOf(t0)
+	memory := &policy.Memory{Pools: []policy.PoolMemory{{Name: "shop", Target: 0.5}, {Name: "web", Target: 0.5}}}
+	both, one := []policy.Pool{{Name: "shop"}, {Name: "web"}}, []policy.Pool{{Name: "shop"}}
+	save := func(pools []policy.Pool, after time.Duration) (names []string) {
+		t.Helper()
+		now = now.Add(after)
+		s.head.Metered = now
+		if err := errors.Join(s.forget(ctx, pools, now), s.Save(ctx, memory)); err != nil {
+			t.Fatal(err)
+		}
+		again := newStore(&w.cfg, &w.parts)
+		if _, _, err := again.Load(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Keys(again.books))
+	}
+	for i, x := range []struct {
+		pools []policy.Pool
+		after time.Duration
+		want  string
+	}{
+		{both, 0, "shop web"}, {one, time.Hour, "shop web"}, {one, goneMax, "shop web"}, {both, time.Hour, "shop web"},
+		{one, time.Hour, "shop web"}, {one, goneMax, "shop web"}, {one, time.Hour, "shop"}, {one, time.Hour, "shop"}, {both, time.Hour, "shop web"},
+	} {
+		if got := strings.Join(save(x.pools, x.after), " "); got != x.want {
+			t.Errorf("step %d: %s are remembered, want %s", i, got, x.want)
+		}
 	}
 }

@@ -186,7 +186,11 @@ func (m *mutation) test(folder string, changed []byte) ([]string, error) {
 
 // goTest runs the tests of m and returns those that fail, or that one panicked or hung.
 func (m *mutation) goTest(flags ...string) (failed []string, out []byte, err error) {
-	args := slices.Concat([]string{"test", "-v", "-timeout", "2m", "-run", m.Run}, flags, strings.Fields(m.Packages))
+	limit := "2m"
+	if m.plain { // all tests of a package
+		limit = "5m"
+	}
+	args := slices.Concat([]string{"test", "-v", "-timeout", limit, "-run", m.Run}, flags, strings.Fields(m.Packages))
 	cmd := exec.Command("go", args...)
 	// A test that is skipped for want of a control plane would not notice anything, and
 	// what fails here is not to be written down to be tried again.
