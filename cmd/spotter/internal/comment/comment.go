@@ -16,6 +16,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // timeout bounds all calls to the server together.
@@ -61,8 +62,9 @@ func run(ctx context.Context, p *cli.Program, f *call, path string) error {
 		return err
 	}
 	say := func(level, text string) {
+		text = figures.Plain(text) // an answer of a server may have line breaks, which could begin commands of a workflow
 		if at.github && level != "" {
-			text = "::" + level + " title=spotter::" + text
+			text = "::" + level + " title=spotter::" + strings.ReplaceAll(text, "%", "%25")
 		}
 		fmt.Fprintln(p.Stdout, text)
 	}

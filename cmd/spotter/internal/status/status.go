@@ -20,6 +20,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/access"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -201,7 +202,7 @@ func (s *installation) check() error {
 // write writes it for a person.
 func (s *installation) write(w io.Writer) error {
 	if s.leader != "" {
-		fmt.Fprintf(w, "%s leads\n", s.leader)
+		fmt.Fprintf(w, "%s leads\n", figures.Plain(s.leader))
 	}
 	if s.alone > 0 {
 		fmt.Fprintf(w, "a controller without leader election decided %v ago\n", s.alone.Round(time.Second))
@@ -227,17 +228,18 @@ func (s *installation) write(w io.Writer) error {
 					affected[cause] = append(affected[cause], p.Name)
 				}
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.Status.Mode, ready, p.Status.SpotShare, p.Status.SavingsPerHour, why)
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, figures.Plain(string(p.Status.Mode)), ready,
+				figures.Plain(p.Status.SpotShare), figures.Plain(p.Status.SavingsPerHour), figures.Plain(why))
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
 		for _, cause := range causes {
-			fmt.Fprintf(w, "%s: %s\n", strings.Join(affected[cause], ", "), cause)
+			fmt.Fprintf(w, "%s: %s\n", strings.Join(affected[cause], ", "), figures.Plain(cause))
 		}
 	}
 	for _, x := range s.wrong {
-		fmt.Fprintln(w, x)
+		fmt.Fprintln(w, figures.Plain(x))
 	}
 	return nil
 }

@@ -149,3 +149,19 @@ func TestStatusObject(t *testing.T) {
 		}
 	}
 }
+
+// TestHostileStatus: whatever whoever may write a status or a lease writes there, it stays in its line and shows what it is.
+func TestHostileStatus(t *testing.T) {
+	const hostile = "\x1b[2J\r\nall is well\n\u202e"
+	p := poolSeen("web", 1, 1, metav1.ConditionFalse)
+	p.Status.Mode, p.Status.SpotShare, p.Status.SavingsPerHour = hostile, hostile, hostile
+	p.Status.Conditions[0].Reason, p.Status.Conditions[0].Message = "A"+hostile, "b"+hostile
+	s := &installation{leader: "a" + hostile, wrong: []string{"c" + hostile}, pools: []v1alpha1.CapacityPool{*p}}
+	var out bytes.Buffer
+	if err := s.write(&out); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Contains(text, "\nall is well") || strings.ContainsAny(text, "\x1b\r\u202e") || strings.Count(text, "\n") != 5 {
+		t.Errorf("it is shown as %q", text)
+	}
+}
