@@ -246,6 +246,8 @@ func (r *review) whyHeldLaunch(l *policy.Launch) (policy.Reason, string) {
 	switch {
 	case r.stale != "" && r.trust.byChoice(l):
 		return policy.ReasonStale, r.stale
+	case r.s.Pools[l.Pool].Closed() != "" && r.trust.byChoice(l):
+		return policy.ReasonGuardrail, r.s.Pools[l.Pool].Closed()
 	case r.trust.distrusted(l):
 		return policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable"
 	}
