@@ -23,7 +23,7 @@ func TestAggregatedRoles(t *testing.T) {
 	h := newHelm(t, "")
 	_, all := h.render(t, "spotter", "--set", "rbac.budgetsFor=edit")
 	own := namespace + ":" + release
-	for _, suffix := range []string{"-view", "-edit", "-pools-admin"} {
+	for _, suffix := range []string{"-view", "-edit", "-pools-admin", "-plans-approver"} {
 		if err := env.Client.Create(t.Context(), find(t, all, "ClusterRole", own+suffix)); err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestAggregatedRoles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for user, role := range map[string]string{"auditor": "view", "platform": own + "-pools-admin"} {
+	for user, role := range map[string]string{"auditor": "view", "platform": own + "-pools-admin", "approver": own + "-plans-approver"} {
 		b := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}}
 		b.Subjects = []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
 		if err := env.Client.Create(t.Context(), b); err != nil {
@@ -58,6 +58,7 @@ func TestAggregatedRoles(t *testing.T) {
 	for _, c := range []struct{ user, verb, resource, in string }{
 		{"viewer", "list", "gpubudgets", team}, {"editor", "get", "gpubudgets", team}, {"editor", "create", "gpubudgets", team}, {"admin", "delete", "gpubudgets", team},
 		{"auditor", "watch", "capacitypools", ""}, {"auditor", "list", "spotnodes", ""}, {"auditor", "list", "gpubudgets", "default"}, {"platform", "patch", "capacitypools", ""},
+		{"approver", "patch", "spotplans", ""}, {"auditor", "get", "spotplans", ""},
 	} {
 		testenv.Eventually(t, fmt.Sprintf("%v is allowed", c), func() error { return may(c.user, c.verb, c.resource, c.in) })
 	}
@@ -65,6 +66,7 @@ func TestAggregatedRoles(t *testing.T) {
 		{"viewer", "create", "gpubudgets", team}, {"editor", "create", "gpubudgets", "default"}, {"editor", "update", "gpubudgets/status", team}, {"admin", "update", "gpubudgets/status", team},
 		{"admin", "list", "capacitypools", ""}, {"admin", "patch", "capacitypools", ""}, {"admin", "get", "spotnodes", ""},
 		{"auditor", "patch", "capacitypools", ""}, {"platform", "update", "capacitypools/status", ""}, {"platform", "create", "spotnodes", ""}, {"platform", "create", "gpubudgets", team},
+		{"platform", "patch", "spotplans", ""}, {"auditor", "patch", "spotplans", ""}, {"approver", "update", "spotplans/status", ""}, {"approver", "patch", "capacitypools", ""},
 	} {
 		if err := may(c.user, c.verb, c.resource, c.in); err == nil {
 			t.Errorf("%v is allowed", c)

@@ -163,7 +163,7 @@ var parts = map[rights.Part]string{
 func condition(r *rights.Right) string {
 	var all []string
 	if r.Active {
-		all = append(all, `(eq .Values.mode "active")`)
+		all = append(all, `(ne .Values.mode "shadow")`)
 	}
 	if when := parts[r.Part]; when != "" {
 		all = append(all, when)

@@ -205,10 +205,10 @@ func TestRights(t *testing.T) {
 		"karpenter": {rights.Karpenter}, "asg": {rights.Groups, rights.Prices}, "rackspace": {rights.Rackspace},
 		"all": {rights.Karpenter, rights.Groups, rights.Rackspace, rights.Prices, rights.Queue}, "prometheus": {rights.Karpenter, rights.Prometheus},
 	} {
-		for _, mode := range []string{"shadow", "active"} {
+		for _, mode := range []string{"shadow", "approve", "active"} {
 			for _, secure := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s-%s-%t", mode, backend, secure), func(t *testing.T) {
-					setup := rights.Setup{Active: mode == "active", Parts: append([]rights.Part{rights.LeaderElection}, parts...)}
+					setup := rights.Setup{Active: mode != "shadow", Parts: append([]rights.Part{rights.LeaderElection}, parts...)}
 					if secure {
 						setup.Parts = append(setup.Parts, rights.SecureMetrics)
 					}
@@ -256,7 +256,7 @@ func sameRights(t *testing.T, got, want map[grant]bool) {
 
 // forUsers reports whether a role is for users, and bound to no account of the chart's.
 func forUsers(role string) bool {
-	return strings.HasSuffix(role, "-view") || strings.HasSuffix(role, "-edit") || strings.HasSuffix(role, "-pools-admin")
+	return strings.HasSuffix(role, "-view") || strings.HasSuffix(role, "-edit") || strings.HasSuffix(role, "-pools-admin") || strings.HasSuffix(role, "-plans-approver")
 }
 
 // TestShadowWritesNothing: in shadow no role lets anything be changed but what rule 13

@@ -19,6 +19,10 @@ type Config struct {
 	// manifest says.
 	Mode policy.Mode
 
+	// PlanExpiry is how long a plan that waits for approval may be approved and carried
+	// out. Raising it gives persons more time, and lets older plans be carried out.
+	PlanExpiry time.Duration
+
 	// Namespace holds the lease, the memory and the kill switch.
 	Namespace string
 
@@ -100,6 +104,7 @@ func DefaultConfig() Config {
 		Collect: 10 * time.Second, CallMax: 30 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
+		PlanExpiry: 8 * time.Hour,
 		KillSwitch: "spotter-kill-switch", SwitchEvery: time.Second,
 		StatusEvery: time.Minute, ExperienceEvery: 5 * time.Minute, Settle: 30 * time.Minute,
 		Settings: Settings{StepMax: 10 * time.Minute, Discount1y: 0.29, Discount3y: 0.45},
@@ -127,7 +132,7 @@ func (c *Config) Validate() error {
 		value time.Duration
 	}{
 		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
-		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle},
+		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle}, {"PlanExpiry", c.PlanExpiry},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("%s %v is not positive", d.name, d.value)

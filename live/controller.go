@@ -57,6 +57,7 @@ type stepState struct {
 	counted   []figures
 	forecast  error
 	kill      permit.Switch
+	plans     []planState // what persons have approved
 	times     phases
 }
 

@@ -65,7 +65,7 @@ func newFixture(t testing.TB, n int, funcs interceptor.Funcs) *fixture {
 	pool := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "web", Generation: 3}, Spec: v1alpha1.CapacityPoolSpec{Mode: v1alpha1.ModeActive}}
 	w := &fixture{
 		clock: clocktesting.NewFakeClock(t0), wakes: make(chan string, 16), answer: map[string]error{}, cfg: DefaultConfig(),
-		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool).WithInterceptorFuncs(funcs).Build(),
+		client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(pool).WithStatusSubresource(pool, &v1alpha1.SpotPlan{}).WithInterceptorFuncs(funcs).Build(),
 	}
 	w.cfg.Mode, w.cfg.LeaderElect, w.cfg.Identity = policy.ModeActive, false, "replica-a"
 	w.snapshot = snapshotOf(n)
@@ -313,5 +313,5 @@ func (w *fixture) mode(t testing.TB, m v1alpha1.Mode) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.snapshot.Pools[0].Mode = map[v1alpha1.Mode]policy.Mode{v1alpha1.ModeActive: policy.ModeActive, v1alpha1.ModeShadow: policy.ModeShadow, v1alpha1.ModeOff: policy.ModeOff}[m]
+	w.snapshot.Pools[0].Mode = map[v1alpha1.Mode]policy.Mode{v1alpha1.ModeActive: policy.ModeActive, v1alpha1.ModeApprove: policy.ModeActive, v1alpha1.ModeShadow: policy.ModeShadow, v1alpha1.ModeOff: policy.ModeOff}[m]
 }

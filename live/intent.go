@@ -69,6 +69,9 @@ type table struct {
 	drains  map[string]endedDrain
 	drained map[string]bool
 
+	// approving is whether a pool of the last step needs a person's approval.
+	approving bool
+
 	// kill is the kill switch at the last step, and undone the nodes whose drains were
 	// undone since it stops everything.
 	kill   permit.Switch

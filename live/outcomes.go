@@ -17,6 +17,15 @@ type outcomes struct {
 	// and admitted which nodes they may.
 	ramping  []bool
 	admitted map[policy.NodeID]bool
+
+	// approve holds, by PoolID, whose changes by choice a person must approve.
+	approve []bool
+}
+
+// approved reports whether a change in a pool was approved before the decision was made, or
+// needs no approval.
+func (v *outcomes) approved(s *policy.Snapshot, pool policy.PoolID, change string) bool {
+	return pool < 0 || !v.approve[pool] || change == "" || s.Pools[pool].Approval.Required && s.Pools[pool].Approves(change)
 }
 
 // node is the decision on touching a node by choice.
@@ -46,12 +55,35 @@ func (v *outcomes) drain(s *policy.Snapshot, d *policy.Drain) outcome {
 	if pool := s.Nodes[d.Node].Pool; pool >= 0 && s.Nodes[d.Node].ReclaimAt != 0 {
 		return v.pools[pool]
 	}
+	if !v.approved(s, s.Nodes[d.Node].Pool, s.DrainChange(d.Node)) {
+		return outcomeUnapproved
+	}
 	return v.node(s, d.Node)
+}
+
+// steer is the decision on a steer.
+func (v *outcomes) steer(s *policy.Snapshot, x *policy.Steer) outcome {
+	if !v.approved(s, x.Pool, s.SteerChange(x)) {
+		return outcomeUnapproved
+	}
+	return v.pools[x.Pool]
+}
+
+// deletionCost is the decision on ranking the pods of a node: no plan that a person approves
+// has it.
+func (v *outcomes) deletionCost(s *policy.Snapshot, n policy.NodeID) outcome {
+	if pool := s.Nodes[n].Pool; pool >= 0 && v.approve[pool] {
+		return outcomeUnapproved
+	}
+	return v.node(s, n)
 }
 
 // launch is the decision on a launch. One in place of a node is part of its move;
 // one that pods wait for is not held back.
 func (v *outcomes) launch(s *policy.Snapshot, l *policy.Launch) outcome {
+	if !v.approved(s, l.Pool, s.LaunchChange(l)) {
+		return outcomeUnapproved
+	}
 	if l.Replaces >= 0 && s.Nodes[l.Replaces].ReclaimAt == 0 {
 		return v.node(s, l.Replaces)
 	}
@@ -63,6 +95,7 @@ func (v *outcomes) launch(s *policy.Snapshot, l *policy.Launch) outcome {
 func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Plan) error {
 	v := &outcomes{
 		pools: make([]outcome, len(s.Pools)), ramping: make([]bool, len(s.Pools)), admitted: map[policy.NodeID]bool{},
+		approve: make([]bool, len(s.Pools)),
 	}
 	c.publisher.begin(s, v)
 	if err := c.readOutcomes(ctx, s, v); err != nil {
@@ -81,7 +114,8 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 		v.ramping[i] = books[i].Ramp.Stage < rampDone
 	}
 	admit := func(n policy.NodeID) {
-		if pool := s.Nodes[n].Pool; pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) {
+		pool := s.Nodes[n].Pool
+		if pool >= 0 && v.pools[pool] == outcomeDone && s.Nodes[n].ReclaimAt == 0 && !nominated(s, n) && v.approved(s, pool, s.DrainChange(n)) {
 			v.admitted[n] = v.admitted[n] || books[pool].Ramp.admit(s.Nodes[n].Name, nodes[pool], s.Now)
 		}
 	}
@@ -97,6 +131,7 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 			admit(n)
 		}
 	}
+	c.propose(s, p, v)
 	return nil
 }
 
@@ -110,6 +145,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 			return err
 		}
 		v.pools[i] = outcomeOf(decision)
+		v.approve[i] = c.parts.Authority.NeedsApproval(p.Name)
 		seen := outcomeShadow
 		switch {
 		case p.Mode == policy.ModeOff:
@@ -119,7 +155,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
 			seen = outcomeDone
 		}
-		c.publisher.soon = c.publisher.soon || v.pools[i] != seen
+		c.publisher.soon = c.publisher.soon || v.pools[i] != seen || v.approve[i] != p.Approval.Required
 	}
 	budgets, err := c.parts.Authority.Cluster(ctx)
 	if err != nil {

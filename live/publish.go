@@ -23,9 +23,10 @@ const (
 	outcomeUnreadable         = outcome(permit.Unreadable)
 	outcomeConflict           = outcome(permit.Conflict)
 	outcomeGone               = outcome(permit.Gone)
-	outcomeRamp       outcome = "ramp"    // the pool has just become active
-	outcomeHeld       outcome = "held"    // it was left alone, for a reason
-	outcomeRefused    outcome = "refused" // the market has nothing to give
+	outcomeUnapproved outcome = "unapproved" // no person has approved it
+	outcomeRamp       outcome = "ramp"       // the pool has just become active
+	outcomeHeld       outcome = "held"       // it was left alone, for a reason
+	outcomeRefused    outcome = "refused"    // the market has nothing to give
 	outcomeFailed     outcome = "failed"
 )
 
@@ -95,7 +96,7 @@ func (p *publisher) commit(s *policy.Snapshot) {
 
 // Steer publishes what a pool is to buy from now on.
 func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	p.add(s, kindSteer, x.Pool, p.outcomes.pools[x.Pool], priorityPlan, func(ctx context.Context, b backend.Backend) error { return b.Steer(ctx, s, x) })
+	p.add(s, kindSteer, x.Pool, p.outcomes.steer(s, x), priorityPlan, func(ctx context.Context, b backend.Backend) error { return b.Steer(ctx, s, x) })
 	return nil
 }
 
@@ -152,7 +153,7 @@ func (p *publisher) underWay(s *policy.Snapshot, pool policy.PoolID) bool {
 // DeletionCost publishes that the pods of a node go first when workloads shrink.
 func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.DeletionCost) error {
 	if ranker := p.c.parts.Ranker; ranker != nil {
-		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.node(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
+		p.add(s, "deletion-cost", s.Nodes[x.Node].Pool, p.outcomes.deletionCost(s, x.Node), priorityPlan, func(ctx context.Context, _ backend.Backend) error {
 			return ranker.DeletionCost(ctx, s, x)
 		})
 	}

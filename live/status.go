@@ -77,7 +77,7 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		p, v := &s.Pools[i], c.publisher.outcomes.pools[i]
 		names[i] = p.Name
 		r := &report{
-			figures: c.current.counted[i].status(s, p.ID, v), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
+			figures: c.current.counted[i].status(s, p.ID, c.modeOf(p.ID)), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
 			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
@@ -223,9 +223,9 @@ func (r *statusReporter) setCondition(st *v1alpha1.CapacityPoolStatus, v verifie
 }
 
 // status returns what is counted and not judged of a pool, with how far it goes.
-func (f figures) status(s *policy.Snapshot, id policy.PoolID, v outcome) v1alpha1.CapacityPoolStatus {
+func (f figures) status(s *policy.Snapshot, id policy.PoolID, mode v1alpha1.Mode) v1alpha1.CapacityPoolStatus {
 	st := v1alpha1.CapacityPoolStatus{
-		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: modeOf(v), LastDecisionID: decisionID(s),
+		Nodes: f.nodes, SpotNodes: f.spot, OnDemandNodes: f.onDemand, Mode: mode, LastDecisionID: decisionID(s),
 	}
 	if h := share.Of(s, id); h.Nodes > 0 {
 		st.SpotShare = fmt.Sprintf("%.0f%%", 100*h.Share())
@@ -246,9 +246,12 @@ func (f figures) status(s *policy.Snapshot, id policy.PoolID, v outcome) v1alpha
 func decisionID(s *policy.Snapshot) string { return s.Now.String() }
 
 // modeOf returns how far a pool goes at present.
-func modeOf(v outcome) v1alpha1.Mode {
-	switch v {
+func (c *Controller) modeOf(pool policy.PoolID) v1alpha1.Mode {
+	switch v := c.publisher.outcomes; v.pools[pool] {
 	case outcomeDone:
+		if v.approve[pool] {
+			return v1alpha1.ModeApprove
+		}
 		return v1alpha1.ModeActive
 	case outcomeOff:
 		return v1alpha1.ModeOff

@@ -79,6 +79,7 @@ func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []st
 	s, p := done.Snapshot, &done.Plan
 	ctx, end := c.current.times.begin(ctx, "tell")
 	c.publishReports(s)
+	c.writePlans(ctx)
 	c.saveExperience(ctx, false)
 	end()
 	took := c.parts.Clock.Since(begun)
@@ -171,6 +172,9 @@ func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 		return nil, err
 	}
 	c.claim(s)
+	if err := c.readPlans(ctx, s); err != nil {
+		return nil, err
+	}
 	c.seen(s)
 	return s, nil
 }

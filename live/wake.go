@@ -12,7 +12,7 @@ import (
 // has taken it, or somebody has said how far pools go. Those of noticed say that there
 // is a notice.
 var (
-	urgent  = []string{wakeSwitch, "late-notice", wakeLease, "lost-node", "notice", "outbid", "pool-changed"}
+	urgent  = []string{wakeSwitch, wakeApproval, "late-notice", wakeLease, "lost-node", "notice", "outbid", "pool-changed"}
 	noticed = []string{"late-notice", "notice"}
 )
 
@@ -28,6 +28,7 @@ const (
 	wakeSwitch   = "kill-switch"
 	wakeLease    = "lease"    // another replica leads
 	wakeSettings = "settings" // they were changed
+	wakeApproval = "approval" // a person has approved a plan, or takes that back
 )
 
 // wakesMax is how many wakes may wait for the next step.
@@ -94,9 +95,10 @@ func (w *waker) notice(ctx context.Context) (behind bool) {
 	return false
 }
 
-// watchSwitch reads the kill switch between steps, so that it does not wait for the next
-// of them.
+// watchSwitch reads the kill switch and approvals between steps, so that they do not wait for
+// the next of them.
 func (w *waker) watchSwitch(ctx context.Context) error {
+	var approvals approvalWatch
 	ticker := w.parts.Clock.NewTicker(w.cfg.SwitchEvery)
 	defer ticker.Stop()
 	for {
@@ -104,6 +106,9 @@ func (w *waker) watchSwitch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C():
+		}
+		if w.table.isApproving() && approvals.changed(ctx, w.parts.Reader) {
+			w.wake(wakeApproval)
 		}
 		if kill, err := w.parts.Authority.Switch(ctx); err == nil && w.table.isTurned(kill) {
 			w.wake(wakeSwitch)

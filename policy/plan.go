@@ -68,6 +68,7 @@ const (
 	ReasonInProgress Reason = "in-progress" // somebody already works on it
 	ReasonBudget     Reason = "budget"      // a budget is spent, or has room again
 	ReasonStale      Reason = "stale-data"  // what is known of the cluster is too old
+	ReasonApproval   Reason = "approval"    // no person has approved it
 )
 
 // A Steer says what a pool may buy from now on. It moves no running node: one

@@ -102,6 +102,9 @@ type Pool struct {
 	// Refused is when a launch of this pool last failed for lack of capacity.
 	Refused Time
 
+	// Approval says what of a plan a person has let through, where one must.
+	Approval Approval `json:",omitzero"`
+
 	// Actions are the values of a model's actions for this pool; nil without.
 	Actions []float64
 }

@@ -132,7 +132,7 @@ func (k *kubeAPI) readPools(ctx context.Context) ([]poolOf, error) {
 		if x := p.Spec.Backend.AutoScalingGroups; x != nil && len(x.DiscoveryTags) > 0 {
 			pools = append(pools, poolOf{p.Name, x.DiscoveryTags,
 				p.Annotations[AnnotationBounds] == "max", x.AllowGroupReplacement,
-				p.Spec.Mode == v1alpha1.ModeActive, false})
+				p.Spec.Mode.Acts(), false})
 		}
 	}
 	slices.SortFunc(pools, func(a, b poolOf) int { return cmp.Compare(a.name, b.name) })

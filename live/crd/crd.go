@@ -40,7 +40,7 @@ func Gate() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmi
 // GateFile returns the manifest of [Gate].
 func GateFile() []byte { return bytes.Clone(gate) }
 
-// Objects returns the definitions of CapacityPool, GPUBudget and SpotNode, in the
+// Objects returns the definitions of CapacityPool, GPUBudget, SpotNode and SpotPlan, in the
 // order of their names. The caller may change them.
 func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	var all []*apiextensionsv1.CustomResourceDefinition

@@ -29,6 +29,7 @@ import (
 const (
 	pool   = `{"apiVersion":"spotter.dev/v1alpha1","kind":"CapacityPool","metadata":{"name":"p"},"spec":{"backend":{"karpenter":{"nodeClassName":"default"}}}}`
 	budget = `{"apiVersion":"spotter.dev/v1alpha1","kind":"GPUBudget","metadata":{"name":"b","namespace":"default"},"spec":{"selector":{},"quota":{"gpuHours":10,"windowHours":24}}}`
+	plan   = `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"p"}}`
 	node   = `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"n"},"spec":{"pool":"p","market":"m","token":"t"}}`
 )
 
@@ -217,6 +218,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	said.WriteString(changes(t, env))
+	said.WriteString(approvals(t, env))
 	for _, d := range crd.Objects() {
 		for _, message := range messages(t, d) {
 			if !strings.Contains(said.String(), message) {
@@ -248,6 +250,30 @@ func changes(t *testing.T, env *testenv.Env) string {
 		return ""
 	}
 	return err.Error()
+}
+
+// approvals approves plans with and without their digest.
+func approvals(t *testing.T, env *testenv.Env) string {
+	try := func(spec string) error {
+		o := object(t, plan)
+		with(t, o, "spec", spec)
+		return env.Client.Create(t.Context(), o, client.DryRunAll)
+	}
+	for _, spec := range []string{"", `{}`, `{"approved":false}`, `{"approved":true,"digest":"0a1b"}`, `{"digest":""}`} {
+		if err := try(spec); err != nil {
+			t.Errorf("SpotPlan with spec %s: %v", spec, err)
+		}
+	}
+	said := ""
+	for _, spec := range []string{`{"approved":true}`, `{"approved":true,"digest":""}`, `{"digest":"$(reboot)"}`, `{"digest":` + quoted(65) + `}`, `{"approved":"yes","digest":"0a"}`} {
+		err := try(spec)
+		if !apierrors.IsInvalid(err) {
+			t.Errorf("SpotPlan with spec %s: %v", spec, err)
+			continue
+		}
+		said += err.Error()
+	}
+	return said
 }
 
 // messages returns those of all rules of a definition.

@@ -26,6 +26,9 @@ type Config struct {
 	// Mode is the furthest that any pool goes.
 	Mode policy.Mode
 
+	// Approve has changes by choice wait for a person's approval in every pool.
+	Approve bool
+
 	// Namespace holds our own ConfigMaps, KillSwitch among them; an empty KillSwitch
 	// goes without.
 	Namespace, KillSwitch string
@@ -126,6 +129,18 @@ func (a *Authority) Pool(ctx context.Context, name string) (Decision, error) {
 	return a.pool(s, name)
 }
 
+// NeedsApproval reports whether a person must approve what is changed by choice in a pool, as
+// it was when Pool was last asked.
+func (a *Authority) NeedsApproval(name string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		return true
+	}
+	p := a.last.pools[name]
+	return p != nil && (a.cfg.Approve || p.Spec.Mode == v1alpha1.ModeApprove)
+}
+
 // Spec returns a pool as it is now, nil where there is none. It is shared and never
 // written.
 func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error) {
@@ -190,7 +205,7 @@ func (a *Authority) pool(s *state, name string) (Decision, error) {
 		return Gone, nil
 	case p.Spec.Mode == v1alpha1.ModeOff:
 		return Off, nil
-	case a.cfg.Mode != policy.ModeActive || p.Spec.Mode != v1alpha1.ModeActive:
+	case a.cfg.Mode != policy.ModeActive || !p.Spec.Mode.Acts():
 		return Shadow, nil
 	case a.cfg.Conflicts != nil && a.cfg.Conflicts()[name] != "":
 		return Conflict, nil

@@ -94,7 +94,7 @@ func (t *stateTable) absorb(r *reading) []func(backend.Sink) {
 func (t *stateTable) absorbPool(p *v1alpha1.CapacityPool, r *reading) (reports []func(backend.Sink)) {
 	x := t.pool(p.Name)
 	x.account = t.cfg.keyOf(p)
-	x.active = p.Spec.Mode == v1alpha1.ModeActive
+	x.active = p.Spec.Mode.Acts()
 	if last := steerOf(p); last.Since != "" && instant(last.Since) > instant(x.steer.Since) {
 		x.steer = last
 		reports = append(reports, func(s backend.Sink) {

@@ -66,6 +66,10 @@ func coreRights() []Right {
 // coreActive are what a controller that acts does besides.
 func coreActive() []Right {
 	return []Right{
+		{Part: Core, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotplans"}, Verbs: []string{"create", "get", "list"},
+			Why: "Plans that wait for a person's approval in mode approve. Persons write `spec`, the controller never does."},
+		{Part: Core, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotplans/status"}, Verbs: []string{"update"},
+			Why: "What a plan would do, and its digest."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"nodes"}, Verbs: []string{"get", "patch"},
 			Why: "Cordon, taint and annotations of a drain, and their removal; the chart's admission policy `nodes.spotter.dev` refuses all else."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"pods"}, Verbs: []string{"patch"},

@@ -284,11 +284,16 @@ func (r *review) keepLaunches(launches []policy.Launch, drains []policy.Drain, h
 			r.hold(l.Pool, l.Replaces, &l.Why, reason, text)
 			continue
 		}
-		if r.replacements[next].needed != forHeld {
+		needed := r.replacements[next].needed
+		next++
+		if change := r.s.LaunchChange(&l); needed == standsAlone && !r.s.Pools[l.Pool].Approves(change) {
+			r.hold(l.Pool, l.Replaces, &l.Why, policy.ReasonApproval, policy.Proposal+change)
+			continue
+		}
+		if needed != forHeld {
 			l.Markets = r.trust.trusted(&l)
 			r.plan.Launches = append(r.plan.Launches, l)
 		}
-		next++
 	}
 }
 

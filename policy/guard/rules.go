@@ -42,6 +42,9 @@ func (r *review) whyHeld(d *policy.Drain, l *leavingNode) (policy.Reason, string
 	if text := r.tooFull(d, l, n); text != "" {
 		return policy.ReasonGuardrail, text
 	}
+	if change := r.s.DrainChange(d.Node); !r.s.Pools[n.Pool].Approves(change) {
+		return policy.ReasonApproval, policy.Proposal + change
+	}
 	return "", ""
 }
 

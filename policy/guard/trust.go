@@ -50,6 +50,10 @@ func (r *review) steers(steers []policy.Steer) {
 			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonGuardrail, "low confidence: no forecast for its Spot markets is reliable")
 			continue
 		}
+		if change := r.s.SteerChange(&st); !pool.Approves(change) {
+			r.hold(st.Pool, policy.None, &st.Why, policy.ReasonApproval, policy.Proposal+change)
+			continue
+		}
 		r.plan.Steers = append(r.plan.Steers, st)
 	}
 }

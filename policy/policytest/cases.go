@@ -15,7 +15,7 @@ import (
 //
 //	type NAME VCPU [gpus=N] [arch=ARCH] [allocatable=CPU] with 4 GiB for each vCPU; the family is what stands before the dot
 //	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [score=N] [refused=DURATION] [reclaimed=DURATION] [priced=DURATION] [auction] [bids=P20/P50/P80]
-//	pool NAME [none] [off] [min=X] [max=X] [exact=X] [steer=X] [budget=N|N%] [frozen=REASON] [cooldown=DURATION] [fallback] [no-launch] [after=DURATION] [expire-after=DURATION] [threshold=X] [when-empty] [taint=KEY] [score=N] [types=N] [zones=N]
+//	pool NAME [none] [off] [min=X] [max=X] [exact=X] [steer=X] [budget=N|N%] [frozen=REASON] [approve[=NODE|SHARE%,…]] [cooldown=DURATION] [fallback] [no-launch] [after=DURATION] [expire-after=DURATION] [threshold=X] [when-empty] [taint=KEY] [score=N] [types=N] [zones=N]
 //	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [priority-class=NAME] [preempts=never] [safe-to-evict[=false]] [gpus=N] [tolerates=KEY] [spread[=capacity]] [near=APP] [port=N] [replicas=N]
 //	node NAME POOL ZONE TYPE spot|on-demand [PHASE] [notice] [recommended] [ours] [by=ACTOR] [do-not-disrupt] [not-ready] [label=KEY:VALUE] [age=DURATION] [token=NAME]
 //	pod APP NODE|pending [COUNT [CREATED [DELETION-COST]]]

@@ -170,6 +170,8 @@ func (p *parser) poolOption(q *policy.Pool, o option) (err error) {
 		})
 	case "frozen":
 		q.Budgets = append(q.Budgets, policy.DisruptionBudget{Nodes: policy.Quantity{Set: true}, Active: true, Closed: "freeze: " + o.value})
+	case "approve":
+		q.Approval = approval(o.value)
 	case "cooldown":
 		q.Cooldown, err = time.ParseDuration(o.value)
 	case "expire-after":
@@ -214,6 +216,20 @@ func markets(q *policy.Pool, o option) (err error) {
 		q.CapacityTypes = append(q.CapacityTypes, capacity)
 	}
 	return nil
+}
+
+// approval reads which changes a person has approved: nodes to drain, and shares to set such as 60%.
+func approval(text string) policy.Approval {
+	a := policy.Approval{Required: true}
+	for _, name := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		change := "drain " + name
+		if strings.HasSuffix(name, "%") {
+			change = "set the Spot share to " + name
+		}
+		a.Changes = append(a.Changes, change)
+	}
+	slices.Sort(a.Changes)
+	return a
 }
 
 // choice reads what a manifest says of the choice among markets.

@@ -88,7 +88,9 @@ type CapacityPoolSpec struct {
 	Disruption Disruption `json:"disruption,omitempty"`
 
 	// Mode is how far decisions are carried out. Shadow decides and records
-	// but does nothing.
+	// but does nothing. Approve does by choice only what a person has approved in
+	// the SpotPlan of the pool's name; notices, and pods that wait for nodes, are
+	// answered at once.
 	// +kubebuilder:default=shadow
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
@@ -96,15 +98,19 @@ type CapacityPoolSpec struct {
 
 // A Mode is how far decisions are carried out.
 //
-// +kubebuilder:validation:Enum=shadow;active;off
+// +kubebuilder:validation:Enum=shadow;approve;active;off
 type Mode string
 
 // The modes.
 const (
-	ModeShadow Mode = "shadow"
-	ModeActive Mode = "active"
-	ModeOff    Mode = "off"
+	ModeShadow  Mode = "shadow"
+	ModeApprove Mode = "approve"
+	ModeActive  Mode = "active"
+	ModeOff     Mode = "off"
 )
+
+// Acts reports whether decisions change anything, be it once they are approved.
+func (m Mode) Acts() bool { return m == ModeActive || m == ModeApprove }
 
 // A Backend is who provisions the nodes of a pool: exactly one is set.
 //

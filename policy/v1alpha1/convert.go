@@ -39,7 +39,7 @@ func (p *CapacityPool) Pool() policy.Pool {
 	}
 	pool := policy.Pool{
 		Name:             p.Name,
-		Mode:             map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeOff: policy.ModeOff}[s.Mode],
+		Mode:             map[Mode]policy.Mode{ModeActive: policy.ModeActive, ModeApprove: policy.ModeActive, ModeOff: policy.ModeOff}[s.Mode],
 		Policy:           s.Policy.spec(),
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),

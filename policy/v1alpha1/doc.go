@@ -1,5 +1,5 @@
 // Package v1alpha1 holds the objects that users write and read: CapacityPool,
-// GPUBudget and SpotNode of the API group spotter.dev. The simulator reads the
+// GPUBudget, SpotNode and SpotPlan of the API group spotter.dev. The simulator reads the
 // same manifests as the cluster.
 //
 // +kubebuilder:object:generate=true
@@ -23,6 +23,7 @@ func AddToScheme(s *runtime.Scheme) error {
 		&CapacityPool{}, &CapacityPoolList{},
 		&GPUBudget{}, &GPUBudgetList{},
 		&SpotNode{}, &SpotNodeList{},
+		&SpotPlan{}, &SpotPlanList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

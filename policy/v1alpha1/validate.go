@@ -53,7 +53,7 @@ func (p *CapacityPool) Validate() field.ErrorList {
 	if x := p.Spec.Policy; x != nil {
 		errs = append(errs, x.validate(spec.Child("policy"))...)
 	}
-	return append(errs, oneOf(spec.Child("mode"), p.Spec.Mode, ModeShadow, ModeActive, ModeOff)...)
+	return append(errs, oneOf(spec.Child("mode"), p.Spec.Mode, ModeShadow, ModeApprove, ModeActive, ModeOff)...)
 }
 
 // cronFields has the form that both Karpenter and we understand.

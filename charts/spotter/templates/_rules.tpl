@@ -56,37 +56,49 @@
   resources: [nodes]
   verbs: [list]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
+# Plans that wait for a person's approval in mode approve. Persons write `spec`, the controller never does.
+- apiGroups: ["spotter.dev"]
+  resources: [spotplans]
+  verbs: [create, get, list]
+{{- end }}
+{{- if (ne .Values.mode "shadow") }}
+# What a plan would do, and its digest.
+- apiGroups: ["spotter.dev"]
+  resources: [spotplans/status]
+  verbs: [update]
+{{- end }}
+{{- if (ne .Values.mode "shadow") }}
 # Cordon, taint and annotations of a drain, and their removal; the chart's admission policy `nodes.spotter.dev` refuses all else.
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get, patch]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
 # The annotation `controller.kubernetes.io/pod-deletion-cost`; the chart's admission policy `ranks.spotter.dev` refuses all else.
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
 # Evictions, by drains and by budgets.
 - apiGroups: [""]
   resources: [pods/eviction]
   verbs: [create]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
 # How many pods a workload wants now, before one of them is evicted.
 - apiGroups: ["apps"]
   resources: [deployments, replicasets, statefulsets]
   verbs: [get]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
 # The same.
 - apiGroups: [""]
   resources: [replicationcontrollers]
   verbs: [get]
 {{- end }}
-{{- if (eq .Values.mode "active") }}
+{{- if (ne .Values.mode "shadow") }}
 # `spec.suspend` of Jobs under a budget with the action `Pause`; `jobs.spotter.dev` refuses all else.
 - apiGroups: ["batch"]
   resources: [jobs]
@@ -116,13 +128,13 @@
   resources: [events]
   verbs: [list, watch]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
+{{- if and (ne .Values.mode "shadow") (has "karpenter" .Values.backends) }}
 # Spotter's own NodePools, and `weight` and `limits` of those that are adopted. One is deleted when its CapacityPool, its nodes and its claims are gone.
 - apiGroups: ["karpenter.sh"]
   resources: [nodepools]
   verbs: [create, delete, get, patch]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "karpenter" .Values.backends) }}
+{{- if and (ne .Values.mode "shadow") (has "karpenter" .Values.backends) }}
 # Replacements that are launched first, and the release of emptied nodes.
 - apiGroups: ["karpenter.sh"]
   resources: [nodeclaims]
@@ -158,19 +170,19 @@
   resources: [spotnodes]
   verbs: [list]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+{{- if and (ne .Values.mode "shadow") (has "rackspace" .Values.backends) }}
 # An order is recorded before it is placed.
 - apiGroups: ["spotter.dev"]
   resources: [spotnodes]
   verbs: [create, delete, get]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+{{- if and (ne .Values.mode "shadow") (has "rackspace" .Values.backends) }}
 # The result of an order.
 - apiGroups: ["spotter.dev"]
   resources: [spotnodes/status]
   verbs: [patch]
 {{- end }}
-{{- if and (eq .Values.mode "active") (has "rackspace" .Values.backends) }}
+{{- if and (ne .Values.mode "shadow") (has "rackspace" .Values.backends) }}
 # The annotation `spotter.dev/steer`: how the pool was last steered.
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools]

@@ -29,7 +29,8 @@ type SpotterConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
 	// Mode is the furthest that any pool goes: `shadow` changes nothing, `active` goes
-	// as far as `spec.mode` of each CapacityPool.
+	// as far as `spec.mode` of each CapacityPool, and `approve` does so too but does by
+	// choice only what a person has approved.
 	Mode string `json:"mode"`
 
 	// Policies is the policy of all pools, as `NAME[:key=value…]`. `manifest` is what

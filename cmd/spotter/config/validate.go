@@ -12,7 +12,7 @@ import (
 
 // The values that some fields may have.
 var (
-	Modes      = []string{"shadow", "active"}
+	Modes      = []string{"shadow", "approve", "active"}
 	Backends   = []string{"asg", "karpenter", "rackspace"}
 	Levels     = []string{"debug", "info", "warn", "error"}
 	Formats    = []string{"json", "text"}

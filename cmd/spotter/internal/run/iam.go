@@ -38,7 +38,7 @@ func printIAMPolicy(p *cli.Program, f *liveCall) error {
 func (f *liveCall) rightsAtAWS() (rights.Setup, error) {
 	bucket, queue := f.Recording.Bucket, f.Notices.QueueURL
 	s := rights.Setup{
-		Active: f.Mode == "active", Regions: f.Prices.Regions, Cluster: f.clusterName, Queue: queue, Bucket: bucket.URL, Key: bucket.KMSKey,
+		Active: f.Mode != "shadow", Regions: f.Prices.Regions, Cluster: f.clusterName, Queue: queue, Bucket: bucket.URL, Key: bucket.KMSKey,
 	}
 	if len(f.Prices.Regions) > 0 && f.Prices.Trace == "" {
 		s.Parts = append(s.Parts, rights.Prices)

@@ -100,7 +100,7 @@ func Command(p *cli.Program) *cobra.Command {
 func (f *liveCall) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.file, "config", f.file, "read settings from `FILE`, a "+config.Kind+" of "+config.APIVersion)
 	f.access.Register(flags)
-	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; active follows each pool's spec.mode")
+	flags.StringVar(&f.Mode, "mode", f.Mode, "`MODE` shadow changes nothing; approve waits for a person before what is done by choice; active follows each pool's spec.mode")
 	flags.StringVar(&f.Policies, "policies", f.Policies, "policy `P` for all pools, as NAME[:key=value…]; manifest is what each pool names, "+registry.DefaultPolicy+" where it names none")
 	flags.StringVar(&f.Namespace, "namespace", f.Namespace, "keep the lease, the memory and the kill switch in namespace `NAME` (default: the pod's own, else spotter)")
 	flags.StringSliceVar(&f.Backends, "backends", f.Backends, "what provisions nodes here: `NAME,…` of "+strings.Join(config.Backends, ", "))
@@ -187,7 +187,7 @@ func (f *liveCall) setLevel(c *config.SpotterConfiguration) {
 // controller returns how the controller runs.
 func (f *liveCall) controller() live.Config {
 	c := live.DefaultConfig()
-	if f.Mode == "active" {
+	if f.Mode != "shadow" {
 		c.Mode = policy.ModeActive
 	}
 	l := &f.LeaderElection

@@ -121,6 +121,7 @@ func (w *wiring) writer(cfg *rest.Config) (client.Client, error) {
 // authorize makes what answers whether something may be changed.
 func (w *wiring) authorize(mode policy.Mode) {
 	cfg := permit.DefaultConfig()
+	cfg.Approve = w.f.Mode == "approve"
 	cfg.Mode, cfg.Namespace, cfg.KillSwitch, cfg.Fence = mode, w.f.Namespace, w.f.KillSwitch, w.lease.Fence
 	cfg.Conflicts = func() map[string]string { return w.observer.Conflicts() }
 	w.authority = permit.New(cfg, w.manager.GetAPIReader())

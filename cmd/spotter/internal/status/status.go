@@ -38,8 +38,8 @@ func Command(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show whether a controller runs in a cluster, and the state of its pools",
-		Long: "status shows the replica that leads and the CapacityPools with their state. It\n" +
-			"changes nothing. It exits with 1 where no replica leads or a pool has changes that no\n" +
+		Long: "status shows the replica that leads, the CapacityPools with their state, and plans that\n" +
+			"wait for approval with the command that approves them. It changes nothing. It exits with 1 where no replica leads or a pool has changes that no\n" +
 			"controller has read, and with 2 where the definitions are missing. A controller without\n" +
 			"leader election is recognized by a decision in the last twenty minutes.",
 		Example: "  spotter status --namespace spotter\n  spotter status --namespace spotter --wait 2m",
@@ -99,6 +99,9 @@ type installation struct {
 	pools  []v1alpha1.CapacityPool
 	wrong  []string
 
+	// plans wait for a person's approval, or are approved, in pools of mode approve.
+	plans []v1alpha1.SpotPlan
+
 	// undefined is the error of a server without the definitions.
 	undefined error
 }
@@ -136,7 +139,52 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has changes that no controller has read", p.Name))
 		}
 	}
-	return s, nil
+	return s, s.readPlans(ctx, c)
+}
+
+// readPlans reads the SpotPlans of the pools in mode approve.
+func (s *installation) readPlans(ctx context.Context, c client.Reader) error {
+	for i := range s.pools {
+		if s.pools[i].Status.Mode != v1alpha1.ModeApprove {
+			continue
+		}
+		var plan v1alpha1.SpotPlan
+		err := c.Get(ctx, client.ObjectKey{Name: s.pools[i].Name}, &plan)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("reading SpotPlan %s: %w", s.pools[i].Name, err)
+		}
+		s.plans = append(s.plans, plan)
+	}
+	return nil
+}
+
+// writePlan writes a plan, with the command that approves it.
+func writePlan(w io.Writer, p *v1alpha1.SpotPlan, now time.Time) {
+	state := p.StateAt(now)
+	if len(p.Status.Changes) == 0 || state == v1alpha1.PlanExpired {
+		fmt.Fprintf(w, "%s: no plan waits for approval\n", p.Name)
+		return
+	}
+	says := "waits for approval"
+	switch state {
+	case v1alpha1.PlanApproved:
+		says = "is approved"
+	case v1alpha1.PlanDigestMismatch:
+		says = "waits for approval: the digest that is approved is that of another plan"
+	}
+	fmt.Fprintf(w, "%s: this plan %s, until %s\n", p.Name, says, p.Status.Expires.UTC().Format(time.RFC3339))
+	for _, c := range p.Status.Changes {
+		if c.SavingPerHour != "" {
+			c.Change += ", saves " + c.SavingPerHour + " an hour"
+		}
+		fmt.Fprintf(w, "  %s\n", c.Change)
+	}
+	if state != v1alpha1.PlanApproved {
+		fmt.Fprintf(w, "  kubectl patch spotplan %s --type merge -p '{\"spec\":{\"approved\":true,\"digest\":%q}}'\n", p.Name, p.Sum())
+	}
 }
 
 // leads notes who holds a lease, if it has not run out.
@@ -238,6 +286,9 @@ func (s *installation) write(w io.Writer) error {
 			fmt.Fprintf(w, "%s: %s\n", strings.Join(affected[cause], ", "), figures.Plain(cause))
 		}
 	}
+	for i := range s.plans {
+		writePlan(w, &s.plans[i], time.Now())
+	}
 	for _, x := range s.wrong {
 		fmt.Fprintln(w, figures.Plain(x))
 	}
@@ -250,16 +301,27 @@ type poolStatus struct {
 	Status v1alpha1.CapacityPoolStatus `json:"status"`
 }
 
+// A planStatus is a SpotPlan as programs read it.
+type planStatus struct {
+	Name   string                  `json:"name"`
+	Status v1alpha1.SpotPlanStatus `json:"status"`
+}
+
 // object returns the installation for programs.
 func (s *installation) object() any {
 	pools := []poolStatus{}
 	for i := range s.pools {
 		pools = append(pools, poolStatus{s.pools[i].Name, s.pools[i].Status})
 	}
+	var plans []planStatus
+	for i := range s.plans {
+		plans = append(plans, planStatus{s.plans[i].Name, s.plans[i].Status})
+	}
 	return struct {
 		Leader   string       `json:"leader,omitempty"`
 		DecidedS float64      `json:"decided_s_ago,omitempty"`
 		Pools    []poolStatus `json:"pools"`
+		Plans    []planStatus `json:"plans,omitempty"`
 		Wrong    []string     `json:"wrong"`
-	}{s.leader, s.alone.Seconds(), pools, append([]string{}, s.wrong...)}
+	}{s.leader, s.alone.Seconds(), pools, plans, append([]string{}, s.wrong...)}
 }

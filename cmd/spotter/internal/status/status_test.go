@@ -124,6 +124,33 @@ func TestStatusCauses(t *testing.T) {
 	}
 }
 
+// TestStatusOfPlans: a plan is shown with its changes, and the command that approves it with
+// the digest of just these changes, until it is approved.
+func TestStatusOfPlans(t *testing.T) {
+	pool := poolSeen("web", 1, 1, metav1.ConditionTrue)
+	pool.Status.Mode = v1alpha1.ModeApprove
+	plan := &v1alpha1.SpotPlan{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: v1alpha1.SpotPlanStatus{
+		Published: metav1.NewTime(time.Now()), Expires: metav1.NewTime(time.Now().Add(time.Hour)), Digest: "'; reboot",
+		Changes: []v1alpha1.SpotPlanChange{{Change: "drain n1", SavingPerHour: "$0.06"}, {Change: "set the Spot share to 50%"}},
+	}}
+	sum := plan.Sum()
+	for _, c := range []struct {
+		spec      v1alpha1.SpotPlanSpec
+		has, lack string
+	}{
+		{v1alpha1.SpotPlanSpec{}, "this plan waits for approval, until", "reboot"},
+		{v1alpha1.SpotPlanSpec{}, "\n  drain n1, saves $0.06 an hour\n  set the Spot share to 50%\n  kubectl patch spotplan web --type merge -p '{\"spec\":{\"approved\":true,\"digest\":\"" + sum + "\"}}'\n", "is approved, until"},
+		{v1alpha1.SpotPlanSpec{Approved: true, Digest: "ab"}, "the digest that is approved is that of another plan", "is approved, until"},
+		{v1alpha1.SpotPlanSpec{Approved: true, Digest: sum}, "this plan is approved, until", "kubectl"},
+	} {
+		plan.Spec = c.spec
+		code, out := statusOf(t, kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour), pool, plan).Build())
+		if code != cli.ExitOK || !strings.Contains(out, c.has) || strings.Contains(out, c.lack) {
+			t.Errorf("%+v: exit %d, want %q and not %q:\n%s", c.spec, code, c.has, c.lack, out)
+		}
+	}
+}
+
 func TestStatusOfABrokenCluster(t *testing.T) {
 	listing := func(err error) client.Reader {
 		return kubefake.NewClientBuilder().WithScheme(statusScheme(t)).WithObjects(leaseOf("a", -time.Hour)).WithInterceptorFuncs(interceptor.Funcs{
