@@ -150,6 +150,8 @@ var guardCases = []guardCase{
 	{"a pool becomes active", capacity, `{"spec":{"mode":"active"}}`, false, false},
 	{"an annotation of a pool", capacity, `{"metadata":{"annotations":{"spotter.dev/own-spot-share":"1"}}}`, false, false},
 	{"an order", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "create", true, false},
+	{"a plan is proposed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"NAME"}}`, "create", true, true},
+	{"a plan that is approved is proposed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotPlan","metadata":{"name":"NAME"},"spec":{"approved":true,"digest":"a"}}`, "create", false, false},
 	{"an order that was not placed", `{"apiVersion":"spotter.dev/v1alpha1","kind":"SpotNode","metadata":{"name":"NAME"},"spec":{"pool":"p","market":"m","token":"t"}}`, "delete", true, true},
 }
 
@@ -181,9 +183,10 @@ func TestGuard(t *testing.T) {
 	}
 	b.turn(t, "true", true)
 	b.all(t, "on", func(c *guardCase) bool { return c.stopped })
-	for value, stops := range map[string]bool{"": true, "False": false, "stop": true, "0": false, "off": true, "T": true, "false": false} {
+	for value, stops := range map[string]bool{"": true, "False": false, "stop": true, "0": false, "off": true, "T": true} {
 		b.turn(t, value, stops)
 	}
+	b.turn(t, "false", false)
 	b.all(t, "off", func(c *guardCase) bool { return c.free })
 	b.somebodyElse(t)
 }
@@ -302,6 +305,8 @@ var unswitched = map[string]string{
 	"authorization.k8s.io/subjectaccessreviews": "they change nothing",
 	"spotter.dev/capacitypools/status":          "it reports",
 	"spotter.dev/gpubudgets/status":             "it reports",
+	"spotter.dev/spotplans":                     "they propose",
+	"spotter.dev/spotplans/status":              "it proposes",
 	"spotter.dev/spotnodes/status":              "what became of an order is recorded",
 	"spotter.dev/spotnodes delete":              "an order that was not placed is removed from the ledger",
 }
