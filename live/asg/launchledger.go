@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
@@ -114,7 +115,7 @@ func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 	}
 	wanted := g.desired <= g.min
 	if n := nodes[i.id]; n != nil && !wanted {
-		busy, err := w.kube.busy(ctx, n.Name)
+		busy, err := drain.Busy(ctx, w.kube.client, w.kube.reader, n)
 		if err != nil {
 			return err
 		}

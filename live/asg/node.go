@@ -82,29 +82,6 @@ func (k *kubeAPI) unmark(ctx context.Context, name, as string) error {
 	})
 }
 
-// busy reports whether pods stand on a node that are not those of DaemonSets, and
-// neither finished nor mirrors of files. It asks the API server itself.
-func (k *kubeAPI) busy(ctx context.Context, name string) (bool, error) {
-	var pods corev1.PodList
-	if err := k.reader.List(ctx, &pods, client.MatchingFields{"spec.nodeName": name}); err != nil {
-		return false, fmt.Errorf("listing the pods of node %s: %w", name, err)
-	}
-	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool {
-		if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			return false
-		}
-		if _, mirror := p.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
-			return false
-		}
-		for _, o := range p.OwnerReferences {
-			if o.Controller != nil && *o.Controller && o.Kind == "DaemonSet" {
-				return false
-			}
-		}
-		return true
-	}), nil
-}
-
 // nodesByInstance returns the Nodes of the region by the instance that each is.
 func (k *kubeAPI) nodesByInstance(ctx context.Context) (map[string]*corev1.Node, error) {
 	var list corev1.NodeList

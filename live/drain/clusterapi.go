@@ -155,19 +155,9 @@ func (a *clusterAPI) list(ctx context.Context, c client.Reader, node nodeKey, op
 	if err := a.call(ctx, func(ctx context.Context) error { return c.List(ctx, all, opts...) }); err != nil {
 		return nil, fmt.Errorf("listing the pods of node %s: %w", node.name, err)
 	}
-	var pods []*corev1.Pod
-	for i := range all.Items {
-		pod := &all.Items[i]
-		stays, err := a.stays(ctx, pod, node)
-		if err != nil {
-			return nil, err
-		}
-		if !stays {
-			pods = append(pods, pod)
-		}
-	}
-	sortPods(pods)
-	return pods, nil
+	ctx, cancel := context.WithTimeout(ctx, a.cfg.CallMax)
+	defer cancel()
+	return leaving(ctx, a.client, all, node)
 }
 
 // rehearse asks the API server what it would answer to the eviction of the pods.

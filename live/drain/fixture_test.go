@@ -313,12 +313,11 @@ func (w *fixture) pipeline(changes ...func(*Config)) *Reconciler {
 
 // stays reports whether a pod may be on a node that is given back.
 func (w *fixture) stays(p *corev1.Pod) bool {
-	api := &clusterAPI{cfg: &Config{CallMax: time.Second}, client: w.api}
 	node := nodeKey{name: p.Spec.NodeName}
 	if n := w.read(p.Spec.NodeName); n != nil {
 		node.uid = n.UID
 	}
-	stays, err := api.stays(context.Background(), p, node)
+	stays, err := stays(context.Background(), w.api, p, node)
 	w.must(err)
 	return stays
 }

@@ -38,8 +38,8 @@ func keyOf(n *corev1.Node) nodeKey { return nodeKey{n.Name, n.UID} }
 // stays reports whether p has no need to leave a node that is drained: it has ended, or the
 // kubelet or a DaemonSet would create it there again. Who may create pods may claim any
 // owner, so that the DaemonSet must exist and the mirror pod name the very node.
-// Tolerations do not count.
-func (a *clusterAPI) stays(ctx context.Context, p *corev1.Pod, node nodeKey) (bool, error) {
+// Tolerations do not count. DaemonSets are read from c.
+func stays(ctx context.Context, c client.Reader, p *corev1.Pod, node nodeKey) (bool, error) {
 	if p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
 		return true, nil
 	}
@@ -55,7 +55,7 @@ func (a *clusterAPI) stays(ctx context.Context, p *corev1.Pod, node nodeKey) (bo
 	}
 	set := &appsv1.DaemonSet{}
 	key := client.ObjectKey{Namespace: p.Namespace, Name: o.Name}
-	err := a.call(ctx, func(ctx context.Context) error { return a.client.Get(ctx, key, set) })
+	err := c.Get(ctx, key, set)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}
@@ -63,6 +63,35 @@ func (a *clusterAPI) stays(ctx context.Context, p *corev1.Pod, node nodeKey) (bo
 		return false, fmt.Errorf("reading DaemonSet %s: %w", key, err)
 	}
 	return set.UID == o.UID, nil
+}
+
+// leaving returns those of pods that have to leave their node, in the order in which they
+// are to go.
+func leaving(ctx context.Context, c client.Reader, all *corev1.PodList, node nodeKey) ([]*corev1.Pod, error) {
+	var pods []*corev1.Pod
+	for i := range all.Items {
+		pod := &all.Items[i]
+		stays, err := stays(ctx, c, pod, node)
+		if err != nil {
+			return nil, err
+		}
+		if !stays {
+			pods = append(pods, pod)
+		}
+	}
+	sortPods(pods)
+	return pods, nil
+}
+
+// Busy reports whether pods that a drain would have to move are on a node, by the API
+// server. DaemonSets are read from the cache.
+func Busy(ctx context.Context, cache, api client.Reader, n *corev1.Node) (bool, error) {
+	all := &corev1.PodList{}
+	if err := api.List(ctx, all, client.MatchingFields{"spec.nodeName": n.Name}); err != nil {
+		return false, fmt.Errorf("listing the pods of node %s: %w", n.Name, err)
+	}
+	pods, err := leaving(ctx, cache, all, keyOf(n))
+	return len(pods) > 0, err
 }
 
 // pinned returns a [backend.Held] if p itself forbids to be moved by choice.
