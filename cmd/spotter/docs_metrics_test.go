@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/queue"
+	"github.com/spotter-dev/spotter/live/steady"
 )
 
 // A metricRow is a metric as the reference has it.
@@ -142,7 +143,7 @@ func metricParts(t *testing.T) []struct {
 	t.Helper()
 	own := func(compat ...string) []metricRow {
 		return metricsOf(t, func(r prometheus.Registerer) error {
-			_, err := metrics.New(r, metrics.Config{Compat: compat, Writes: func() []limit.Count { return []limit.Count{{Verb: "patch"}} }})
+			_, err := metrics.New(r, metrics.Config{Compat: compat, Writes: func() []limit.Count { return []limit.Count{{Verb: "patch"}} }, Clock: func() steady.State { return steady.State{} }})
 			return err
 		})
 	}

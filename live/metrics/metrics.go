@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/spotter-dev/spotter/live/limit"
+	"github.com/spotter-dev/spotter/live/steady"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -49,6 +50,9 @@ type Config struct {
 
 	// Writes reports how much was written to the API server; nil reports nothing.
 	Writes func() []limit.Count
+
+	// Clock reports what is known of clocks that were set; nil reports nothing.
+	Clock func() steady.State
 }
 
 // stepBuckets are in seconds, about the quarter of a second that a step may take.
@@ -87,6 +91,9 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m.gate = b.gauge("spotter_budget_gate_closed", "1 while the gate of a budget is closed.", "budget")
 	if cfg.Writes != nil {
 		b.add(writes{cfg.Writes}, "spotter_api_writes_total")
+	}
+	if cfg.Clock != nil {
+		b.add(clocks{cfg.Clock}, "spotter_clock_jumps_total")
 	}
 	for _, name := range cfg.Compat {
 		c, err := newCompatible(name, &b)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/spotter-dev/spotter/live/limit"
+	"github.com/spotter-dev/spotter/live/steady"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -50,7 +51,7 @@ func newStep() *Step {
 // and under those of the other systems.
 func TestMetrics(t *testing.T) {
 	r := prometheus.NewPedanticRegistry()
-	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count { return []limit.Count{{Verb: "PATCH", Writes: 7, Urgent: 2, Refused: 3}} }})
+	m, err := New(r, Config{Compat: Systems, Writes: func() []limit.Count { return []limit.Count{{Verb: "PATCH", Writes: 7, Urgent: 2, Refused: 3}} }, Clock: func() steady.State { return steady.State{Local: time.Hour, Jumps: 2} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,6 +72,8 @@ func TestMetrics(t *testing.T) {
 		"spotter_source_age_seconds":                  `spotter_source_age_seconds{source="prices"} 60`,
 		"spotter_budget_used_gpu_hours":               `spotter_budget_used_gpu_hours{budget="ml/team"} 2.5`,
 		"spotter_budget_gate_closed":                  `spotter_budget_gate_closed{budget="ml/team"} 1`,
+		"spotter_clock_jumps_total":                   "spotter_clock_jumps_total 2",
+		"spotter_clock_ahead_seconds":                 "spotter_clock_ahead_seconds{clock=\"machine\"} 3600\nspotter_clock_ahead_seconds{clock=\"server\"} 0",
 		"spotter_api_writes_total":                    `spotter_api_writes_total{verb="PATCH"} 7`,
 		"spotter_api_writes_refused_total":            `spotter_api_writes_refused_total{verb="PATCH"} 3`,
 		"spotter_api_writes_urgent_total":             `spotter_api_writes_urgent_total{verb="PATCH"} 2`,

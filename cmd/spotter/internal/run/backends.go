@@ -3,7 +3,6 @@ package run
 import (
 	"context"
 	"fmt"
-	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +24,8 @@ func (w *wiring) provision(ctx context.Context) error {
 		switch name {
 		case "karpenter":
 			cfg := karpenter.DefaultConfig()
-			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Since = w.parts.Urgent, w.log, w.f.Provider, policy.TimeOf(time.Now().Add(-policy.NoticeLead(policy.AWS)))
+			cfg.Ahead, cfg.Log, cfg.Provider, cfg.Clock = w.parts.Urgent, w.log, w.f.Provider, w.clock
+			cfg.Since = policy.TimeOf(w.clock.Now().Add(-policy.NoticeLead(policy.AWS)))
 			if len(w.f.Prices.Regions) > 0 {
 				cfg.Region = w.f.Prices.Regions[0]
 			}
@@ -61,7 +61,7 @@ func (w *wiring) provision(ctx context.Context) error {
 // provisionASG makes the backend of the groups in all regions that are named.
 func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Reader) error {
 	cfg := asg.DefaultConfig()
-	cfg.Fence, cfg.Log = w.authority.Check, w.log
+	cfg.Fence, cfg.Log, cfg.Clock = w.authority.Check, w.log, w.clock
 	base, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(w.f.Prices.Regions[0]), wire.Silent)
 	if err != nil {
 		return cli.Invalid(fmt.Errorf("AWS: %w", err), "give credentials as the AWS CLI takes them")

@@ -28,6 +28,7 @@ import (
 // prices, no more rarely than that.
 func (w *wiring) auction() rackspace.Config {
 	c := rackspace.DefaultConfig()
+	c.Clock = w.clock
 	c.Prices = cmp.Or(w.f.Prices.Interval.Duration, c.Prices)
 	c.Poll = min(c.Poll, c.Prices)
 	return c
@@ -36,6 +37,7 @@ func (w *wiring) auction() rackspace.Config {
 // observe makes the book of markets and what watches the cluster.
 func (w *wiring) observe(ctx context.Context) error {
 	c := livemarket.DefaultConfig()
+	c.Clock = w.clock
 	c.Cache, c.Log, c.Regions = w.f.Prices.CacheFile, w.log, w.f.Prices.Regions
 	if w.f.Prices.Trace != "" {
 		feed, err := livemarket.NewFolder(livemarket.FolderConfig{Path: w.f.Prices.Trace, Every: cmp.Or(w.f.Prices.Interval.Duration, time.Minute), Regions: w.f.Prices.Regions})
@@ -62,6 +64,7 @@ func (w *wiring) observe(ctx context.Context) error {
 		return cli.Invalid(err, fieldAdvice)
 	}
 	o := cluster.DefaultConfig()
+	o.Clock = w.clock
 	o.Log, o.Provider = w.log, w.f.Provider
 	for _, l := range w.f.SpotLabels {
 		label, err := kube.ParseCapacityLabel(l)

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kubefake "sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -50,7 +51,7 @@ func names(feeds []livemarket.Feed) string {
 // The condition names every source of prices that does not answer, and says where there
 // is none or none was read yet.
 func TestConditionPricesRead(t *testing.T) {
-	w := &wiring{}
+	w := &wiring{clock: clock.RealClock{}}
 	prices := func(feeds ...livemarket.Feed) metav1.Condition {
 		t.Helper()
 		c := livemarket.DefaultConfig()
@@ -160,7 +161,7 @@ func pricedEvery(every time.Duration, regions ...string) *liveCall {
 // is. The API of an auction reports them too, and of outbid nodes: it is polled no more rarely.
 func TestPriceInterval(t *testing.T) {
 	for _, every := range []time.Duration{0, 7 * time.Second} {
-		w := &wiring{f: pricedEvery(every, "us-east-1")}
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every, "us-east-1")}
 		feeds, err := w.askAWS()
 		if err != nil {
 			t.Fatal(err)
@@ -172,7 +173,7 @@ func TestPriceInterval(t *testing.T) {
 		}
 	}
 	for every, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 30 * time.Second} {
-		w := &wiring{f: pricedEvery(every)}
+		w := &wiring{clock: clock.RealClock{}, f: pricedEvery(every)}
 		if c := w.auction(); c.Prices != cmp.Or(every, time.Minute) || c.Poll != want {
 			t.Errorf("asked for %v, the auction's prices are read every %v and its API is polled every %v", every, c.Prices, c.Poll)
 		}

@@ -298,7 +298,7 @@ func (l *liveModel) reason(said models.Counts, err error) (reason, why string) {
 // forecast makes the forecaster.
 func (w *wiring) forecast(context.Context) error {
 	l, err := newLiveModel(modelConfig{
-		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.LivePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: clock.RealClock{}, Log: w.log,
+		Policy: w.f.Policies, Open: w.openLive, Make: w.policies.LivePolicy(w.f.Policies), Late: w.f.Models.Timeout.Duration, Clock: w.clock, Log: w.log,
 	})
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ func (w *wiring) notices(ctx context.Context) error {
 		return nil
 	}
 	cfg := queue.DefaultConfig()
+	cfg.Clock = w.clock
 	cfg.URL, cfg.Log = w.f.Notices.QueueURL, w.log
 	if len(w.f.Prices.Regions) > 0 {
 		cfg.Region = w.f.Prices.Regions[0]

@@ -77,7 +77,7 @@ func (w *wiring) records(context.Context) error {
 	if c.Dir == "" {
 		return nil
 	}
-	c.Log = w.log
+	c.Log, c.Clock = w.log, w.clock
 	r, err := keep.New(c, meta)
 	if err != nil {
 		return w.f.recordingFault(err)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/cluster"
@@ -58,5 +57,5 @@ func (w *wiring) readUsage(ctx context.Context) error {
 	if from == nil {
 		from = cluster.NewMetricsServer(w.manager.GetAPIReader())
 	}
-	return w.observer.FollowUsage(ctx, from, clock.RealClock{}, usageEvery)
+	return w.observer.FollowUsage(ctx, from, w.clock, usageEvery)
 }

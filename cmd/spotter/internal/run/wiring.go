@@ -35,6 +35,7 @@ import (
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
+	"github.com/spotter-dev/spotter/live/steady"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
@@ -47,6 +48,7 @@ type wiring struct {
 	rest     *rest.Config
 	policies *runner.Runner
 
+	clock      clock.WithTicker // of all parts, so that none sees a clock that was set
 	manager    manager.Manager
 	lease      *live.Lease
 	authority  *permit.Authority
@@ -79,11 +81,16 @@ func (w *wiring) connect(ctx context.Context) error {
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), metricsv1beta1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), karpenter.AddToScheme(scheme)); err != nil {
 		return err
 	}
-	var err error
+	time := steady.New(w.log)
+	w.clock, w.rest = time, time.Wrap(w.rest)
+	err := time.Sync(ctx, w.rest)
+	if err != nil {
+		w.log.Warn("the API server's time is not known yet, and this machine's is used", "error", err)
+	}
 	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst, Check: w.permits}); err != nil {
 		return err
 	}
-	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts}); err != nil {
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts, Clock: time.State}); err != nil {
 		return err
 	}
 	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
@@ -99,7 +106,7 @@ func (w *wiring) connect(ctx context.Context) error {
 	w.parts = live.Parts{
 		Backends: map[policy.Provisioner]backend.Backend{}, Policy: w.policies.LivePolicy(w.f.Policies),
 		Authority: w.authority, Client: w.manager.GetClient(), Reader: w.manager.GetAPIReader(), Events: w.manager.GetEventRecorder("spotter"),
-		Urgent: urgent, Lease: w.lease, Clock: clock.RealClock{}, Log: w.log, Metrics: w.metrics,
+		Urgent: urgent, Lease: w.lease, Clock: w.clock, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
 		w.observe, w.forecast, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
@@ -145,7 +152,7 @@ func (watching) NeedLeaderElection() bool          { return false }
 // drain makes what empties nodes, and what ranks pods.
 func (w *wiring) drain(ctx context.Context) error {
 	cfg := drain.DefaultConfig()
-	cfg.Log, cfg.Authority, cfg.Urgent = w.log, w.authority, w.parts.Urgent
+	cfg.Log, cfg.Authority, cfg.Urgent, cfg.Clock = w.log, w.authority, w.parts.Urgent, w.clock
 	cfg.Events, cfg.Meter = w.parts.Events, drainMeter{w}
 	var err error
 	if w.drains, err = drain.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader(), releasers{w}); err != nil {
@@ -162,7 +169,7 @@ func (w *wiring) drain(ctx context.Context) error {
 // budgets makes what keeps GPUBudgets.
 func (w *wiring) budgets(context.Context) error {
 	cfg := budget.DefaultConfig(w.f.Namespace)
-	cfg.Log, cfg.Events = w.log, w.parts.Events
+	cfg.Log, cfg.Events, cfg.Clock = w.log, w.parts.Events, w.clock
 	cfg.Enforcing = func() bool {
 		v, err := w.authority.Cluster(context.Background())
 		return err == nil && v == permit.Active
