@@ -83,7 +83,46 @@ func File(name string) []byte {
 	if err != nil {
 		panic(fmt.Sprintf("crd: no manifest %q is embedded", name))
 	}
-	return inAllVersions(data)
+	return inAllVersions(boundSelectors(data))
+}
+
+// Patterns of labels: a key, whose domain is optional, and a value.
+const (
+	keyPattern   = `^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	valuePattern = `^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$`
+)
+
+// boundSelectors returns a manifest that bounds label selectors, whose type has no markers
+// for controller-gen to read.
+func boundSelectors(manifest []byte) []byte {
+	key := []string{"maxLength: 317", "pattern: '" + keyPattern + "'"}
+	value := []string{"maxLength: 63", "pattern: '" + valuePattern + "'"}
+	in := ""
+	var out bytes.Buffer
+	for line := range bytes.Lines(manifest) {
+		out.Write(line)
+		field := string(bytes.TrimSpace(line))
+		var bounds []string
+		switch {
+		case field == "matchExpressions:":
+			in, bounds = field, []string{"maxItems: 32"}
+		case field == "key:" && in == "matchExpressions:":
+			bounds = key
+		case field == "values:" && in == "matchExpressions:":
+			in, bounds = field, []string{"maxItems: 64"}
+		case field == "items:" && in == "values:":
+			bounds = value
+		case field == "matchLabels:":
+			in, bounds = field, []string{"maxProperties: 32"}
+		case field == "additionalProperties:" && in == "matchLabels:":
+			in, bounds = "", value
+		}
+		indent := len(line) - len(bytes.TrimLeft(line, " "))
+		for _, b := range bounds {
+			fmt.Fprintf(&out, "%*s%s\n", indent+2, "", b)
+		}
+	}
+	return out.Bytes()
 }
 
 // inAllVersions returns a manifest of controller-gen, which ends with its one version, with

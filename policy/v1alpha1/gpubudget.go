@@ -39,9 +39,8 @@ type GPUBudgetList struct {
 type GPUBudgetSpec struct {
 	// Selector chooses the pods that count; an empty one chooses all of the
 	// namespace.
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || size(self.matchLabels) <= 32",message="matchLabels must have at most 32 entries"
-	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || size(self.matchExpressions) <= 32",message="matchExpressions must have at most 32 entries"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn'] ? has(e.values) && size(e.values) >= 1 && size(e.values) <= 64 : e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || size(e.values) == 0))",message="operators must be In and NotIn with 1 to 64 values, or Exists and DoesNotExist without"
+	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.all(k, k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="the keys of matchLabels must be keys of labels"
 	Selector metav1.LabelSelector `json:"selector"`
 
 	// ResourceName is the accelerator that is counted.
