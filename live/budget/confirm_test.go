@@ -171,3 +171,30 @@ func TestResumeAgainstAStaleCache(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownBudget does nothing for a budget that the snapshot lacks and whose action is
+// another.
+func TestUnknownBudget(t *testing.T) {
+	x := newStruck(t)
+	x.enforce(t, v1alpha1.EnforcePause)
+	x.snap.Budgets = nil
+	if err := x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}); !held(err, "BudgetChanged") {
+		t.Errorf("evicting for a budget that pauses: %v", err)
+	}
+}
+
+// TestPausedOnlyOurs changes no Job that somebody else suspended, or suspends and resumes.
+func TestPausedOnlyOurs(t *testing.T) {
+	theirs := &batchv1.Job{Spec: batchv1.JobSpec{Suspend: ptr.To(true)}}
+	if next, err := paused(theirs, &policy.Pause{}); next != nil || err != nil {
+		t.Errorf("a Job that a person suspended: %v, %v", next, err)
+	}
+	theirs.Annotations = map[string]string{PausedBy: "ml/b"}
+	if next, err := paused(theirs, &policy.Pause{}); err != nil || next == nil || *next.Spec.Suspend || next.Annotations[PausedBy] != "" {
+		t.Errorf("a Job of ours: %+v, %v", next, err)
+	}
+	queued := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Labels: label(queueName, "q")}}
+	if next, err := paused(queued, &policy.Pause{Paused: true, Budget: "ml/b"}); next != nil || !held(err, "SuspendedByOther") {
+		t.Errorf("a Job of Kueue: %v, %v", next, err)
+	}
+}
