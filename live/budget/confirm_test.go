@@ -1,13 +1,17 @@
 package budget
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -180,6 +184,43 @@ func TestUnknownBudget(t *testing.T) {
 	x.snap.Budgets = nil
 	if err := x.enforcer.Evict(t.Context(), x.snap, &policy.Evict{Budget: "ml/b"}); !held(err, "BudgetChanged") {
 		t.Errorf("evicting for a budget that pauses: %v", err)
+	}
+}
+
+// TestBudgetsThatAreNotEnforced say so: those of a resource that nothing counts, and those
+// beyond the oldest of a namespace, of which a report writes to a few.
+func TestBudgetsThatAreNotEnforced(t *testing.T) {
+	slice := budgetObject("gpu", "slice")
+	slice.Spec.ResourceName = "nvidia.com/mig-1g.5gb"
+	objects := []client.Object{slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}}
+	all := []*v1alpha1.GPUBudget{slice}
+	for i := range NamespaceMax + 2*leftOutMax {
+		b := budgetObject("ml", fmt.Sprintf("b%03d", i))
+		objects, all = append(objects, b), append(all, b)
+	}
+	k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, objects...), true)
+	snap := &policy.Snapshot{Now: policy.TimeOf(start), Budgets: tableOf(all...)}
+	var memories []policy.BudgetMemory
+	for _, b := range snap.Budgets {
+		memories = append(memories, policy.BudgetMemory{Name: b.Name})
+	}
+	must(t, save(k, memories...))
+	reasons := func() map[string]int {
+		must(t, k.Report(t.Context(), snap))
+		n := map[string]int{}
+		for _, b := range all {
+			must(t, k.client.Get(t.Context(), client.ObjectKeyFromObject(b), b))
+			if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c != nil {
+				n[c.Reason]++
+			}
+		}
+		return n
+	}
+	for turn := range 3 {
+		want := map[string]int{"Counting": NamespaceMax, "NotCounted": 1, "TooMany": min(turn+1, 2) * leftOutMax}
+		if got := reasons(); !maps.Equal(got, want) {
+			t.Errorf("report %d: %v, want %v", turn, got, want)
+		}
 	}
 }
 

@@ -287,3 +287,57 @@ func TestRule12KubeSystem(t *testing.T) {
 	}
 	admitted(t, env, gpuPod(ns, nil))
 }
+
+// TestRule12Relabel: no running pod that a budget counts is relabelled out of it, whether or
+// not its gate is closed, and other changes of labels are as ever.
+func TestRule12Relabel(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	installGate(t, env)
+	ns := gatedNamespace(t, env)
+	newBudget(t, env, ns, "b", metav1.LabelSelector{MatchLabels: label("team", "ml"),
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "test", Operator: metav1.LabelSelectorOpDoesNotExist}}})
+	made := func(change func(*corev1.Pod)) *corev1.Pod {
+		p := gpuPod(ns, map[string]string{"team": "ml", "app": "a"})
+		change(p)
+		if err := env.Client.Create(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	relabel := func(p *corev1.Pod, labels string) error {
+		return env.Client.Patch(t.Context(), p.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":`+labels+`}}`)), client.DryRunAll)
+	}
+	counted := made(func(*corev1.Pod) {})
+	testenv.Eventually(t, "the pod keeps its label", func() error {
+		if err := relabel(counted, `{"team":"web"}`); err == nil || !strings.Contains(err.Error(), "GPUBudget "+ns+"/b counts this pod") {
+			return fmt.Errorf("the answer is %w", err)
+		}
+		return nil
+	})
+	for _, labels := range []string{`null`, `{"team":null}`, `{"test":"yes"}`} {
+		if relabel(counted, labels) == nil {
+			t.Errorf("%s is taken", labels)
+		}
+	}
+	for _, labels := range []string{`{"app":"b"}`, `{"other":"x"}`, `{"app":null}`} {
+		if err := relabel(counted, labels); err != nil {
+			t.Errorf("%s: %v", labels, err)
+		}
+	}
+	for name, change := range map[string]func(*corev1.Pod){
+		"another team": func(p *corev1.Pod) { p.Labels["team"] = "web" },
+		"no device":    func(p *corev1.Pod) { p.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
+	} {
+		if err := relabel(made(change), `{"team":"x"}`); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	over := made(func(*corev1.Pod) {})
+	over.Status.Phase = corev1.PodSucceeded
+	if err := env.Client.Status().Update(t.Context(), over); err != nil {
+		t.Fatal(err)
+	}
+	if err := relabel(over, `{"team":"x"}`); err != nil {
+		t.Errorf("a pod that has ended: %v", err)
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
@@ -84,8 +85,12 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 		if err := k.fill(ctx, x.s, &x.s.Budgets[i], m, &x.looks[i], &x.pods, next); err != nil {
 			return err
 		}
+		if r := x.s.Budgets[i].Resource; !kube.Counted(r) {
+			k.condition(next, v1alpha1.ConditionReady, false, "NotCounted", "nothing is enforced: requests of "+r+" are not counted")
+		}
 	}
-	if !k.due(&b.Status, st) || !enforced && x.leftOut.Add(1) > leftOutMax {
+	same := equality.Semantic.DeepEqual(&b.Status, st)
+	if same || !k.due(&b.Status, st) || !enforced && x.leftOut.Add(1) > leftOutMax {
 		return nil
 	}
 	if err := k.patch(ctx, b, next); err != nil {

@@ -13,6 +13,12 @@ import (
 // accelerators are the extended resources that a node type can offer.
 var accelerators = []string{"amd.com/gpu", "aws.amazon.com/neuron", "habana.ai/gaudi", "nvidia.com/gpu"}
 
+// Counted reports whether the requests of pods for a resource are known to decisions, and
+// so to budgets.
+func Counted(resource string) bool {
+	return resource == "cpu" || slices.Contains(accelerators, resource)
+}
+
 // requestMax returns the most of a resource that a pod may ask for. Beyond it
 // the sums over a cluster would leave the range of an integer, and a pod that
 // fits nowhere would seem to fit everywhere.
