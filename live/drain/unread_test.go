@@ -3,12 +3,14 @@ package drain
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	corev1 "k8s.io/api/core/v1"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // TestUnreadChecks: where something that could forbid a drain cannot be read, none by choice begins: nothing is marked
@@ -52,6 +54,28 @@ func TestUnreadChecks(t *testing.T) {
 					stop()
 				})
 			})
+		}
+	}
+}
+
+// TestDueOrder: drains come in the order in which the provider takes their nodes, then those by choice, the oldest first.
+func TestDueOrder(t *testing.T) {
+	table := &drainTable{drains: map[string]*drain{}}
+	for _, x := range []struct {
+		node               string
+		reclaimAt, started policy.Time
+	}{{"d", 0, 2}, {"c", 0, 1}, {"e", 0, 2}, {"a", 50, 9}, {"b", 70, 1}, {"f", 0, 3}} {
+		d := &drain{node: x.node, order: order{reclaimAt: x.reclaimAt}}
+		d.Since = x.started
+		table.drains[x.node] = d
+	}
+	for range 20 { // the order of a map differs from one look to the next
+		var got []string
+		for _, d := range table.due() {
+			got = append(got, d.node)
+		}
+		if want := "a b c d e f"; strings.Join(got, " ") != want {
+			t.Fatalf("%v, want %s", got, want)
 		}
 	}
 }
