@@ -59,8 +59,11 @@ func edits() ([]edit, error) {
 	var all []edit
 	for _, pattern := range guarding {
 		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("%w: no file is named %s, %w", errTable, pattern, err)
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == 0 {
+			return nil, fmt.Errorf("%w: no file is named %s", errTable, pattern)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
