@@ -148,6 +148,12 @@ func TestBillOfRecording(t *testing.T) {
 	if all <= 0 {
 		t.Errorf("it costs %v", all)
 	}
+	table := said(t, "bill", dir, "--savings", "namespace")
+	for _, want := range []string{" saved of ", "MONTH", "NAMESPACE", "ON DEMAND $", "SAVED %", "2026-01", "default", "__idle__"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the savings lack %q:\n%s", want, table)
+		}
+	}
 	live := filepath.Join(t.TempDir(), "live")
 	r, err := record.Open(dir)
 	if err != nil {
@@ -186,6 +192,9 @@ func TestBillRefuses(t *testing.T) {
 		{`"week" is not a granularity`, []string{"--granularity", "week"}},
 		{"label:KEY", []string{"--format", "opencost", "--aggregate", "pods"}},
 		{"it is for --format opencost", []string{"--aggregate", "node"}},
+		{`--savings: "team" is not one of`, []string{"--savings", "team"}},
+		{"it is a table of its own", []string{"--savings", "namespace", "--by", "pool"}},
+		{"it is a table of its own", []string{"--savings", "namespace", "--format", "focus"}},
 		{"no such file or directory", []string{"--out", "none/bill.csv"}},
 		{"a scenario has no run x@1", []string{"x@1"}},
 	} {

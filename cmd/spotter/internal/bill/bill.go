@@ -46,6 +46,7 @@ type billFlags struct {
 	aggregate   string
 	account     string
 	by          string
+	savings     string
 }
 
 // divisions are what the table can be divided by.
@@ -72,6 +73,7 @@ func Command(p *cli.Program) *cobra.Command {
 			"  spotter bill web-week --policy portfolio --out bill.parquet\n" +
 			"  spotter bill results.json portfolio@3 karpenter@3 --granularity day --out bill.csv\n" +
 			"  spotter bill /var/lib/spotter/record --account 123456789012 --out bill.parquet\n" +
+			"  spotter bill /var/lib/spotter/record --savings label:team\n" +
 			"  spotter bill web-week --format opencost --aggregate label:team",
 		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
 		ValidArgsFunction: input.CompleteScenarios,
@@ -83,6 +85,7 @@ func Command(p *cli.Program) *cobra.Command {
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `N` of the weather of the run of a SCENARIO")
 	flags.StringVarP(&f.form, "format", "o", "", "form `F` of the bill: "+strings.Join(formNames, ", ")+" (default: "+formTable+" on a terminal and with --by, else "+formFocus+")")
 	flags.StringVar(&f.by, "by", "", "divide the table by `D`: "+strings.Join(divisions, ", ")+" (default: a table for each)")
+	flags.StringVar(&f.savings, "savings", "", "show for each month what pods, added up by `A`, saved against the same nodes on demand: "+strings.Join(bill.Aggregates(), ", "))
 	flags.StringVar(&f.out, "out", "", "write to `FILE` and not to the terminal: .csv or .parquet for "+formFocus+", .json for "+formOpenCost+", .txt for "+formTable)
 	flags.StringVar(&f.granularity, "granularity", "", "length `L` of a period of charge: hour, day (default: hour; with --format opencost all in one)")
 	flags.StringVar(&f.aggregate, "aggregate", "namespace", "with --format opencost, what pods are added up by, `A`: "+strings.Join(bill.Aggregates(), ", "))
@@ -91,6 +94,7 @@ func Command(p *cli.Program) *cobra.Command {
 	cli.Complete(c, "truth", input.TruthNames())
 	cli.Complete(c, "format", formNames)
 	cli.Complete(c, "by", divisions)
+	cli.Complete(c, "savings", bill.Aggregates())
 	cli.Complete(c, "granularity", slices.Sorted(maps.Keys(periods)))
 	cli.Complete(c, "aggregate", bill.Aggregates())
 	return c
@@ -149,6 +153,14 @@ func (f *billFlags) check(p *cli.Program) error {
 		return cli.Invalid(fmt.Errorf("--by: %q is not a division of format %s", f.by, f.form),
 			"give one of "+strings.Join(divisions, ", ")+", with --format "+formTable)
 	}
+	if f.Flags.Changed("savings") {
+		if err := bill.CheckAggregate(f.savings); err != nil {
+			return cli.Invalid(fmt.Errorf("--savings: %w", err), "give one of them, as --savings label:team")
+		}
+		if f.form != formTable || f.by != "" {
+			return cli.Invalid(errors.New("--savings: it is a table of its own"), "leave --by and other formats than "+formTable+" out")
+		}
+	}
 	if _, ok := periods[f.granularity]; !ok && f.Flags.Changed("granularity") {
 		return cli.Invalid(fmt.Errorf("--granularity: %q is not a granularity", f.granularity), "give hour or day")
 	}
@@ -173,7 +185,7 @@ func (f *billFlags) check(p *cli.Program) error {
 // usualForm is the form where none is asked for: a table on a terminal.
 func (f *billFlags) usualForm(p *cli.Program) string {
 	text := f.out == "" && p.Width("") > 0 && !f.Flags.Changed("granularity") && !f.Flags.Changed("aggregate")
-	if text || f.Flags.Changed("by") || strings.EqualFold(filepath.Ext(f.out), ".txt") {
+	if text || f.Flags.Changed("by") || f.Flags.Changed("savings") || strings.EqualFold(filepath.Ext(f.out), ".txt") {
 		return formTable
 	}
 	return formFocus

@@ -14,6 +14,9 @@ import (
 // table returns the bills of usages for a reader: divided by what --by names, or by each of the
 // divisions.
 func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer, error) {
+	if f.savings != "" {
+		return f.savingsTable(usages)
+	}
 	by := divisions
 	if f.by != "" {
 		by = []string{f.by}
@@ -44,6 +47,39 @@ func (f *billFlags) table(p *cli.Program, usages []*bill.Usage) (*format.Answer,
 	if f.by == "" && !f.Flags.Changed("format") {
 		a.Next = format.Step{Do: "write a row for each node and hour, with the columns of FOCUS",
 			Command: p.Invocation() + " --out bill.csv"}
+	}
+	return a, nil
+}
+
+// savingsTable returns what was saved in each month, by what --savings names.
+func (f *billFlags) savingsTable(usages []*bill.Usage) (*format.Answer, error) {
+	a := &format.Answer{About: "Savings are against the price on demand of the same nodes. What commitments pay counts as paid, fees and volumes count on " +
+		"both sides. " + bill.Idle + " is what no pod requested."}
+	for _, u := range usages {
+		all, err := u.Savings(f.savings)
+		if err != nil {
+			return nil, err
+		}
+		name := strings.ToUpper(strings.TrimPrefix(f.savings, "label:"))
+		t, sum := format.Grid{Headings: format.Headings("MONTH", name, "COST $", "ON DEMAND $", "SAVED $", "SAVED %")}, bill.Saving{Name: "all"}
+		for _, s := range all {
+			sum.Cost, sum.OnDemand = sum.Cost+s.Cost, sum.OnDemand+s.OnDemand
+		}
+		for _, s := range append(all, sum) {
+			share := 0.0
+			if s.OnDemand > 0 {
+				share = s.Saved().Float() / s.OnDemand.Float()
+			}
+			t.Rows = append(t.Rows, format.Cells(s.Month, s.Name, figures.Amount(s.Cost.Float()), figures.Amount(s.OnDemand.Float()),
+				figures.Amount(s.Saved().Float()), figures.Number(100*share, 1)))
+		}
+		a.Tables = append(a.Tables, t)
+		text := fmt.Sprintf("%s saved of %s on demand from %s to %s.", figures.Dollars(sum.Saved().Float()), figures.Dollars(sum.OnDemand.Float()),
+			cli.Minute(u.Window.From), cli.Minute(u.Window.To))
+		if name := cmp.Or(u.About.Run, u.About.Account); name != "" {
+			text = name + ": " + text
+		}
+		a.Verdicts = append(a.Verdicts, format.Verdict{Text: text})
 	}
 	return a, nil
 }
