@@ -177,6 +177,8 @@ var switches = []profile{
 	{"prometheus", []string{"--set", "usage.prometheus.url=https://thanos.monitoring:9091/x", "--set", "usage.prometheus.cpuQuery=sum by (node) (cores)", "--set", "usage.prometheus.memoryQuery=bytes",
 		"--set", "usage.prometheus.tokenSecret.name=prom", "--set", "usage.prometheus.caConfigMap.name=ca", "--set", "networkPolicy.egress.enabled=true"}},
 	{"prometheus-account", []string{"--set", "usage.prometheus.url=http://prometheus", "--set", "usage.prometheus.serviceAccountToken=true", "--set", "networkPolicy.egress.enabled=true"}},
+	{"notifications", []string{"--set", "notifications.url=https://hooks.example.com:8443/spotter", "--set", "notifications.source=/clusters/a", "--set", "notifications.header=X-Token",
+		"--set", "notifications.headerSecret.name=hook", "--set", "networkPolicy.egress.enabled=true"}},
 	{"no-record", []string{"--set", "record.enabled=false"}},
 	{"volume", []string{"--set", "record.persistence.enabled=true"}},
 	{"volume-one", []string{"--set", "record.persistence.enabled=true", "--set", "replicas=1", "--set", "record.persistence.accessModes={ReadWriteOnce}", "--set", "record.persistence.storageClass=fast"}},

@@ -462,6 +462,30 @@ func TestPrometheusIsReached(t *testing.T) {
 	}
 }
 
+// TestNotificationsAreSent: the controller learns of the webhook and of the header that lets
+// it in, and may reach the port.
+func TestNotificationsAreSent(t *testing.T) {
+	h := newHelm(t, "")
+	all := profiles()
+	_, made := h.render(t, "spotter", all[slices.IndexFunc(all, func(p profile) bool { return p.name == "notifications" })].set...)
+	want := config.Notifications{URL: "https://hooks.example.com:8443/spotter", Source: "/clusters/a", Header: "X-Token", HeaderFile: "/etc/spotter/notifications/header"}
+	if got := configuration(t, made).Notifications; got != want {
+		t.Errorf("the controller learns %+v", got)
+	}
+	pod := as[appsv1.Deployment](t, find(t, made, "Deployment", release)).Spec.Template.Spec
+	if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+		return v.Secret != nil && v.Secret.SecretName == "hook" && v.Secret.Items[0].Path == "header"
+	}) || !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/spotter/notifications" && m.ReadOnly }) {
+		t.Errorf("volumes %+v, mounts %+v", pod.Volumes, pod.Containers[0].VolumeMounts)
+	}
+	policy := as[networkingv1.NetworkPolicy](t, find(t, made, "NetworkPolicy", release))
+	if !slices.ContainsFunc(policy.Spec.Egress, func(r networkingv1.NetworkPolicyEgressRule) bool {
+		return slices.ContainsFunc(r.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port.IntValue() == 8443 })
+	}) {
+		t.Errorf("out to %+v", policy.Spec.Egress)
+	}
+}
+
 // TestPricesAreRead: the controller is told of the folder of a trace and of how often
 // prices are read, where that is said.
 func TestPricesAreRead(t *testing.T) {

@@ -58,6 +58,8 @@ func TestRefusals(t *testing.T) {
 		{"models.image.path=models", []string{"models", "path"}},
 		{"models.timeout=soon", []string{"models", "timeout"}},
 		{"models.onnxRuntime=lib.so", []string{"models", "onnxRuntime"}},
+		{"notifications.url=hooks.example.com", []string{"notifications", "url"}},
+		{"notifications.header=X Token", []string{"notifications", "header"}},
 		{"usage.prometheus.url=prometheus:9090", []string{"usage", "prometheus", "url"}},
 		{"usage.prometheus.url=http://a:b@c", []string{"usage", "prometheus", "url"}},
 		{"usage.prometheus.tokenSecret.key=", []string{"tokenSecret", "key"}},
@@ -107,6 +109,7 @@ func TestContradictionsRefused(t *testing.T) {
 	for _, c := range []struct{ set, a, b string }{
 		{"models.claim=a,models.image.name=b", "models.claim", "models.image.name"},
 		{"prices.recorder.enabled=true", "prices.recorder.regions", "aws.regions"},
+		{"notifications.headerSecret.name=hook", "notifications.url is empty", "mean nothing"},
 		{"usage.prometheus.cpuQuery=up", "usage.prometheus.url is empty", "mean nothing"},
 		{"usage.prometheus.url=http://p,usage.prometheus.serviceAccountToken=true,usage.prometheus.tokenSecret.name=x", "tokenSecret.name", "serviceAccountToken"},
 	} {

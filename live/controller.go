@@ -33,6 +33,7 @@ type Controller struct {
 	waker     *waker
 	executor  *executor
 	reporter  *statusReporter
+	spans     *drainSpans
 
 	// table is what steps and the reconcilers share, and workers are these.
 	table   *table
@@ -86,6 +87,7 @@ func New(cfg Config, parts Parts) (*Controller, error) {
 		alarm:    alarm{clock: parts.Clock, collect: cfg.Collect, wakes: w.wakes},
 	}
 	c.publisher = &publisher{c: c}
+	c.spans = &drainSpans{tracer: parts.Tracer, clock: parts.Clock, open: map[string]*drainSpan{}}
 	c.settings.Store(&cfg.Settings)
 	var err error
 	if c.decider, err = newDecider(parts.Policy, c.decided); err != nil {
@@ -127,6 +129,7 @@ func (c *Controller) NeedLeaderElection() bool { return true }
 func (c *Controller) Start(ctx context.Context) error {
 	c.parts.Metrics.Leads(true)
 	defer c.parts.Metrics.Leads(false)
+	defer c.spans.left()
 	if err := c.takeOver(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

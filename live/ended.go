@@ -27,6 +27,8 @@ const endedKept = 10 * time.Minute
 // one that came to nothing, until another succeeds or some time has passed. It may be
 // called from any goroutine.
 func (c *Controller) DrainEnded(r drain.Result) {
+	c.spans.ended(&r)
+	c.notifyDrain(&r)
 	c.table.drainEnded(r, c.parts.Clock.Now())
 	c.workers.status.add(priorityReport, r.Pool)
 }
@@ -62,7 +64,10 @@ func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node
 	moving := map[string]bool{}
 	for i := range s.Pools {
 		r := &c.store.book(s.Pools[i].Name).Ramp
-		r.observe(live, c.table.drained, draining, s.Now, c.cfg.Settle)
+		stage := r.Stage
+		if r.observe(live, c.table.drained, draining, s.Now, c.cfg.Settle); r.Stage != stage {
+			c.notifyRamp(s.Pools[i].Name, r)
+		}
 		for _, m := range r.Moving {
 			moving[m.Node] = true
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spotter-dev/spotter/live/permit"
@@ -69,6 +70,9 @@ type table struct {
 	drains  map[string]endedDrain
 	drained map[string]bool
 
+	// gates are how gates were last written, by budget.
+	gates map[string]bool
+
 	// approving is whether a pool of the last step needs a person's approval.
 	approving bool
 
@@ -81,7 +85,7 @@ type table struct {
 func newTable() *table {
 	return &table{
 		intents: map[target]*intent{}, ended: make(chan struct{}),
-		results: map[string]result{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, drained: map[string]bool{},
+		results: map[string]result{}, gates: map[string]bool{}, reports: map[string]*report{}, drains: map[string]endedDrain{}, drained: map[string]bool{},
 	}
 }
 
@@ -121,6 +125,10 @@ func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = s
+	maps.DeleteFunc(t.gates, func(budget string, _ bool) bool {
+		_, there := slices.BinarySearchFunc(s.Budgets, budget, func(b policy.Budget, name string) int { return strings.Compare(b.Name, name) })
+		return !there
+	})
 	for of, x := range t.intents {
 		n := next[of]
 		switch {

@@ -29,6 +29,9 @@ type poolBook struct {
 
 	// Gone is when the pool was first found to be deleted; zero while it exists.
 	Gone policy.Time `json:"gone,omitempty"`
+
+	// Summed is what of the savings the weekly notifications have had.
+	Summed Account `json:"summed,omitzero"`
 }
 
 // A head is what is remembered of the whole cluster. It is written at every step
@@ -43,6 +46,9 @@ type head struct {
 	// Key is what the marks of drains are sealed with: only marks that a controller with
 	// this memory wrote are believed.
 	Key []byte `json:"key,omitempty"`
+
+	// Summed is when what was saved was last summed up for a weekly notification.
+	Summed policy.Time `json:"summed,omitempty"`
 
 	// Writer is who wrote it, so that no two leaders write the same bytes.
 	Writer string `json:"writer"`

@@ -110,7 +110,10 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 	books := make([]*poolBook, len(s.Pools))
 	for i := range s.Pools {
 		books[i] = c.store.book(s.Pools[i].Name)
-		books[i].turn(v.pools[i])
+		was := books[i].Active
+		if books[i].turn(v.pools[i]); books[i].Active && !was {
+			c.notifyRamp(s.Pools[i].Name, &books[i].Ramp)
+		}
 		v.ramping[i] = books[i].Ramp.Stage < rampDone
 	}
 	admit := func(n policy.NodeID) {
@@ -166,6 +169,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 	if err != nil {
 		return err
 	}
+	c.notifySwitch(c.store.head.Stopped, c.current.kill, kill)
 	c.store.head.Stopped, c.current.kill = kill.On, kill
 	if c.table.turnSwitch(kill) {
 		c.parts.Log.Warn("the kill switch changed", "on", kill.On, "unreadable", kill.Unreadable, "problem", kill.Problem)

@@ -13,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/notify"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
@@ -126,6 +127,9 @@ type Parts struct {
 
 	// Workers run while this replica leads, until their context ends.
 	Workers []func(context.Context) error
+
+	// Notifier tells operators what happened; nil tells nobody.
+	Notifier *notify.Sender
 
 	// Panics keeps the snapshots on which a policy panicked.
 	Panics driver.Recorder

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/spotter-dev/spotter/live/backend"
+	"github.com/spotter-dev/spotter/live/drain"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
@@ -120,7 +123,15 @@ func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Laun
 // have to wait for launches, which have to be made before.
 func (p *publisher) Drain(ctx context.Context, s *policy.Snapshot, x *policy.Drain) error {
 	n, v := &s.Nodes[x.Node], p.outcomes.drain(s, x)
-	order := func(ctx context.Context, _ backend.Backend) error { return p.c.parts.Drains.Start(ctx, s, x) }
+	decided := trace.SpanContextFromContext(ctx)
+	order := func(ctx context.Context, _ backend.Backend) error {
+		begun := p.c.spans.ordered(n.Name, s.Pools[n.Pool].Name, decisionID(s), decided)
+		err := p.c.parts.Drains.Start(ctx, s, x)
+		if err != nil && begun {
+			p.c.spans.ended(&drain.Result{Node: n.Name, Outcome: drain.OutcomeHeld, Reason: err.Error()})
+		}
+		return err
+	}
 	switch {
 	case v == outcomeHeld:
 		p.holdYoung(s, x.Node)
@@ -162,7 +173,13 @@ func (p *publisher) DeletionCost(_ context.Context, s *policy.Snapshot, x *polic
 
 // Gate publishes that admission is open or closed for a budget.
 func (p *publisher) Gate(_ context.Context, s *policy.Snapshot, x *policy.Gate) error {
-	p.enforce("gate", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Gate(ctx, s, x) })
+	p.enforce("gate", x.Budget, func(ctx context.Context, e driver.Enforcer) error {
+		if err := e.Gate(ctx, s, x); err != nil {
+			return err
+		}
+		p.c.notifyGate(x)
+		return nil
+	})
 	return nil
 }
 

@@ -81,6 +81,7 @@ func (c *Controller) report(ctx context.Context, done *driver.Step, reasons []st
 	c.publishReports(s)
 	c.writePlans(ctx)
 	c.saveExperience(ctx, false)
+	c.notifySavings(s)
 	end()
 	took := c.parts.Clock.Since(begun)
 	c.parts.Metrics.Draining(draining(c.parts.Drains.Status()))

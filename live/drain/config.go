@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,10 +26,10 @@ type Recorder interface {
 // A Meter counts what the pipeline does. It is called from several goroutines.
 type Meter interface {
 	// Entered counts a drain that comes into a phase.
-	Entered(pool string, phase Phase)
+	Entered(node, pool string, phase Phase)
 
 	// Evicted counts the answer to one eviction that was asked for.
-	Evicted(pool string, answer Answer)
+	Evicted(node string, pod types.NamespacedName, pool string, answer Answer)
 
 	// Ended takes a drain that is over.
 	Ended(Result)

@@ -18,6 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // begin orders a drain and fails the test if it is refused.
@@ -57,9 +58,9 @@ type log struct {
 	answers []Answer
 }
 
-func (l *log) Entered(string, Phase) {}
+func (l *log) Entered(string, string, Phase) {}
 
-func (l *log) Evicted(_ string, answer Answer) {
+func (l *log) Evicted(_ string, _ types.NamespacedName, _ string, answer Answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers = append(l.answers, answer)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy/figures"
@@ -55,7 +56,7 @@ func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Pha
 			continue
 		}
 		if m := r.cfg.Meter; m != nil {
-			m.Evicted(d.Pool, reply.Answer)
+			m.Evicted(d.node, types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, d.Pool, reply.Answer)
 		}
 		if next := r.evictor.heed(d, pod, t, reply); next != d.Phase {
 			return next, nil

@@ -269,7 +269,7 @@ func (r *round) enter(d *drain, next Phase) {
 	d.shown.Phase = next // at once: see freed
 	r.table.mu.Unlock()
 	if m := r.cfg.Meter; m != nil {
-		m.Entered(d.Pool, next)
+		m.Entered(d.node, d.Pool, next)
 	}
 }
 

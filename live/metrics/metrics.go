@@ -23,6 +23,7 @@ type Metrics struct {
 	steps, wakes                    *prometheus.CounterVec
 	entries, drains, evictions      *prometheus.CounterVec
 	drainSeconds                    *prometheus.HistogramVec
+	notifications                   *prometheus.CounterVec
 	panics                          prometheus.Counter
 	leader, stopped, active         prometheus.Gauge
 	unreadable                      prometheus.Gauge
@@ -77,6 +78,7 @@ func New(r prometheus.Registerer, cfg Config) (*Metrics, error) {
 	m.pools.vecs = append(m.pools.vecs, m.entries, m.drains, m.drainSeconds, m.evictions)
 	m.draining = b.gauge("spotter_nodes_draining", "Nodes that Spotter is draining.", "pool", "phase")
 	m.panics = b.counter("spotter_policy_panics_total", "Decisions on which the policy panicked.").WithLabelValues()
+	m.notifications = b.counter("spotter_notifications_total", "Notifications, by what became of them: sent, or why they were dropped.", "outcome")
 	m.leader = b.gauge("spotter_leader", "1 on the replica that leads.").WithLabelValues()
 	m.stopped = b.gauge("spotter_stopped", "1 while the kill switch is on.").WithLabelValues()
 	m.unreadable = b.gauge("spotter_kill_switch_unreadable", "1 while the kill switch cannot be read, so that nothing is changed.").WithLabelValues()
@@ -224,6 +226,13 @@ func (m *Metrics) Failed() {
 func (m *Metrics) Phase(name string, took time.Duration) {
 	if m != nil {
 		m.phaseSeconds.WithLabelValues(name).Observe(took.Seconds())
+	}
+}
+
+// Notified reports what became of a notification.
+func (m *Metrics) Notified(outcome string) {
+	if m != nil {
+		m.notifications.WithLabelValues(outcome).Inc()
 	}
 }
 

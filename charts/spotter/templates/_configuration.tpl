@@ -34,6 +34,19 @@ prices:
 {{- with $v.aws.queueURL }}
 notices: {queueURL: {{ . | quote }}}
 {{- end }}
+{{- with $v.notifications }}
+{{- if .url }}
+notifications:
+  url: {{ .url | quote }}
+  {{- with .source }}
+  source: {{ . | quote }}
+  {{- end }}
+  {{- if .headerSecret.name }}
+  header: {{ .header | quote }}
+  headerFile: {{ printf "/etc/spotter/notifications/%s" .headerSecret.key | quote }}
+  {{- end }}
+{{- end }}
+{{- end }}
 models:
   timeout: {{ $v.models.timeout }}
   {{- with $v.models.directory | default (ternary "/var/lib/spotter/models" "" (or (ne $v.models.claim "") (ne $v.models.image.name ""))) }}

@@ -115,6 +115,10 @@ seccompProfile: {type: RuntimeDefault}
 {{- if and (not $u.url) (or $u.cpuQuery $u.memoryQuery $u.serviceAccountToken $u.tokenSecret.name $u.caConfigMap.name) }}
 {{- fail "usage.prometheus.url is empty: Prometheus is not asked without it, and the other values of usage.prometheus mean nothing" }}
 {{- end }}
+{{- $n := .Values.notifications }}
+{{- if and (not $n.url) (or $n.source $n.headerSecret.name) }}
+{{- fail "notifications.url is empty: nothing is sent without it, and the other values of notifications mean nothing" }}
+{{- end }}
 {{- if and $u.tokenSecret.name $u.serviceAccountToken }}
 {{- fail "usage.prometheus.tokenSecret.name and usage.prometheus.serviceAccountToken are both set: one token is shown" }}
 {{- end }}

@@ -79,6 +79,9 @@ type SpotterConfiguration struct {
 	// Notices says where interruption warnings come from.
 	Notices Notices `json:"notices"`
 
+	// Notifications says whom events such as a drain that was undone are sent to.
+	Notifications Notifications `json:"notifications"`
+
 	// Models is about trained models.
 	Models Models `json:"models"`
 
@@ -161,6 +164,26 @@ type Notices struct {
 	// QueueURL is the URL of an SQS queue with interruption warnings that nobody else
 	// reads.
 	QueueURL string `json:"queueURL"`
+}
+
+// Notifications says who is sent what operators want to learn, as CloudEvents: the kill switch
+// was turned, a drain was undone, a gate was closed or opened, a pool's ramp came to its next
+// stage, and what was saved in a week.
+type Notifications struct {
+	// URL takes the events, by POST, in the structured mode of CloudEvents. Empty sends
+	// nothing.
+	URL string `json:"url"`
+
+	// Source is the attribute `source` of each event, a URI reference. Empty is `/spotter/`
+	// and the namespace.
+	Source string `json:"source"`
+
+	// Header is set in each request to what headerFile holds.
+	Header string `json:"header"`
+
+	// HeaderFile holds the value of the header, such as `Bearer …`, and is read again as it
+	// is rotated. Empty sets none.
+	HeaderFile string `json:"headerFile"`
 }
 
 // Models is about trained models.
@@ -293,6 +316,7 @@ func Default() *SpotterConfiguration {
 		LeaderElection: LeaderElection{Enabled: true, LeaseDuration: d(l.LeaseDuration), RenewDeadline: d(l.RenewDeadline), RetryPeriod: d(l.RetryPeriod)},
 		Writes:         Writes{QPS: w.QPS, Burst: w.Burst},
 		Prices:         Prices{Regions: []string{}, Families: []string{}},
+		Notifications:  Notifications{Header: "Authorization"},
 		Models:         Models{Timeout: d(5 * time.Second)},
 		Usage:          Usage{Prometheus{CPUQuery: p.CPU, MemoryQuery: p.Memory, Timeout: d(p.Timeout)}},
 		Recording:      Recording{Keep: d(k.Keep), KeepBytes: *resource.NewQuantity(k.KeepBytes, resource.BinarySI), Complete: d(k.Complete)},

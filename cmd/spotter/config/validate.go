@@ -1,7 +1,10 @@
 package config
 
 import (
+	"net/url"
+	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -52,7 +55,26 @@ func (c *SpotterConfiguration) Validate() field.ErrorList {
 	if slices.Contains(c.Backends, "asg") && len(c.Prices.Regions) == 0 {
 		all = append(all, field.Required(field.NewPath("prices", "regions"), "the backend asg needs the regions of its groups"))
 	}
+	all = append(all, c.Notifications.validate(field.NewPath("notifications"))...)
 	return append(append(append(all, c.validateTimes()...), c.validateNumbers()...), c.validateUnused()...)
+}
+
+// headerName has the form of the name of a header.
+var headerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") })
+
+// validate looks at where notifications are sent.
+func (n *Notifications) validate(at *field.Path) field.ErrorList {
+	var all field.ErrorList
+	if u, err := url.Parse(n.URL); n.URL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		all = append(all, field.Invalid(at.Child("url"), n.URL, "must be a URL of http or https"))
+	}
+	if _, err := url.Parse(n.Source); err != nil {
+		all = append(all, field.Invalid(at.Child("source"), n.Source, "must be a URI reference"))
+	}
+	if !headerName().MatchString(n.Header) {
+		all = append(all, field.Invalid(at.Child("header"), n.Header, "must be the name of a header"))
+	}
+	return all
 }
 
 // validateTimes looks at what is a time.
@@ -109,6 +131,9 @@ func (c *SpotterConfiguration) validateUnused() field.ErrorList {
 	d := Default()
 	if at, p := field.NewPath("usage", "prometheus"), c.Usage.Prometheus; p.URL == "" && p != d.Usage.Prometheus {
 		all = append(all, field.Required(at.Child("url"), "Prometheus is not asked without it, and the other fields mean nothing"))
+	}
+	if n := c.Notifications; n.URL == "" && n != d.Notifications {
+		all = append(all, field.Required(field.NewPath("notifications", "url"), "nothing is sent without it, and the other fields mean nothing"))
 	}
 	if c.Metrics.CertDir != "" && !c.Metrics.Secure {
 		all = append(all, field.Invalid(field.NewPath("metrics", "certDir"), c.Metrics.CertDir, "metrics are not served over TLS where metrics.secure is false"))

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/backend"
@@ -36,13 +37,17 @@ func (g releasers) NodeReleaser(pool string, of policy.Provisioner) (backend.Nod
 	return b, nil
 }
 
-// drainMeter counts what becomes of drains.
+// drainMeter counts what becomes of drains, and has the controller trace them.
 type drainMeter struct{ w *wiring }
 
-func (m drainMeter) Entered(pool string, phase drain.Phase) { m.w.metrics.Entered(pool, string(phase)) }
+func (m drainMeter) Entered(node, pool string, phase drain.Phase) {
+	m.w.metrics.Entered(pool, string(phase))
+	m.w.controller.DrainEntered(node, pool, phase)
+}
 
-func (m drainMeter) Evicted(pool string, answer drain.Answer) {
+func (m drainMeter) Evicted(node string, pod types.NamespacedName, pool string, answer drain.Answer) {
 	m.w.metrics.Evicted(pool, answer.String())
+	m.w.controller.PodEvicted(node, pod, answer)
 }
 
 // Ended also lets the conditions of the pool say what became of the drain.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -33,6 +34,7 @@ import (
 	"github.com/spotter-dev/spotter/live/limit"
 	livemarket "github.com/spotter-dev/spotter/live/market"
 	"github.com/spotter-dev/spotter/live/metrics"
+	"github.com/spotter-dev/spotter/live/notify"
 	"github.com/spotter-dev/spotter/live/permit"
 	"github.com/spotter-dev/spotter/live/rackspace"
 	"github.com/spotter-dev/spotter/live/steady"
@@ -109,7 +111,7 @@ func (w *wiring) connect(ctx context.Context) error {
 		Urgent: urgent, Lease: w.lease, Clock: w.clock, Log: w.log, Metrics: w.metrics,
 	}
 	for _, make := range []func(context.Context) error{
-		w.observe, w.forecast, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.decide, w.reload,
+		w.observe, w.forecast, w.provision, w.drain, w.budgets, w.notices, w.records, w.traces, w.notifications, w.decide, w.reload,
 	} {
 		if err := make(ctx); err != nil {
 			return err
@@ -180,6 +182,20 @@ func (w *wiring) budgets(context.Context) error {
 	}
 	w.parts.Ledger, w.parts.Enforcer = enforcer, enforcer
 	w.parts.Reporters = append(w.parts.Reporters, enforcer)
+	return nil
+}
+
+// notifications makes what sends events to a webhook, while this replica leads.
+func (w *wiring) notifications(context.Context) error {
+	n := &w.f.Notifications
+	if n.URL == "" {
+		return nil
+	}
+	cfg := notify.DefaultConfig()
+	cfg.URL, cfg.Header, cfg.HeaderFile, cfg.Source = n.URL, n.Header, n.HeaderFile, cmp.Or(n.Source, "/spotter/"+w.f.Namespace)
+	cfg.Log, cfg.Counted = w.log, w.metrics.Notified
+	w.parts.Notifier = notify.New(cfg)
+	w.parts.Workers = append(w.parts.Workers, w.parts.Notifier.Run)
 	return nil
 }
 
