@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/kube"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
@@ -34,10 +35,8 @@ const instancePrefix = "instance-"
 
 // catalogLabel returns the label under which the catalog has what EKS Auto Mode calls key.
 func catalogLabel(key string) (string, bool) {
-	if name, auto := strings.CutPrefix(key, prefixAuto); auto && strings.HasPrefix(name, instancePrefix) {
-		return prefixAWS + name, true
-	}
-	return key, false
+	name := kube.InstanceLabel(key)
+	return name, name != key
 }
 
 // An eksNodeClass is a NodeClass of EKS Auto Mode. All fields of which nothing is simulated

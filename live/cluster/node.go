@@ -211,9 +211,15 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 
 // nodeLabels returns the labels of n but for its host name where that is the name of
 // the node, which they stand for anyway: so that nodes that differ in nothing else
-// have one list.
+// have one list. Labels of instance types have the names of the catalog, as in
+// [catalogLabels].
 func nodeLabels(n *corev1.Node) []policy.Label {
 	all := kube.Labels(n.Labels)
+	for i := range all {
+		all[i].Key = kube.InstanceLabel(all[i].Key)
+	}
+	slices.SortFunc(all, func(a, b policy.Label) int { return strings.Compare(a.Key, b.Key) })
+	all = slices.CompactFunc(all, func(a, b policy.Label) bool { return a.Key == b.Key })
 	return slices.DeleteFunc(all, func(l policy.Label) bool { return l.Key == corev1.LabelHostname && l.Value == n.Name })
 }
 

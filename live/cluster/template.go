@@ -199,6 +199,24 @@ func (tt *templateTable) readTemplate(t *policy.Template, labels map[string]stri
 		},
 	}
 	r.Template(t, labels, s)
+	catalogLabels(t)
+}
+
+// catalogLabels has pods select labels of instance types by the names that the catalog has
+// for them, so that they find those of EKS Auto Mode in types of which there is no node yet.
+func catalogLabels(t *policy.Template) {
+	for i := range t.NodeSelector {
+		t.NodeSelector[i].Key = kube.InstanceLabel(t.NodeSelector[i].Key)
+	}
+	terms := slices.Clone(t.Affinity)
+	for _, p := range t.Preferred {
+		terms = append(terms, p.Term)
+	}
+	for _, term := range terms {
+		for i := range term.Labels {
+			term.Labels[i].Key = kube.InstanceLabel(term.Labels[i].Key)
+		}
+	}
 }
 
 // unpinned returns s less the affinity to one node by name that its controller gives

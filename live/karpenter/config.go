@@ -64,8 +64,10 @@ type Config struct {
 	// of the providers that are known.
 	NodeClass schema.GroupVersionKind
 
-	// Provider and Region name those of nodes that do not say it themselves.
-	Provider, Region string
+	// Provider names that of nodes that do not say it themselves. Of Regions they are in the
+	// one with which the name of their zone begins.
+	Provider string
+	Regions  []string
 
 	// Since is up to when events were reported to the sink before: what is older is not
 	// reported again. Zero means the second of New: conditions are no more exact.

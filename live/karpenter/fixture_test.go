@@ -178,7 +178,7 @@ func newBench(t testing.TB, objects ...client.Object) *bench {
 	}
 	b.client = interceptor.NewClient(direct, b.calls())
 	cfg := DefaultConfig()
-	cfg.Clock, cfg.Region = b.clock, "test"
+	cfg.Clock, cfg.Regions = b.clock, []string{"test"}
 	if b.Backend, err = New(cfg, b.client, b.client, b.heard); err != nil {
 		t.Fatal(err)
 	}

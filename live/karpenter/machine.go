@@ -1,7 +1,7 @@
 package karpenter
 
 import (
-	"cmp"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,7 +63,7 @@ func (x *claimConverter) provider(c *karpv1.NodeClaim) string {
 	scheme, _, found := strings.Cut(c.Status.ProviderID, "://")
 	if !found && c.Spec.NodeClassRef != nil {
 		scheme = map[string]string{
-			"karpenter.k8s.aws": "aws", "karpenter.azure.com": "azure", "karpenter.k8s.gcp": "gcp", "karpenter.kwok.sh": "kwok",
+			"karpenter.k8s.aws": "aws", "eks.amazonaws.com": "aws", "karpenter.azure.com": "azure", "karpenter.k8s.gcp": "gcp", "karpenter.kwok.sh": "kwok",
 		}[c.Spec.NodeClassRef.Group]
 	}
 	if scheme == "gce" {
@@ -74,8 +74,11 @@ func (x *claimConverter) provider(c *karpv1.NodeClaim) string {
 
 // region returns the region of a claim in a zone.
 func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
-	if r := cmp.Or(c.Labels[corev1.LabelTopologyRegion], x.cfg.Region); r != "" {
+	if r := c.Labels[corev1.LabelTopologyRegion]; r != "" {
 		return r
+	}
+	if i := slices.IndexFunc(x.cfg.Regions, func(r string) bool { return strings.HasPrefix(zone, r) }); i >= 0 {
+		return x.cfg.Regions[i] // also of a local zone, us-west-2-lax-1a
 	}
 	switch x.provider(c) {
 	case "aws": // us-east-1a
@@ -84,6 +87,9 @@ func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
 		if i := strings.LastIndexByte(zone, '-'); i > 0 {
 			return zone[:i]
 		}
+	}
+	if len(x.cfg.Regions) == 1 {
+		return x.cfg.Regions[0]
 	}
 	return ""
 }

@@ -23,6 +23,7 @@ import (
 // nodeClassKinds are the kinds of node class that providers of Karpenter have.
 var nodeClassKinds = []schema.GroupKind{
 	{Group: "karpenter.k8s.aws", Kind: "EC2NodeClass"},
+	{Group: "eks.amazonaws.com", Kind: "NodeClass"}, // of EKS Auto Mode
 	{Group: "karpenter.azure.com", Kind: "AKSNodeClass"},
 	{Group: "karpenter.k8s.gcp", Kind: "GCENodeClass"},
 	{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"},

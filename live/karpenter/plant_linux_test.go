@@ -110,7 +110,7 @@ func (p *plant) startManager() {
 		p.t.Fatal(err)
 	}
 	cfg := DefaultConfig()
-	cfg.Clock, cfg.Region, cfg.WriteEvery = clock.RealClock{}, "test", time.Millisecond
+	cfg.Clock, cfg.Regions, cfg.WriteEvery = clock.RealClock{}, []string{"test"}, time.Millisecond
 	cfg.NarrowAfter = 4 * time.Second // Karpenter collects pods for 2 s here
 	if p.Backend, err = New(cfg, mgr.GetClient(), mgr.GetAPIReader(), p.heard); err != nil {
 		p.t.Fatal(err)

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -26,7 +28,7 @@ type Config struct {
 	// are Spotter's own.
 	URL string
 
-	// Region is where the queue lies, and Endpoint replaces the address of AWS;
+	// Region is that of a queue whose URL names none, and Endpoint replaces the address of AWS;
 	// empty means those of the environment.
 	Region, Endpoint string
 
@@ -127,10 +129,23 @@ func address(field, value string, needed bool) error {
 	return nil
 }
 
-// Dial returns a client by the default chain of credentials. It asks for nothing
-// yet.
+// regionOf returns the region that the URL of a queue names, empty where it names none.
+func regionOf(queue string) string {
+	u, err := url.Parse(queue)
+	if err != nil {
+		return ""
+	}
+	host := strings.Split(u.Hostname(), ".") // sqs.us-east-1.amazonaws.com
+	if len(host) < 4 || host[0] != "sqs" || host[2] != "amazonaws" {
+		return ""
+	}
+	return host[1]
+}
+
+// Dial returns a client by the default chain of credentials, of the region that the URL of
+// the queue names. It asks for nothing yet.
 func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
-	base, err := wire.Load(ctx, c.Region)
+	base, err := wire.Load(ctx, cmp.Or(regionOf(c.URL), c.Region))
 	if err != nil {
 		return nil, err
 	}

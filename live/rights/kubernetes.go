@@ -99,7 +99,7 @@ func processRights() []Right {
 
 // nodeClasses are the kinds of node class that providers of Karpenter have, by group.
 var nodeClasses = []struct{ group, resource string }{
-	{"karpenter.azure.com", "aksnodeclasses"}, {"karpenter.k8s.aws", "ec2nodeclasses"},
+	{"eks.amazonaws.com", "nodeclasses"}, {"karpenter.azure.com", "aksnodeclasses"}, {"karpenter.k8s.aws", "ec2nodeclasses"},
 	{"karpenter.k8s.gcp", "gcenodeclasses"}, {"karpenter.kwok.sh", "kwoknodeclasses"},
 }
 

@@ -28,6 +28,7 @@ var unasked = map[string]string{
 	"list aksnodeclasses.karpenter.azure.com": likeKwok,
 	"list ec2nodeclasses.karpenter.k8s.aws":   likeKwok,
 	"list gcenodeclasses.karpenter.k8s.gcp":   likeKwok,
+	"list nodeclasses.eks.amazonaws.com":      likeKwok,
 
 	"list clusterroles.rbac.authorization.k8s.io":        "with notices.queueURL, who may drain nodes: live/queue lists them with the fake client of its tests",
 	"list clusterrolebindings.rbac.authorization.k8s.io": "the same",

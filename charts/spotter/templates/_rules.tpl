@@ -140,6 +140,12 @@
   resources: [nodeclaims]
   verbs: [create, delete, get, patch]
 {{- end }}
+{{- if and (has "karpenter" .Values.backends) (has "eks.amazonaws.com" .Values.karpenter.nodeClassGroups) }}
+# Whether the node class exists and is ready.
+- apiGroups: ["eks.amazonaws.com"]
+  resources: [nodeclasses]
+  verbs: [list]
+{{- end }}
 {{- if and (has "karpenter" .Values.backends) (has "karpenter.azure.com" .Values.karpenter.nodeClassGroups) }}
 # Whether the node class exists and is ready.
 - apiGroups: ["karpenter.azure.com"]
