@@ -31,17 +31,14 @@ func TestPromisesHaveTests(t *testing.T) {
 		}
 		promises, all := promisesOf(text), statementsOf(text)
 		held := map[string]bool{}
-		for _, row := range rowsOf(list) {
-			for _, of := range strings.Split(row[0], "; ") {
+		for _, item := range regexp.MustCompile("(?m)^\\* (.+?): (`.*)$").FindAllStringSubmatch(list, -1) {
+			for _, of := range strings.Split(item[1], "; ") {
 				if !slices.ContainsFunc(all, func(s string) bool { return strings.HasPrefix(s, of) }) {
 					t.Errorf("docs/%s lists tests of %q, which no statement of it starts with", page, of)
 				}
 				held[of] = true
 			}
-			tests := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1)
-			if len(tests) == 0 {
-				t.Errorf("docs/%s names no test of %q", page, row[0])
-			}
+			tests := regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(item[2], -1)
 			for _, name := range tests {
 				if !exists[name[1]] {
 					t.Errorf("docs/%s names the test %s, which is not there", page, name[1])
