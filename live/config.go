@@ -56,6 +56,10 @@ type Config struct {
 	// that lag behind, for longer.
 	TendEvery time.Duration
 
+	// StepHung is how long a step may last before it counts as hung, and the process gives
+	// up the lease. Raising it leaves the cluster without decisions for longer.
+	StepHung time.Duration
+
 	// PricesWait bounds how long the first step waits for prices: without any it would
 	// decide by what the catalog says alone.
 	PricesWait time.Duration
@@ -100,8 +104,8 @@ type Settings struct {
 func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,
-		LeaseDuration: 8 * time.Second, RenewDeadline: 5 * time.Second, RetryPeriod: time.Second,
-		Collect: 10 * time.Second, CallMax: 30 * time.Second, TendEvery: 20 * time.Second, PricesWait: 30 * time.Second,
+		LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second,
+		Collect: 10 * time.Second, CallMax: 30 * time.Second, TendEvery: 20 * time.Second, StepHung: 2 * stepTimeout, PricesWait: 30 * time.Second,
 		Retry: 5 * time.Second, RetryMax: time.Minute,
 		Shutdown:   20 * time.Second,
 		PlanExpiry: 8 * time.Hour,
@@ -131,7 +135,8 @@ func (c *Config) Validate() error {
 		name  string
 		value time.Duration
 	}{
-		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
+		{"Collect", c.Collect}, {"StepMax", c.StepMax}, {"CallMax", c.CallMax}, {"TendEvery", c.TendEvery}, {"StepHung", c.StepHung},
+		{"PricesWait", c.PricesWait}, {"Retry", c.Retry}, {"RetryMax", c.RetryMax}, {"Shutdown", c.Shutdown},
 		{"SwitchEvery", c.SwitchEvery}, {"StatusEvery", c.StatusEvery}, {"ExperienceEvery", c.ExperienceEvery}, {"Settle", c.Settle}, {"PlanExpiry", c.PlanExpiry},
 	} {
 		if d.value <= 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,9 @@ type Controller struct {
 	executor  *executor
 	reporter  *statusReporter
 	spans     *drainSpans
+
+	// broken is why the process must end; nil while it need not.
+	broken atomic.Pointer[error]
 
 	// table is what steps and the reconcilers share, and workers are these.
 	table   *table
@@ -136,21 +140,27 @@ func (c *Controller) Start(ctx context.Context) error {
 		}
 		return err
 	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var all sync.WaitGroup
-	c.startWorkers(running, &all) // drains go on, and notices are obeyed, before there is a first step
-	c.awaitPrices(ctx)
+	c.startWorkers(running, &all, stop) // drains go on, and notices are obeyed, before there is a first step
+	c.awaitPrices(running)
 	var err error
-	if c.awaitCluster(ctx) == nil { // else the process is to end
-		err = c.loop(ctx)
+	if c.awaitCluster(running) == nil { // else the process is to end
+		err = c.loop(running)
 	}
-	stop()
+	stop(nil)
+	if errors.Is(err, errHung) {
+		return err // the step that hangs may still use the memory, and drains what it holds
+	}
 	all.Wait()
 	if err != nil {
 		return err
 	}
 	c.shutDown(ctx)
+	if cause := context.Cause(running); ctx.Err() == nil && errors.As(cause, new(*workerError)) {
+		return cause
+	}
 	return nil
 }
 
@@ -220,8 +230,11 @@ func (c *Controller) loop(ctx context.Context) error {
 		if err != nil {
 			return nil //nolint:nilerr // the process is to end
 		}
-		wake, err := c.step(ctx, reasons)
+		wake, err := c.boundedStep(ctx, reasons)
 		switch {
+		case errors.Is(err, errHung):
+			c.parts.Log.Error("a step does not end: this process gives up the lease", "error", err)
+			return err
 		case errors.Is(err, ErrSuperseded):
 			c.parts.Log.Error("another replica leads: this one stops acting", "error", err)
 			return err
@@ -237,12 +250,48 @@ func (c *Controller) loop(ctx context.Context) error {
 	}
 }
 
+// errHung is the error of a step that does not return, such as of a policy or a model that
+// computes for ever. No context can end it: the process must.
+var errHung = errors.New("the step has not ended")
+
+// boundedStep takes a step, and returns errHung once that lasts for Config.StepHung.
+func (c *Controller) boundedStep(ctx context.Context, reasons []string) (time.Time, error) {
+	type result struct {
+		due time.Time
+		err error
+	}
+	ended := make(chan result, 1)
+	timer := c.parts.Clock.NewTimer(c.cfg.StepHung)
+	defer timer.Stop()
+	go func() {
+		due, err := c.step(ctx, reasons)
+		ended <- result{due, err}
+	}()
+	select {
+	case r := <-ended:
+		return r.due, r.err
+	case <-timer.C():
+		err := fmt.Errorf("after %v: %w", c.cfg.StepHung, errHung)
+		c.broken.Store(&err)
+		return time.Time{}, err
+	}
+}
+
+// Healthy returns why the process must end: a background worker or a step that does not.
+// Such a process ends by itself; should that hang too, the kubelet ends it.
+func (c *Controller) Healthy(*http.Request) error {
+	if err := c.broken.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // shutDown saves what is remembered and finishes or takes back drains, while the lease
 // is still held.
 func (c *Controller) shutDown(ctx context.Context) {
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.cfg.Shutdown)
 	defer cancel()
-	if err := c.parts.Lease.Fence(ending); err != nil {
+	if _, err := c.parts.Lease.Fence(ending); err != nil {
 		c.parts.Log.Error("stopping without finishing drains", "error", err)
 		return
 	}

@@ -11,9 +11,12 @@ import (
 	"testing"
 	"time"
 
+	coordination "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -476,5 +479,90 @@ func TestSavedBeforeTheEnd(t *testing.T) {
 	c.shutDown(t.Context())
 	if got := w.take(); !slices.Equal(got, []string{"save", "shutdown"}) {
 		t.Errorf("asked to end it did %v", got)
+	}
+}
+
+// TestWorkerEnds: a background worker that ends, with an error or without, ends the
+// process in an orderly way, and the probe of its health fails.
+func TestWorkerEnds(t *testing.T) {
+	for _, failure := range []error{errors.New("no more notices"), nil} {
+		w := newFixture(t, 1, interceptor.Funcs{})
+		broken := make(chan struct{})
+		w.parts.Workers = append(w.parts.Workers, func(ctx context.Context) error {
+			select {
+			case <-broken:
+				return failure
+			case <-ctx.Done():
+				return nil
+			}
+		})
+		c := w.new(t)
+		done := make(chan error)
+		go func() { done <- c.Start(t.Context()) }()
+		until(t, "it steps", func() bool { return w.observed() > 0 })
+		if err := c.Healthy(nil); err != nil {
+			t.Errorf("it is not healthy: %v", err)
+		}
+		close(broken)
+		if err := <-done; !errors.As(err, new(*workerError)) || failure != nil && !errors.Is(err, failure) {
+			t.Errorf("it ends with %v, want %v", err, failure)
+		}
+		if c.Healthy(nil) == nil {
+			t.Error("it is healthy without its worker")
+		}
+		if !slices.Contains(w.take(), "shutdown") {
+			t.Error("it does not finish drains at its end")
+		}
+	}
+}
+
+// TestHungStep: a policy that does not return ends the process within a bound, which gives
+// up the lease; what it does when it returns after all is fenced.
+func TestHungStep(t *testing.T) {
+	w := newFixture(t, 1, interceptor.Funcs{})
+	deciding, forever := make(chan struct{}), make(chan struct{})
+	defer close(forever)
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		close(deciding)
+		<-forever
+		return policy.Plan{Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m
+	}
+	c := w.new(t)
+	done := make(chan error)
+	go func() { done <- c.Start(t.Context()) }()
+	<-deciding
+	w.clock.Step(c.cfg.StepHung - 1)
+	select {
+	case err := <-done:
+		t.Fatalf("it ends early: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	w.clock.Step(1)
+	if err := <-done; !errors.Is(err, errHung) {
+		t.Errorf("it ends with %v", err)
+	}
+	if err := c.Healthy(nil); !errors.Is(err, errHung) {
+		t.Errorf("its health is %v", err)
+	}
+}
+
+// TestShutdownWithoutLease: a replica that has lost the lease neither saves what it
+// remembers nor touches drains at its end.
+func TestShutdownWithoutLease(t *testing.T) {
+	for _, holder := range []string{"replica-a", "replica-b"} {
+		w := newFixture(t, 1, interceptor.Funcs{})
+		kube := kubefake.NewClientset(&coordination.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: LeaseName},
+			Spec:       coordination.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: w.clock.Now()}},
+		})
+		w.parts.Lease = &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second, clock: w.clock, lock: &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: w.cfg.Namespace, Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
+		}}
+		c := w.controller(t)
+		w.take()
+		c.shutDown(t.Context())
+		if got, leads := w.take(), holder == "replica-a"; slices.Contains(got, "shutdown") != leads {
+			t.Errorf("while %s leads it did %v", holder, got)
+		}
 	}
 }

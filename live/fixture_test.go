@@ -114,7 +114,10 @@ func snapshotOf(n int) policy.Snapshot {
 func (w *fixture) new(t testing.TB) *Controller {
 	t.Helper()
 	may := permit.DefaultConfig()
-	may.Mode, may.Namespace, may.KillSwitch, may.Fence, may.Fresh, may.Clock = w.cfg.Mode, w.cfg.Namespace, w.cfg.KillSwitch, w.fence, 0, w.clock
+	may.Mode, may.Namespace, may.KillSwitch, may.Fresh, may.Clock = w.cfg.Mode, w.cfg.Namespace, w.cfg.KillSwitch, 0, w.clock
+	if w.fence != nil {
+		may.Fence = func(ctx context.Context) (time.Time, error) { return time.Time{}, w.fence(ctx) }
+	}
 	if w.parts.Referee != nil {
 		may.Conflicts = w.parts.Referee.Conflicts
 	}

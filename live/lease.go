@@ -25,10 +25,13 @@ const LeaseName = "spotter-leader"
 // from acting after another was elected, so that [permit.Authority] asks it before each
 // write.
 type Lease struct {
-	client   coordinationv1.LeasesGetter
-	lock     *resourcelock.LeaseLock
-	duration time.Duration
-	clock    clock.PassiveClock
+	client coordinationv1.LeasesGetter
+	lock   *resourcelock.LeaseLock
+	clock  clock.PassiveClock
+
+	// duration is how long the lease lasts, and margin how much of it must be left for a
+	// write to begin: a leader that has less should have stopped.
+	duration, margin time.Duration
 }
 
 // NewLease returns the lease of cfg. The client has a timeout of its own, shorter
@@ -41,7 +44,7 @@ func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error)
 		return nil, fmt.Errorf("client of the lease: %w", err)
 	}
 	return &Lease{
-		client: client, duration: cfg.LeaseDuration, clock: c,
+		client: client, duration: cfg.LeaseDuration, margin: cfg.LeaseDuration - cfg.RenewDeadline, clock: c,
 		lock: &resourcelock.LeaseLock{
 			LeaseMeta: metav1.ObjectMeta{Namespace: cfg.Namespace, Name: LeaseName}, Client: client,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: cfg.Identity},
@@ -49,17 +52,18 @@ func NewLease(cfg *Config, r *rest.Config, c clock.PassiveClock) (*Lease, error)
 	}, nil
 }
 
-// Fence returns nil while this replica holds the lease, and [ErrSuperseded] once
-// another does, as the API server has it at this moment.
-func (l *Lease) Fence(ctx context.Context) error {
+// Fence returns until when no other replica can lead, zero without leader election, and
+// [ErrSuperseded] once another does or too little of the lease is left, as the API server
+// has it at this moment. No write may last beyond that instant.
+func (l *Lease) Fence(ctx context.Context) (until time.Time, err error) {
 	if l == nil {
-		return nil
+		return time.Time{}, nil
 	}
 	got, err := l.client.Leases(l.lock.LeaseMeta.Namespace).Get(ctx, l.lock.LeaseMeta.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading the lease before acting: %w", err)
+		return time.Time{}, fmt.Errorf("reading the lease before acting: %w", err)
 	}
-	holder, until := "", time.Time{}
+	holder := ""
 	if got.Spec.HolderIdentity != nil {
 		holder = *got.Spec.HolderIdentity
 	}
@@ -67,10 +71,10 @@ func (l *Lease) Fence(ctx context.Context) error {
 		until = got.Spec.RenewTime.Add(l.duration)
 	}
 	if holder != l.lock.LockConfig.Identity {
-		return fmt.Errorf("the lease is held by %q: %w", holder, ErrSuperseded)
+		return time.Time{}, fmt.Errorf("the lease is held by %q: %w", holder, ErrSuperseded)
 	}
-	if !l.clock.Now().Before(until) {
-		return fmt.Errorf("the lease expired at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
+	if !l.clock.Now().Before(until.Add(-l.margin)) {
+		return time.Time{}, fmt.Errorf("the lease was not renewed in time and ends at %v: %w", until.UTC().Format(time.RFC3339), ErrSuperseded)
 	}
-	return nil
+	return until, nil
 }

@@ -43,33 +43,38 @@ func TestRule14Fence(t *testing.T) {
 		reads++
 		return true, &coordination.Lease{Spec: coordination.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: renewed}}}, failure
 	})
-	l := &Lease{client: kube.CoordinationV1(), duration: 8 * time.Second, clock: clock, lock: &resourcelock.LeaseLock{
+	l := &Lease{client: kube.CoordinationV1(), duration: 15 * time.Second, margin: 5 * time.Second, clock: clock, lock: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: "spotter", Name: LeaseName}, LockConfig: resourcelock.ResourceLockConfig{Identity: "replica-a"},
 	}}
 	ctx := context.Background()
-	if err := l.Fence(ctx); err != nil || reads != 1 {
-		t.Fatalf("%v after %d reads", err, reads)
+	if until, err := l.Fence(ctx); err != nil || reads != 1 || !until.Equal(t0.Add(15*time.Second)) {
+		t.Fatalf("until %v, %v after %d reads", until, err, reads)
 	}
-	clock.Step(8 * time.Second)
-	if err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) || reads != 2 {
+	clock.Step(10*time.Second - 1)
+	if _, err := l.Fence(ctx); err != nil {
+		t.Errorf("renewed in time: %v", err)
+	}
+	reads = 1
+	clock.Step(1) // a write that begins now could still be under way when another leads
+	if _, err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) || reads != 2 {
 		t.Errorf("a lease that ran out: %v after %d reads", err, reads)
 	}
 	renewed = clock.Now()
-	if err := l.Fence(ctx); err != nil {
+	if _, err := l.Fence(ctx); err != nil {
 		t.Errorf("renewed: %v", err)
 	}
 	holder = "replica-b"
-	if err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) {
+	if _, err := l.Fence(ctx); !errors.Is(err, ErrSuperseded) {
 		t.Errorf("held by another: %v", err)
 	}
 	holder = "replica-a"
 	for _, failure = range apiErrors() {
-		if err := l.Fence(ctx); !errors.Is(err, failure) || errors.Is(err, ErrSuperseded) {
+		if _, err := l.Fence(ctx); !errors.Is(err, failure) || errors.Is(err, ErrSuperseded) {
 			t.Errorf("%v: %v", failure, err)
 		}
 	}
 	var none *Lease
-	if err := none.Fence(ctx); err != nil {
+	if _, err := none.Fence(ctx); err != nil {
 		t.Errorf("without election: %v", err)
 	}
 }

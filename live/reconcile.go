@@ -68,8 +68,22 @@ func (w *worker[K]) add(priority int, keys ...K) {
 	}
 }
 
-// startWorkers has all that goes on between the steps run until ctx ends; running waits for it.
-func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) {
+// A workerError is why a background worker has ended though nothing asked it to.
+type workerError struct{ err error }
+
+func (w *workerError) Error() string {
+	if w.err == nil {
+		return "a background worker has ended"
+	}
+	return "a background worker has ended: " + w.err.Error()
+}
+
+func (w *workerError) Unwrap() error { return w.err }
+
+// startWorkers has all that goes on between the steps run until ctx ends; running waits for
+// it. A controller without one of its workers would decide and not act, or not hear of
+// notices: fail is called with the error of one that ends before.
+func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup, fail context.CancelCauseFunc) {
 	*c.workers = workers{
 		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.executor.reconcilePool),
 		budgets:  newWorker("budget", c.parts.Log, 1, c.executor.reconcileBudget),
@@ -84,8 +98,12 @@ func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup) 
 	}
 	for _, run := range all {
 		running.Go(func() {
-			if err := run(ctx); err != nil && ctx.Err() == nil {
-				c.parts.Log.Error("the background workers have stopped", "error", err)
+			err := run(ctx)
+			if ctx.Err() == nil {
+				err = &workerError{err}
+				c.parts.Log.Error("this process ends", "error", err)
+				c.broken.Store(&err)
+				fail(err)
 			}
 		})
 	}

@@ -24,12 +24,12 @@ func TestCheck(t *testing.T) {
 	refused := errors.New("refused")
 	var asked []time.Time
 	refuse := false
-	cfg := Config{QPS: 0.1, Burst: 1, Check: func(context.Context, *http.Request) error {
+	cfg := Config{QPS: 0.1, Burst: 1, Check: func(context.Context, *http.Request) (time.Time, error) {
 		asked = append(asked, time.Now())
 		if refuse {
-			return refused
+			return time.Time{}, refused
 		}
-		return nil
+		return time.Time{}, nil
 	}}
 	inBubble(t, cfg, func(t *testing.T, l *Limiter, s *server, ordinary, urgent *transport) {
 		start := time.Now()
@@ -145,3 +145,66 @@ func TestClient(t *testing.T) {
 		t.Error("the configuration that was given was changed")
 	}
 }
+
+// TestDeadline: a write is over by the deadline of its permit, for the client and for the
+// server, also when it has waited or asked for more time. A read has none.
+func TestDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent *http.Request
+		cfg := DefaultConfig()
+		cfg.Check = func(context.Context, *http.Request) (time.Time, error) { return time.Now().Add(4 * time.Second), nil }
+		l, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := roundTripper(func(r *http.Request) (*http.Response, error) {
+			sent = r
+			if r.Method != http.MethodGet && r.URL.Path == "/slow" { // as a server that does not answer
+				<-r.Context().Done()
+				return nil, context.Cause(r.Context())
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: &body{}}, nil
+		})
+		tr := &transport{limiter: l, next: next}
+		for _, x := range []struct{ method, path, timeout string }{
+			{"PATCH", "/api/v1/nodes/a", "4s"}, {"PATCH", "/api/v1/nodes/a?timeout=30s&fieldManager=x", "4s"}, {"POST", "/a?timeout=2s", "2s"},
+			{"GET", "/api/v1/nodes/a?timeout=30s", "30s"}, {"GET", "/api/v1/nodes/a", ""},
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), x.method, "http://server"+x.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := r.URL.String()
+			resp, err := tr.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			deadline, bounded := sent.Context().Deadline()
+			if got := sent.URL.Query().Get("timeout"); got != x.timeout || bounded != (x.method != "GET") || bounded && time.Until(deadline) != 4*time.Second {
+				t.Errorf("%s %s: the server may take %q, the client until %v", x.method, x.path, got, deadline)
+			}
+			if r.URL.String() != before {
+				t.Errorf("the request of the caller was changed to %s", r.URL)
+			}
+			if sent.Context().Err() != nil {
+				t.Error("the answer can no longer be read")
+			}
+			_ = resp.Body.Close()
+			if bounded && sent.Context().Err() == nil {
+				t.Error("the context lives on after the body was closed")
+			}
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://server/slow", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if _, err := tr.RoundTrip(r); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 4*time.Second { //nolint:bodyclose // there is no answer
+			t.Errorf("it ended after %v with %v", time.Since(start), err)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -32,9 +32,10 @@ type Config struct {
 	// end sooner, and holds up ordinary writes longer after many urgent ones.
 	Burst int
 
-	// Check is asked after the wait and right before a write is sent; what it returns
-	// becomes the error of the request, of which nothing is sent then. Nil sends all.
-	Check func(context.Context, *http.Request) error
+	// Check is asked after the wait and right before a write is sent. Its error becomes
+	// that of the request, of which nothing is sent then. By the deadline the write is over,
+	// on the server too; a zero one has no limit. Nil sends all.
+	Check func(context.Context, *http.Request) (deadline time.Time, err error)
 }
 
 // DefaultConfig returns the bounds that the controller runs with. Priority and fairness
@@ -57,7 +58,7 @@ func validate(qps float64, burst int) error {
 // A Limiter paces the writes of all configurations that it has wrapped
 // together. It may be used by several goroutines.
 type Limiter struct {
-	check func(context.Context, *http.Request) error
+	check func(context.Context, *http.Request) (time.Time, error)
 
 	// bucket holds the writes that ordinary requests may send. Urgent ones overdraw it.
 	bucket *rate.Limiter

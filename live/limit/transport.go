@@ -1,6 +1,8 @@
 package limit
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -40,14 +42,31 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		verb = verbLease
 	}
 	writes := !changesNothing(r)
-	if writes {
-		if err := t.admit(verb, r); err != nil {
-			if r.Body != nil {
-				_ = r.Body.Close() // a RoundTripper closes the body also when it fails
-			}
-			return nil, err
-		}
+	if !writes {
+		return t.send(verb, r, false)
 	}
+	deadline, err := t.admit(verb, r)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // a RoundTripper closes the body also when it fails
+		}
+		return nil, err
+	}
+	if deadline.IsZero() {
+		return t.send(verb, r, true)
+	}
+	ctx, cancel := context.WithDeadline(r.Context(), deadline)
+	resp, err := t.send(verb, until(r.WithContext(ctx), deadline), true)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Body = &cancelling{resp.Body, cancel}
+	return resp, nil
+}
+
+// send sends r, and learns from the answer.
+func (t *transport) send(verb string, r *http.Request, writes bool) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err == nil {
 		t.answered(verb, writes, r, resp)
@@ -55,21 +74,45 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// admit waits until r may be sent, and returns why it may not.
-func (t *transport) admit(verb string, r *http.Request) error {
+// until returns r with the time that the server may take: what a client no longer waits
+// for, a server may still be doing. A shorter one stays.
+func until(r *http.Request, deadline time.Time) *http.Request {
+	left, q := max(time.Until(deadline), time.Millisecond), r.URL.Query()
+	if d, err := time.ParseDuration(q.Get("timeout")); err == nil && d < left {
+		return r
+	}
+	q.Set("timeout", left.Round(time.Millisecond).String())
+	u := *r.URL
+	u.RawQuery, r.URL = q.Encode(), &u
+	return r
+}
+
+// A cancelling body ends the context of its request when it is closed.
+type cancelling struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+func (c *cancelling) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
+}
+
+// admit waits until r may be sent, and returns by when it must be over or why it may not.
+func (t *transport) admit(verb string, r *http.Request) (deadline time.Time, err error) {
 	l, start := t.limiter, time.Now()
 	waits := !t.urgent && verb != verbLease
 	if !waits {
 		l.charge()
 	} else if err := l.wait(r.Context()); err != nil {
-		return err
+		return time.Time{}, err
 	}
 	waited := time.Since(start)
 	if l.check != nil {
-		if err := l.check(r.Context(), r); err != nil {
+		if deadline, err = l.check(r.Context(), r); err != nil {
 			l.bucket.ReserveN(time.Now(), -1) // the token goes back
 			l.count(verb, func(c *Count) { c.Refused++ })
-			return err
+			return time.Time{}, err
 		}
 	}
 	l.count(verb, func(c *Count) {
@@ -79,7 +122,7 @@ func (t *transport) admit(verb string, r *http.Request) error {
 			c.Urgent++
 		}
 	})
-	return nil
+	return deadline, nil
 }
 
 // answered reads from the answer whether the server wants fewer writes.

@@ -33,9 +33,9 @@ type Config struct {
 	// goes without.
 	Namespace, KillSwitch string
 
-	// Fence returns an error while this replica does not hold the lease; nil without
-	// leader election.
-	Fence func(context.Context) error
+	// Fence returns until when no other replica can lead, zero where none ever can, and an
+	// error while this replica does not hold the lease; nil without leader election.
+	Fence func(context.Context) (until time.Time, err error)
 
 	// Conflicts names the pools that must not be changed, since another selects the
 	// same nodes; nil names none.
@@ -73,8 +73,10 @@ type Authority struct {
 type state struct {
 	at time.Time // when the reading began
 
-	// fence is why this replica must not write at all.
+	// fence is why this replica must not write at all, and until when no other can lead;
+	// zero for ever.
 	fence error
+	until time.Time
 
 	// pools are by name; unlisted is why they are unknown.
 	pools    map[string]*v1alpha1.CapacityPool
@@ -168,15 +170,17 @@ func (a *Authority) Check(ctx context.Context) error {
 	if !ok {
 		return &Unpermitted{What: "a call to a cloud"}
 	}
-	return a.check(ctx, p)
+	_, err := a.check(ctx, p)
+	return err
 }
 
-// check reads what p requires. Taking back what is ours requires the lease alone: it is
-// what a stop asks for, and must not fail with the switch or the pools.
-func (a *Authority) check(ctx context.Context, p permit) error {
+// check reads what p requires, and returns until when it holds. Taking back what is ours
+// requires the lease alone: it is what a stop asks for, and must not fail with the switch
+// or the pools.
+func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err error) {
 	s, err := a.state(ctx)
 	if err != nil {
-		return err
+		return time.Time{}, err
 	}
 	v := Active
 	switch p.purpose {
@@ -192,7 +196,7 @@ func (a *Authority) check(ctx context.Context, p permit) error {
 	if err == nil && v != Active {
 		err = &Denied{Pool: p.pool, Decision: v}
 	}
-	return err
+	return s.until, err
 }
 
 // pool judges one pool.
@@ -276,7 +280,7 @@ func (a *Authority) read(ctx context.Context) *state {
 
 func (a *Authority) readLease(ctx context.Context, s *state) {
 	if a.cfg.Fence != nil {
-		s.fence = a.cfg.Fence(ctx)
+		s.until, s.fence = a.cfg.Fence(ctx)
 	}
 }
 

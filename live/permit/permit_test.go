@@ -163,7 +163,7 @@ func TestSwitchLost(t *testing.T) {
 // TestFence refuses while the lease is not held, whatever is to be done.
 func TestFence(t *testing.T) {
 	lost := errors.New("another leads")
-	b := newBench(t, policy.ModeActive, func(c *Config) { c.Fence = func(context.Context) error { return lost } })
+	b := newBench(t, policy.ModeActive, func(c *Config) { c.Fence = func(context.Context) (time.Time, error) { return time.Time{}, lost } })
 	for _, ctx := range []context.Context{Act(t.Context(), "web"), Undo(t.Context()), Enforce(t.Context())} {
 		if err := b.Check(ctx); !errors.Is(err, lost) {
 			t.Errorf("got %v", err)
@@ -225,10 +225,10 @@ func TestRequest(t *testing.T) {
 		}
 		r := &http.Request{Method: x.method, URL: u}
 		none := new(Unpermitted)
-		if err := b.Request(t.Context(), r); x.free != (err == nil) || !x.free && !errors.As(err, &none) {
+		if _, err := b.Request(t.Context(), r); x.free != (err == nil) || !x.free && !errors.As(err, &none) {
 			t.Errorf("%s %s without a permit: %v", x.method, x.path, err)
 		}
-		if err := b.Request(Act(t.Context(), "web"), r); err != nil {
+		if _, err := b.Request(Act(t.Context(), "web"), r); err != nil {
 			t.Errorf("%s %s for an active pool: %v", x.method, x.path, err)
 		}
 	}

@@ -4,20 +4,21 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
 // Request returns why a write to the API server may not be sent, as [Authority.Check]
-// does. Writes of objects of our own need no permit: the Lease, Events, the group
+// does, and else by when it must be over; zero has no limit. Writes of objects of our own need no permit: the Lease, Events, the group
 // spotter.dev and ConfigMaps in our namespace; nor do requests that change nothing.
-func (a *Authority) Request(ctx context.Context, r *http.Request) error {
+func (a *Authority) Request(ctx context.Context, r *http.Request) (deadline time.Time, err error) {
 	if a.own(r) {
-		return nil
+		return time.Time{}, nil
 	}
 	p, ok := ctx.Value(permitKey{}).(permit)
 	if !ok {
-		return &Unpermitted{What: r.Method + " " + r.URL.Path}
+		return time.Time{}, &Unpermitted{What: r.Method + " " + r.URL.Path}
 	}
 	return a.check(ctx, p)
 }

@@ -131,7 +131,7 @@ func TestAnnotationRemoved(t *testing.T) {
 // switch can be read, but not without the lease.
 func TestUndoNeedsLittle(t *testing.T) {
 	var lost error
-	b := newBench(t, policy.ModeActive, func(c *Config) { c.Fence = func(context.Context) error { return lost } })
+	b := newBench(t, policy.ModeActive, func(c *Config) { c.Fence = func(context.Context) (time.Time, error) { return time.Time{}, lost } })
 	broken := errors.New("unreachable")
 	b.list = func(context.Context) error { return broken }
 	b.get = b.list

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -136,8 +137,8 @@ func (w *wiring) authorize(mode policy.Mode) {
 	w.authority = permit.New(cfg, w.manager.GetAPIReader())
 }
 
-// permits returns why a write to the API server is not to be sent.
-func (w *wiring) permits(ctx context.Context, r *http.Request) error {
+// permits returns by when a write to the API server must be over, or why it is not sent.
+func (w *wiring) permits(ctx context.Context, r *http.Request) (deadline time.Time, err error) {
 	return w.authority.Request(ctx, r)
 }
 
@@ -206,5 +207,8 @@ func (w *wiring) decide(context.Context) error {
 		return cli.Invalid(err, input.PolicyAdvice)
 	}
 	w.controller = c
+	if err := w.manager.AddHealthzCheck("controller", c.Healthy); err != nil {
+		return err
+	}
 	return w.manager.Add(c)
 }
