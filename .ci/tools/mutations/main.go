@@ -163,7 +163,11 @@ func (m *mutation) apply() ([]byte, error) {
 // test returns the tests that fail under m, none where it survives. They pass without it:
 // that is tried first, and is for free where nothing has changed since.
 func (m *mutation) test(folder string, changed []byte) ([]string, error) {
-	if by, out, err := m.goTest(); err != nil {
+	var patient []string // the tests of a whole package may take long, and are cached
+	if m.plain {
+		patient = []string{"-timeout", "15m"}
+	}
+	if by, out, err := m.goTest(patient...); err != nil {
 		return nil, err
 	} else if len(by) > 0 || bytes.Contains(out, []byte("[no tests to run]")) || !m.plain && bytes.Contains(out, []byte("--- SKIP")) {
 		return nil, fmt.Errorf("%w: its tests do not pass as the code is:\n%s", errTable, tail(out))

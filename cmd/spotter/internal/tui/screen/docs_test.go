@@ -18,12 +18,12 @@ func TestPageHasEveryKey(t *testing.T) {
 	for _, g := range keys.groups() {
 		for _, b := range g.keys {
 			n++
-			if row := fmt.Sprintf("| `%s` | %s |\n", strings.TrimSpace(b.Help().Key), b.Help().Desc); !strings.Contains(string(page), row) {
-				t.Errorf("docs/tui.md lacks the row %s", row)
+			if line := fmt.Sprintf("* `%s` %s\n", strings.TrimSpace(b.Help().Key), b.Help().Desc); !strings.Contains(string(page), line) {
+				t.Errorf("docs/tui.md lacks the line %s", line)
 			}
 		}
 	}
-	if rows := strings.Count(string(page), "\n| `"); rows != n {
-		t.Errorf("docs/tui.md has %d rows of keys for %d keys", rows, n)
+	if lines := strings.Count(string(page), "\n* `"); lines != n {
+		t.Errorf("docs/tui.md has %d lines of keys for %d keys", lines, n)
 	}
 }
