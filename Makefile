@@ -90,12 +90,12 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
   ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
-  ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./live/permit ./live/rights ./test/e2e/bill
+  ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./test/e2e/bill
 MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trace/generate
 COMMANDS := ./cmd/spotter
 APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomScenarios|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
-RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup|CaptureCluster|TryCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs

@@ -31,7 +31,7 @@ func migrateCommand(p *cli.Program) *cobra.Command {
 		Long: "migrate has the API server write every object of Spotter again, unchanged, so that none is\n" +
 			"stored in an older version of its definition, and removes that version from the\n" +
 			"definition's status.storedVersions. Only then can a release no longer serve it. It may be\n" +
-			"run again, and beside a controller.",
+			"run again, also while a controller runs.",
 		Example: "  spotter crds migrate",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
