@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -132,4 +133,63 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(l)
 	}
 	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB")
+}
+
+// BenchmarkObserveFlood builds the snapshot after one pod has changed, where an editor of one
+// namespace has grown what it may: ten thousand pods of their own with own labels, and
+// thousands of disruption budgets, or labels and annotations of the greatest size.
+func BenchmarkObserveFlood(b *testing.B) {
+	for name, c := range map[string]struct {
+		pdbs   int
+		change func(p *corev1.Pod)
+	}{
+		"pods":        {0, func(*corev1.Pod) {}},
+		"pdbs":        {5000, func(*corev1.Pod) {}},
+		"labels":      {0, func(p *corev1.Pod) { fillMap(p.Labels, 500) }},
+		"annotations": {0, func(p *corev1.Pod) { p.Annotations = map[string]string{}; fillMap(p.Annotations, 500) }},
+		"owners": {0, func(p *corev1.Pod) {
+			for i := range 100 {
+				p.OwnerReferences = append(p.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "X", Name: fmt.Sprint(i), UID: "u"})
+			}
+		}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			objects := []client.Object{}
+			for i := range 1000 {
+				objects = append(objects, node(fmt.Sprintf("node-%d", i)))
+			}
+			for i := range 10_000 {
+				p := pod(fmt.Sprintf("p-%d", i), fmt.Sprintf("node-%d", i%1000))
+				p.Labels = map[string]string{"own": fmt.Sprint(i)}
+				c.change(p)
+				objects = append(objects, p)
+			}
+			for i := range c.pdbs {
+				objects = append(objects, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint("b", i)},
+					Spec: policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"own": fmt.Sprint(i)}}}})
+			}
+			l := benchLab(b, objects)
+			if _, err := l.observer.Observe(context.Background()); err != nil {
+				b.Fatal(err)
+			}
+			n := 0
+			for b.Loop() {
+				n++
+				p := pod("p-1", "node-1")
+				p.Labels = map[string]string{"own": fmt.Sprint("again", n)}
+				c.change(p)
+				p.ResourceVersion = fmt.Sprint(n)
+				l.informerOf(p).Add(p)
+				if _, err := l.observer.Observe(context.Background()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func fillMap(m map[string]string, n int) {
+	for i := range n {
+		m[fmt.Sprintf("key-%03d", i)] = "a value of some length, as tools write"
+	}
 }

@@ -25,6 +25,9 @@ type pdbTable struct {
 	byName  map[string]*pdb
 	list    []*pdb // by identifier
 	shifted bool   // identifiers are to be given anew
+
+	selectors policy.SelectorIndex // of the list
+	found     []int32
 }
 
 func (pt *pdbTable) set(b *policyv1.PodDisruptionBudget) {
@@ -53,18 +56,21 @@ func (pt *pdbTable) drop(b *policyv1.PodDisruptionBudget) {
 // order numbers the disruption budgets.
 func (pt *pdbTable) order() {
 	pt.list = pt.list[:0]
+	pt.selectors.Reset()
 	for i, name := range slices.Sorted(maps.Keys(pt.byName)) {
 		b := pt.byName[name]
 		b.pdb.ID = policy.PDBID(i)
 		pt.list = append(pt.list, b)
+		pt.selectors.Add(int32(i), b.pdb.Namespace, &b.pdb.Selector)
 	}
 }
 
 // selecting returns the disruption budgets that select pods of t, ascending.
 func (pt *pdbTable) selecting(t *policy.Template) []policy.PDBID {
 	var ids []policy.PDBID
-	for _, b := range pt.list {
-		if b.pdb.Namespace == t.Namespace && b.pdb.Selector.Matches(t.Labels) {
+	pt.found = pt.selectors.Candidates(pt.found, t.Namespace, t.Labels)
+	for _, i := range pt.found {
+		if b := pt.list[i]; b.pdb.Selector.Matches(t.Labels) {
 			ids = append(ids, b.pdb.ID)
 		}
 	}

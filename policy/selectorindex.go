@@ -1,0 +1,49 @@
+package policy
+
+import "slices"
+
+// A SelectorIndex finds the selectors that may match labels without trying each: by the
+// namespace and one label that they require. The zero one is empty.
+type SelectorIndex struct {
+	byLabel map[selectorKey][]int32 // ascending
+}
+
+// A selectorKey is a label that selectors of a namespace require; without a key it is for
+// those that require none of one value.
+type selectorKey struct{ namespace, key, value string }
+
+// Reset empties x.
+func (x *SelectorIndex) Reset() {
+	if x.byLabel == nil {
+		x.byLabel = map[selectorKey][]int32{}
+	}
+	clear(x.byLabel)
+}
+
+// Add enters s under the number i, which is greater than all before.
+func (x *SelectorIndex) Add(i int32, namespace string, s *Selector) {
+	keys := []selectorKey{{namespace: namespace}}
+	if k := slices.IndexFunc(s.Requirements, func(q Requirement) bool { return q.Op == OpIn }); k >= 0 && !s.Everything {
+		q := &s.Requirements[k]
+		keys = keys[:0]
+		for _, v := range q.Values {
+			keys = append(keys, selectorKey{namespace, q.Key, v})
+		}
+	}
+	for _, key := range keys {
+		if list := x.byLabel[key]; len(list) == 0 || list[len(list)-1] != i { // a value may be listed twice
+			x.byLabel[key] = append(list, i)
+		}
+	}
+}
+
+// Candidates returns in the memory of buffer, ascending, the numbers of all selectors that
+// match the labels of something in a namespace, and of some that do not.
+func (x *SelectorIndex) Candidates(buffer []int32, namespace string, labels []Label) []int32 {
+	found := append(buffer[:0], x.byLabel[selectorKey{namespace: namespace}]...)
+	for _, l := range labels {
+		found = append(found, x.byLabel[selectorKey{namespace, l.Key, l.Value}]...)
+	}
+	slices.Sort(found)
+	return found
+}
