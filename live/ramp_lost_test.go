@@ -53,3 +53,25 @@ func TestRule17FailedThenLost(t *testing.T) {
 		})
 	}
 }
+
+// TestRule17GoneFirst: a node that is gone before its drain has ended keeps its place in the
+// ramp until then, and counts as moved when the drain has succeeded.
+func TestRule17GoneFirst(t *testing.T) {
+	w := newFixture(t, 300, interceptor.Funcs{})
+	w.decide = drains
+	c := w.controller(t)
+	step(t, c)
+	w.draining = []drain.Status{{Node: "n000", Pool: "web", Phase: drain.PhaseReleased}}
+	w.gone("n000")
+	w.take()
+	step(t, c)
+	if got := w.take(); count(got, "drain") != 0 {
+		t.Errorf("before the drain has ended %v is drained", got)
+	}
+	w.draining = nil
+	c.DrainEnded(drain.Result{Node: "n000", Pool: "web", Outcome: drain.OutcomeDone})
+	step(t, c)
+	if r := c.store.book("web").Ramp; r.Stage != rampPercent {
+		t.Errorf("the ramp is at %+v", r)
+	}
+}
