@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/spotter-dev/spotter/live/permit"
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // Cleanup ends whatever a swap left behind of which nothing is known any more: marks on
@@ -48,7 +49,25 @@ func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error 
 		}
 	}
 	b.launches.sweep(ctx)
+	b.forget(nodes)
 	return errors.Join(errs...)
+}
+
+// forget drops what is remembered of groups and nodes that are no more.
+func (b *Backend) forget(nodes map[string]*corev1.Node) {
+	b.launcher.mu.Lock()
+	maps.DeleteFunc(b.launcher.raised, func(name string, _ policy.Time) bool {
+		_, known := b.groups.find(func(g *group) bool { return g.name == name })
+		return !known
+	})
+	b.launcher.mu.Unlock()
+	names := map[string]bool{}
+	for _, n := range nodes {
+		names[n.Name] = true
+	}
+	b.releases.mu.Lock()
+	defer b.releases.mu.Unlock()
+	maps.DeleteFunc(b.releases.volumes, func(node string, _ policy.Time) bool { return !names[node] })
 }
 
 func sortedNodes(nodes map[string]*corev1.Node) []*corev1.Node {

@@ -101,6 +101,9 @@ func (t *groupTable) readAll(ctx context.Context) error {
 		t.overlay(g)
 	}
 	t.all, t.polled = groups, t.cfg.now()
+	maps.DeleteFunc(t.notes, func(name string, _ error) bool {
+		return !slices.ContainsFunc(pools, func(p poolOf) bool { return p.name == name })
+	})
 	reported := t.instances.report(t.all, nodes, first)
 	t.mu.Unlock()
 	reported.send(t.sink)

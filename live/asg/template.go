@@ -2,6 +2,7 @@ package asg
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -42,6 +43,7 @@ func (c *templateCache) complete(ctx context.Context, g *group) error {
 		}
 		t = templateRead{read, c.cfg.now()}
 		c.mu.Lock()
+		maps.DeleteFunc(c.read, func(_ string, old templateRead) bool { return t.at.Sub(old.at) > templateFor })
 		c.read[key] = t
 		c.mu.Unlock()
 	}

@@ -1,6 +1,8 @@
 package karpenter
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -79,5 +81,29 @@ func TestRegionOfZone(t *testing.T) {
 		if got := (&claimConverter{cfg: &cfg}).region(c, x.zone); got != x.was {
 			t.Errorf("with the regions %v zone %s is in %q, want %q", x.regions, x.zone, got, x.was)
 		}
+	}
+}
+
+// TestDeletedPoolIsForgotten: of pools that are no more, and have no NodePool, no state is kept,
+// unless somebody writes their NodePools at this moment.
+func TestDeletedPoolIsForgotten(t *testing.T) {
+	b := &Backend{states: newStateTable(), budgets: &budgetTable{inherited: map[string]bool{"gone-od": true, "left-spot": true}}}
+	for _, name := range []string{"here", "left", "adopting", "gone", "written"} {
+		b.states.readable(name)
+	}
+	if !b.states.turn("written").TryAcquire(1) {
+		t.Fatal("the turn is taken")
+	}
+	left, adopted := unstructured.Unstructured{Object: object{}}, unstructured.Unstructured{Object: object{}}
+	left.SetName("left-spot")
+	left.SetLabels(map[string]string{PoolLabel: "left"})
+	adopted.SetAnnotations(map[string]string{AdoptAnnotation: "adopting"})
+	b.forget(&policy.Snapshot{Pools: []policy.Pool{{Name: "here"}}}, []unstructured.Unstructured{left, adopted})
+	got := slices.Sorted(maps.Keys(b.states.pools))
+	if want := []string{"adopting", "here", "left", "written"}; !slices.Equal(got, want) {
+		t.Errorf("kept are %v, want %v", got, want)
+	}
+	if len(b.budgets.inherited) != 1 || !b.budgets.inherited["left-spot"] {
+		t.Errorf("NodePools that were read: %v", b.budgets.inherited)
 	}
 }

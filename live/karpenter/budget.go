@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -136,6 +137,13 @@ func (t *budgetTable) inherit(ctx context.Context, nodePool string) error {
 	}
 	t.inherited[nodePool] = true
 	return nil
+}
+
+// keepOnly forgets which other NodePools were read.
+func (t *budgetTable) keepOnly(nodePools map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.inherited, func(name string, _ bool) bool { return !nodePools[name] })
 }
 
 // settled sets what became of the write that a place was reserved for: from version on the

@@ -62,6 +62,13 @@ func (t *stateTable) turn(pool string) *semaphore.Weighted {
 	return t.pool(pool).turn
 }
 
+// keepOnly drops all other pools, but for those whose NodePools are being written.
+func (t *stateTable) keepOnly(pools map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.pools, func(name string, p *poolState) bool { return !pools[name] && p.turn.TryAcquire(1) })
+}
+
 // want sets what a pool is to buy. What is wanted already keeps its time.
 func (t *stateTable) want(pool string, x steering) {
 	t.mu.Lock()

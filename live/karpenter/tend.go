@@ -44,7 +44,23 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 		return cmp.Or(errors.Join(errs...), err)
 	}
 	errs = append(errs, b.expire(ctx, seen.claims), b.protections.sweep(ctx, seen.claims, active), b.collect(ctx, s, seen.nodePools))
+	b.forget(s, seen.nodePools)
 	return errors.Join(errs...)
+}
+
+// forget drops what is remembered of CapacityPools that are no more and have no NodePool, and
+// of NodePools that are no more.
+func (b *Backend) forget(s *policy.Snapshot, nodePools []unstructured.Unstructured) {
+	pools, names := map[string]bool{}, map[string]bool{}
+	for i := range s.Pools {
+		pools[s.Pools[i].Name] = true
+	}
+	for i := range nodePools {
+		n := &nodePools[i]
+		names[n.GetName()], pools[cmp.Or(n.GetLabels()[PoolLabel], n.GetAnnotations()[AdoptAnnotation])] = true, true
+	}
+	b.states.keepOnly(pools)
+	b.budgets.keepOnly(names)
 }
 
 // tendPool writes what had to wait of a pool, unless somebody steers it at this moment, by

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 
@@ -97,6 +98,16 @@ func (t *accountTable) open(ctx context.Context, k accountKey) (session, error) 
 	return session{cloud: a.cloud, namespace: a.namespace, cloudspace: k.cloudspace, region: a.region}, nil
 }
 
+// keepOnly drops all accounts but those that were read, with their credentials.
+func (t *accountTable) keepOnly(read map[accountKey]error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.byKey, func(k accountKey, _ *account) bool {
+		_, used := read[k]
+		return !used
+	})
+}
+
 // readSecret brings the refresh token up to date. One that was refused is not
 // tried again before the secret changes, or before as much time as a bid may take.
 func (t *accountTable) readSecret(ctx context.Context, a *account) error {
@@ -163,6 +174,9 @@ func (t *accountTable) failed(k accountKey, err error) error {
 	t.mu.Lock()
 	a := t.byKey[k]
 	t.mu.Unlock()
+	if a == nil { // it is of no pool any more
+		return err
+	}
 	a.opening <- struct{}{}
 	defer func() { <-a.opening }()
 	return t.note(a, err)

@@ -143,6 +143,7 @@ func (p *poller) readCloud(ctx context.Context, r *reading) error {
 	for name, k := range r.orphans {
 		_ = read(name, k) // it is logged, and its orders stay as they were
 	}
+	p.accounts.keepOnly(results)
 	return ctx.Err()
 }
 
