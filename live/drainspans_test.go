@@ -20,7 +20,7 @@ import (
 func attributeOf(all []attribute.KeyValue, key string) string {
 	for _, x := range all {
 		if string(x.Key) == key {
-			return x.Value.Emit()
+			return x.Value.String()
 		}
 	}
 	return ""

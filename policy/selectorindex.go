@@ -40,7 +40,8 @@ func (x *SelectorIndex) Add(i int32, namespace string, s *Selector) {
 // Candidates returns in the memory of buffer, ascending, the numbers of all selectors that
 // match the labels of something in a namespace, and of some that do not.
 func (x *SelectorIndex) Candidates(buffer []int32, namespace string, labels []Label) []int32 {
-	found := append(buffer[:0], x.byLabel[selectorKey{namespace: namespace}]...)
+	found := buffer[:0]
+	found = append(found, x.byLabel[selectorKey{namespace: namespace}]...)
 	for _, l := range labels {
 		found = append(found, x.byLabel[selectorKey{namespace, l.Key, l.Value}]...)
 	}

@@ -231,7 +231,7 @@ func (s *Sender) send(ctx context.Context, x *envelope) (after time.Duration, er
 	if err != nil {
 		return 0, err
 	}
-	defer answer.Body.Close() //nolint:errcheck // what it says is not used
+	defer answer.Body.Close()
 	_, _ = io.CopyN(io.Discard, answer.Body, answerMax)
 	if answer.StatusCode/100 == 2 {
 		return 0, nil

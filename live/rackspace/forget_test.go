@@ -1,6 +1,7 @@
 package rackspace
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 )
@@ -14,7 +15,7 @@ func TestAccountsAreForgotten(t *testing.T) {
 	if len(x.byKey) != 1 || x.byKey[used] == nil {
 		t.Errorf("kept are %v", x.byKey)
 	}
-	if err := fmt.Errorf("refused: %w", errLogin); x.failed(gone, err) != err {
+	if err := fmt.Errorf("refused: %w", errLogin); !errors.Is(x.failed(gone, err), err) {
 		t.Error("the error of a call was changed")
 	}
 }

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// jumpMin is the least change between two looks at a clock that is reported: less is
+	// leastJump is the least change between two looks at a clock that is reported: less is
 	// latency, or a clock that is being adjusted.
-	jumpMin = 5 * time.Second
+	leastJump = 5 * time.Second
 
 	// agreeMax is how far the API server's time, which is given to the second, may differ
 	// before the clock is corrected.
@@ -100,7 +100,7 @@ func (c *Clock) look() (time.Time, time.Duration) {
 // note takes in how far a clock is ahead, and reports that it was set.
 func (c *Clock) note(o *offset, ahead time.Duration, of string) {
 	jump := ahead - o.ahead
-	if o.known && jump.Abs() >= jumpMin {
+	if o.known && jump.Abs() >= leastJump {
 		c.jumps++
 		c.log.Warn("a clock was set; elapsed time counts, not the clock", "clock", of, "by", jump.Round(time.Millisecond), "ahead", ahead.Round(time.Millisecond))
 	}
@@ -124,7 +124,7 @@ func (c *Clock) answered(date time.Time, sent time.Duration) {
 	if !c.synced {
 		c.synced, c.slewed = true, elapsed
 		c.set(ahead)
-		if ahead.Abs() >= jumpMin {
+		if ahead.Abs() >= leastJump {
 			c.log.Warn("this machine's time of day is not the API server's, which is taken", "behind", ahead.Round(time.Second))
 		}
 		c.server = offset{known: true}
