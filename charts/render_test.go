@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/live/crd"
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
@@ -293,8 +294,8 @@ func TestCRDChart(t *testing.T) {
 	h := newHelm(t, "")
 	_, both := h.render(t, "spotter")
 	_, alone := h.render(t, "spotter-crds")
-	if len(alone) != 3 {
-		t.Fatalf("the chart spotter-crds makes %d objects", len(alone))
+	if want := len(crd.Files()); len(alone) != want {
+		t.Fatalf("the chart spotter-crds makes %d objects, want %d", len(alone), want)
 	}
 	for _, o := range alone {
 		twin := find(t, both, "CustomResourceDefinition", o.GetName())

@@ -19,7 +19,7 @@ func Command(p *cli.Program) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "crds",
 		Short: "Print the CustomResourceDefinitions of this version",
-		Long: "crds prints the definitions of CapacityPool, GPUBudget and SpotNode, and the admission\n" +
+		Long: "crds prints the definitions of Spotter's kinds, and the admission\n" +
 			"policy that keeps pods out while their budget is used up, as one stream of YAML. The\n" +
 			"definitions are large: apply them with --server-side.",
 		Example: "  spotter crds | kubectl apply --server-side -f -\n  spotter crds --out crds.yaml",

@@ -27,7 +27,7 @@ func migrateCommand(p *cli.Program) *cobra.Command {
 	var cluster access.Cluster
 	c := &cobra.Command{
 		Use:   "migrate",
-		Short: "Store every CapacityPool, GPUBudget and SpotNode in the version that is stored now",
+		Short: "Store every object of Spotter in the version that is stored now",
 		Long: "migrate has the API server write every object of Spotter again, unchanged, so that none is\n" +
 			"stored in an older version of its definition, and removes that version from the\n" +
 			"definition's status.storedVersions. Only then can a release no longer serve it. It may be\n" +

@@ -85,7 +85,7 @@ func TestDoctor(t *testing.T) {
 	admin := []string{"--kubeconfig", env.Kubeconfig, "--namespace", "spotter"}
 	code, text := call(t, admin...)
 	expect(t, "without Karpenter", code, cli.ExitOK, text, "✓ kubeconfig", "✓ API server       Kubernetes v1.", "✓ clock            agrees", "– Karpenter        not installed",
-		"✓ rights, shadow   all ", "✓ rights, active   all ", "✓ definitions      CapacityPool, GPUBudget and SpotNode of this version", "– AWS credentials  no region")
+		"✓ rights, shadow   all ", "✓ rights, active   all ", "✓ definitions      CapacityPool, GPUBudget, SpotNode and SpotPlan of this version", "– AWS credentials  no region")
 
 	installKarpenter(t, env)
 	code, text = call(t, admin...)

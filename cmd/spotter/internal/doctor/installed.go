@@ -129,7 +129,7 @@ func checkDefinitions(ctx context.Context, r *report, c client.Client) {
 	case len(others) > 0:
 		r.fail(name, install, "of another version of Spotter: %s", strings.Join(others, ", "))
 	default:
-		r.ok(name, "CapacityPool, GPUBudget and SpotNode of this version")
+		r.ok(name, "CapacityPool, GPUBudget, SpotNode and SpotPlan of this version")
 	}
 }
 
