@@ -62,6 +62,7 @@ type stepState struct {
 	counted   []figures
 	forecast  error
 	kill      permit.Switch
+	rival     string      // the namespace of another release that acts; empty without one
 	plans     []planState // what persons have approved
 	times     phases
 }

@@ -98,6 +98,9 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 		approve: make([]bool, len(s.Pools)),
 	}
 	c.publisher.begin(s, v)
+	if err := c.claimPools(ctx); err != nil {
+		return err
+	}
 	if err := c.readOutcomes(ctx, s, v); err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 		switch {
 		case p.Mode == policy.ModeOff:
 			seen = outcomeOff
-		case decision == permit.Stopped || decision == permit.Unreadable || decision == permit.Conflict:
+		case decision == permit.Stopped || decision == permit.Unreadable || decision == permit.Conflict || decision == permit.Claimed:
 			seen = v.pools[i]
 		case p.Mode == policy.ModeActive && c.cfg.Mode == policy.ModeActive:
 			seen = outcomeDone

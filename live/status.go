@@ -67,6 +67,9 @@ type report struct {
 	degraded, stale            verified
 
 	kill permit.Switch
+
+	// rival is the namespace of another release, which writes the statuses.
+	rival string
 }
 
 // publishReports hands what a step found out over to who writes the statuses of pools.
@@ -78,7 +81,7 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		names[i] = p.Name
 		r := &report{
 			figures: c.current.counted[i].status(s, p.ID, c.modeOf(p.ID)), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
-			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill,
+			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill, rival: c.current.rival,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {
 			r.ramping = ramp.says()
@@ -124,12 +127,13 @@ func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("reading CapacityPool %s: %w", pool, err)
-	case found == nil:
+	case found == nil || found.rival != "":
 		return reconcile.Result{}, nil
 	}
 	next := object.DeepCopy()
-	conditions := next.Status.Conditions
+	conditions, claim := next.Status.Conditions, next.Status.Controller
 	next.Status = found.figures
+	next.Status.Controller = claim
 	next.Status.SelectedMarkets = slices.Clone(next.Status.SelectedMarkets)
 	next.Status.Conditions, next.Status.ObservedGeneration = conditions, object.Generation
 	changed, events := r.setConditions(found, next)

@@ -214,6 +214,8 @@ func refusal(v permit.Decision, pool string) (reason, text string) {
 		return "SwitchUnreadable", "the kill switch cannot be read"
 	case permit.Gone:
 		return "PoolGone", fmt.Sprintf("pool %s was deleted", pool)
+	case permit.Claimed, permit.Unclaimed:
+		return "PoolClaimed", fmt.Sprintf("pool %s is not claimed by this release", pool)
 	case permit.Conflict:
 		return "Conflict", fmt.Sprintf("pool %s and another select the same nodes", pool)
 	case permit.Off:

@@ -3,14 +3,18 @@ package permit
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -32,6 +36,10 @@ type Config struct {
 	// Namespace holds our own ConfigMaps, KillSwitch among them; an empty KillSwitch
 	// goes without.
 	Namespace, KillSwitch string
+
+	// Lease is the name of the Lease that a release has in its namespace. With it pools must
+	// be claimed, see [Authority.Claims]; empty goes without.
+	Lease string
 
 	// Fence returns until when no other replica can lead, zero where none ever can, and an
 	// error while this replica does not hold the lease; nil without leader election.
@@ -81,6 +89,9 @@ type state struct {
 	// pools are by name; unlisted is why they are unknown.
 	pools    map[string]*v1alpha1.CapacityPool
 	unlisted error
+
+	// rival is the namespace of another release that leads and has claimed a pool.
+	rival string
 
 	// kill has the last known value unless known, in which case it was read.
 	kill  Switch
@@ -162,6 +173,36 @@ func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 	return a.cluster(s), nil
 }
 
+// Claims returns the namespace of another release that leads and has claimed a pool, empty
+// where there is none, and otherwise the pools that this release has to claim before it may
+// change them, by name. They are shared and never written. A claim is the namespace of the
+// release in status.controller; [Authority.Forget] is called after it.
+//
+// CapacityPools are of the whole cluster, and every release decides for all of them: with a
+// claim of one pool, another release changes nothing at all.
+func (a *Authority) Claims(ctx context.Context) (rival string, unclaimed []*v1alpha1.CapacityPool, err error) {
+	s, err := a.state(ctx)
+	if err != nil || a.cfg.Lease == "" || a.cfg.Mode != policy.ModeActive || s.rival != "" {
+		if s != nil {
+			rival = s.rival
+		}
+		return rival, nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+		if p := s.pools[name]; p.Status.Controller != a.cfg.Namespace {
+			unclaimed = append(unclaimed, p)
+		}
+	}
+	return "", unclaimed, s.unlisted
+}
+
+// Forget has everything read again.
+func (a *Authority) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last = nil
+}
+
 // Check returns nil while what ctx carries a permit for may be done, a [Denied] while
 // it may not, an [Unpermitted] where it carries none, and any other error where that
 // could not be read.
@@ -189,8 +230,11 @@ func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err e
 	case enforce:
 		v = a.cluster(s)
 	case undo:
-		if a.cfg.Mode != policy.ModeActive {
+		switch {
+		case a.cfg.Mode != policy.ModeActive:
 			v = Shadow
+		case s.rival != "": // what it would take back may be the rival's
+			v = Claimed
 		}
 	}
 	if err == nil && v != Active {
@@ -211,7 +255,9 @@ func (a *Authority) pool(s *state, name string) (Decision, error) {
 		return Off, nil
 	case a.cfg.Mode != policy.ModeActive || !p.Spec.Mode.Acts():
 		return Shadow, nil
-	case a.cfg.Conflicts != nil && a.cfg.Conflicts()[name] != "":
+	case s.rival == "" && a.cfg.Lease != "" && p.Status.Controller != a.cfg.Namespace:
+		return Unclaimed, nil
+	case s.rival == "" && a.cfg.Conflicts != nil && a.cfg.Conflicts()[name] != "":
 		return Conflict, nil
 	}
 	return a.cluster(s), nil
@@ -221,6 +267,8 @@ func (a *Authority) cluster(s *state) Decision {
 	switch {
 	case a.cfg.Mode != policy.ModeActive:
 		return Shadow
+	case s.rival != "":
+		return Claimed
 	case s.kill.On:
 		return Stopped
 	case s.kill.Unreadable:
@@ -294,6 +342,41 @@ func (a *Authority) readPools(ctx context.Context, s *state) {
 	for i := range list.Items {
 		s.pools[list.Items[i].Name] = &list.Items[i]
 	}
+	s.rival = a.findRival(ctx, s)
+}
+
+// findRival returns the first namespace but ours that a pool is claimed from and in which a
+// controller leads.
+func (a *Authority) findRival(ctx context.Context, s *state) string {
+	if a.cfg.Lease == "" {
+		return ""
+	}
+	others := map[string]bool{}
+	for _, p := range s.pools {
+		others[p.Status.Controller] = true
+	}
+	delete(others, "")
+	delete(others, a.cfg.Namespace)
+	for _, namespace := range slices.Sorted(maps.Keys(others)) {
+		if a.leads(ctx, namespace) {
+			return namespace
+		}
+	}
+	return ""
+}
+
+// leads reports whether the lease of a release is held. One that cannot be read counts as
+// held: two that act harm more than none.
+func (a *Authority) leads(ctx context.Context, namespace string) bool {
+	var l coordinationv1.Lease
+	if err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.cfg.Lease}, &l); err != nil {
+		return !apierrors.IsNotFound(err)
+	}
+	x := &l.Spec
+	if ptr.Deref(x.HolderIdentity, "") == "" || x.RenewTime == nil {
+		return false
+	}
+	return a.cfg.Clock.Now().Before(x.RenewTime.Add(time.Duration(ptr.Deref(x.LeaseDurationSeconds, 0)) * time.Second))
 }
 
 // readSwitch reads the kill switch. While it does not exist, or no longer has the

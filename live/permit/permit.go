@@ -28,6 +28,8 @@ const (
 	Unreadable Decision = "switch-unreadable" // the kill switch may be on
 	Conflict   Decision = "conflict"          // another pool selects the same nodes
 	Gone       Decision = "gone"              // there is no such pool
+	Claimed    Decision = "claimed"           // another release acts on the pools of this cluster
+	Unclaimed  Decision = "unclaimed"         // no release has claimed the pool yet
 )
 
 // A Denied is the error of a write that may not be made.

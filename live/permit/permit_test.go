@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,12 +31,13 @@ type bench struct {
 
 	// list and get are called before the pools and the switch are read; nil does nothing.
 	list, get func(context.Context) error
+	lease     error // of reading the leases of other releases
 }
 
 func newBench(t *testing.T, mode policy.Mode, change func(*Config)) *bench {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{clock: clocktesting.NewFakePassiveClock(time.Unix(1_700_000_000, 0))}
@@ -55,6 +57,9 @@ func newBench(t *testing.T, mode policy.Mode, change func(*Config)) *bench {
 			return c.List(ctx, list, opts...)
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*coordinationv1.Lease); is && b.lease != nil {
+				return b.lease
+			}
 			if _, is := o.(*corev1.ConfigMap); is && b.get != nil {
 				if err := b.get(ctx); err != nil {
 					return err

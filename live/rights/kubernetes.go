@@ -90,6 +90,8 @@ func processRights() []Right {
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Verbs: []string{"create"}, Why: "The lease `spotter-leader`."},
 		{Part: LeaderElection, Scope: OwnNamespace, Group: groupLeases, Resources: []string{"leases"}, Names: []string{"spotter-leader"}, Verbs: []string{"get", "update"},
 			Why: "Leading, and a check of it before anything is written."},
+		{Part: LeaderElection, Scope: Cluster, Group: groupLeases, Resources: []string{"leases"}, Names: []string{"spotter-leader"}, Verbs: []string{"get"},
+			Why: "Whether another release, which has claimed a pool, still leads."},
 		{Part: SecureMetrics, Scope: Cluster, Group: "authentication.k8s.io", Resources: []string{"tokenreviews"},
 			Verbs: []string{"create"}, Why: "Authenticating clients of metrics."},
 		{Part: SecureMetrics, Scope: Cluster, Group: "authorization.k8s.io", Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"},

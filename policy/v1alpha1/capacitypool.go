@@ -391,6 +391,12 @@ type CapacityPoolStatus struct {
 	// +optional
 	Mode Mode `json:"mode,omitempty"`
 
+	// Controller is the namespace of the release that may change the pool. Another one may
+	// once its controllers no longer lead.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Controller string `json:"controller,omitempty"`
+
 	// Nodes is the number of nodes held, of which SpotNodes are spot and
 	// OnDemandNodes on demand.
 	// +optional

@@ -104,6 +104,11 @@
   resources: [jobs]
   verbs: [get, patch]
 {{- end }}
+# Whether another release, which has claimed a pool, still leads.
+- apiGroups: ["coordination.k8s.io"]
+  resources: [leases]
+  resourceNames: [spotter-leader]
+  verbs: [get]
 {{- if .Values.metrics.secure }}
 # Authenticating clients of metrics.
 - apiGroups: ["authentication.k8s.io"]

@@ -133,6 +133,9 @@ func (w *wiring) authorize(mode policy.Mode) {
 	cfg := permit.DefaultConfig()
 	cfg.Approve = w.f.Mode == "approve"
 	cfg.Mode, cfg.Namespace, cfg.KillSwitch, cfg.Fence = mode, w.f.Namespace, w.f.KillSwitch, w.lease.Fence
+	if w.lease != nil {
+		cfg.Lease = live.LeaseName
+	}
 	cfg.Conflicts = func() map[string]string { return w.observer.Conflicts() }
 	w.authority = permit.New(cfg, w.manager.GetAPIReader())
 }

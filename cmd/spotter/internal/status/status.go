@@ -135,6 +135,9 @@ func look(ctx context.Context, c client.Reader, namespace string) (*installation
 	}
 	s.pools = list.Items
 	for i := range s.pools {
+		if of := s.pools[i].Status.Controller; of != "" && of != namespace {
+			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s is claimed by the release in namespace %s", s.pools[i].Name, of))
+		}
 		if p := &s.pools[i]; p.Status.ObservedGeneration != p.Generation {
 			s.wrong = append(s.wrong, fmt.Sprintf("CapacityPool %s has changes that no controller has read", p.Name))
 		}
