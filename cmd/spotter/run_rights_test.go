@@ -91,7 +91,7 @@ func TestRule13RightsAreExact(t *testing.T) {
 			"patch events.k8s.io/events", // nothing was said twice
 			// no provider of Karpenter is there
 			"list karpenter.azure.com/aksnodeclasses", "list karpenter.k8s.aws/ec2nodeclasses", "list karpenter.k8s.gcp/gcenodeclasses",
-			"list karpenter.kwok.sh/kwoknodeclasses",
+			"list karpenter.kwok.sh/kwoknodeclasses", "list eks.amazonaws.com/nodeclasses",
 		})
 	})
 	if err := kept().Cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -87,6 +87,9 @@ func (w *wiring) connect(ctx context.Context) error {
 	time := steady.New(w.log)
 	w.clock, w.rest = time, time.Wrap(w.rest)
 	err := time.Sync(ctx, w.rest)
+	if unreachable := new(cli.UnreachableError); errors.As(err, &unreachable) {
+		return err
+	}
 	if err != nil {
 		w.log.Warn("the API server's time is not known yet, and this machine's is used", "error", err)
 	}
