@@ -197,12 +197,8 @@ func TestNeverBlocks(t *testing.T) {
 	for len(f.hook.got()) == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	begun := time.Now()
-	for i := range 1000 {
+	for i := range 1000 { // one that waited for the webhook would wait for ever
 		f.Notify(Event{GateChanged, fmt.Sprint(i), nil})
-	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("1,000 events took %v", took)
 	}
 	close(release)
 	want := slices.Repeat([]string{DroppedFull}, 996)

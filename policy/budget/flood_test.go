@@ -85,22 +85,21 @@ func TestFloodIsExact(t *testing.T) {
 	}
 }
 
-// TestFloodInTime decides for 2,000 budgets and 10,000 pods of one namespace, whatever their
-// selectors, in a small part of the time that a step has.
-func TestFloodInTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it measures time")
+// TestFloodIsSparse: of many budgets that select by a label of their own, each template is
+// compared with those of its label alone, so that the work follows the pods.
+func TestFloodIsSparse(t *testing.T) {
+	s, _ := flood(2000, 10_000, policy.BudgetAlert, selectors["own"])
+	var x policy.SelectorIndex
+	x.Reset()
+	for i := range s.Budgets {
+		x.Add(int32(i), s.Budgets[i].Namespace, &s.Budgets[i].Selector)
 	}
-	for name, choose := range selectors {
-		for _, action := range []policy.BudgetAction{policy.BudgetAlert, policy.BudgetEvict} {
-			s, m := flood(2000, 10_000, action, choose)
-			p := Around(&ordered{}, DefaultConfig())
-			begun := time.Now()
-			p.Decide(s, m)
-			if took := time.Since(begun); took > 10*time.Second {
-				t.Errorf("%s, %v: a decision takes %v", name, action, took)
-			}
-		}
+	compared := 0
+	for i := range s.Templates {
+		compared += len(x.Candidates(nil, s.Templates[i].Namespace, s.Templates[i].Labels))
+	}
+	if compared != len(s.Templates) {
+		t.Errorf("%d comparisons for %d templates of one budget each", compared, len(s.Templates))
 	}
 }
 
