@@ -3,6 +3,7 @@ package permit
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,6 +158,13 @@ func TestLateJoiner(t *testing.T) {
 		<-answer
 		return nil
 	}
+	var again atomic.Bool
+	b.list = func(context.Context) error {
+		if again.Load() {
+			return errors.New("read again")
+		}
+		return nil
+	}
 	act := Act(t.Context(), "web")
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- b.Check(act) }()
@@ -164,7 +172,7 @@ func TestLateJoiner(t *testing.T) {
 	b.clock.SetTime(b.clock.Now().Add(2 * b.cfg.Fresh))
 	go func() { second <- b.Check(act) }()
 	time.Sleep(10 * time.Millisecond) // until it waits
-	b.list = func(context.Context) error { return errors.New("read again") }
+	again.Store(true)
 	answer <- struct{}{}
 	select {
 	case <-reading:
