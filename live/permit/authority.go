@@ -345,21 +345,25 @@ func (a *Authority) readPools(ctx context.Context, s *state) {
 	s.rival = a.findRival(ctx, s)
 }
 
-// findRival returns the first namespace but ours that a pool is claimed from and in which a
-// controller leads.
+// findRival returns the namespace of the release that acts, empty if it is this one or none:
+// of the releases that lead it is the one that has claimed the first pool by name. So two
+// that have each claimed some of the pools, since one ended amid its claims, do not wait for
+// each other.
 func (a *Authority) findRival(ctx context.Context, s *state) string {
 	if a.cfg.Lease == "" {
 		return ""
 	}
-	others := map[string]bool{}
-	for _, p := range s.pools {
-		others[p.Status.Controller] = true
-	}
-	delete(others, "")
-	delete(others, a.cfg.Namespace)
-	for _, namespace := range slices.Sorted(maps.Keys(others)) {
-		if a.leads(ctx, namespace) {
+	idle := map[string]bool{"": true}
+	for _, name := range slices.Sorted(maps.Keys(s.pools)) {
+		namespace := s.pools[name].Status.Controller
+		switch {
+		case namespace == a.cfg.Namespace:
+			return ""
+		case idle[namespace]:
+		case a.leads(ctx, namespace):
 			return namespace
+		default:
+			idle[namespace] = true
 		}
 	}
 	return ""

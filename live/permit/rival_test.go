@@ -109,3 +109,35 @@ func TestClaimsOfShadow(t *testing.T) {
 	}
 	b.wants(Act(t.Context(), "web"), t, Shadow)
 }
+
+// TestClaimsOfTwo: of two releases that lead and have each claimed some pools, since one
+// ended amid its claims, one acts and claims the rest, and the other does not.
+func TestClaimsOfTwo(t *testing.T) {
+	for _, first := range []string{"spotter", "other"} {
+		b := newBench(t, policy.ModeActive, func(c *Config) { c.Lease = "leader" })
+		cfg := b.cfg
+		cfg.Namespace = "other"
+		both := map[string]*Authority{"spotter": b.Authority, "other": New(cfg, b.client)}
+		batch := &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: "batch"}, Status: v1alpha1.CapacityPoolStatus{Controller: first}}
+		if err := b.client.Create(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+		b.claim(t, map[string]string{"spotter": "other", "other": "spotter"}[first])
+		for namespace := range both {
+			b.leadFrom(t, namespace, namespace+"-0")
+		}
+		for namespace, a := range both {
+			rival, unclaimed, err := a.Claims(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantRival, wantUnclaimed := first, 0
+			if namespace == first {
+				wantRival, wantUnclaimed = "", 1
+			}
+			if rival != wantRival || len(unclaimed) != wantUnclaimed {
+				t.Errorf("batch is of %s: release %s has the rival %q and %d pools to claim", first, namespace, rival, len(unclaimed))
+			}
+		}
+	}
+}
