@@ -35,6 +35,10 @@ type Config struct {
 	// is written but ledgers and status.
 	Enforcing func() bool
 
+	// Idle reports whether another release acts in the cluster, which writes the statuses
+	// of budgets then: two would open and close each gate in turn. Nil is never.
+	Idle func() bool
+
 	// Policy is the configuration of the decisions, for when a gate will open.
 	Policy policybudget.Config
 

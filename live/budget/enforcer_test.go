@@ -355,6 +355,27 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
+// TestIdle: while another release acts, ledgers are kept and no status is written.
+func TestIdle(t *testing.T) {
+	b, ns := budgetObject("ml", "b"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}
+	c := fakeClient(t, noFuncs, b, ns)
+	k, idle := newEnforcer(t, testingclock.NewFakeClock(start), c, true), true
+	k.cfg.Idle = func() bool { return idle }
+	_ = k.Save(t.Context(), []policy.BudgetMemory{memory("ml/b", 3_600_000_000)})
+	for _, idle = range []bool{true, false} {
+		if err := k.Report(t.Context(), &policy.Snapshot{Now: policy.TimeOf(start), Budgets: tableOf(b)}); err != nil {
+			t.Fatal(err)
+		}
+		var ledgers corev1.ConfigMapList
+		if err := errors.Join(c.List(t.Context(), &ledgers), c.Get(t.Context(), client.ObjectKeyFromObject(b), b)); err != nil {
+			t.Fatal(err)
+		}
+		if wrote := b.Status.CountedAt != nil; wrote == idle || len(ledgers.Items) != 1 {
+			t.Errorf("idle %t: %d ledgers, status %+v", idle, len(ledgers.Items), b.Status)
+		}
+	}
+}
+
 // TestConfig names the field that is wrong.
 func TestConfig(t *testing.T) {
 	for field, change := range map[string]func(*Config){

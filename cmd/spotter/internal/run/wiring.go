@@ -183,6 +183,10 @@ func (w *wiring) budgets(context.Context) error {
 		v, err := w.authority.Cluster(context.Background())
 		return err == nil && v == permit.Active
 	}
+	cfg.Idle = func() bool {
+		rival, _, err := w.authority.Claims(context.Background())
+		return err != nil || rival != ""
+	}
 	enforcer, err := budget.New(cfg, w.manager.GetClient(), w.manager.GetAPIReader())
 	if err != nil {
 		return err
