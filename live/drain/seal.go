@@ -75,16 +75,29 @@ func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	return s, marked, sealed
 }
 
-// uncordon takes back what cordon did. The cordon is ours if next to the annotation there is
-// the taint, which neither a kubelet nor an update of the status can write, or a sealed state.
+// uncordon takes back what cordon did. With the key, a sealed state also shows that the
+// cordon is ours.
 func (x *sealer) uncordon(n *corev1.Node) {
-	if _, claimed := n.Annotations[AnnotationCordon]; claimed {
-		if _, _, sealed := x.read(n); sealed || tainted(n) {
+	_, _, sealed := x.read(n)
+	takeCordon(n, sealed)
+}
+
+// Uncordon takes back the cordon of n and the taint, and reports whether the cordon is
+// Spotter's and whether only the annotation claims that. It needs no key: the annotation
+// counts next to the taint, which neither a kubelet nor an update of the status can write.
+func Uncordon(n *corev1.Node) (ours, claimed bool) { return takeCordon(n, false) }
+
+func takeCordon(n *corev1.Node, sealed bool) (ours, claimed bool) {
+	if _, annotated := n.Annotations[AnnotationCordon]; annotated {
+		ours = sealed || tainted(n)
+		claimed = !ours
+		if ours {
 			n.Spec.Unschedulable = false
 		}
 		delete(n.Annotations, AnnotationCordon)
 	}
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, isOurs)
+	return ours, claimed
 }
 
 // cordon makes n unschedulable and taints it. A cordon of another actor stays theirs.

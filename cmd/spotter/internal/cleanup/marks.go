@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -118,21 +117,20 @@ func (c *cleaner) undoOne(ctx context.Context, o client.Object, take func(client
 	}
 }
 
-// takeNode takes off a node the marks of drains and of swaps. A cordon that carries no
-// mark of ours is somebody else's.
+// takeNode takes off a node the marks of drains and of swaps. A cordon that Spotter did not
+// make stays, also where an annotation claims it.
 func takeNode(o client.Object) []string {
 	n := o.(*corev1.Node)
 	var what []string
-	if _, ours := n.Annotations[drain.AnnotationCordon]; ours {
-		n.Spec.Unschedulable = false
-		delete(n.Annotations, drain.AnnotationCordon)
+	taints := len(n.Spec.Taints)
+	switch ours, claimed := drain.Uncordon(n); {
+	case ours:
 		what = append(what, "a cordon")
+	case claimed:
+		what = append(what, drain.AnnotationCordon+" (the taint is missing, so the cordon stays)")
 	}
-	if before := len(n.Spec.Taints); before > 0 {
-		n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == drain.TaintDraining })
-		if len(n.Spec.Taints) < before {
-			what = append(what, "the taint "+drain.TaintDraining)
-		}
+	if len(n.Spec.Taints) < taints {
+		what = append(what, "the taint "+drain.TaintDraining)
 	}
 	what = append(what, takeAnnotation(n, drain.AnnotationDrain)...)
 	what = append(what, takeClaim(n)...)
