@@ -37,6 +37,11 @@ type play struct {
 	members []*member
 	watcher *watcher
 
+	// second is the stage of a second release, whose replica is the last of members, and
+	// changed when the release that acts was last another one.
+	second  stage
+	changed time.Time
+
 	// heals are what ends faults, each when its time has come.
 	heals []heal
 
@@ -62,12 +67,14 @@ var playPools = map[string]struct {
 // own, which knows only the API, watches all the while that no disruption budget of a
 // pool is exceeded, that nothing is evicted once a mode or the kill switch forbids it or the
 // switch cannot be read, that no disruption budget of pods is broken, that no pod that is to be
-// left alone is evicted by choice, and that no node is given back under a pod. When it all stops, every pod runs, no
-// mark stands without cause, ledgers hold what was used, and each record can be decided
-// again. At last the pools are switched off, and no mark stands at all.
+// left alone is evicted by choice, that no node is given back under a pod, that no launch is
+// given up and no ledger grows before its time, and that of two releases one acts. When it
+// all stops, every pod runs, no mark stands without cause, ledgers hold what was used, and
+// each record can be decided again. At last the pools are switched off, and no mark stands
+// at all.
 //
-// The clock cannot be set for a process alone here, so that it does not jump: what depends
-// on it takes its clock as a parameter and is tested so.
+// The clock cannot be set for a process alone here. The API server's is, as its answers give
+// it; what depends on this machine's takes its clock as a parameter and is tested so.
 func TestRunKarpenterPlay(t *testing.T) {
 	if raced {
 		t.Skip("it runs alone, without the race detector: make play")
@@ -88,14 +95,17 @@ func TestRunKarpenterPlay(t *testing.T) {
 func playOne(t *testing.T, seed uint64) {
 	p := &play{plant: newPlant(t), rng: rand.New(rand.NewPCG(seed, 1)), did: map[string]int{}}
 	p.meanwhile = p.keep
+	p.second = stage{env: p.env, namespace: p.env.Namespace(t), binary: p.binary}
 	p.watch(t)
 	p.flip(t, "false")
 	for name := range playPools {
 		p.makePool(t, name)
 	}
 	p.makeBudget(t)
-	p.join(t, "a")
-	p.join(t, "b")
+	p.join(t, "a", p.stage, p.access, false)
+	p.join(t, "b", p.stage, p.access, false)
+	p.join(t, "second", p.second, bindUnguarded(t, p.env, secondUser, p.second.namespace, karpenterRights), true)
+	p.keep(t)
 	p.deploy(t, "shop", 4, map[string]string{testenv.DeleteAfter: "5s"})
 	p.deploy(t, "batch", 4, nil)
 	p.running(t, "shop", 4)
@@ -127,6 +137,7 @@ func (p *play) settleAll(t *testing.T) {
 	}
 	p.scale(t, "shop", 4)
 	p.scale(t, "batch", 4)
+	p.endSecond(t)
 	quiet := time.Now().Add(*playQuiet)
 	p.running(t, "shop", 4)
 	p.running(t, "batch", 4)
@@ -134,6 +145,7 @@ func (p *play) settleAll(t *testing.T) {
 		p.keep(t)
 		time.Sleep(100 * time.Millisecond)
 	}
+	p.counted(t)
 	p.watcher.order(t, watch.OrderRest)
 	p.watcher.order(t, watch.OrderLedgers)
 	for name := range playPools {

@@ -62,10 +62,22 @@ var acts = []struct {
 	{"mark forged", 2, func(p *play, t *testing.T) { p.forge(t, p.anyPool()) }},
 	{"do-not-disrupt", 3, func(p *play, t *testing.T) { p.protect(t) }},
 	{"budget flood", 1, func(p *play, t *testing.T) { p.flood(t) }},
+	{"clock jump", 3, func(p *play, t *testing.T) {
+		by := time.Duration(1-2*p.rng.IntN(2)) * p.seconds(3600, 12*3600)
+		d := p.seconds(5, 20)
+		for _, m := range p.members {
+			m.proxy.Shift(by, d)
+		}
+		if p.rng.IntN(3) == 0 {
+			time.Sleep(p.seconds(2, 4)) // it has seen the time of an answer
+			p.anyMember().kill()()
+		}
+	}},
+	{"two releases", 3, func(p *play, t *testing.T) { p.compete(t) }},
 	{"SIGKILL", 2, func(p *play, t *testing.T) { p.anyMember().kill()() }},
 	{"SIGTERM", 2, func(p *play, t *testing.T) { _ = p.anyMember().run.Cmd.Process.Signal(syscall.SIGTERM) }},
 	{"killed at a write", 4, func(p *play, t *testing.T) {
-		for _, m := range p.members { // whichever leads
+		for _, m := range p.started() { // whichever leads
 			m.proxy.Strike(1+p.rng.IntN(30), p.rng.IntN(2) == 0, m.kill())
 		}
 	}},
@@ -117,7 +129,10 @@ func (p *play) act(t *testing.T) {
 
 func (p *play) anyPool() string { return []string{"batch", "shop"}[p.rng.IntN(2)] }
 
-func (p *play) anyMember() *member { return p.members[p.rng.IntN(len(p.members))] }
+func (p *play) anyMember() *member {
+	some := p.started()
+	return some[p.rng.IntN(len(some))]
+}
 
 func (p *play) seconds(least, most int) time.Duration {
 	return time.Duration(least*1000+p.rng.IntN((most-least)*1000)) * time.Millisecond
@@ -308,15 +323,17 @@ func (p *play) deletePool(t *testing.T, name string) {
 	p.after(p.seconds(3, 12), func(t *testing.T) { p.setMode(t, name, v1alpha1.ModeActive) })
 }
 
-// flip sets the kill switch.
+// flip sets the kill switches of both releases.
 func (p *play) flip(t *testing.T, on string) {
 	t.Helper()
-	x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: killSwitch, Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
-	err := p.client.Create(t.Context(), x)
-	if apierrors.IsAlreadyExists(err) {
-		err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))
-	}
-	if err != nil {
-		t.Fatal(err)
+	for _, namespace := range []string{p.second.namespace, p.namespace} {
+		x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: killSwitch, Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
+		err := p.client.Create(t.Context(), x)
+		if apierrors.IsAlreadyExists(err) {
+			err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }

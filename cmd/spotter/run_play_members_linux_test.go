@@ -30,29 +30,34 @@ type member struct {
 	proxy  *faults.Proxy
 	run    *replica
 	ended  time.Time // when it was seen to have ended; zero while it runs
-	starts int
+	down   bool      // it is not started again
 }
 
-// join starts another replica.
-func (p *play) join(t *testing.T, name string) {
+// join adds a replica of the release of a stage, which keep starts unless it is down.
+func (p *play) join(t *testing.T, name string, of stage, access *rest.Config, down bool) *member {
 	t.Helper()
-	proxy, err := faults.New(p.access)
+	proxy, err := faults.New(access)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(proxy.Close)
-	m := &member{stage: p.stage, name: name, proxy: proxy, trace: p.trace, record: filepath.Join(t.TempDir(), "steps-"+name)}
+	m := &member{stage: of, name: name, proxy: proxy, trace: p.trace, record: filepath.Join(t.TempDir(), "steps-"+name), down: down}
 	m.kubeconfig = testenv.Kubeconfig(t, &rest.Config{Host: proxy.URL()})
 	p.members = append(p.members, m)
-	m.begin(t)
+	return m
 }
 
+// begin starts the replica. It takes the time of the API server then, whatever that is, so
+// that this is the right one.
 func (m *member) begin(t *testing.T) {
 	t.Helper()
 	m.ended = time.Time{}
-	m.starts++
+	m.proxy.Shift(0, 0)
 	m.run = m.start(t, "policies: manifest", "mode: active", "prices: {trace: "+m.trace+", regions: [us-east-1]}", "recording: {dir: "+m.record+"}", "stepInterval: 5s")
 }
+
+// runs reports whether the replica was not seen to have ended.
+func (m *member) runs() bool { return m.run != nil && m.ended.IsZero() }
 
 // kill ends the replica without asking it. It may be called by the proxy.
 func (m *member) kill() func() {
@@ -60,17 +65,20 @@ func (m *member) kill() func() {
 	return func() { _ = process.Kill() }
 }
 
-// heal ends what its proxy does.
+// heal ends what its proxy does, but for what the watcher knows to end by itself.
 func (m *member) heal() {
 	m.proxy.Part(false)
 	m.proxy.Answer(0, 0)
-	m.proxy.Unread("", 0, 0)
+	m.proxy.Shift(0, 0)
 	m.proxy.Strike(0, false, nil)
 }
 
 // end asks the replica to end, and waits for it.
 func (m *member) end(t *testing.T) {
 	t.Helper()
+	if m.run == nil {
+		return
+	}
 	_ = m.run.Cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 	if m.ended.IsZero() {
 		<-m.run.End
@@ -91,14 +99,14 @@ func (m *member) sound(t *testing.T) {
 func (p *play) keep(t *testing.T) {
 	t.Helper()
 	for _, m := range p.members {
-		if m.ended.IsZero() {
+		if m.runs() {
 			select {
 			case <-m.run.End:
 				m.ended = time.Now()
 				m.sound(t)
 			default:
 			}
-		} else if time.Since(m.ended) > time.Second {
+		} else if !m.down && time.Since(m.ended) > time.Second {
 			m.begin(t)
 		}
 	}
@@ -142,6 +150,7 @@ func (p *play) watch(t *testing.T) {
 	t.Helper()
 	cfg := watch.DefaultConfig()
 	cfg.Namespace, cfg.Quiet = p.namespace, *playQuiet
+	cfg.Releases = map[string]string{"spotter": p.namespace, secondUser: p.second.namespace}
 	o, err := json.Marshal(watch.Options{Config: cfg, Kubeconfig: p.env.Kubeconfig, AuditLog: filepath.Join(p.env.Dir, "audit.log"), Unseen: 90 * time.Second})
 	if err != nil {
 		t.Fatal(err)

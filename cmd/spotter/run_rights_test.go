@@ -29,13 +29,23 @@ import (
 // like this needs, and nothing else, narrowed by the admission policies of the chart.
 func bind(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
 	t.Helper()
+	for _, o := range rights.Guard(rights.Guarded{User: user, Namespace: namespace, KillSwitch: live.DefaultConfig().KillSwitch}) {
+		if err := env.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return bindUnguarded(t, env, user, namespace, setup)
+}
+
+// bindUnguarded is bind without admission policies, of which a cluster has one set.
+func bindUnguarded(t *testing.T, env *testenv.Env, user, namespace string, setup rights.Setup) *rest.Config {
+	t.Helper()
 	own := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, Rules: rights.Rules(setup, rights.OwnNamespace)}
 	binding := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: user}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: user},
 		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}},
 	}
-	guard := rights.Guard(rights.Guarded{User: user, Namespace: namespace, KillSwitch: live.DefaultConfig().KillSwitch})
-	for _, o := range append(guard, own, binding) {
+	for _, o := range []client.Object{own, binding} {
 		if err := env.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,9 @@ type Proxy struct {
 	unread      string // reads of an object whose path ends so are answered by unreadBy until unreadUntil
 	unreadBy    int    // a status; 0 answers none
 	unreadUntil time.Time
+
+	shift      time.Duration // of the time in answers until shiftUntil
+	shiftUntil time.Time
 }
 
 // New returns a proxy to the API server of cfg. Close ends it.
@@ -49,10 +52,12 @@ func New(cfg *rest.Config) (*Proxy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy to %s: %w", cfg.Host, err)
 	}
-	p := &Proxy{pass: &httputil.ReverseProxy{
+	p := &Proxy{}
+	p.pass = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, Transport: transport, FlushInterval: -1,
-		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // the connection breaks, as to a server that is gone
-	}}
+		ModifyResponse: func(r *http.Response) error { p.date(r.Header); return nil },
+		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // the connection breaks, as to a server that is gone
+	}
 	p.epoch, p.cut = context.WithCancel(context.Background())
 	p.server = httptest.NewServer(p)
 	return p, nil
@@ -93,6 +98,23 @@ func (p *Proxy) Unread(path string, status int, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.unread, p.unreadBy, p.unreadUntil = path, status, time.Now().Add(d)
+}
+
+// Shift has the time that answers give be another one for a while, as that of a server whose
+// clock was set.
+func (p *Proxy) Shift(by, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shift, p.shiftUntil = by, time.Now().Add(d)
+}
+
+// date writes the time of an answer.
+func (p *Proxy) date(h http.Header) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); now.Before(p.shiftUntil) {
+		h.Set("Date", now.Add(p.shift).UTC().Format(http.TimeFormat))
+	}
 }
 
 // Strike calls f at the nth write from now on: before it is passed on, or after it has
@@ -171,6 +193,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case f.answer != 0:
 		w.Header().Set("Retry-After", "1")
+		p.date(w.Header())
 		http.Error(w, http.StatusText(f.answer), f.answer)
 		return
 	}

@@ -143,3 +143,36 @@ func TestUnread(t *testing.T) {
 		t.Errorf("afterwards a read is answered by %d", got)
 	}
 }
+
+// TestShift: the time in answers is another one for a while, also in those that the proxy gives itself.
+func TestShift(t *testing.T) {
+	p, _ := begin(t)
+	ahead := func() time.Duration {
+		t.Helper()
+		resp, err := http.Get(p.URL() + "/a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if n := len(resp.Header.Values("Date")); n != 1 {
+			t.Errorf("an answer has %d dates", n)
+		}
+		date, err := http.ParseTime(resp.Header.Get("Date"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Until(date).Round(time.Minute)
+	}
+	p.Shift(-5*time.Hour, time.Hour)
+	if got := ahead(); got != -5*time.Hour {
+		t.Errorf("the time is %v ahead, want -5h", got)
+	}
+	p.Unread("/a", 500, time.Hour)
+	if got := ahead(); got != -5*time.Hour {
+		t.Errorf("in an answer of the proxy the time is %v ahead, want -5h", got)
+	}
+	p.Shift(0, 0)
+	if got := ahead(); got != 0 {
+		t.Errorf("afterwards the time is %v ahead", got)
+	}
+}

@@ -23,9 +23,13 @@ func parse(line []byte) (*Request, error) {
 		ResponseObject                           struct {
 			Metadata struct{ Annotations map[string]string }
 			Spec     struct {
-				Mode       string
-				Disruption struct{ Budget any }
+				Mode                 string
+				Disruption           struct{ Budget any }
+				HolderIdentity       string
+				RenewTime            time.Time
+				LeaseDurationSeconds int
 			}
+			Status json.RawMessage // a text where the answer is no object
 		}
 	}
 	if err := json.Unmarshal(line, &raw); err != nil {
@@ -38,8 +42,17 @@ func parse(line []byte) (*Request, error) {
 		DryRun: strings.Contains(raw.RequestURI, "dryRun=All") || strings.Contains(string(raw.RequestObject), `"dryRun":["All"]`),
 		Mode:   raw.ResponseObject.Spec.Mode, Annotations: raw.ResponseObject.Metadata.Annotations,
 	}
-	if b := raw.ResponseObject.Spec.Disruption.Budget; b != nil {
-		r.Budget = fmt.Sprint(b)
+	spec := &raw.ResponseObject.Spec
+	if spec.Disruption.Budget != nil {
+		r.Budget = fmt.Sprint(spec.Disruption.Budget)
+	}
+	if spec.HolderIdentity != "" {
+		r.Until = spec.RenewTime.Add(time.Duration(spec.LeaseDurationSeconds) * time.Second)
+	}
+	if r.Resource == "capacitypools" {
+		var status struct{ Controller string }
+		_ = json.Unmarshal(raw.ResponseObject.Status, &status) // of a deletion it is a text
+		r.Controller = status.Controller
 	}
 	return r, nil
 }

@@ -16,6 +16,10 @@ type Node struct {
 	Going                bool     // it is being deleted
 	Host                 string   // of a NodeClaim: its node
 
+	// Launch says that it is a NodeClaim of ours without a machine, and Created when it was made.
+	Launch  bool
+	Created time.Time
+
 	since time.Time // when its marks became these
 }
 

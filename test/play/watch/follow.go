@@ -37,6 +37,8 @@ const (
 	OrderLedgers  = "ledgers"  // ledgers must hold what was used
 	OrderApart    = "apart "   // a replica is cut off, for the duration that follows
 	OrderUnread   = "unread "  // no replica can read the kill switch, for the duration that follows
+	OrderEnded    = "ended "   // the controllers of the namespace that follows have ended, and another release leads
+	OrderTaken    = "taken"    // the pools of releases that ended must be claimed by others
 )
 
 var followed = []schema.GroupVersionResource{
@@ -126,6 +128,7 @@ func (r *runner) loop(ctx context.Context, orders <-chan string) error {
 			err = errors.Join(r.audit(), r.take(x))
 		case <-tick.C:
 			err = r.audit()
+			r.w.JudgeBooked(time.Now())
 		case order, ok := <-orders:
 			if !ok {
 				return nil
@@ -193,6 +196,7 @@ func (r *runner) take(x change) error {
 			delete(r.budgets, b.Namespace+"/"+b.Name)
 		} else if counted {
 			r.budgets[b.Namespace+"/"+b.Name] = b
+			r.w.Booked(x.at, b, r.o.Unseen)
 		}
 	}
 	return nil
@@ -216,7 +220,12 @@ func (r *runner) obey(order string) {
 			do(now, d)
 		}
 	}
+	if namespace, ok := strings.CutPrefix(order, OrderEnded); ok {
+		r.w.Ended(now, namespace)
+	}
 	switch order {
+	case OrderTaken:
+		r.w.Taken(now)
 	case OrderRest:
 		r.w.Rest(now)
 	case OrderUnmarked:

@@ -40,7 +40,11 @@ const claimPrefix = "nodeclaim/"
 // claimOf returns a NodeClaim as what carries marks.
 func claimOf(u *unstructured.Unstructured) Node {
 	host, _, _ := unstructured.NestedString(u.Object, "status", "nodeName")
-	return Node{Name: claimPrefix + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil, Host: host}
+	machine, _, _ := unstructured.NestedString(u.Object, "status", "providerID")
+	return Node{
+		Name: claimPrefix + u.GetName(), Ours: marksOf(u.GetAnnotations(), nil), Going: u.GetDeletionTimestamp() != nil, Host: host,
+		Launch: u.GetAnnotations()[annotationLaunch] != "" && machine == "", Created: u.GetCreationTimestamp().Time,
+	}
 }
 
 func (w *Watcher) podOf(p *corev1.Pod) Pod {

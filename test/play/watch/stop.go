@@ -18,6 +18,11 @@ type Request struct {
 	// What it left of a CapacityPool or a ConfigMap.
 	Mode, Budget string
 	Annotations  map[string]string
+
+	// Controller is the namespace of the release that has claimed a CapacityPool, and Until
+	// when a Lease runs out; zero when it is given up.
+	Controller string
+	Until      time.Time
 }
 
 // An eviction is one of ours that the API server let through.
@@ -38,7 +43,8 @@ func (w *Watcher) Request(r *Request) {
 		return
 	}
 	done := r.Code >= 200 && r.Code < 300
-	ours := r.User == w.cfg.User
+	ours := w.releases[r.User] != nil
+	w.alone(r)
 	pod, known := w.pods[r.Namespace+"/"+r.Name]
 	switch {
 	case r.Resource == "pods" && r.Subresource == "eviction" && ours:
@@ -58,11 +64,17 @@ func (w *Watcher) Request(r *Request) {
 		w.others = append(w.others, loss{r.Answered, *pod})
 		w.leaving[pod.key()] = r.Answered
 	case (r.Resource == "nodes" || r.Resource == "nodeclaims") && r.Subresource == "" && r.Verb == "delete" && ours && done:
+		w.early(r)
 		w.released(r)
+	case r.Resource == "leases" && r.Name == w.cfg.Lease && done:
+		w.renewed(r)
+	case r.Resource == "capacitypools" && r.Subresource == "status" && done:
+		w.claimed(r.Answered, r.Name, r.Controller)
 	case r.Resource == "capacitypools" && r.Subresource == "" && done:
 		p := pool{r.Mode, r.Budget}
 		if r.Verb == "delete" {
 			p = pool{}
+			w.claimed(r.Answered, r.Name, "")
 		}
 		if r.Verb == "delete" || r.Mode != "" {
 			keyed(w.pools, r.Name).set(r.Answered, p)
@@ -135,5 +147,17 @@ func (w *Watcher) released(r *Request) {
 		if p := w.pods[key]; p.Node == name && !p.Stays && w.leaving[key].IsZero() {
 			w.find(r.Received, "release", "node %s is given back with the pod %s on it", name, key)
 		}
+	}
+}
+
+// early holds that no launch is given up before its time, unless it got a machine or another
+// deletes it.
+func (w *Watcher) early(r *Request) {
+	claim := w.nodes[claimPrefix+r.Name]
+	if r.Resource != "nodeclaims" || claim == nil || !claim.Launch || claim.Going {
+		return
+	}
+	if age := r.Received.Sub(claim.Created); age < w.cfg.Launch-w.cfg.Grace {
+		w.find(r.Received, "launch", "NodeClaim %s is given up without a machine %v after it was made", r.Name, age.Round(time.Second))
 	}
 }

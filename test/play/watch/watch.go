@@ -19,6 +19,7 @@ const (
 	annotationCordon    = "spotter.dev/cordon"
 	annotationProtected = "spotter.dev/protected"
 	annotationSwitch    = "spotter.dev/kill-switch"
+	annotationLaunch    = "spotter.dev/launch-token"
 	taintDraining       = "spotter.dev/draining"
 	annotationKeep      = "karpenter.sh/do-not-disrupt"
 	labelNodePool       = "karpenter.sh/nodepool"
@@ -30,8 +31,11 @@ var noticeTaints = []string{"cloud.google.com/impending-node-termination", "aws-
 
 // A Config says whom a watcher watches.
 type Config struct {
-	// User is the controller's at the API server.
-	User string
+	// Releases are the namespaces of the controllers' leases, by their users at the API server.
+	Releases map[string]string
+
+	// Lease is the name of each of these leases.
+	Lease string
 
 	// Namespace and KillSwitch name the ConfigMap that stops everything.
 	Namespace, KillSwitch string
@@ -45,17 +49,27 @@ type Config struct {
 
 	// Quiet is how long after its last progress a mark may stand.
 	Quiet time.Duration
+
+	// Takeover is how long after a release has ended its pools may still be claimed by it: a
+	// lease, a step and the time of grace.
+	Takeover time.Duration
+
+	// Launch is how old a NodeClaim must be before it is given up for having no machine.
+	Launch time.Duration
 }
 
 // DefaultConfig returns what is promised.
 func DefaultConfig() Config {
-	return Config{User: "spotter", KillSwitch: "spotter-kill-switch", PoolLabel: "team", Grace: 2 * time.Second, Quiet: time.Minute}
+	return Config{
+		Releases: map[string]string{"spotter": "spotter"}, Lease: "spotter-leader", KillSwitch: "spotter-kill-switch", PoolLabel: "team",
+		Grace: 2 * time.Second, Quiet: time.Minute, Takeover: 22 * time.Second, Launch: time.Minute,
+	}
 }
 
 // A Finding is something that must not happen and did.
 type Finding struct {
 	At   time.Time
-	Rule string // budget, stop, mark, pdb, delete, ledger, keep or release
+	Rule string // budget, stop, mark, pdb, delete, ledger, keep, release, rival, takeover or launch
 	What string
 }
 
@@ -85,16 +99,27 @@ type Watcher struct {
 	others    []loss // pods that others took
 	uses      map[string]*use
 	gaps      []gap
+	booked    []booking            // what ledgers said and is not judged yet
 	unread    []gap                // when the kill switch cannot be read
 	leaving   map[string]time.Time // pods that were evicted or deleted, by when
+
+	releases map[string]*release  // by user
+	claims   map[string]string    // by CapacityPool, the namespace of the release that may change it
+	ended    map[string]time.Time // by namespace, when its release ended
+	absent   time.Duration        // how much longer than any replica a release may have been without one that leads
 }
 
 // New returns a watcher that has seen nothing.
 func New(cfg Config) *Watcher {
-	return &Watcher{
+	w := &Watcher{
 		cfg: cfg, nodes: map[string]*Node{}, pods: map[string]*Pod{}, pools: map[string]*history[pool]{}, limits: map[string]*history[allowances]{},
 		pdbs: map[string]*pdb{}, progress: map[string]time.Time{}, uses: map[string]*use{}, leaving: map[string]time.Time{},
+		releases: map[string]*release{}, claims: map[string]string{}, ended: map[string]time.Time{},
 	}
+	for user, namespace := range cfg.Releases {
+		w.releases[user] = &release{namespace: namespace}
+	}
+	return w
 }
 
 // Findings returns what was found so far, in the order of time.

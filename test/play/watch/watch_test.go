@@ -21,7 +21,41 @@ type scene struct{ *Watcher }
 func newScene() scene {
 	cfg := DefaultConfig()
 	cfg.Namespace = "spotter"
+	cfg.Releases = map[string]string{"spotter": "spotter", "second": "other"}
 	return scene{New(cfg)}
+}
+
+// lease has the controllers of a release lead for 15 s from then on, or give it up.
+func (s scene) lease(seconds float64, namespace string, held bool) {
+	r := Request{Received: at(seconds), Answered: at(seconds), Verb: "update", Group: "coordination.k8s.io", Resource: "leases",
+		Namespace: namespace, Name: "spotter-leader", Code: 200}
+	if held {
+		r.Until = at(seconds + 15)
+	}
+	s.Request(&r)
+}
+
+// claim has a release claim the pool.
+func (s scene) claim(seconds float64, user, namespace string) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "update", Group: "spotter.dev", Resource: "capacitypools",
+		Subresource: "status", Name: "web", Controller: namespace, Code: 200})
+}
+
+// first has the first release lead and claim the pool.
+func (s scene) first() {
+	s.lease(0, "spotter", true)
+	s.claim(1, "spotter", "spotter")
+}
+
+// write has a release write an object.
+func (s scene) write(seconds float64, user, resource, namespace, name string) {
+	s.Request(&Request{Received: at(seconds), Answered: at(seconds), User: user, Verb: "patch", Resource: resource, Namespace: namespace, Name: name, Code: 200})
+}
+
+// launch has the first release make a NodeClaim, and delete it when it is so old.
+func (s scene) launch(age float64, machine bool) {
+	s.Node(at(0), Node{Name: claimPrefix + "c", Launch: !machine, Created: at(0)})
+	s.Request(&Request{Received: at(age), Answered: at(age), User: "spotter", Verb: "delete", Group: "karpenter.sh", Resource: "nodeclaims", Name: "c", Code: 200})
 }
 
 func (s scene) pool(seconds float64, mode, budget string) {
@@ -284,6 +318,86 @@ func TestRules(t *testing.T) {
 			s.evict(2, "p", 201)
 			s.healthy(3, 1)
 		}, ""},
+		"two releases that act in turn": {func(s scene) {
+			s.first()
+			s.lease(0, "other", true)
+			s.write(5, "spotter", "nodes", "", "a")
+			s.write(6, "second", "nodes", "", "b")
+			s.write(7, "spotter", "nodes", "", "a")
+		}, "rival"},
+		"a second release that has the status of a budget written": {func(s scene) {
+			s.first()
+			s.write(5, "second", "gpubudgets", "ml", "b")
+		}, "rival"},
+		"a second release that writes its own objects": {func(s scene) {
+			s.first()
+			for _, x := range [][2]string{{"leases", "spotter-leader"}, {"configmaps", "spotter-memory-head"}, {"events", "e"}, {"tokenreviews", ""}} {
+				s.write(5, "second", x[0], "other", x[1])
+			}
+			s.write(6, "spotter", "nodes", "", "a")
+		}, ""},
+		"a second release that writes the first's memory": {func(s scene) {
+			s.first()
+			s.write(5, "second", "configmaps", "spotter", "spotter-memory-head")
+		}, "rival"},
+		"a second release after the lease of the first has run out": {func(s scene) {
+			s.first()
+			s.lease(10, "spotter", true)
+			s.write(12, "spotter", "nodes", "", "a")
+			s.claim(25.5, "second", "other")
+			s.write(26, "second", "nodes", "", "a")
+			s.lease(27, "spotter", true)
+			s.write(28, "spotter", "configmaps", "spotter", "spotter-memory-head")
+		}, ""},
+		"a second release half a second before the lease of the first runs out": {func(s scene) {
+			s.first()
+			s.lease(10, "spotter", true)
+			s.write(12, "spotter", "nodes", "", "a")
+			s.claim(24.5, "second", "other")
+		}, "rival"},
+		"a second release after the first gave up its lease": {func(s scene) {
+			s.first()
+			s.write(3, "spotter", "nodes", "", "a")
+			s.lease(4, "spotter", false)
+			s.claim(5, "second", "other")
+		}, ""},
+		"a first release that is back and acts beside the second": {func(s scene) {
+			s.first()
+			s.lease(4, "spotter", false)
+			s.lease(4, "other", true)
+			s.claim(5, "second", "other")
+			s.lease(6, "spotter", true)
+			s.write(7.5, "spotter", "nodes", "", "a")
+		}, "rival"},
+		"a second release as soon as it has claimed the first pool": {func(s scene) {
+			s.first()
+			s.Request(&Request{Received: at(3), Answered: at(3), User: "admin", Verb: "delete", Resource: "capacitypools", Name: "web", Code: 200})
+			s.lease(4, "other", true)
+			s.claim(5, "second", "other")
+			s.write(6, "spotter", "nodes", "", "a")
+		}, ""},
+		"a second release once the pool of the first is gone": {func(s scene) {
+			s.first()
+			s.Request(&Request{Received: at(3), Answered: at(3), User: "admin", Verb: "delete", Resource: "capacitypools", Name: "web", Code: 200})
+			s.claim(5, "second", "other")
+		}, ""},
+		"a release that ended and keeps its pools": {func(s scene) {
+			s.first()
+			s.Ended(at(10), "spotter")
+			s.Taken(at(31))
+			s.Ended(at(10), "spotter")
+			s.Taken(at(33))
+		}, "takeover"},
+		"a release that ended and has its pools taken": {func(s scene) {
+			s.first()
+			s.lease(10, "spotter", false)
+			s.Ended(at(10), "spotter")
+			s.claim(12, "second", "other")
+			s.Taken(at(33))
+		}, ""},
+		"a launch given up early":    {func(s scene) { s.launch(30, false) }, "launch"},
+		"a launch given up in time":  {func(s scene) { s.launch(59, false) }, ""},
+		"a NodeClaim with a machine": {func(s scene) { s.launch(30, true) }, ""},
 		"a pod that is deleted": {func(s scene) {
 			s.pod("p", "a")
 			s.remove(2, "spotter", "p")
@@ -325,6 +439,47 @@ func TestLedger(t *testing.T) {
 		s.Ledger(at(7300), Budget{Namespace: "ml", Name: "m", Resource: "gpu", Selector: labels, Consumed: x.consumed, CountedAt: at(7200)}, x.unseen)
 		if got := len(s.Findings()) > 0; got != x.broken {
 			t.Errorf("%.4f, %v unseen, apart since %v s: found %v, want %t", x.consumed, x.unseen, x.apart, s.Findings(), x.broken)
+		}
+	}
+}
+
+// TestBooked: a ledger grows no faster than time passes, whatever time it says that it was
+// counted at, and a pod that is seen later than the ledger that counts it is counted too.
+func TestBooked(t *testing.T) {
+	for _, x := range []struct {
+		consumed float64
+		broken   bool
+	}{{0.1, false}, {0.9, false}, {1.0009, false}, {1.01, true}, {6, true}} {
+		s := newScene()
+		s.Pod(at(0), Pod{Namespace: "ml", Name: "a", Start: at(0), Requests: map[string]float64{"gpu": 0.5}})
+		b := Budget{Namespace: "ml", Name: "m", Resource: "gpu", Consumed: x.consumed, CountedAt: at(6 * 3600)}
+		s.Booked(at(3600), b, time.Minute)
+		s.Pod(at(3601), Pod{Namespace: "ml", Name: "b", Start: at(0), Requests: map[string]float64{"gpu": 0.5}})
+		s.JudgeBooked(at(3629))
+		early := len(s.Findings())
+		s.JudgeBooked(at(3631))
+		s.JudgeBooked(at(3700))
+		if got := len(s.Findings()); early > 0 || got > 1 || (got > 0) != x.broken {
+			t.Errorf("%.4f: found %v, %d of them at once, want %t", x.consumed, s.Findings(), early, x.broken)
+		}
+	}
+}
+
+// TestAuditOfReleases reads leases and claims in an audit log.
+func TestAuditOfReleases(t *testing.T) {
+	for line, want := range map[string]Request{
+		`{"objectRef":{"resource":"leases"},"responseObject":{"spec":{"holderIdentity":"a_1","renewTime":"2026-01-01T12:00:00.500000Z","leaseDurationSeconds":15}}}`: {Resource: "leases", Until: at(15.5)},
+		`{"objectRef":{"resource":"leases"},"responseObject":{"spec":{"holderIdentity":"","renewTime":"2026-01-01T12:00:00.500000Z","leaseDurationSeconds":1}}}`:     {Resource: "leases"},
+		`{"objectRef":{"resource":"capacitypools","subresource":"status"},"responseObject":{"status":{"controller":"other","mode":"active"}}}`:                       {Resource: "capacitypools", Subresource: "status", Controller: "other"},
+		`{"objectRef":{"resource":"capacitypools"},"responseObject":{"kind":"Status","status":"Success"}}`:                                                           {Resource: "capacitypools"},
+		`{"objectRef":{"resource":"pods"},"responseObject":{"status":{"controller":"other"}}}`:                                                                       {Resource: "pods"},
+	} {
+		r, err := parse([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fmt.Sprint(*r) != fmt.Sprint(want) {
+			t.Errorf("%s: %+v, want %+v", line, *r, want)
 		}
 	}
 }
@@ -382,10 +537,10 @@ func TestOrders(t *testing.T) {
 	s := newScene()
 	s.node(0, "a", annotationCordon)
 	r := &runner{w: s.Watcher, out: &out, budgets: map[string]Budget{"ml/b": {Namespace: "ml", Name: "b", Resource: "gpu", Consumed: 5}}}
-	for order := range lines(context.Background(), strings.NewReader("rest\nunmarked\nledgers\n")) {
+	for order := range lines(context.Background(), strings.NewReader("rest\nunmarked\nledgers\nended spotter\n")) {
 		r.obey(order)
 	}
-	if got := strings.Count(out.String(), "\ndone: 1 drains and 0 evictions seen\n"); got != 3 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 6 {
+	if got := strings.Count(out.String(), "done: 1 drains and 0 evictions seen\n"); got != 4 || len(s.Findings()) != 3 || strings.Count(out.String(), "\n") != 7 || s.ended["spotter"].IsZero() {
 		t.Errorf("it says\n%s", out.String())
 	}
 }
