@@ -169,7 +169,7 @@ test-raced:
 
 test-plain:
 	@mkdir -p $(TIMES)
-	@failed=0; nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary' -- -vet=off -timeout 30m || failed=1; \
+	@failed=0; nice $(call gotestsum,plain) --packages '$(PURE) $(MIXED) ./.ci/tools/testsummary ./.ci/tools/mutations' -- -vet=off -timeout 30m || failed=1; \
 	nice $(call gotestsum,plain-commands) --packages '$(COMMANDS)' -- -vet=off -skip '$(RACED_COMMANDS)' -timeout 30m || failed=1; \
 	nice $(call gotestsum,plain-live) --packages ./live -- -vet=off -run '$(PLAIN_TESTS)' -timeout 30m || failed=1; \
 	nice $(call gotestsum,plain-apart) --packages '$(APART)' -- -vet=off -timeout 30m || failed=1; exit $$failed
