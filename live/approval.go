@@ -19,7 +19,7 @@ import (
 // In mode approve a step reads what a person has approved, from the API server, before it
 // decides: what is approved is in the snapshot, so that a decision can be taken again. What
 // the decision holds for want of approval becomes the SpotPlan of the pool. A notice, and
-// pods that wait for nodes, wait for nobody.
+// pods that wait for nodes need no approval.
 
 // A planState is the SpotPlan of a pool in one step.
 type planState struct {
@@ -180,7 +180,7 @@ func planMessage(p *v1alpha1.SpotPlan) string {
 	return fmt.Sprintf("SpotPlan %s, digest %s, waits for approval of %d changes until %s", p.Name, st.Digest, n, st.Expires.UTC().Format(time.RFC3339))
 }
 
-// writePlans writes the plans that have changed. A plan that somebody changed meanwhile is
+// writePlans writes the plans that have changed. A plan that was changed meanwhile is
 // written by the next step.
 func (c *Controller) writePlans(ctx context.Context) {
 	for i := range c.current.plans {
@@ -198,7 +198,7 @@ func equalPlans(a, b *v1alpha1.SpotPlanStatus) bool {
 	return a.State == b.State && a.Digest == b.Digest && a.Published.Equal(&b.Published) && a.Expires.Equal(&b.Expires)
 }
 
-// writePlan creates the SpotPlan of a pool, which goes with the pool, and writes its status.
+// writePlan creates the SpotPlan of a pool, which is deleted with the pool, and writes its status.
 func (c *Controller) writePlan(ctx context.Context, pool string, x *planState) error {
 	plan := x.plan
 	if plan == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/live/drain"
 )
 
-// drainSpans are the spans of the drains that are under way. A drain goes on long after the
+// drainSpans are the spans of the drains that are under way. A drain continues long after the
 // step that decided it, so that its span is a trace of its own with a link to the step. One
 // that a notice ordered has a link once a step plans it; one that this process took over from
 // another has none.

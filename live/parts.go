@@ -128,7 +128,7 @@ type Parts struct {
 	// Workers run while this replica leads, until their context ends.
 	Workers []func(context.Context) error
 
-	// Notifier tells operators what happened; nil tells nobody.
+	// Notifier tells operators what happened; nil sends nothing.
 	Notifier *notify.Sender
 
 	// Panics keeps the snapshots on which a policy panicked.

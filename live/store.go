@@ -246,7 +246,7 @@ func (t *Store) forget(ctx context.Context, pools []policy.Pool, now policy.Time
 	return nil
 }
 
-// drop deletes what is remembered of a pool, if nobody has written it since.
+// drop deletes what is remembered of a pool, unless it was written since.
 func (t *Store) drop(ctx context.Context, pool string) error {
 	name := memoryName(memoryBook, pool)
 	if x := t.object(name).object; x != nil {

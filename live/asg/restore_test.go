@@ -91,7 +91,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// What the user has chosen since stays, and only our record of it goes.
+// What the user has chosen since stays, and only our record of it is removed.
 func TestRestoreKeepsTheUsersChoice(t *testing.T) {
 	w := newFixture(t, spotGroup(4), fixedGroup(4))
 	w.allow(AnnotationBounds + "=max")
@@ -123,7 +123,7 @@ func TestRestoreInPart(t *testing.T) {
 	}
 }
 
-// A group that mixes goes on being steered once it buys all as spot.
+// A group that mixes is still steered once it buys all as spot.
 func TestMixedGroupStaysMixed(t *testing.T) {
 	mixed := mixedGroup()
 	mixed.TerminationHook = true

@@ -227,7 +227,7 @@ func suspender(job *batchv1.Job) string {
 // Evict evicts a pod, with the grace of the budget where it states one. That a
 // disruption budget refuses is an answer: the policy asks again. The budget is read again
 // for each pod, since a person may have deleted or raised it meanwhile. A pod that its
-// controller would make anew is only evicted where a closed gate keeps it out.
+// controller would create again is only evicted where a closed gate keeps it out.
 //
 // The client's transport must take Retry-After from answers to evictions, as that of
 // live/limit does: client-go would wait for it ten times over and hold up the step.

@@ -120,7 +120,7 @@ func adopted(name string, h half) *unstructured.Unstructured {
 	return u
 }
 
-// Written returns the fields that Spotter has written of a NodePool that somebody else made,
+// Written returns the fields that Spotter has written of a NodePool that another actor made,
 // ascending.
 func Written(n *karpv1.NodePool) []string {
 	var fields []string

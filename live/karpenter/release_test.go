@@ -171,7 +171,7 @@ func TestRule18Nominated(t *testing.T) {
 	}
 }
 
-// TestRule05Release: the claim goes, and not the Node. That no pod is left is the drain's to
+// TestRule05Release: the claim is deleted, and not the Node. That no pod is left is the drain's to
 // know.
 func TestRule05Release(t *testing.T) {
 	b, claims, nodes := giveBench(t, 1)

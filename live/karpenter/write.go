@@ -48,7 +48,7 @@ func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructure
 	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
 }
 
-// Restore takes back what was written of a NodePool that somebody else made: the API server
+// Restore takes back what was written of a NodePool that another actor made: the API server
 // then removes the fields that no other manager has. A conflict had kept Spotter from
 // writing any that another had.
 func Restore(ctx context.Context, c client.Client, nodePool string) error {

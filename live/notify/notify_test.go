@@ -188,7 +188,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestNeverBlocks: while the webhook hangs events are dropped and counted, and nobody waits.
+// TestNeverBlocks: while the webhook hangs events are dropped and counted, and no caller waits.
 func TestNeverBlocks(t *testing.T) {
 	f := newFixture(t, func(c *Config) { c.QueueMax, c.Timeout = 4, 10*time.Second })
 	release := make(chan struct{})

@@ -38,7 +38,7 @@ type Config struct {
 	Namespace, KillSwitch string
 
 	// Lease is the name of the Lease that a release has in its namespace. With it pools must
-	// be claimed, see [Authority.Claims]; empty goes without.
+	// be claimed, see [Authority.Claims]; empty requires no claims.
 	Lease string
 
 	// Fence returns until when no other replica can lead, zero where none ever can, and an
@@ -278,7 +278,7 @@ func (a *Authority) cluster(s *state) Decision {
 }
 
 // state returns a state that was read at most Config.Fresh before the call. It fails where
-// this replica must not write at all, or the caller no longer waits; the reading goes on
+// this replica must not write at all, or the caller no longer waits; the reading continues
 // then for the other callers.
 func (a *Authority) state(ctx context.Context) (*state, error) {
 	now := a.cfg.Clock.Now()
@@ -303,7 +303,7 @@ func (a *Authority) state(ctx context.Context) (*state, error) {
 	return s, s.fence
 }
 
-// read reads all anew, each object with the whole of Config.ReadMax: a slow one must not
+// read reads everything again, each object with the whole of Config.ReadMax: a slow one must not
 // take the time of the others. The age of all counts from the begin.
 func (a *Authority) read(ctx context.Context) *state {
 	s := &state{at: a.cfg.Clock.Now()}

@@ -195,7 +195,7 @@ func takeAnnotation(o client.Object, key string) []string {
 	return []string{key}
 }
 
-// undoNodePools takes back what was written of NodePools that somebody else made, and finds
+// undoNodePools takes back what was written of NodePools that another actor made, and finds
 // those that were left buying nothing while their markets were being narrowed: what they
 // bought before is not known any more.
 func (c *cleaner) undoNodePools(ctx context.Context) error {
