@@ -147,7 +147,9 @@ func (x *proposals) want(pool policy.PoolID, change string, why *policy.Why) {
 // nextPlan has plan become the one that holds from now on, and returns its status. A plan
 // stays while nothing is wanted that it lacks, so that its digest does too, and while it is
 // carried out. One that has expired is made again, with another digest.
-func nextPlan(plan *v1alpha1.SpotPlan, wanted []v1alpha1.SpotPlanChange, busy bool, now time.Time, expiry time.Duration) *v1alpha1.SpotPlanStatus {
+func nextPlan(
+	plan *v1alpha1.SpotPlan, wanted []v1alpha1.SpotPlanChange, busy bool, now time.Time, expiry time.Duration,
+) *v1alpha1.SpotPlanStatus {
 	state := plan.StateAt(now)
 	lacks := slices.ContainsFunc(wanted, func(c v1alpha1.SpotPlanChange) bool { return !plan.Has(c.Change) })
 	underWay := state == v1alpha1.PlanApproved && busy

@@ -99,7 +99,9 @@ func (p *publisher) commit(s *policy.Snapshot) {
 
 // Steer publishes what a pool is to buy from now on.
 func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
-	p.add(s, kindSteer, x.Pool, p.outcomes.steer(s, x), priorityPlan, func(ctx context.Context, b backend.Backend) error { return b.Steer(ctx, s, x) })
+	p.add(s, kindSteer, x.Pool, p.outcomes.steer(s, x), priorityPlan, func(ctx context.Context, b backend.Backend) error {
+		return b.Steer(ctx, s, x)
+	})
 	return nil
 }
 

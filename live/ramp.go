@@ -80,7 +80,9 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 // have those that no controller has touched for the time settle. A node whose drain has not
 // ended is waited for. What drained reported is taken from it. The stage is over when all
 // that it let through have moved.
-func (r *ramp) observe(live map[string]*policy.Node, drained map[string]bool, draining func(string) bool, now policy.Time, settle time.Duration) {
+func (r *ramp) observe(
+	live map[string]*policy.Node, drained map[string]bool, draining func(string) bool, now policy.Time, settle time.Duration,
+) {
 	if r.Stage >= rampDone {
 		return
 	}

@@ -80,7 +80,8 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		p, v := &s.Pools[i], c.publisher.outcomes.pools[i]
 		names[i] = p.Name
 		r := &report{
-			figures: c.current.counted[i].status(s, p.ID, c.modeOf(p.ID)), decision: v, conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
+			figures: c.current.counted[i].status(s, p.ID, c.modeOf(p.ID)), decision: v,
+			conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
 			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill, rival: c.current.rival,
 		}
 		if ramp := &c.store.book(p.Name).Ramp; v == outcomeDone && ramp.Stage < rampDone {

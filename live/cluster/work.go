@@ -44,7 +44,8 @@ func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 	}
 	t.pods = &podTable{
 		clock: nodes.clock, wakes: nodes.wakes, faults: faults, slots: t.podSlots, nodes: nodes.slots, volumes: t.volumes,
-		workloads: t.workloads, templates: t.templates, namespaces: t.namespaces, endings: t.endings, over: map[string]string{}, expiring: map[int32]bool{},
+		workloads: t.workloads, templates: t.templates, namespaces: t.namespaces, endings: t.endings,
+		over: map[string]string{}, expiring: map[int32]bool{},
 	}
 	return t
 }

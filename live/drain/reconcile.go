@@ -303,7 +303,9 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
 		r.cfg.Log.Warn("the protection of its replacements remains", "node", d.node, "error", err)
-	} else if called, err := r.callBackend(ctx, d, func(ctx context.Context) error { return releaser.Settle(ctx, r.table.freed(d)) }); err != nil {
+	} else if called, err := r.callBackend(ctx, d, func(ctx context.Context) error {
+		return releaser.Settle(ctx, r.table.freed(d))
+	}); err != nil {
 		return fmt.Errorf("removing the protection of its replacements: %w", err)
 	} else if !called {
 		return nil

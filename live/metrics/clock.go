@@ -10,8 +10,10 @@ import (
 type clocks struct{ state func() steady.State }
 
 var (
-	clockAhead = prometheus.NewDesc("spotter_clock_ahead_seconds", "How far the clock of this machine (machine) and of the API server (server) is ahead of the time that the controller uses.", []string{"clock"}, nil)
-	clockJumps = prometheus.NewDesc("spotter_clock_jumps_total", "How often the clock of this machine or of the API server was set by 5 s or more.", nil, nil)
+	clockAhead = prometheus.NewDesc("spotter_clock_ahead_seconds",
+		"How far the clock of this machine (machine) and of the API server (server) is ahead of the time that the controller uses.", []string{"clock"}, nil)
+	clockJumps = prometheus.NewDesc("spotter_clock_jumps_total",
+		"How often the clock of this machine or of the API server was set by 5 s or more.", nil, nil)
 )
 
 // Describe names the metrics.

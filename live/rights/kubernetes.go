@@ -80,7 +80,8 @@ func coreActive() []Right {
 			Why: "How many pods a workload wants now, before one of them is evicted."},
 		{Part: Core, Active: true, Scope: Cluster, Resources: []string{"replicationcontrollers"}, Verbs: []string{"get"}, Why: "The same."},
 		{Part: Core, Active: true, Scope: Cluster, Group: groupBatch, Resources: []string{"jobs"}, Verbs: []string{"get", "patch"},
-			Without: "Budgets with the action `Pause` suspend nothing and say so.", Why: "`spec.suspend` of Jobs under a budget with the action `Pause`; `jobs.spotter.dev` refuses all else."},
+			Without: "Budgets with the action `Pause` suspend nothing and say so.",
+			Why:     "`spec.suspend` of Jobs under a budget with the action `Pause`; `jobs.spotter.dev` refuses all else."},
 	}
 }
 

@@ -228,7 +228,8 @@ func (d *Disruption) validateClosing(at *field.Path) field.ErrorList {
 		case f.To.IsZero():
 			errs = append(errs, field.Required(at.Child("to"), "must be set"))
 		case !f.From.Before(&f.To):
-			errs = append(errs, field.Invalid(at.Child("from"), f.From.UTC().Format(time.RFC3339), "must be before to, "+f.To.UTC().Format(time.RFC3339)))
+			errs = append(errs, field.Invalid(at.Child("from"), f.From.UTC().Format(time.RFC3339),
+				"must be before to, "+f.To.UTC().Format(time.RFC3339)))
 		}
 		errs = append(errs, atMost(at.Child("reason"), f.Reason, reasonMax)...)
 		if strings.ContainsFunc(f.Reason, unicode.IsControl) {

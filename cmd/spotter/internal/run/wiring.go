@@ -96,7 +96,9 @@ func (w *wiring) connect(ctx context.Context) error {
 	if w.limiter, err = limit.New(limit.Config{QPS: w.f.Writes.QPS, Burst: w.f.Writes.Burst, Check: w.permits}); err != nil {
 		return err
 	}
-	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts, Clock: time.State}); err != nil {
+	if w.metrics, err = metrics.New(ctrlmetrics.Registry, metrics.Config{
+		Compat: w.f.Metrics.Compat, Writes: w.limiter.Counts, Clock: time.State,
+	}); err != nil {
 		return err
 	}
 	run, serving := w.f.controller(), live.Serving{Metrics: w.f.Metrics.BindAddress, Secure: w.f.Metrics.Secure, CertDir: w.f.Metrics.CertDir, Probes: w.f.Health.BindAddress, Pprof: w.f.Pprof.BindAddress}
