@@ -113,6 +113,11 @@ func (b *Budget) Counts(t *Template) int64 {
 		return 0
 	}
 	n := b.of(&t.Requests, t.GPUResource)
+	for _, d := range t.Devices {
+		if d.Resource == b.Resource {
+			n += d.Amount
+		}
+	}
 	if n <= 0 || !b.Selector.Matches(t.Labels) {
 		return 0
 	}
@@ -120,9 +125,13 @@ func (b *Budget) Counts(t *Template) int64 {
 }
 
 // Share returns n thousandths of a device of the budget's resource as a part of
-// what node has of it, in [0, 1].
-func (b *Budget) Share(n int64, node *Node) float64 {
+// what node has of it, in [0, 1]. Of a node that shows fewer devices than its instance
+// type has, since it offers them as slices or by resource claims, those of the type count.
+func (b *Budget) Share(n int64, node *Node, of *InstanceType) float64 {
 	all := b.of(&node.Allocatable, node.GPUResource)
+	if b.Resource != "cpu" {
+		all = max(all, b.of(&of.Allocatable, of.GPUResource))
+	}
 	if all <= 0 {
 		return 0
 	}

@@ -129,6 +129,12 @@ type Workload struct {
 	PausedBy  string
 }
 
+// A DeviceUse is an amount of an accelerator in thousandths of a device.
+type DeviceUse struct {
+	Resource string
+	Amount   int64
+}
+
 // A Template is the specification that pods have in common.
 type Template struct {
 	ID        TemplateID
@@ -141,6 +147,13 @@ type Template struct {
 	// overhead. Requests.Pods is 1. GPUResource is what Requests.GPU counts.
 	Requests    Resources
 	GPUResource string
+
+	// Devices are the accelerators that a pod holds under names other than GPUResource:
+	// slices of devices, and devices by resource claims. They are ascending by Resource,
+	// and only budgets read them. Uncounted reports that a pod holds devices of which the
+	// number is not known.
+	Devices   []DeviceUse `json:",omitempty"`
+	Uncounted bool        `json:",omitempty"`
 
 	// AssumedCPU and AssumedMemory are what the scheduler adds to Requests when it
 	// scores nodes, in thousandths of a core and in bytes: 100 and 200 MiB for each

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -105,6 +106,8 @@ func (s *Snapshot) validateTemplates() error {
 			return fmt.Errorf("snapshot: template %q: a pod takes %d pod slots, want 1", t.Name, t.Requests.Pods)
 		case t.Requests.CPU < 0 || t.Requests.Memory < 0 || t.Requests.Storage < 0 || t.Requests.GPU < 0:
 			return fmt.Errorf("snapshot: template %q: requests %+v are negative", t.Name, t.Requests)
+		case slices.ContainsFunc(t.Devices, func(d DeviceUse) bool { return d.Amount <= 0 }):
+			return fmt.Errorf("snapshot: template %q: devices %+v are not above 0", t.Name, t.Devices)
 		}
 		for _, p := range t.PDBs {
 			if !within(int(p), len(s.PDBs)) {

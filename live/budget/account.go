@@ -4,6 +4,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/spotter-dev/spotter/policy"
 	policybudget "github.com/spotter-dev/spotter/policy/budget"
@@ -12,15 +13,20 @@ import (
 
 // Count accounts for the pods that there are, finished ones too, as gpu-k8s-operator
 // does: those that b selects, from when they started until they ended or now. A pod
-// that requests none of the resource is tracked and uses nothing.
-func Count(b *policy.Budget, resource string, pods []corev1.Pod, now time.Time) policybudget.Account {
+// that requests none of the resource is tracked and uses nothing. The devices of the pods in
+// held are known; the others hold the devices that they request.
+func Count(b *policy.Budget, resource string, pods []corev1.Pod, held map[types.UID]float64, now time.Time) policybudget.Account {
 	var objects []policybudget.Object
 	for i := range pods {
 		p := &pods[i]
 		if p.Namespace != b.Namespace || !b.Selector.Matches(kube.Labels(p.Labels)) {
 			continue
 		}
-		objects = append(objects, object(p, resource, now))
+		o := object(p, resource, now)
+		if n, known := held[p.UID]; known {
+			o.Devices = n
+		}
+		objects = append(objects, o)
 	}
 	return policybudget.CountObjects(b.Window, b.GPUHours, objects)
 }
@@ -32,7 +38,7 @@ func object(p *corev1.Pod, resource string, now time.Time) policybudget.Object {
 	if start == nil {
 		return policybudget.Object{}
 	}
-	o := policybudget.Object{Start: start.Sub(now), Devices: devices(&p.Spec, corev1.ResourceName(resource))}
+	o := policybudget.Object{Start: start.Sub(now), Devices: devices(&p.Spec, resource)}
 	if end, ended := endOf(p); ended {
 		o.End, o.Ended = end.Sub(now), true
 	}
@@ -53,31 +59,16 @@ func endOf(p *corev1.Pod) (time.Time, bool) {
 	return end, true
 }
 
-// devices returns what a pod requests of a resource: what its containers do
-// together, or the most that one of those before them does.
-func devices(s *corev1.PodSpec, name corev1.ResourceName) float64 {
-	var together, before, sidecars float64
-	for i := range s.InitContainers {
-		c := &s.InitContainers[i]
-		x := quantity(c.Resources.Requests, name)
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways {
-			sidecars += x
-			before = max(before, sidecars)
-			continue
+// devices returns what a pod requests of a resource, its slices included.
+func devices(s *corev1.PodSpec, resource string) float64 {
+	total := kube.Requests(s)
+	n := total.Name(corev1.ResourceName(resource), "").AsApproximateFloat64()
+	var d kube.Devices
+	d.Request(total, nil)
+	for _, x := range d.Uses() {
+		if x.Resource == resource {
+			n += float64(x.Amount) / 1000
 		}
-		before = max(before, sidecars+x)
 	}
-	together = sidecars
-	for i := range s.Containers {
-		together += quantity(s.Containers[i].Resources.Requests, name)
-	}
-	return max(together, before) + quantity(s.Overhead, name)
-}
-
-func quantity(l corev1.ResourceList, name corev1.ResourceName) float64 {
-	q, ok := l[name]
-	if !ok {
-		return 0
-	}
-	return q.AsApproximateFloat64()
+	return n
 }

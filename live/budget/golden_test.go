@@ -86,7 +86,7 @@ func TestGoldenToTheNanosecond(t *testing.T) {
 			pods = append(pods, *pod)
 		}
 		want := policybudget.Account{Consumed: c.Want.Consumed, Remaining: c.Want.Remaining, Over: c.Want.Over, Tracked: c.Want.Tracked}
-		if got := Count(c.budget("ns", name), goldenDevices, pods, goldenNow); !same(got, want) {
+		if got := Count(c.budget("ns", name), goldenDevices, pods, nil, goldenNow); !same(got, want) {
 			t.Errorf("case %d: %+v, and gpu-k8s-operator has %+v", i, got, want)
 		}
 	}
@@ -117,7 +117,7 @@ func TestGolden(t *testing.T) {
 			rounding += max(0, p.GPUs) * 1 / 3600
 		}
 		b := c.budget(ns, fmt.Sprint("case-", i))
-		got := Count(b, goldenDevices, pods.Items, goldenNow)
+		got := Count(b, goldenDevices, pods.Items, nil, goldenNow)
 		if want := policybudget.CountObjects(b.Window, c.Quota, objects); !same(got, want) {
 			t.Errorf("case %d: %+v, want %+v", i, got, want)
 		}

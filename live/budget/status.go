@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -88,9 +89,6 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 		if err := k.fill(ctx, x.s, &x.s.Budgets[i], m, &x.looks[i], &x.pods, next); err != nil {
 			return err
 		}
-		if r := x.s.Budgets[i].Resource; !kube.Counted(r) {
-			k.condition(next, v1alpha1.ConditionReady, false, "NotCounted", "nothing is enforced: requests of "+r+" are not counted")
-		}
 	}
 	same := equality.Semantic.DeepEqual(&b.Status, st)
 	if same || !k.due(&b.Status, st) || !enforced && x.leftOut.Add(1) > leftOutMax {
@@ -142,7 +140,7 @@ func (k *Enforcer) fill(
 		if err != nil {
 			return err
 		}
-		account := Count(b, o.Spec.ResourceName, all, s.Now.Std())
+		account := Count(b, o.Spec.ResourceName, all, heldDevices(s, b), s.Now.Std())
 		used, st.TrackedPods = account.Consumed, int32(account.Tracked)
 	}
 	st.Consumed = v1alpha1.Usage{GPUHours: hours(used)}
@@ -163,13 +161,46 @@ func (k *Enforcer) fill(
 		}
 		st.ReopensAt = instant(look.Reopens)
 	}
-	k.condition(o, v1alpha1.ConditionReady, true, "Counting", "its usage is counted")
+	ready, reason, message := true, "Counting", "its usage is counted"
+	if why := notCounted(b.Resource, look); why != "" {
+		ready, reason, message = false, "NotCounted", why
+	}
+	k.condition(o, v1alpha1.ConditionReady, ready, reason, message)
 	if m.Over != 0 {
 		k.condition(o, v1alpha1.ConditionSpent, true, "QuotaReached", "since "+m.Over.Std().Format(time.RFC3339))
 	} else {
 		k.condition(o, v1alpha1.ConditionSpent, false, "WithinQuota", "usage in the window is below the quota")
 	}
 	return k.enforced(ctx, o)
+}
+
+// heldDevices returns the devices of the pods that hold some under other names than the budget's,
+// as the snapshot has them.
+func heldDevices(s *policy.Snapshot, b *policy.Budget) map[types.UID]float64 {
+	all := map[types.UID]float64{}
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Phase == policy.PodGone {
+			continue
+		}
+		if t := &s.Templates[p.Template]; len(t.Devices) > 0 {
+			all[types.UID(p.UID)] = float64(b.Counts(t)) / 1000
+		}
+	}
+	return all
+}
+
+// notCounted returns what a budget does not count and why; empty where it counts everything.
+func notCounted(resource string, look *policybudget.Outlook) string {
+	switch of, counted := kube.SliceOf(resource); {
+	case counted:
+		return fmt.Sprintf("nothing is enforced: requests of %s count in budgets of %s, in parts of a device", resource, of)
+	case !kube.Counted(resource):
+		return "nothing is enforced: requests of " + resource + " are not counted"
+	case look.Uncounted > 0:
+		return fmt.Sprintf("devices of %d pods are not counted, such as those of %s: its resource claims or MIG slices cannot be interpreted", look.Uncounted, look.Such)
+	}
+	return ""
 }
 
 // enforced says whether a closed gate would keep pods out.

@@ -21,6 +21,7 @@ type podTable struct {
 	templates  *templateTable
 	namespaces *namespaceTable
 	endings    *endingTable
+	held       *claimTable
 
 	// over are the pods that have ended and whose objects are still there, by name.
 	over map[string]string // UID
@@ -78,7 +79,7 @@ func (pt *podTable) finish(i int32, known bool, p *corev1.Pod) {
 	}
 	// It ended before the observer began, or between two looks at it.
 	w, _ := pt.workloads.owner(p)
-	pt.endings.note(p, pt.templates.of(p, w), false)
+	pt.endings.note(p, pt.templates.of(p, w, pt.held.of(p, nil)), false)
 }
 
 func (pt *podTable) drop(p *corev1.Pod) {
@@ -98,7 +99,7 @@ func (pt *podTable) end(i int32, p *corev1.Pod, deleted bool) {
 	t := x.template
 	if t == nil { // it was never read
 		w, _ := pt.workloads.owner(p)
-		t = pt.templates.of(p, w)
+		t = pt.templates.of(p, w, pt.held.of(p, nil))
 	}
 	x.template = nil // its reference is the end's now
 	pt.endings.note(p, t, deleted)
@@ -149,7 +150,8 @@ func (pt *podTable) readPod(i int32) {
 	x := &pt.slots.entries[i]
 	p := x.object
 	w, set := pt.workloads.owner(p)
-	t := pt.templates.of(p, w)
+	x.holding = pt.held.of(p, x.holding)
+	t := pt.templates.of(p, w, x.holding)
 	pt.templates.release(x.template)
 	x.template, x.set = t, set
 	n := policy.Pod{

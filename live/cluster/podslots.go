@@ -27,6 +27,7 @@ type podEntry struct {
 	set      string    // the ReplicaSet between
 	node     string    // the name of the node that it is bound to
 	claims   bool      // it has volumes by claim
+	holding  *holding  // devices that its specification does not say; nil without
 	ready    bool      // it counts as ready for its workload
 	stuck    bool      // the scheduler found no place
 	until    policy.Time

@@ -9,8 +9,10 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +75,21 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 			return err
 		}
 	}
-	return nil
+	return o.followClaims(ctx, c)
+}
+
+// followClaims makes the observer hear of resource claims where the API server has them:
+// in the version that Kubernetes has had since 1.34.
+func (o *Observer) followClaims(ctx context.Context, c cache.Informers) error {
+	t := o.work.claims
+	err := follow(ctx, o, c, "resourceclaims", &resourcev1.ResourceClaim{}, t.setClaim, t.dropClaim)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return follow(ctx, o, c, "resourceslices", &resourcev1.ResourceSlice{}, t.setSlice, t.dropSlice)
 }
 
 // follow calls set and drop, under the lock, with what the informer of like delivers.

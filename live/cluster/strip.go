@@ -104,7 +104,8 @@ var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodSchedul
 
 // stripPodStatus keeps where a pod stands in its life, and when its containers ended.
 func stripPodStatus(s *corev1.PodStatus) {
-	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName, Reason: s.Reason}
+	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName, Reason: s.Reason,
+		ResourceClaimStatuses: s.ResourceClaimStatuses}
 	for i := range s.Conditions {
 		if c := &s.Conditions[i]; slices.Contains(podConditions, c.Type) {
 			kept.Conditions = append(kept.Conditions, corev1.PodCondition{

@@ -90,8 +90,9 @@ func sharedLabels(of map[string]string) map[string]string {
 }
 
 // of returns the template of a pod, with one reference more. That of the pod of
-// its workload that was read last is taken where the two are alike.
-func (tt *templateTable) of(p *corev1.Pod, w *workload) *template {
+// its workload that was read last is taken where the two are alike. h is what the pod holds,
+// nil where its specification says all.
+func (tt *templateTable) of(p *corev1.Pod, w *workload, h *holding) *template {
 	t := policy.Template{Name: key(p), Namespace: p.Namespace}
 	var of map[string]string
 	mirror := p.Annotations[corev1.MirrorPodAnnotationKey] != ""
@@ -108,12 +109,12 @@ func (tt *templateTable) of(p *corev1.Pod, w *workload) *template {
 	case mirror:
 		t.Name, t.DaemonSet = p.Namespace+"/"+strings.TrimSuffix(p.Name, "-"+p.Spec.NodeName), true
 	}
-	alone := w == nil || hasClaims(p)
+	alone := w == nil || hasClaims(p) || h != nil
 	if !alone && w.last != nil && w.like.refs > 0 && alike(p, w.last) {
 		w.like.refs++
 		return w.like
 	}
-	x := tt.read(t, of, mirror, p, w)
+	x := tt.read(t, of, mirror, p, w, h)
 	if !alone {
 		w.last, w.like = p, x
 	}
@@ -129,12 +130,15 @@ func alike(p, q *corev1.Pod) bool {
 }
 
 // read reads a template of which the name and the kind are known.
-func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload) *template {
+func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload, h *holding) *template {
 	spec := &p.Spec
 	if t.DaemonSet {
 		spec = unpinned(spec)
 	}
 	tt.readTemplate(&t, sharedLabels(p.Labels), spec, p, w)
+	if h != nil {
+		t.Devices, t.Uncounted = h.uses, h.unknown
+	}
 	if mirror {
 		tt.pin(&t, p.Spec.NodeName)
 	}

@@ -25,6 +25,7 @@ type workTable struct {
 	podSlots   *podSlots
 	pods       *podTable
 	endings    *endingTable
+	claims     *claimTable
 }
 
 func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
@@ -39,13 +40,14 @@ func newWorkTable(nodes *nodeTable, faults *faultLog, endedMax int) *workTable {
 		faults: faults, nodes: nodes.slots, volumes: t.volumes, priorities: t.priorities, namespaces: t.namespaces,
 		byKey: map[string]*template{}, shifted: true,
 	}
+	t.claims = newClaimTable(t.podSlots, nodes.slots)
 	t.endings = &endingTable{
 		max: endedMax, clock: nodes.clock, nodes: nodes.slots, experience: nodes.experience, workloads: t.workloads, templates: t.templates,
 	}
 	t.pods = &podTable{
 		clock: nodes.clock, wakes: nodes.wakes, faults: faults, slots: t.podSlots, nodes: nodes.slots, volumes: t.volumes,
 		workloads: t.workloads, templates: t.templates, namespaces: t.namespaces, endings: t.endings,
-		over: map[string]string{}, expiring: map[int32]bool{},
+		held: t.claims, over: map[string]string{}, expiring: map[int32]bool{},
 	}
 	return t
 }

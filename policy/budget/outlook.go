@@ -13,6 +13,11 @@ type Outlook struct {
 	Devices int64
 	PerHour policy.Money
 
+	// Uncounted is the number of pods that the budget selects and that hold devices of
+	// which the number is not known. Such is the first of them by name.
+	Uncounted int
+	Such      string
+
 	// Reopens is when there will be room again, zero where that cannot be told or
 	// is more than a window away. As the decision does, it takes the pods to go
 	// where they are made to, and to go on where they are not.
@@ -36,6 +41,12 @@ func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget, memory func(b
 		if !holds(p) {
 			continue
 		}
+		if t := &s.Templates[p.Template]; t.Uncounted {
+			x.found = x.selectors.Candidates(x.found, t.Namespace, t.Labels)
+			for _, k := range x.found {
+				all[k].uncounted(&budgets[k], t, p)
+			}
+		}
 		for _, c := range x.of[p.Template] {
 			t := &tallies[c.at]
 			t.now = t.now.plus(rate{c.n, t.price(s, &s.Nodes[p.Node], c.n)})
@@ -51,4 +62,14 @@ func Look(cfg Config, s *policy.Snapshot, budgets []policy.Budget, memory func(b
 		}
 	}
 	return all
+}
+
+// uncounted notes a pod that holds devices of which the number is not known.
+func (o *Outlook) uncounted(b *policy.Budget, t *policy.Template, p *policy.Pod) {
+	if b.Resource == "cpu" || !b.Selector.Matches(t.Labels) {
+		return
+	}
+	if o.Uncounted++; o.Such == "" || p.Name < o.Such {
+		o.Such = p.Name
+	}
 }

@@ -233,7 +233,8 @@ func (t *tally) price(s *policy.Snapshot, node *policy.Node, n int64) policy.Mon
 	if node.Market == policy.None {
 		return t.guess(s, n)
 	}
-	return s.Markets[node.Market].Charge().Times(t.budget.Share(n, node))
+	m := &s.Markets[node.Market]
+	return m.Charge().Times(t.budget.Share(n, node, &s.Types[m.Type]))
 }
 
 // guess returns what n thousandths of a device cost per hour on a node of which
@@ -248,7 +249,7 @@ func (t *tally) guess(s *policy.Snapshot, n int64) policy.Money {
 		m := &s.Markets[i]
 		it := &s.Types[m.Type]
 		node := policy.Node{Allocatable: it.Allocatable, GPUResource: it.GPUResource}
-		if p := m.OnDemand.Times(t.budget.Share(1000, &node)); p > 0 && (each == 0 || p < each) {
+		if p := m.OnDemand.Times(t.budget.Share(1000, &node, it)); p > 0 && (each == 0 || p < each) {
 			each = p
 		}
 	}

@@ -45,7 +45,11 @@ func (r *Reader) warn(format string, args ...any) {
 // specification of its pods.
 func (r *Reader) Template(t *policy.Template, labels map[string]string, s *corev1.PodSpec) {
 	t.Labels = Labels(labels)
-	t.Requests, t.GPUResource = r.requests(t.Name, s)
+	total := Requests(s)
+	t.Requests, t.GPUResource = r.resources(t.Name, total)
+	var d Devices
+	d.Request(total, nil)
+	t.Devices, t.Uncounted = d.Uses(), d.Unknown || len(s.ResourceClaims) > 0
 	t.AssumedCPU, t.AssumedMemory = assume(s)
 	t.NodeSelector = Labels(s.NodeSelector)
 	t.Grace = 30 * time.Second // as the API server's default

@@ -53,13 +53,6 @@ func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 	return r, ""
 }
 
-// requests returns the effective requests of one pod, as the scheduler counts
-// them: the larger of what runs at once and of what each init container needs
-// beside the sidecars started before it, plus the overhead.
-func (r *Reader) requests(name string, s *corev1.PodSpec) (policy.Resources, string) {
-	return r.resources(name, Requests(s))
-}
-
 // assumed is what the scheduler takes containers to ask for that do not say it, when
 // it scores nodes (pkg/scheduler/util/pod_resources.go).
 var assumed = corev1.ResourceList{
@@ -72,7 +65,9 @@ func assume(s *corev1.PodSpec) (cpu, memory int64) {
 	return scored.Cpu().MilliValue() - stated.Cpu().MilliValue(), scored.Memory().Value() - stated.Memory().Value()
 }
 
-// Requests returns the effective requests of one pod, as the scheduler counts them.
+// Requests returns the effective requests of one pod, as the scheduler counts them: the
+// larger of what its containers need together and of what each init container needs with
+// the sidecars that start before it, plus the overhead.
 func Requests(s *corev1.PodSpec) corev1.ResourceList { return podRequests(s, nil) }
 
 // podRequests returns the effective requests of one pod. Missing are those of
@@ -140,7 +135,12 @@ func (r *Reader) resources(name string, total corev1.ResourceList) (policy.Resou
 			continue
 		}
 		if !offered(k) {
-			if q.Sign() > 0 {
+			_, counted := unitsOf(string(k))
+			switch {
+			case q.Sign() <= 0:
+			case counted:
+				r.warn("%s: its request for %s counts in budgets and does not decide where it runs: no instance type in the catalog offers it", name, k)
+			default:
 				r.warn("%s: its request for %s is ignored: no instance type in the catalog offers it", name, k)
 			}
 			continue

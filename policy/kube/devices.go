@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// Names of NVIDIA's device plugin. The suffix is that of replicas: parts of the time of a
+// device or of a slice.
+const (
+	nvidiaGPU    = "nvidia.com/gpu"
+	migPrefix    = "nvidia.com/mig-"
+	sharedSuffix = ".shared"
+)
+
+// DeviceUnits is the number of units in a device: MIG divides devices into seven compute
+// slices, and some models into four.
+const DeviceUnits = 28
+
+// quarters are the MIG profiles of the models with four compute slices (A30, RTX PRO 6000).
+// No other model has a profile of these names.
+var quarters = []string{"1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb"}
+
+// profileForm is the form of MIG profiles: "3g.20gb", with the compute slices in front where
+// they are fewer ("1c.3g.20gb"), and with attributes behind ("+me", ".me" in resources).
+var profileForm = regexp.MustCompile(`^(?:([1-7])c\.)?(([1-7])g\.[0-9]+gb)(?:[.+].+)?$`)
+
+// ProfileUnits returns the units of a device that a MIG profile holds, by its compute
+// slices; false for a name that is not a profile.
+func ProfileUnits(profile string) (int64, bool) {
+	m := profileForm.FindStringSubmatch(profile)
+	if m == nil {
+		return 0, false
+	}
+	n, all := int64(cmp.Or(m[1], m[3])[0]-'0'), int64(7)
+	if slices.Contains(quarters, m[2]) {
+		all = 4
+	}
+	return min(n*DeviceUnits/all, DeviceUnits), true
+}
+
+// unitsOf returns the units of an nvidia.com/gpu that one of an extended resource is, if it
+// is a slice or a replica.
+func unitsOf(name string) (int64, bool) {
+	name, shared := strings.CutSuffix(name, sharedSuffix)
+	if profile, mig := strings.CutPrefix(name, migPrefix); mig {
+		return ProfileUnits(profile)
+	}
+	return DeviceUnits, shared && name == nvidiaGPU
+}
+
+// SliceOf returns the accelerator of which a resource is a slice or a replica; false for
+// other resources.
+func SliceOf(name string) (string, bool) {
+	_, ok := unitsOf(name)
+	return nvidiaGPU, ok
+}
+
+// Replicated returns the resource that replicas of the name divide; false for other names.
+func Replicated(name string) (string, bool) {
+	_, known := unitsOf(name)
+	name, shared := strings.CutSuffix(name, sharedSuffix)
+	return name, known && shared
+}
+
+// claimDrivers are the drivers whose devices pods get by resource claims, and the extended
+// resource under which budgets count them.
+var claimDrivers = map[string]string{
+	"gpu.nvidia.com": nvidiaGPU, "gpu.amd.com": "amd.com/gpu", "gaudi.intel.com": "habana.ai/gaudi", "neuron.aws.com": "aws.amazon.com/neuron",
+}
+
+// Claimed returns the accelerator that a driver of resource claims hands out; false for
+// drivers of other devices.
+func Claimed(driver string) (string, bool) {
+	resource, known := claimDrivers[driver]
+	return resource, known
+}
+
+// A Devices adds up the accelerators that one pod holds under other names than those of
+// whole devices. The zero one is empty.
+type Devices struct {
+	// Unknown reports that the pod holds devices that could not be counted.
+	Unknown bool
+
+	thousandths map[string]int64
+}
+
+// Request adds the slices and replicas that a pod requests. A replica counts as a whole
+// device or slice, divided by the number that replicas returns for what it divides; nil
+// divides none.
+func (d *Devices) Request(total corev1.ResourceList, replicas func(of string) int64) {
+	sum := int64(0) // in thousandths of a unit, so that seven sevenths are one
+	for _, k := range slices.Sorted(maps.Keys(total)) {
+		units, ok := unitsOf(string(k))
+		q := total[k]
+		if !ok || q.Sign() <= 0 {
+			d.Unknown = d.Unknown || q.Sign() > 0 && strings.HasPrefix(string(k), migPrefix)
+			continue
+		}
+		if most := requestMax(k); q.Cmp(most) > 0 {
+			q = most
+		}
+		n := int64(1)
+		if of, is := Replicated(string(k)); is && replicas != nil {
+			n = max(1, replicas(of))
+		}
+		sum += q.Value() * units * 1000 / n
+	}
+	d.Add(nvidiaGPU, (sum+DeviceUnits/2)/DeviceUnits)
+}
+
+// Add adds thousandths of a device.
+func (d *Devices) Add(resource string, thousandths int64) {
+	if thousandths == 0 {
+		return
+	}
+	if d.thousandths == nil {
+		d.thousandths = map[string]int64{}
+	}
+	d.thousandths[resource] += thousandths
+}
+
+// Uses returns the sums, ascending by resource; nil for none.
+func (d *Devices) Uses() []policy.DeviceUse {
+	var all []policy.DeviceUse
+	for k, n := range d.thousandths {
+		all = append(all, policy.DeviceUse{Resource: k, Amount: n})
+	}
+	slices.SortFunc(all, func(a, b policy.DeviceUse) int { return cmp.Compare(a.Resource, b.Resource) })
+	return all
+}
