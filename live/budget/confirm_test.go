@@ -3,6 +3,8 @@ package budget
 import (
 	"fmt"
 	"maps"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,19 +191,27 @@ func TestUnknownBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetsThatAreNotEnforced say so: those of a resource that nothing counts, and those
-// beyond the oldest of a namespace, of which a report writes to a few.
+// TestBudgetsThatAreNotEnforced say so: those of a resource that nothing counts, those of
+// pods whose devices are not known, and those beyond the oldest of a namespace, of which a report writes to a few.
 func TestBudgetsThatAreNotEnforced(t *testing.T) {
 	slice := budgetObject("gpu", "slice")
 	slice.Spec.ResourceName = "nvidia.com/mig-1g.5gb"
 	objects := []client.Object{slice, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "gpu"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ml"}}}
-	all := []*v1alpha1.GPUBudget{slice}
+	claims, cores := budgetObject("gpu", "claims"), budgetObject("gpu", "cores")
+	claims.Spec.Selector, cores.Spec.Selector = metav1.LabelSelector{}, metav1.LabelSelector{}
+	cores.Spec.ResourceName = "cpu"
+	objects = append(objects, claims, cores)
+	all := []*v1alpha1.GPUBudget{slice, claims, cores}
 	for i := range NamespaceMax + 2*leftOutMax {
 		b := budgetObject("ml", fmt.Sprintf("b%03d", i))
 		objects, all = append(objects, b), append(all, b)
 	}
 	k := newEnforcer(t, testingclock.NewFakeClock(start), fakeClient(t, noFuncs, objects...), true)
-	snap := &policy.Snapshot{Now: policy.TimeOf(start), Budgets: tableOf(all...)}
+	snap := &policy.Snapshot{Now: policy.TimeOf(start), Budgets: tableOf(all...),
+		Templates: []policy.Template{{Namespace: "gpu", Uncounted: true}},
+		Nodes:     []policy.Node{{Market: policy.None, Pool: policy.None}},
+		Pods: []policy.Pod{{Name: "gpu/y", Phase: policy.PodReady, Bound: 1}, {Name: "gpu/x", Phase: policy.PodStarting, Bound: 1},
+			{Name: "gpu/a", Phase: policy.PodPending, Node: policy.None}}}
 	var memories []policy.BudgetMemory
 	for _, b := range snap.Budgets {
 		memories = append(memories, policy.BudgetMemory{Name: b.Name})
@@ -217,9 +229,14 @@ func TestBudgetsThatAreNotEnforced(t *testing.T) {
 		return n
 	}
 	for turn := range 3 {
-		want := map[string]int{"Counting": NamespaceMax, "NotCounted": 1, "TooMany": min(turn+1, 2) * leftOutMax}
+		want := map[string]int{"Counting": NamespaceMax + 1, "NotCounted": 2, "TooMany": min(turn+1, 2) * leftOutMax}
 		if got := reasons(); !maps.Equal(got, want) {
 			t.Errorf("report %d: %v, want %v", turn, got, want)
+		}
+	}
+	for b, words := range map[*v1alpha1.GPUBudget]string{slice: "in budgets of nvidia.com/gpu", claims: "devices of 2 pods are not counted, such as those of gpu/x"} {
+		if c := meta.FindStatusCondition(b.Status.Conditions, v1alpha1.ConditionReady); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, words) {
+			t.Errorf("%s: %+v does not say %q", b.Name, c, words)
 		}
 	}
 }
@@ -237,5 +254,24 @@ func TestPausedOnlyOurs(t *testing.T) {
 	queued := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Labels: label(queueName, "q")}}
 	if next, err := paused(queued, &policy.Pause{Paused: true, Budget: "ml/b"}); next != nil || !held(err, "SuspendedByOther") {
 		t.Errorf("a Job of Kueue: %v, %v", next, err)
+	}
+}
+
+// TestCountParts counts the slices that a pod requests, and of pods that a snapshot knows
+// what it says, devices by resource claims included.
+func TestCountParts(t *testing.T) {
+	b := &policy.Budget{Namespace: "ml", Resource: gpu, Selector: policy.Selector{Everything: true}, GPUHours: 10, HasGPUHours: true, Window: 24 * time.Hour}
+	pod := func(name string) corev1.Pod {
+		p := *gpuPod("ml", nil)
+		p.Name, p.UID = name, types.UID(name)
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/mig-3g.20gb": resource.MustParse("1")}}
+		p.Status.StartTime = &metav1.Time{Time: start.Add(-2 * time.Hour)}
+		return p
+	}
+	s := &policy.Snapshot{Templates: []policy.Template{{Namespace: "ml", Devices: []policy.DeviceUse{{Resource: gpu, Amount: 3500}}}},
+		Pods: []policy.Pod{{Name: "ml/known", UID: "known", Phase: policy.PodReady}, {}}}
+	a := Count(b, gpu, []corev1.Pod{pod("known"), pod("other")}, heldDevices(s, b), start)
+	if want := 2 * (3.5 + 0.429); math.Abs(a.Consumed-want) > 1e-9 || a.Tracked != 2 {
+		t.Errorf("%+v, want %v hours", a, want)
 	}
 }

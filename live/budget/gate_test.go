@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/crd"
@@ -339,5 +340,47 @@ func TestRule12Relabel(t *testing.T) {
 	}
 	if err := relabel(over, `{"team":"x"}`); err != nil {
 		t.Errorf("a pod that has ended: %v", err)
+	}
+}
+
+// TestRule12OtherNames keeps out pods that would hold devices under other names than that of
+// the budget: slices, replicas, and resource claims, of which it is not known what they hold.
+func TestRule12OtherNames(t *testing.T) {
+	env := testenv.Start(t, testenv.Options{})
+	installGate(t, env)
+	ns := gatedNamespace(t, env)
+	b := newBudget(t, env, ns, "b", metav1.LabelSelector{})
+	setGate(t, env, b, v1alpha1.GateClosed, time.Now(), time.Time{})
+	refused(t, env, gpuPod(ns, nil))
+	requesting := func(name, n string) *corev1.Pod {
+		p, l := gpuPod(ns, nil), corev1.ResourceList{corev1.ResourceName(name): resource.MustParse(n)}
+		p.Spec.Containers[0].Resources = corev1.ResourceRequirements{Requests: l, Limits: l}
+		return p
+	}
+	claims := gpuPod(ns, nil)
+	claims.Spec.Containers[0].Resources = corev1.ResourceRequirements{}
+	claims.Spec.ResourceClaims = []corev1.PodResourceClaim{{Name: "c", ResourceClaimTemplateName: ptr.To("t")}}
+	before := requesting("nvidia.com/mig-1g.5gb", "1")
+	before.Spec.InitContainers, before.Spec.Containers = before.Spec.Containers, []corev1.Container{{Name: "main", Image: "none"}}
+	check := func(pods map[string]*corev1.Pod, admitted bool) {
+		t.Helper()
+		for name, p := range pods {
+			if err := try(t, env, p); (err == nil) != admitted {
+				t.Errorf("%s: %v, want admitted: %t", name, err, admitted)
+			}
+		}
+	}
+	check(map[string]*corev1.Pod{
+		"slice": requesting("nvidia.com/mig-3g.20gb", "1"), "slice before": before, "shared slice": requesting("nvidia.com/mig-1g.5gb.shared", "2"),
+		"replica": requesting("nvidia.com/gpu.shared", "1"), "claim": claims,
+	}, false)
+	check(map[string]*corev1.Pod{"no slice": requesting("nvidia.com/mig-3g.20gb", "0"), "other": requesting("example.com/mig-3g.20gb", "1")}, true)
+	for _, resource := range []string{"amd.com/gpu", "cpu"} {
+		patch := `[{"op":"replace","path":"/spec/resourceName","value":"` + resource + `"}]`
+		if err := env.Client.Patch(t.Context(), b, client.RawPatch("application/json-patch+json", []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+		testenv.Eventually(t, "the budget is of "+resource, func() error { return try(t, env, requesting("nvidia.com/mig-3g.20gb", "1")) })
+		check(map[string]*corev1.Pod{"claim": claims}, resource == "cpu")
 	}
 }

@@ -6,6 +6,7 @@ const (
 	groupBatch      = "batch"
 	groupPolicy     = "policy"
 	groupScheduling = "scheduling.k8s.io"
+	groupResource   = "resource.k8s.io"
 	groupStorage    = "storage.k8s.io"
 	groupLeases     = "coordination.k8s.io"
 	groupEvents     = "events.k8s.io"
@@ -43,6 +44,8 @@ func coreRights() []Right {
 			Why: "How many volumes can be attached to a node."},
 		{Part: Core, Scope: Cluster, Group: groupStorage, Resources: []string{"volumeattachments"}, Verbs: watch,
 			Why: "A node is not released while volumes are attached to it."},
+		{Part: Core, Scope: Cluster, Group: groupResource, Resources: []string{"resourceclaims", "resourceslices"}, Verbs: watch,
+			Why: "The devices that pods hold by resource claims, where the API server has them."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"capacitypools"}, Verbs: watch, Why: "The pools to decide for."},
 		{Part: Core, Scope: Cluster, Group: groupOurs, Resources: []string{"gpubudgets"}, Verbs: []string{"get", "list", "watch"},
 			Why: "The budgets to count. They are read again before a ledger is deleted and before a gate is written."},

@@ -36,6 +36,11 @@ func TestLook(t *testing.T) {
 	if want := now + 4*hour + hour/10; got.Reopens < want || got.Reopens > want+2 {
 		t.Errorf("it opens at %v, want %v", got.Reopens, want)
 	}
+	// Devices of which the number is not known are reported for those that hold them.
+	s.Templates[0].Uncounted, s.Pods[0].Name, s.Pods[1].Name = true, "ml/b", "ml/a"
+	if got := look(); got.Uncounted != 2 || got.Such != "ml/a" || got.Pods != 2 {
+		t.Errorf("%+v", got)
+	}
 	// Four devices that go on use 96 device-hours a day: it never opens.
 	b.Action = policy.BudgetAlert
 	if got := look(); got.Reopens != 0 {

@@ -43,7 +43,10 @@ type GPUBudgetSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.all(k, k.matches('^([a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="the keys of matchLabels must be keys of labels"
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// ResourceName is the accelerator that is counted.
+	// ResourceName is the accelerator that is counted. For nvidia.com/gpu, MIG slices
+	// count as parts of a device by their compute slices, such as 3/7 for 3g.20gb, and
+	// replicas (nvidia.com/gpu.shared) as the part that the node's label
+	// nvidia.com/gpu.replicas gives. Devices by resource claims count for their pods.
 	// +kubebuilder:default="nvidia.com/gpu"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=317

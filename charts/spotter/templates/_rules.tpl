@@ -30,6 +30,10 @@
 - apiGroups: ["storage.k8s.io"]
   resources: [volumeattachments]
   verbs: [list, watch]
+# The devices that pods hold by resource claims, where the API server has them.
+- apiGroups: ["resource.k8s.io"]
+  resources: [resourceclaims, resourceslices]
+  verbs: [list, watch]
 # The pools to decide for.
 - apiGroups: ["spotter.dev"]
   resources: [capacitypools]
