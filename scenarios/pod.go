@@ -24,6 +24,9 @@ func (sc *Scenario) readPod(doc *document, path []string, t *policy.Template, po
 	r := kube.Reader{Fail: fail, Warn: sc.warn, Priority: priority}
 	r.Template(t, pod.Labels, sc.admit(t.Name, t.Namespace, &pod.Spec))
 	readNodeLabels(t, fail)
+	if len(pod.Spec.ResourceClaims) > 0 {
+		sc.warn("%s: its resource claims are ignored: scenarios have no devices by claims, and budgets count none of them", t.Name)
+	}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		sc.warn("%s: its scheduling gates are taken to be open", t.Name)
 	}

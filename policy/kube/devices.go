@@ -24,8 +24,8 @@ const (
 // slices, and some models into four.
 const DeviceUnits = 28
 
-// quarters are the MIG profiles of the models with four compute slices (A30, RTX PRO 6000).
-// No other model has a profile of these names.
+// quarters are the MIG profiles of the models with four compute slices (A30, RTX PRO 6000)
+// whose names no model with seven has, as 1g.24gb is.
 var quarters = []string{"1g.6gb", "2g.12gb", "4g.24gb", "2g.48gb", "4g.96gb"}
 
 // profileForm is the form of MIG profiles: "3g.20gb", with the compute slices in front where

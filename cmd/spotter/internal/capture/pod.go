@@ -37,6 +37,9 @@ func (c *podWriter) spec(x *load) corev1.PodSpec {
 		s.TerminationGracePeriodSeconds = ptr(int64(t.Grace / time.Second))
 	}
 	c.prioritise(&s, t)
+	if len(t.Devices) > 0 || t.Uncounted {
+		c.leave(1, "workloads' MIG slices and resource claims: the workloads are captured without them")
+	}
 	for i, v := range t.Volumes {
 		switch {
 		case !v.Zonal || v.Claim == "" && x.kind == policy.KindStatefulSet: // reached from all zones, or a claim of the set
