@@ -76,6 +76,7 @@ type scaleCluster struct {
 type size struct {
 	nodes, perNode int
 	spot           bool // all nodes are, else every second
+	budgets        int  // GPUBudgets, all in one namespace
 }
 
 // allRules let a user do everything.
@@ -101,7 +102,7 @@ func newScaleCluster(b *testing.B, of size) *scaleCluster {
 		b.Fatal(err)
 	}
 	begun := time.Now()
-	for _, step := range []func(context.Context) error{c.makeSpaces, c.makePools, c.makeApps, c.makeNodes, c.makePods} {
+	for _, step := range []func(context.Context) error{c.makeSpaces, c.makePools, c.makeApps, c.makeNodes, c.makePods, c.makeBudgets} {
 		if err := step(b.Context()); err != nil {
 			b.Fatal(err)
 		}
@@ -232,6 +233,21 @@ func (c *scaleCluster) makeApps(ctx context.Context) error {
 		c.sets = append(c.sets, s)
 	}
 	return err
+}
+
+// makeBudgets makes budgets of processor time that bound nothing, each of one Deployment.
+func (c *scaleCluster) makeBudgets(ctx context.Context) error {
+	hours := 1e6
+	return many(c.budgets, func(i int) error {
+		app := i * scaleSpaces % len(c.apps) // one of the first namespace
+		return c.client.Create(ctx, &v1alpha1.GPUBudget{
+			ObjectMeta: metav1.ObjectMeta{Namespace: scaleSpace(0), Name: fmt.Sprintf("budget-%d", i)},
+			Spec: v1alpha1.GPUBudgetSpec{
+				ResourceName: "cpu", Quota: v1alpha1.Quota{GPUHours: &hours, WindowHours: 24},
+				Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": fmt.Sprintf("app-%d", app)}},
+			},
+		})
+	})
 }
 
 // makeNodes makes a NodeClaim and a Node for each, half of them spot.

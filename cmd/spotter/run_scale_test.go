@@ -74,7 +74,8 @@ var scaleCases = []scaleCase{
 // The program is SPOTTER=FILE where that is set, else it is built. With
 // SPOTTER_PROFILE=DIR the profiles of processor and heap are left there. SPOTTER_NODES=N
 // and SPOTTER_STEPS=N take a cluster and runs of another size: what such a run shows of the
-// parts of a step holds, the aims do not.
+// parts of a step holds, the aims do not. With SPOTTER_BUDGETS=N there are so many GPUBudgets,
+// all in one namespace.
 func BenchmarkProcessRun(b *testing.B) {
 	sizes := []int{1000, 5000}
 	if n := scaleOf(b, "SPOTTER_NODES", scalePools*scaleReplicas/scalePerNode); n > 0 {
@@ -83,7 +84,7 @@ func BenchmarkProcessRun(b *testing.B) {
 	steps := scaleOf(b, "SPOTTER_STEPS", 2*int(time.Minute/scaleEvery)) // the first minute is not steady
 	for _, nodes := range sizes {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {
-			c := newScaleCluster(b, size{nodes: nodes, perNode: scalePerNode})
+			c := newScaleCluster(b, size{nodes: nodes, perNode: scalePerNode, budgets: scaleOf(b, "SPOTTER_BUDGETS", 1)})
 			prices := scaleTrace(b)
 			for _, x := range scaleCases {
 				if nodes > 1000 && !x.large {

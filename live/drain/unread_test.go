@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -16,7 +18,7 @@ import (
 // TestUnreadChecks: where something that could forbid a drain cannot be read, none by choice begins: nothing is marked
 // and no pod is evicted, however long it lasts.
 func TestUnreadChecks(t *testing.T) {
-	for _, op := range []string{"get Node", "get Namespace", "list PodList", "list PodDisruptionBudgetList"} {
+	for _, op := range []string{"get Node", "get Namespace", "list PodList", "list PodDisruptionBudgetList", "get DaemonSet"} {
 		for name, err := range map[string]error{
 			"internal": apierrors.NewInternalError(errors.New("etcd")), "timeout": context.DeadlineExceeded,
 		} {
@@ -26,6 +28,8 @@ func TestUnreadChecks(t *testing.T) {
 					w.node("b")
 					w.app("web", "a", "a")
 					w.budget("x", "web", 1)
+					w.must(w.api.Create(context.Background(), &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "agent", UID: "set-agent"}}))
+					w.pod("agent", "a", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
 					p := w.pipeline(quick)
 					stop := w.running(p)
 					failed := 0
