@@ -166,7 +166,7 @@ func TestCleanupAWS(t *testing.T) {
 		t.Errorf("without --aws it says %s", said)
 	}
 	cloud.SetFaults(fake.Faults{Deny: map[string]string{"autoscaling:UpdateAutoScalingGroup": "AccessDenied"}})
-	if said := clean(cli.ExitError, "--aws"); !strings.Contains(said, "node of-group had") || !strings.Contains(said, "AccessDenied") {
+	if said := clean(cli.ExitInvalid, "--aws"); !strings.Contains(said, "node of-group had") || !strings.Contains(said, "AccessDenied") || !strings.Contains(said, "credentials that are valid and allow it") {
 		t.Errorf("where AWS denies it, it says %s", said)
 	}
 	cloud.SetFaults(fake.Faults{})

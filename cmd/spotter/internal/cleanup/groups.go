@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/live/asg"
 	"github.com/spotter-dev/spotter/live/aws/wire"
+	"github.com/spotter-dev/spotter/live/backend"
 )
 
 // restoreGroups gives the Auto Scaling groups of the cluster back as they were.
@@ -34,6 +36,9 @@ func (c *cleaner) restoreGroups(ctx context.Context) error {
 	groups, err := asg.Restore(ctx, asg.DefaultConfig(), regions, base, c.client, c.call.dryRun)
 	for _, g := range groups {
 		c.done.Objects = append(c.done.Objects, unmarked{"Auto Scaling group", g.Region + "/" + g.Group, g.What})
+	}
+	if held := (*backend.Held)(nil); errors.As(err, &held) && (held.Reason == asg.ReasonDenied || held.Reason == asg.ReasonExpired) {
+		return cli.Invalid(err, "run it again with credentials that are valid and allow it: docs/rights.md lists the actions")
 	}
 	return err
 }
