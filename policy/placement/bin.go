@@ -168,6 +168,25 @@ func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	return true
 }
 
+// A listKey identifies lists of labels and taints by where they lie. Lists are
+// shared between nodes and never written, so that lists in one place are equal.
+type listKey struct {
+	labels          *policy.Label
+	taints          *policy.Taint
+	labelsN, taintN int
+}
+
+func keyOf(labels []policy.Label, taints []policy.Taint) listKey {
+	k := listKey{labelsN: len(labels), taintN: len(taints)}
+	if len(labels) > 0 {
+		k.labels = &labels[0]
+	}
+	if len(taints) > 0 {
+		k.taints = &taints[0]
+	}
+	return k
+}
+
 func (cache *offerCache) newOfferTable(offers []Offer, b *Batch) *offerTable {
 	ot := &offerTable{offers: offers, filled: slices.Clone(offers), rank: make([]int, len(offers)), all: newBitset(len(offers))}
 	for i := range offers {

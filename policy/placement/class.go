@@ -18,7 +18,6 @@ type classTable struct {
 
 	classes  []class
 	static   []Result // by class and template; see suits
-	byList   map[listKey]int32
 	byDigest map[uint64][]int32
 }
 
@@ -40,42 +39,28 @@ type class struct {
 // unknown marks an entry of classTable.static that was not yet computed.
 const unknown Result = 255
 
-// A listKey identifies lists of labels and taints by where they lie. Lists are
-// shared between nodes and never written, so that lists in one place are equal.
-type listKey struct {
-	labels          *policy.Label
-	taints          *policy.Taint
-	labelsN, taintN int
-}
-
-func keyOf(labels []policy.Label, taints []policy.Taint) listKey {
-	k := listKey{labelsN: len(labels), taintN: len(taints)}
-	if len(labels) > 0 {
-		k.labels = &labels[0]
-	}
-	if len(taints) > 0 {
-		k.taints = &taints[0]
-	}
-	return k
-}
-
 // classOf returns the class of nodes with these labels and taints.
 func (ct *classTable) classOf(labels []policy.Label, taints []policy.Taint) int32 {
-	list := keyOf(labels, taints)
-	if c, ok := ct.byList[list]; ok {
-		return c
-	}
 	digest := digestOf(labels, taints)
 	for _, c := range ct.byDigest[digest] {
 		if sameLabels(ct.classes[c].labels, labels) && sameTaints(ct.classes[c].taints, taints) {
-			ct.byList[list] = c
 			return c
 		}
 	}
 	c := ct.addClass(labels, taints)
 	ct.byDigest[digest] = append(ct.byDigest[digest], c)
-	ct.byList[list] = c
 	return c
+}
+
+// overgrown reports whether at least half of the classes belong to nodes that are gone, as happens
+// where labels differ from node to node. In use are at most one for each node of s, and one for what
+// each pool launches in each of its markets.
+func (ct *classTable) overgrown(s *policy.Snapshot) bool {
+	classes := len(s.Nodes)
+	for i := range s.Pools {
+		classes += len(s.Pools[i].Markets)
+	}
+	return len(ct.classes) > 2*classes+64
 }
 
 func (ct *classTable) addClass(labels []policy.Label, taints []policy.Taint) int32 {

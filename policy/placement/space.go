@@ -35,7 +35,7 @@ func New(templates []policy.Template, zones []string) *Space {
 
 func (sp *Space) init(templates []policy.Template, zones []string) {
 	table, occupancy := &sp.table, &sp.occupancy
-	*table = classTable{templates: templates, zones: zones, byList: make(map[listKey]int32), byDigest: make(map[uint64][]int32),
+	*table = classTable{templates: templates, zones: zones, byDigest: make(map[uint64][]int32),
 		gpus: []string{""}, keys: []topologyKey{{name: labelHost}}}
 	occupancy.table, sp.offers.table = table, table
 	sp.topology = Topology{table: table, occupancy: occupancy}
@@ -55,7 +55,7 @@ func FromSnapshot(s *policy.Snapshot) *Space {
 // one: starting, ready and terminating. It reuses the memory of sp, which may be the
 // zero Space; nothing of what sp held before is left, so that no result depends on it.
 func (sp *Space) Load(s *policy.Snapshot) {
-	if sp.loaded.follows(s) {
+	if sp.loaded.follows(s) && !sp.table.overgrown(s) {
 		sp.reload(s)
 		return
 	}
