@@ -295,6 +295,15 @@ $(TESTENV)/etcd: $(call workspace,$(CLUSTER))
 $(TESTENV)/karpenter-kwok: $(call workspace,$(CLUSTER))
 	$(call tool,$(CLUSTER)) -ldflags '-s -w' -o ../../$@ ./karpenter
 
+# toolchain has the module file $$mod built with the Go that it asks for where ours is older.
+toolchain = case $$($(GO) list -m -modfile $$mod 2>&1) in *'requires go >='*) export GOTOOLCHAIN=go$$(sed -n 's/^go //p' $$mod);; esac
+
+# karpenter-kwok-1.15 is the same with another version of Karpenter, some 5 CPU-minutes each.
+$(TESTENV)/karpenter-kwok-%: $(wildcard .ci/tools/karpenter/*)
+	@mkdir -p $(TESTENV)
+	@echo 'building $@, once' && cd .ci/tools/karpenter && export GOWORK=off CGO_ENABLED=0 && mod=$$(echo go.$*.*.mod) && $(toolchain) && \
+	  $(COMPILE) build -modfile $$mod -tags grpcnotrace,karpenter$(subst .,,$*) -ldflags '-s -w' -o ../../../$@ .
+
 $(TESTENV)/kwok: $(call workspace,$(CHARTS))
 	$(call tool,$(CHARTS)) -ldflags '-s -w' -o ../../$@ sigs.k8s.io/kwok/cmd/kwok
 
@@ -409,10 +418,7 @@ karpenterdiff: ## hold sim/karpenter against the real Karpenter: STATES=
 	@mkdir -p $(DIFFER)
 	@cd .ci/tools/karpenterdiff && export GOWORK=off CGO_ENABLED=0 && for v in $(KARPENTER); do ( \
 	  mod=go.mod; test ! -e go.$$v.mod || mod=go.$$v.mod; \
-	  case $$($(GO) list -m -modfile $$mod 2>&1) in *'requires go >='*) \
-	    export GOTOOLCHAIN=go$$(sed -n 's/^go //p' $$mod); \
-	    $(GO) version >/dev/null 2>&1 || { echo "Karpenter $$v: not compared, since $$GOTOOLCHAIN cannot be fetched"; exit 0; };; \
-	  esac; \
+	  $(toolchain); $(GO) version >/dev/null 2>&1 || { echo "Karpenter $$v: not compared, since $$GOTOOLCHAIN cannot be fetched"; exit 0; }; \
 	  minor=$${v#1.}; \
 	  $(COMPILE) build -modfile $$mod -tags grpcnotrace,karpenter1$${minor%%.*} -o ../../../bin/karpenterdiff-$$v . || exit; \
 	  for side in $(SIDE); do echo "Karpenter $$v: $$side"; \
@@ -438,9 +444,20 @@ e2e: build testenv bin/helm $(RIGHTS)/begun ## two compressed days on the real s
 # manifests, offers, prices and weather, beside each other, and compares them: docs/fidelity.md.
 # DAYS names some of reclaims, growth and prices, N is how many runs of each, and KEEP a
 # folder for their records, as in make fidelity DAYS=reclaims N=3 KEEP=test/fidelity/testdata.
-fidelity: testenv ## scripted days on the real stack and in the simulator: DAYS=
-	SPOTTER_FIDELITY=1 SPOTTER_TESTENV=required SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1) \
-	  SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel 16 -timeout 60m -run TestReal ./test/fidelity
+#
+# RANDOM=n plays n random days instead, of the seeds from SEED on, twice each, under the versions
+# of KARPENTER, such as 1.15 (else 1.14), STACKS clusters beside each other. What is in KEEP is not
+# played again. The published days are made by, and then shown in docs by
+# go test ./test/fidelity -run TestPages -rewrite:
+#   make fidelity RANDOM=30 SEED=1 KEEP=test/fidelity/testdata/random
+#   make fidelity RANDOM=10 SEED=1 KARPENTER='1.12 1.13 1.15' KEEP=test/fidelity/testdata/random
+PLAYED := $(if $(filter file,$(origin KARPENTER)),1.14,$(KARPENTER))
+fidelity: testenv $(if $(RANDOM),$(addprefix $(TESTENV)/karpenter-kwok-,$(filter-out 1.14,$(PLAYED)))) ## scripted or random days on the real stack and in the simulator: DAYS= or RANDOM= SEED=
+	$(if $(RANDOM),SPOTTER_FIDELITY_RANDOM=$(RANDOM) SPOTTER_FIDELITY_KARPENTER='$(PLAYED)' \
+	  SPOTTER_FIDELITY_COMMIT=$$(git describe --always --exclude '*' --abbrev=40 --dirty) $(if $(SEED),SPOTTER_SEED=$(SEED)), \
+	  SPOTTER_FIDELITY=1 SPOTTER_FIDELITY_DAYS='$(DAYS)' SPOTTER_FIDELITY_N=$(or $(N),1)) \
+	  SPOTTER_TESTENV=required SPOTTER_FIDELITY_KEEP='$(abspath $(KEEP))' $(GO) test -count 1 -v -parallel $(or $(STACKS),$(if $(RANDOM),4,16)) \
+	  -timeout $(if $(RANDOM),24h,60m) -run '$(if $(RANDOM),TestRandom$$,TestReal)' ./test/fidelity
 
 # whatif plays two hours of deploys on four real stacks beside each other, captures the first of
 # them by the metrics that a real Prometheus kept, and holds what whatif says of three changes

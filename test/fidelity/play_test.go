@@ -77,7 +77,7 @@ func play(t *testing.T, s *script, seed uint64) *record {
 // start brings up the cluster and says when the day begins.
 func (p *player) start(t *testing.T) {
 	t.Helper()
-	p.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete, CRDs: karpenter.CRDs()})
+	p.env = testenv.New(t, testenv.Options{ControllerManager: true, Scheduler: true, Kwok: true, PodDelete: podDelete, CRDs: karpenter.CRDsOf(t, p.version)})
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), backend.AddToScheme(scheme))
 	if err != nil {
@@ -95,14 +95,12 @@ func (p *player) start(t *testing.T) {
 	// is known. It has until then to come up.
 	p.begin = time.Now().Add(30 * time.Second).Truncate(time.Millisecond)
 	p.karpenter = karpenter.Start(t, p.env, p.client, karpenter.Options{
-		Dir: p.dir, Types: p.types(), Prices: p.prices(), Interrupts: true, RefusedFor: refusedFor, JoinMin: joinLeast, JoinMax: joinMost,
+		Version: p.version, Dir: p.dir, Types: p.types(), Prices: p.prices(), Interrupts: true, RefusedFor: refusedFor, JoinMin: joinLeast, JoinMax: joinMost,
 	})
-	weight := int32(100)
-	for _, c := range p.capacities() {
-		if err := p.client.Create(t.Context(), p.nodePool(c, weight)); err != nil {
+	for _, n := range p.wantedPools() {
+		if err := p.client.Create(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
-		weight /= 2
 	}
 	testenv.Eventually(t, "the NodePools are ready", func() error {
 		var pools karpv1.NodePoolList
@@ -127,7 +125,7 @@ func (p *player) start(t *testing.T) {
 // simulator.
 func (p *player) types() []any {
 	offers := map[policy.TypeID][]karpenter.Offer{}
-	for _, m := range p.bound.Pools[0].Markets {
+	for _, m := range p.markets() {
 		x := &p.bound.Markets[m]
 		price := p.stage.Prices(m).Price[0]
 		offers[x.Type] = append(offers[x.Type], karpenter.Offer{Zone: p.bound.Zones[x.Zone], Capacity: x.Capacity.String(), Price: float64(price) / 1e6})
@@ -148,7 +146,7 @@ func (p *player) types() []any {
 // prices are those of the script, on the clock of the machine.
 func (p *player) prices() bill.Prices {
 	all := bill.Prices{}
-	for _, m := range p.bound.Pools[0].Markets {
+	for _, m := range p.markets() {
 		curve := p.stage.Prices(m)
 		var list []bill.Price
 		for i, at := range curve.At {
@@ -158,6 +156,23 @@ func (p *player) prices() bill.Prices {
 			list = append(list, bill.Price{At: p.begin.UnixMilli() + int64(at-p.bound.Start), Price: int64(curve.Price[i])})
 		}
 		all[p.marketName(m)] = list
+	}
+	return all
+}
+
+// wantedPools returns the NodePools of the script, or those that stand for its CapacityPool.
+func (p *player) wantedPools() []*karpv1.NodePool {
+	var all []*karpv1.NodePool
+	for _, n := range p.nodePools {
+		all = append(all, n.DeepCopy())
+	}
+	if p.pool == nil {
+		return all
+	}
+	weight := int32(100)
+	for _, c := range p.capacities() {
+		all = append(all, p.nodePool(c, weight))
+		weight /= 2
 	}
 	return all
 }
@@ -228,7 +243,7 @@ func (p *player) blow(ctx context.Context, t *testing.T) {
 	for {
 		now := p.now()
 		var closed []string
-		for _, m := range p.bound.Pools[0].Markets {
+		for _, m := range p.markets() {
 			if !p.weather.Open(int(m), now) {
 				closed = append(closed, p.marketName(m))
 			}

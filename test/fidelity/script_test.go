@@ -13,7 +13,9 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -37,9 +39,14 @@ type script struct {
 	bound *scenarios.BoundScenario
 	stage *sim.Prepared
 
-	// pool and the objects are those of the file that a cluster takes as they are.
-	pool    *v1alpha1.CapacityPool
-	objects []client.Object
+	// The pool is stated as a CapacityPool or as NodePools. These and the objects are those of
+	// the file that a cluster takes as they are.
+	pool      *v1alpha1.CapacityPool
+	nodePools []*karpv1.NodePool
+	objects   []client.Object
+
+	// version is that of Karpenter in real runs; 0 in the scripted days, which leave it open.
+	version scenarios.KarpenterVersion
 
 	// digest covers the file and the prices: runs of another script do not compare.
 	digest string
@@ -53,6 +60,12 @@ func load(t testing.TB, name string) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parse(t, name, file, text)
+}
+
+// parse returns the day that manifests state. Errors name the file.
+func parse(t testing.TB, name, file string, text []byte) *script {
+	t.Helper()
 	sc, err := scenarios.Parse(file, text)
 	if err != nil {
 		t.Fatal(err)
@@ -75,8 +88,8 @@ func load(t testing.TB, name string) *script {
 	for part := range bytes.SplitSeq(text, []byte("\n---\n")) {
 		s.decode(t, part)
 	}
-	if s.pool == nil || len(s.bound.Pools) != 1 {
-		t.Fatalf("%s has %d pools, want one", file, len(s.bound.Pools))
+	if capacity := s.pool != nil; capacity && len(s.bound.Pools) != 1 || capacity == (len(s.nodePools) > 0) {
+		t.Fatalf("%s has %d pools and %d NodePools, want one CapacityPool or only NodePools", file, len(s.bound.Pools), len(s.nodePools))
 	}
 	return s
 }
@@ -97,6 +110,15 @@ func (s *script) decode(t testing.TB, text []byte) {
 		}
 		s.pool.Default()
 		return
+	case "NodePool":
+		n := &karpv1.NodePool{}
+		if err := yaml.UnmarshalStrict(text, n); err != nil {
+			t.Fatal(err)
+		}
+		s.nodePools = append(s.nodePools, n)
+		return
+	case "PriorityClass":
+		o = &schedulingv1.PriorityClass{}
 	case "Deployment":
 		o = &appsv1.Deployment{}
 	case "PodDisruptionBudget":
@@ -112,10 +134,14 @@ func (s *script) decode(t testing.TB, text []byte) {
 	s.objects = append(s.objects, o)
 }
 
-// policy returns a policy that steers nothing but what the pool's NodePools say, anew.
+// policy returns a new policy that steers nothing but what the NodePools state.
 func (s *script) policy(t testing.TB) policy.Policy {
 	t.Helper()
-	p, err := registry.New(s.pool.Spec.Policy.Name, registry.Options{})
+	name := "as-is"
+	if s.pool != nil {
+		name = s.pool.Spec.Policy.Name
+	}
+	p, err := registry.New(name, registry.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,6 +155,16 @@ func (s *script) capacities() []policy.CapacityType {
 		return []policy.CapacityType{policy.OnDemand}
 	}
 	return []policy.CapacityType{policy.Spot, policy.OnDemand}
+}
+
+// markets returns the markets that a pool may buy in, in ascending order.
+func (s *script) markets() []policy.MarketID {
+	var all []policy.MarketID
+	for i := range s.bound.Pools {
+		all = append(all, s.bound.Pools[i].Markets...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // market returns the ID of a market by its parts.

@@ -27,6 +27,7 @@ import (
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
+	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -34,13 +35,55 @@ import (
 // NodeClass is the name of the NodeClass that [Start] makes, of the kwok provider.
 const NodeClass = "default"
 
+// linked is the version of Karpenter of our own go.mod, and of the program without a version
+// in its name.
+const linked scenarios.KarpenterVersion = 14
+
 // CRDs returns the definitions that Karpenter needs.
 func CRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
 }
 
+// CRDsOf returns the definitions that a version of Karpenter needs.
+func CRDsOf(t testing.TB, v scenarios.KarpenterVersion) []*apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	if v == 0 || v == linked {
+		return CRDs()
+	}
+	text, err := exec.CommandContext(t.Context(), program(t, v), "crds").Output()
+	var all []*apiextensionsv1.CustomResourceDefinition
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		t.Fatalf("the definitions of Karpenter %v: %v", v, err)
+	}
+	return all
+}
+
+// program returns the path of the program of a version; 0 is the linked one.
+func program(t testing.TB, v scenarios.KarpenterVersion) string {
+	t.Helper()
+	name := "karpenter-kwok"
+	if v != 0 && v != linked {
+		name += "-" + v.String()
+	}
+	path := filepath.Join("..", "..", "bin", "testenv", name)
+	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
+		path = filepath.Join(dir, name)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%v; run make %s", err, filepath.Join("bin", "testenv", name))
+	}
+	return path
+}
+
 // Options are the market of a Karpenter and how it buys.
 type Options struct {
+	// Version is whose program runs: karpenter-kwok-1.15 beside karpenter-kwok, which is
+	// that of 1.14 and of 0.
+	Version scenarios.KarpenterVersion
+
 	// Dir is a folder for its log and for the files that [Karpenter.Refuse] and
 	// [Karpenter.Announce] write.
 	Dir string
@@ -101,13 +144,7 @@ type Karpenter struct{ dir string }
 // Start runs Karpenter until the test ends.
 func Start(t testing.TB, env *testenv.Env, c client.Client, o Options) *Karpenter {
 	t.Helper()
-	path := filepath.Join("..", "..", "bin", "testenv", "karpenter-kwok")
-	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
-		path = filepath.Join(dir, "karpenter-kwok")
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("%v; run make testenv", err)
-	}
+	path := program(t, o.Version)
 	class := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
 		"type": "Ready", "status": "True", "reason": "Played", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 	}}}}}

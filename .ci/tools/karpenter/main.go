@@ -23,23 +23,34 @@
 //   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
 //     after a time drawn evenly between the two.
 //
+// With the argument crds it prints the definitions of its kinds as JSON and ends.
+//
 // Among markets of one price a launch takes any, as the kwok provider does.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	kwokapis "sigs.k8s.io/karpenter/kwok/apis"
 	kwok "sigs.k8s.io/karpenter/kwok/cloudprovider"
+	"sigs.k8s.io/karpenter/pkg/apis"
 	"sigs.k8s.io/karpenter/pkg/cloudprovider/overlay"
-	"sigs.k8s.io/karpenter/pkg/controllers"
-	"sigs.k8s.io/karpenter/pkg/controllers/state"
 	"sigs.k8s.io/karpenter/pkg/operator"
 )
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "crds" {
+		if err := json.NewEncoder(os.Stdout).Encode(slices.Concat(apis.CRDs, kwokapis.CRDs)); err != nil {
+			fmt.Fprintln(os.Stderr, "karpenter-kwok:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "karpenter-kwok:", err)
 		os.Exit(1)
@@ -76,9 +87,10 @@ func run() error {
 	}
 	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, named, types), scarcity: scarce, tariff: priced, instances: asInstances}
 	provider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
-	cluster := state.NewCluster(op.Clock, op.GetClient(), provider)
-	op.WithControllers(ctx, controllers.NewControllers(
-		ctx, op.Manager, op.Clock, op.GetClient(), op.EventRecorder, provider, undecorated, cluster, op.InstanceTypeStore,
-	)...).Start(ctx)
+	all, err := controllersOf(ctx, op, provider, undecorated)
+	if err != nil {
+		return err
+	}
+	op.WithControllers(ctx, all...).Start(ctx)
 	return context.Cause(ctx)
 }

@@ -1,0 +1,166 @@
+package fidelity
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// figure returns a figure by its name.
+func (d *drawnDay) figure(name string) *drawnFigure {
+	for i := range d.Figures {
+		if d.Figures[i].Name == name {
+			return &d.Figures[i]
+		}
+	}
+	panic(fmt.Sprintf("day %d of Karpenter %s has no figure %s", d.Seed, d.Karpenter, name))
+}
+
+// A ratio is the quotient of two sums over days, with the half width of its 95 % interval.
+type ratio struct{ value, err float64 }
+
+// ratioOf returns the sum of parts over the sum of wholes. Its interval is that of a ratio
+// estimator, by Student's t: not finite for a single day.
+func ratioOf(parts, wholes []float64) ratio {
+	n := float64(len(parts))
+	x, y := sample(parts).mean(), sample(wholes).mean()
+	if y == 0 {
+		return ratio{}
+	}
+	r := x / y
+	squares := 0.0
+	for i := range parts {
+		e := parts[i] - float64(r*wholes[i])
+		squares += e * e
+	}
+	if n < 2 {
+		return ratio{r, math.Inf(1)}
+	}
+	return ratio{r, quantile(len(parts)-1) * math.Sqrt(squares/(n-1)/n) / y}
+}
+
+// percent writes the ratio in percent.
+func (r ratio) percent(signed bool) string {
+	format := "%.1f"
+	if signed {
+		format = "%+.1f"
+	}
+	text := strings.Replace(fmt.Sprintf(format, 100*r.value), "-", "−", 1)
+	if math.IsInf(r.err, 1) {
+		return text + "%"
+	}
+	return fmt.Sprintf("%s ± %.1f%%", text, 100*r.err)
+}
+
+// A total is one figure over all days of a version.
+type total struct {
+	name string
+
+	// err is the simulated mean less the real one, as a part of the real one.
+	err ratio
+
+	// simulated is how far a simulated run is from a real one in the mean, and real how far
+	// real runs are from each other; beyond is the difference.
+	simulated, real, beyond ratio
+
+	// covered counts the real runs that lie within the range of the simulated ones of their
+	// day. Of 20 equal runs another is within their range with a probability of 19 in 21.
+	covered, runs int
+}
+
+// totals sums the figures up over days.
+func totals(days []*drawnDay) []total {
+	var all []total
+	for _, name := range []string{drawnBill, drawnHours, drawnEvictions, drawnReady, drawnTrajectory} {
+		x := total{name: name}
+		var errs, simulated, real, beyond, whole []float64
+		for _, d := range days {
+			f := d.figure(name)
+			if name == drawnTrajectory {
+				// The figure is a distance already.
+				simulated, real = append(simulated, sample(f.Simulated).mean()), append(real, sample(f.Real).mean())
+				whole = append(whole, sample(d.figure(drawnHours).Real).mean())
+			} else {
+				m := sample(f.Real).mean()
+				errs, whole = append(errs, sample(f.Simulated).mean()-m), append(whole, m)
+				simulated, real = append(simulated, distance(f.Simulated, f.Real)), append(real, distanceWithin(f.Real))
+				x.covered, x.runs = x.covered+f.covered(), x.runs+len(f.Real)
+			}
+			beyond = append(beyond, simulated[len(simulated)-1]-real[len(real)-1])
+		}
+		if errs != nil {
+			x.err = ratioOf(errs, whole)
+		}
+		x.simulated, x.real, x.beyond = ratioOf(simulated, whole), ratioOf(real, whole), ratioOf(beyond, whole)
+		all = append(all, x)
+	}
+	return all
+}
+
+// distance returns the mean distance between values of two lists.
+func distance(a, b []float64) float64 {
+	sum := 0.0
+	for _, x := range a {
+		for _, y := range b {
+			sum += math.Abs(x - y)
+		}
+	}
+	return sum / float64(len(a)*len(b))
+}
+
+// distanceWithin returns the mean distance between two values of a list.
+func distanceWithin(a []float64) float64 {
+	sum, n := 0.0, 0
+	for i, x := range a {
+		for _, y := range a[i+1:] {
+			sum, n = sum+math.Abs(x-y), n+1
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+// covered returns how many real runs lie within the range of the simulated ones.
+func (f *drawnFigure) covered() int {
+	least, most := math.Inf(1), math.Inf(-1)
+	for _, x := range f.Simulated {
+		least, most = min(least, x), max(most, x)
+	}
+	n := 0
+	for _, x := range f.Real {
+		if least <= x && x <= most {
+			n++
+		}
+	}
+	return n
+}
+
+// command is how a stranger repeats the day.
+func (d *drawnDay) command() string {
+	return fmt.Sprintf("make fidelity RANDOM=1 SEED=%d KARPENTER=%s", d.Seed, d.Karpenter)
+}
+
+// dayTable returns the figures of each day as a table of markdown: both real runs, and the
+// mean and the range of the simulated ones.
+func dayTable(days []*drawnDay) string {
+	var b strings.Builder
+	fmt.Fprintln(&b, "| day | commit | bill, $ | node-hours | evictions | time to ready, s | trajectory, simulated and real | repeat |")
+	fmt.Fprintln(&b, "|:--|:--|--:|--:|--:|--:|--:|:--|")
+	for _, d := range days {
+		fmt.Fprintf(&b, "| %d | %.8s |", d.Seed, d.Commit)
+		for i, name := range []string{drawnBill, drawnHours, drawnEvictions, drawnReady} {
+			f, digits := d.figure(name), []int{3, 2, 0, 1}[i]
+			least, most := math.Inf(1), math.Inf(-1)
+			for _, x := range f.Simulated {
+				least, most = min(least, x), max(most, x)
+			}
+			var real []string
+			for _, x := range f.Real {
+				real = append(real, fmt.Sprintf("%.*f", digits, x))
+			}
+			fmt.Fprintf(&b, " %.*f (%.*f to %.*f): %s |", digits, sample(f.Simulated).mean(), digits, least, digits, most, strings.Join(real, ", "))
+		}
+		f, hours := d.figure(drawnTrajectory), sample(d.figure(drawnHours).Real).mean()
+		fmt.Fprintf(&b, " %.1f%%, %.1f%% | `%s` |\n", 100*sample(f.Simulated).mean()/hours, 100*sample(f.Real).mean()/hours, d.command())
+	}
+	return b.String()
+}
