@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/spotter-dev/spotter/scenarios"
 )
 
 // figure returns a figure by its name.
@@ -132,6 +134,40 @@ func (f *drawnFigure) covered() int {
 		}
 	}
 	return n
+}
+
+// wilson returns the 95 % interval of a share of which k of n were seen.
+func wilson(k, n int) (from, to float64) {
+	const z = 1.96
+	p, m := float64(k)/float64(n), float64(n)
+	middle, half := (p+z*z/2/m)/(1+z*z/m), z*math.Sqrt(p*(1-p)/m+z*z/4/m/m)/(1+z*z/m)
+	return middle - half, middle + half
+}
+
+// coveredLeast is the least share of real runs that must lie within the range of the simulated
+// ones.
+const coveredLeast = 0.85
+
+// failures returns in words how far a total of a version is beyond its bar, nothing where it is
+// not or may not be.
+func (all bars) failures(v scenarios.KarpenterVersion, x *total) []string {
+	var texts []string
+	c := comparison{real: sample{1}, difference: x.err.value, err: x.err.err}
+	if x.name == drawnTrajectory {
+		c.difference, c.err = max(0, x.beyond.value), x.beyond.err
+	}
+	for i := range all {
+		if b := &all[i]; b.Figure == x.name && b.judge(v.String(), &c) == failing {
+			texts = append(texts, fmt.Sprintf("%s is off by %s, more than %g%%", x.name, ratio{c.difference, c.err}.percent(true), 100*b.Relative))
+		}
+	}
+	if x.runs == 0 {
+		return texts
+	}
+	if _, to := wilson(x.covered, x.runs); to < coveredLeast {
+		texts = append(texts, fmt.Sprintf("%s: only %d of %d real runs are within the simulated ones", x.name, x.covered, x.runs))
+	}
+	return texts
 }
 
 // command is how a stranger repeats the day.

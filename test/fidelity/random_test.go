@@ -154,10 +154,19 @@ func playDay(t *testing.T, seed uint64, version scenarios.KarpenterVersion) *dra
 	if len(d.Runs) < realRuns {
 		t.Skipf("the machine was too busy: only %d of %d runs were less than %d ms late", len(d.Runs), realRuns*tries, lagMax)
 	}
-	if err := d.compare(s, s.simulateAll(t, seed)); err != nil {
+	d.simulate(t, s)
+	return d
+}
+
+// simulate plays the day in the simulator and sets its figures.
+func (d *drawnDay) simulate(t testing.TB, s *script) {
+	t.Helper()
+	all := s.simulateAll(t, d.Seed)
+	if err := d.compare(s, all); err != nil {
 		t.Fatal(err)
 	}
-	return d
+	x := &result{script: s, real: d.Runs, simulated: slices.Repeat([][]*record{all}, len(d.Runs))}
+	t.Log(x.course())
 }
 
 // simulateAll plays the script in the simulator, draws times.
