@@ -67,6 +67,7 @@ var architecture = []rule{
 	{pkg: "sim/fleet", ours: []string{"policy"}},
 	{pkg: "sim/karpenter", ours: []string{"policy", "policy/placement", "policy/portable"}},
 	{pkg: "sim/scheduler", ours: []string{"policy", "policy/placement", "policy/portable"}},
+	{pkg: "sim/fixed", ours: []string{"policy", "policy/figures", "policy/kube", "policy/placement", "policy/v1alpha1", "scenarios", "sim/scheduler"}},
 	{pkg: "sim/engine", ours: []string{"policy", "policy/portable"}},
 	{pkg: "sim/market", ours: []string{"sim/engine", "policy", "policy/billing", "policy/portable", "scenarios/..."}},
 	{pkg: "sim", ours: []string{"sim/engine", "sim/market", "sim/fleet", "sim/karpenter", "sim/scheduler", "policy", "policy/placement", "policy/billing", "policy/driver", "policy/kube", "policy/portable", "scenarios/...", "policy/figures"}},
@@ -109,6 +110,7 @@ var architecture = []rule{
 	{pkg: "cmd/spotter/internal/access", ours: []string{"internal/cli", "live/aws"}},
 	{pkg: "cmd/spotter/internal/progress", ours: []string{"eval", "internal/cli", "policy/figures"}},
 	{pkg: "cmd/spotter/internal/runner", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval", "internal/cli", "internal/input", "internal/bundles"}},
+	{pkg: "cmd/spotter/internal/schedule", ours: []string{"policy", "policy/figures", "scenarios/catalog", "sim/fixed", "internal/cli", "internal/input"}},
 	{pkg: "cmd/spotter/internal/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/spotter/config", "cmd/spotter/internal/..."}},
 	{pkg: "cmd/...", ours: []string{"policy/...", "models/...", "scenarios/...", "sim", "eval/...", "live/...", "internal/...", "cmd/..."}},
 }

@@ -278,6 +278,10 @@ type decoder struct {
 	fields map[reflect.Type]map[string][]int
 	errs   []error
 
+	// openStatus passes over keys of the status that are not known, unless they look mistyped: it is
+	// that of any version of Kubernetes.
+	openStatus bool
+
 	// skipStatus leaves out the status of the object, which is of another cluster.
 	skipStatus bool
 }
@@ -383,7 +387,8 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path []string) {
 		if d.skipStatus && len(path) == 0 && key.Value == "status" {
 			continue
 		}
-		if _, open := v.Addr().Interface().(openEnded); open && !ok {
+		_, open := v.Addr().Interface().(openEnded)
+		if open = open || d.openStatus && len(path) > 0 && path[0] == "status"; open && !ok {
 			if _, mistyped := nearest.Of(key.Value, slices.Sorted(maps.Keys(known))); !mistyped {
 				continue
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/replay"
 	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/scenario"
+	"github.com/spotter-dev/spotter/cmd/spotter/internal/schedule"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sim"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/status"
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/sweep"
@@ -42,7 +43,7 @@ var version = "unknown"
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
 	return slices.Concat(
-		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p), sweep.Command(p), bill.Command(p),
+		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p), schedule.Command(p), sweep.Command(p), bill.Command(p),
 			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(), catalog.Command(p), local.modelsCommand()),
 		cli.In("look", tui.Command(p), top.Command(p), status.Command(p), doctor.Command(p), explain.Command(p), replay.Command(p), local.plotCommand()),
 		cli.In("record", local.traceCommand(), capture.Command(p)),

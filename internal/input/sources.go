@@ -1,6 +1,8 @@
 package input
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -86,57 +88,109 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 // all files of a folder, with recursive those of the folders in it too, or standard input. A pipe
 // to which no process writes may be one of them: the end of ctx ends the wait.
 func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, error) {
-	var text []byte
-	loaded := make(chan error, 1)
+	return load(ctx, name, func() ([]byte, error) { return source(name, recursive) })
+}
+
+// ReadFiles returns the files of the manifests that name stands for, as [ReadManifests] finds them.
+func ReadFiles(ctx context.Context, name string, recursive bool) ([]scenarios.SourceFile, error) {
+	return load(ctx, name, func() ([]scenarios.SourceFile, error) {
+		files, _, err := sources(name, recursive)
+		return files, err
+	})
+}
+
+// load returns what read finds for a name, unless ctx ends before.
+func load[T any](ctx context.Context, name string, read func() (T, error)) (found T, err error) {
+	type loaded struct {
+		found T
+		err   error
+	}
+	done := make(chan loaded, 1)
 	go func() {
-		var err error
-		text, err = source(name, recursive)
-		loaded <- err
+		found, err := read()
+		done <- loaded{found, err}
 	}()
-	var err error
 	select {
-	case err = <-loaded:
+	case x := <-done:
+		found, err = x.found, x.err
 	case <-ctx.Done():
-		return nil, fmt.Errorf("reading %s: %w", FileName(name), ctx.Err())
+		return found, fmt.Errorf("reading %s: %w", FileName(name), ctx.Err())
 	}
 	switch {
 	case errors.Is(err, scenarios.ErrNotFound):
-		return nil, cli.Invalid(err, ScenarioAdvice)
+		return found, cli.Invalid(err, ScenarioAdvice)
 	case errors.Is(err, errNoManifests):
-		return nil, cli.Invalid(err, "give a folder with manifests, or -R to read the folders in it too")
+		return found, cli.Invalid(err, "give a folder with manifests, or -R to read the folders in it too")
 	case err != nil:
-		return nil, cli.Invalid(err, scenarioAdvice(name))
+		return found, cli.Invalid(err, scenarioAdvice(name))
 	}
-	return text, nil
+	return found, nil
 }
 
 var errNoManifests = errors.New("there is no file that ends with .yaml, .yml or .json")
 
+// source returns the text of a scenario.
 func source(name string, recursive bool) ([]byte, error) {
-	if name == Stdin {
-		return io.ReadAll(os.Stdin)
+	files, joined, err := sources(name, recursive)
+	switch {
+	case err != nil:
+		return nil, err
+	case joined:
+		return scenarios.Join(files), nil
 	}
-	if info, err := os.Stat(name); err != nil || !info.IsDir() || scenarios.Embedded(name) {
-		return scenarios.Source(name)
+	return files[0].Text, nil
+}
+
+// sources returns the files that a name stands for, and whether it is a folder.
+func sources(name string, recursive bool) (files []scenarios.SourceFile, folder bool, err error) {
+	if info, err := os.Stat(name); name == Stdin || err != nil || !info.IsDir() || scenarios.Embedded(name) {
+		text, err := readOne(name)
+		return []scenarios.SourceFile{{Name: FileName(name), Text: text}}, false, err
 	}
-	var files []scenarios.SourceFile
-	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && path != name && !recursive:
 			return fs.SkipDir
-		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(path))):
+		case d.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(strings.TrimSuffix(strings.ToLower(path), ".gz"))):
 			return nil
 		}
-		text, err := os.ReadFile(path)
+		text, err := readOne(path)
 		files = append(files, scenarios.SourceFile{Name: path, Text: text})
 		return err
 	})
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("%s: %w", name, errNoManifests)
 	}
-	return scenarios.Join(files), err
+	return files, true, err
+}
+
+// textMax is the largest text that a compressed file may have.
+const textMax = 1 << 30
+
+// readOne returns the text of a file, an embedded scenario or standard input; one that is compressed
+// by gzip, it decompresses.
+func readOne(name string) (text []byte, err error) {
+	if name == Stdin {
+		text, err = io.ReadAll(os.Stdin)
+	} else {
+		text, err = scenarios.Source(name)
+	}
+	if err != nil || !bytes.HasPrefix(text, []byte{0x1f, 0x8b}) {
+		return text, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(text))
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(r, textMax+1))
+	}
+	if err == nil && len(text) > textMax {
+		err = fmt.Errorf("its text is larger than %d MiB", textMax>>20)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: decompressing: %w", FileName(name), err)
+	}
+	return text, nil
 }
 
 // FileName is how errors call what is read.

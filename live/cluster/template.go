@@ -11,7 +11,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
@@ -71,24 +70,6 @@ func (tt *templateTable) release(x *template) {
 	}
 }
 
-// labelsOfOne are the labels that distinguish a pod from its siblings. They are left out
-// of templates, or every pod would have one of its own. The API server copies the last two
-// from the node to which a pod is bound (PodTopologyLabels, on since Kubernetes 1.35).
-var labelsOfOne = []string{
-	"statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index", "batch.kubernetes.io/job-completion-index",
-	corev1.LabelTopologyZone, corev1.LabelTopologyRegion,
-}
-
-// sharedLabels returns the labels that a pod has in common with its siblings.
-func sharedLabels(of map[string]string) map[string]string {
-	if !slices.ContainsFunc(labelsOfOne, func(l string) bool { _, has := of[l]; return has }) {
-		return of
-	}
-	of = maps.Clone(of)
-	maps.DeleteFunc(of, func(l, _ string) bool { return slices.Contains(labelsOfOne, l) })
-	return of
-}
-
 // of returns the template of a pod, with one reference more. That of the pod of
 // its workload that was read last is taken where the two are alike. h is what the pod holds,
 // nil where its specification says all.
@@ -126,16 +107,16 @@ func (tt *templateTable) of(p *corev1.Pod, w *workload, h *holding) *template {
 func alike(p, q *corev1.Pod) bool {
 	a, b := p.Spec, q.Spec
 	a.NodeName, b.NodeName = "", ""
-	return maps.Equal(sharedLabels(p.Labels), sharedLabels(q.Labels)) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
+	return maps.Equal(kube.SharedLabels(p.Labels), kube.SharedLabels(q.Labels)) && maps.Equal(relevant(p.Annotations), relevant(q.Annotations)) && reflect.DeepEqual(&a, &b)
 }
 
 // read reads a template of which the name and the kind are known.
 func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bool, p *corev1.Pod, w *workload, h *holding) *template {
 	spec := &p.Spec
 	if t.DaemonSet {
-		spec = unpinned(spec)
+		spec = kube.Unpinned(spec)
 	}
-	tt.readTemplate(&t, sharedLabels(p.Labels), spec, p, w)
+	tt.readTemplate(&t, kube.SharedLabels(p.Labels), spec, p, w)
 	if h != nil {
 		t.Devices, t.Uncounted = h.uses, h.unknown
 	}
@@ -221,28 +202,6 @@ func catalogLabels(t *policy.Template) {
 			term.Labels[i].Key = kube.InstanceLabel(term.Labels[i].Key)
 		}
 	}
-}
-
-// unpinned returns s less the affinity to one node by name that its controller gives
-// to each pod of a DaemonSet.
-func unpinned(s *corev1.PodSpec) *corev1.PodSpec {
-	if s.Affinity == nil || s.Affinity.NodeAffinity == nil || s.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
-		return s
-	}
-	s = s.DeepCopy()
-	n := s.Affinity.NodeAffinity
-	var terms []corev1.NodeSelectorTerm
-	for _, t := range n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
-		t.MatchFields = slices.DeleteFunc(t.MatchFields, func(f corev1.NodeSelectorRequirement) bool { return f.Key == metav1.ObjectNameField })
-		if len(t.MatchFields)+len(t.MatchExpressions) > 0 {
-			terms = append(terms, t)
-		}
-	}
-	n.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms = terms
-	if len(terms) == 0 {
-		n.RequiredDuringSchedulingIgnoredDuringExecution = nil
-	}
-	return s
 }
 
 // pin keeps the static pods of control planes from being expected on every node.

@@ -10,12 +10,6 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// zoneKeys are the labels by which volumes name the zone that they lie in.
-var zoneKeys = []string{
-	corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
-	"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone",
-}
-
 // A volumeTable holds claims and what they are bound to, and numbers the zones: those in
 // which something is sold and those in which volumes lie. Pods with a claim are read again
 // when what it is bound to changes.
@@ -65,7 +59,7 @@ func (t *volumeTable) dropClaim(c *corev1.PersistentVolumeClaim) {
 }
 
 func (t *volumeTable) setVolume(p *corev1.PersistentVolume) {
-	zone := zoneOf(p)
+	zone := kube.ZoneOf(p)
 	before, known := t.zones[p.Name]
 	t.zones[p.Name] = zone
 	if zone != "" && !t.seen[zone] {
@@ -106,20 +100,6 @@ func claimOf(v *corev1.Volume, p *corev1.Pod) string {
 
 func hasClaims(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return claimOf(&v, p) != "" })
-}
-
-// zoneOf returns the one zone that a volume can be reached from; empty where there
-// are several or all.
-func zoneOf(p *corev1.PersistentVolume) string {
-	if a := p.Spec.NodeAffinity; a != nil && a.Required != nil && len(a.Required.NodeSelectorTerms) == 1 {
-		for _, e := range a.Required.NodeSelectorTerms[0].MatchExpressions {
-			if slices.Contains(zoneKeys, e.Key) && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
-				return e.Values[0]
-			}
-		}
-		return ""
-	}
-	return p.Labels[corev1.LabelTopologyZone]
 }
 
 // zoneOf returns the zone of the bound zonal volumes of a pod, or None.

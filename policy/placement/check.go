@@ -60,6 +60,9 @@ func (sp *Space) check(p *policy.Pod, n policy.NodeID, free *policy.Resources) R
 	if v := fits(k, free, s.gpu); v != OK {
 		return v
 	}
+	if !sp.occupancy.hasExtended(k, n) {
+		return NoExtended
+	}
 	if v := sp.occupancy.checkVolumes(k, p, n); v != OK {
 		return v
 	}

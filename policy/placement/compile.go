@@ -13,6 +13,7 @@ type kind struct {
 	// assumedCPU and assumedMemory are added to requests for scoring.
 	assumedCPU, assumedMemory int64
 
+	extended    []Amount
 	gpu         int16 // index into classTable.gpus; 0 asks for none
 	daemon      bool
 	byName      bool // its selector or affinity tells single nodes apart

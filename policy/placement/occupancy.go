@@ -39,6 +39,9 @@ type node struct {
 	// that state no request.
 	assumedCPU, assumedMemory int64
 
+	// extended is what is free of each extended resource, by its number.
+	extended []int64
+
 	// pods are ascending; bound is parallel to it.
 	pods   []policy.PodID
 	bound  []bound
@@ -139,6 +142,7 @@ func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	}
 	nd.assumedCPU += delta * k.assumedCPU
 	nd.assumedMemory += delta * k.assumedMemory
+	oc.useExtended(k, n, delta)
 	if k.volumes.own > 0 || len(k.volumes.claims) > 0 {
 		oc.attach(k, n, int32(delta))
 	}

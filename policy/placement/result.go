@@ -33,6 +33,9 @@ const (
 	NoStorage
 	NoGPU
 
+	// NoExtended means that too little of an extended resource is free.
+	NoExtended
+
 	// ClaimTaken means that a ReadWriteOncePod claim is in use.
 	ClaimTaken
 
@@ -59,7 +62,7 @@ func (v Result) String() string {
 	return [...]string{
 		"ok", "no such node", "node not ready", "node unschedulable", "untolerated taint",
 		"node affinity", "host port taken", "too many pods", "insufficient cpu",
-		"insufficient memory", "insufficient ephemeral storage", "insufficient gpu",
+		"insufficient memory", "insufficient ephemeral storage", "insufficient gpu", "insufficient extended resource",
 		"claim taken", "too many volumes", "volume in another zone", "topology spread",
 		"pod affinity", "pod anti-affinity", "anti-affinity of a running pod",
 	}[v]

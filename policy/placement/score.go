@@ -29,6 +29,9 @@ func (sc Scoring) CheckAlone(p *policy.Pod, n policy.NodeID) Result {
 	if v := fits(k, &s.free, s.gpu); v != OK {
 		return v
 	}
+	if !sc.sp.occupancy.hasExtended(k, n) {
+		return NoExtended
+	}
 	return sc.sp.occupancy.checkAttach(k, n)
 }
 
@@ -54,9 +57,12 @@ func (tp *Topology) CountersOf(t policy.TemplateID) []Counter {
 }
 
 // Concerns reports whether Check of pods of template t depends on bound pods of
-// template u by more than their requests: by ports, volumes or topology.
+// template u by more than their Requests: by extended resources, ports, volumes or topology.
 func (sc Scoring) Concerns(t, u policy.TemplateID) bool {
 	k, other := &sc.sp.table.kinds[t], &sc.sp.table.kinds[u]
+	if len(k.extended) > 0 && len(other.extended) > 0 {
+		return true
+	}
 	if slices.Contains(k.ports, u) || k.volumes.own+int32(len(k.volumes.claims)) > 0 && other.volumes.own+int32(len(other.volumes.claims)) > 0 {
 		return true
 	}

@@ -1,0 +1,160 @@
+package scenarios
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// An Object is a Kubernetes object of a text, as [EachObject] reads it.
+type Object struct {
+	// Value is a pointer to the object. Objects that differ in nothing but their name share it:
+	// only Name is that of this one.
+	Value metav1.Object
+	Name  string
+
+	// Problem returns an error that names a field of the object.
+	Problem func(path []string, format string, args ...any) error
+}
+
+// An ObjectKind makes the value of an object of one kind.
+type ObjectKind struct {
+	APIVersion string
+	Make       func() metav1.Object
+}
+
+// EachObject reads the objects of a text one after the other, and keeps none: the text of a large
+// cluster has many. Only those of kinds are decoded; their statuses may hold fields that are not
+// known. It returns how many objects it skipped, by kind.
+func EachObject(file string, data []byte, kinds map[string]ObjectKind, take func(Object) error) (skipped map[string]int, err error) {
+	r := objectReader{file: file, kinds: kinds, take: take, skipped: map[string]int{}, fields: map[reflect.Type]map[string][]int{}, shapes: map[string]Object{}}
+	for line := 1; len(data) > 0; {
+		text, rest := cutDocument(data)
+		if err := r.read(text, line); err != nil {
+			return nil, err
+		}
+		line += bytes.Count(data[:len(data)-len(rest)], []byte("\n"))
+		data = rest
+	}
+	return r.skipped, nil
+}
+
+type objectReader struct {
+	file    string
+	kinds   map[string]ObjectKind
+	take    func(Object) error
+	skipped map[string]int
+	fields  map[reflect.Type]map[string][]int
+	shapes  map[string]Object // by the text without the name
+}
+
+// cutDocument cuts the first document off a text: it ends with a line that begins with three dashes.
+func cutDocument(data []byte) (text, rest []byte) {
+	for from := 0; ; {
+		i := bytes.Index(data[from:], []byte("\n---"))
+		if i < 0 {
+			return data, nil
+		}
+		end := from + i + 1
+		if after := end + 3; after == len(data) || data[after] == '\n' || data[after] == ' ' || data[after] == '\r' {
+			return data[:end], data[end:]
+		}
+		from = end
+	}
+}
+
+// read reads a document that starts on a line of the file.
+func (r *objectReader) read(text []byte, line int) error {
+	shape, name, plain := shapeOf(text)
+	if plain {
+		if o, known := r.shapes[shape]; known {
+			o.Name = name
+			return r.take(o)
+		}
+	}
+	docs, err := split(r.file, text)
+	if f := (*FieldError)(nil); errors.As(err, &f) {
+		f.Line += line - 1
+	}
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		rebase(docs[i].node, 1-line)
+		o, known, err := r.decode(&docs[i])
+		if err != nil {
+			return err
+		}
+		if !known {
+			continue
+		}
+		if plain && len(docs) == 1 && o.Name == name {
+			r.shapes[shape] = o
+		}
+		if err := r.take(o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
+	kind, version := d.kind(), d.version()
+	k, known := r.kinds[kind]
+	switch {
+	case kind == "":
+		return o, false, d.problem([]string{"kind"}, "must be set")
+	case !known || groupOf(k.APIVersion) != groupOf(version):
+		r.skipped[kind]++
+		return o, false, nil
+	case version != k.APIVersion:
+		return o, false, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", version, kind, k.APIVersion, newVersion(version))
+	}
+	o = Object{Value: k.Make(), Problem: d.problem}
+	dec := &decoder{doc: d, fields: r.fields, openStatus: true}
+	dec.value(d.node, reflect.ValueOf(o.Value).Elem(), nil)
+	if len(dec.errs) > 0 {
+		return o, false, InOrder(dec.errs)
+	}
+	if o.Name = d.name(); o.Name == "" {
+		return o, false, d.problem([]string{"metadata", "name"}, "must be set")
+	}
+	return o, true, nil
+}
+
+// shapeOf cuts the name out of the text of an object in block style: the rest is equal for objects
+// that differ in nothing else. It reports false for a text of which the name is not found by its
+// indentation.
+func shapeOf(text []byte) (shape, name string, ok bool) {
+	s := string(text)
+	at := strings.Index(s, "\nmetadata:\n")
+	if at < 0 {
+		return "", "", false
+	}
+	for from := at + len("\nmetadata:\n"); from < len(s); {
+		end := from + strings.IndexByte(s[from:], '\n') + 1
+		if end == from {
+			return "", "", false
+		}
+		line := s[from : end-1]
+		if !strings.HasPrefix(line, "  ") {
+			return "", "", false
+		}
+		if value, is := strings.CutPrefix(line, "  name: "); is && plainName(value) {
+			return s[:from] + s[end:], value, true
+		}
+		from = end
+	}
+	return "", "", false
+}
+
+// plainName reports whether a YAML scalar without quotes is a string and the name of an object.
+func plainName(s string) bool {
+	if s == "" || s[0] < 'a' || s[0] > 'z' || !strings.ContainsAny(s, "-.") {
+		return false // a word that YAML may read as something else
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-.") == ""
+}
