@@ -55,7 +55,7 @@ func pending(r *Result) (lines []string) {
 
 func TestReasons(t *testing.T) {
 	helpless := func(n int) string {
-		return fmt.Sprintf(" preemption: 0/%d nodes are available: %d Preemption is not helpful for scheduling.", n, n)
+		return fmt.Sprintf(" no new claims to deallocate, preemption: 0/%d nodes are available: %d Preemption is not helpful for scheduling.", n, n)
 	}
 	gpus := "status:\n  allocatable: {cpu: 8, memory: 8Gi, pods: 10, nvidia.com/gpu: 4, example.com/fpga: 2}\n"
 	tests := map[string]struct {
@@ -68,7 +68,7 @@ func TestReasons(t *testing.T) {
 		},
 		"in use by equals": {
 			[]string{nodeText("a", small), bare("first", "cpu: 1500m", ""), bare("second", "cpu: 1500m", "")},
-			[]string{"default/second: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."},
+			[]string{"default/second: 0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."},
 		},
 		"taint and cordon": {
 			[]string{nodeText("a", "spec:\n  taints: [{key: team, value: x, effect: NoSchedule}]\n"+small), nodeText("b", "spec: {unschedulable: true}\n"+small), bare("p", "cpu: 1", "")},
@@ -85,7 +85,7 @@ func TestReasons(t *testing.T) {
 		"extended resources of several kinds": {
 			[]string{nodeText("a", gpus), bare("both", "nvidia.com/gpu: 2, example.com/fpga: 2", ""), bare("gpu", "nvidia.com/gpu: 2", ""), bare("fpga", "example.com/fpga: 1", ""), bare("none", "example.com/other: 1", "")},
 			[]string{
-				"default/fpga: 0/1 nodes are available: 1 Insufficient example.com/fpga. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
+				"default/fpga: 0/1 nodes are available: 1 Insufficient example.com/fpga. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
 				"default/none: 0/1 nodes are available: 1 Insufficient example.com/other." + helpless(1),
 			},
 		},
@@ -99,11 +99,11 @@ func TestReasons(t *testing.T) {
 		},
 		"anti-affinity": {
 			[]string{nodeText("a", small), nodeText("b", small), deployment("web", 3, "", "      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}]}}\n")},
-			[]string{"default/web-2: 0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."},
+			[]string{"default/web-2: 0/2 nodes are available: 2 node(s) didn't match pod anti-affinity rules. no new claims to deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for incoming pod."},
 		},
 		"too many pods": {
 			[]string{nodeText("a", "status:\n  allocatable: {cpu: 2, memory: 4Gi, pods: 1}\n"), bare("p", "", ""), bare("q", "", "")},
-			[]string{"default/q: 0/1 nodes are available: 1 Too many pods. preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."},
+			[]string{"default/q: 0/1 nodes are available: 1 Too many pods. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."},
 		},
 	}
 	for name, test := range tests {

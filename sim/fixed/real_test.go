@@ -171,10 +171,18 @@ func requests(pairs ...string) corev1.ResourceList {
 }
 
 // crowd adds pods for groups of n nodes each: more of those that repel each other than there are
-// nodes, and as many of low priority as fill their nodes, with urgent ones that need half of the room.
+// nodes, and urgent ones for nodes that are full of others.
 func (d *drawn) crowd(n int, namespace string) {
+	var full []string
+	for _, x := range d.nodes {
+		if x.Labels["role"] == "full" {
+			full = append(full, x.Name)
+		}
+	}
 	for i := range 4 * n {
-		d.pods = append(d.pods, drawnPod(fmt.Sprintf("low-%d", i), namespace, "full", requests("cpu", "1")))
+		p := drawnPod(fmt.Sprintf("low-%d", i), namespace, "full", requests("cpu", "1"))
+		p.Spec.NodeName = full[i/4]
+		d.pods = append(d.pods, p)
 	}
 	for i := range n + 2 {
 		p := drawnPod(fmt.Sprintf("single-%d", i), namespace, "single", requests("cpu", "100m"))

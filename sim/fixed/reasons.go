@@ -32,6 +32,7 @@ const (
 	unpinnedReason = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
 	helplessReason = "Preemption is not helpful for scheduling"
 	noVictims      = "No preemption victims found for incoming pod"
+	afterFilters   = " no new claims to deallocate, preemption: "
 )
 
 // why returns why a pod is pending, as the condition PodScheduled of kube-scheduler does.
@@ -59,10 +60,11 @@ func (r *run) why(id policy.PodID) string {
 			preemption[reason]++
 		}
 	}
+	helps := available(len(r.nodes), preemption)
 	if r.templateOf(id).PreemptionNever {
-		return available(len(r.nodes), filters) + " not eligible due to preemptionPolicy=Never."
+		helps = "not eligible due to preemptionPolicy=Never."
 	}
-	return available(len(r.nodes), filters) + " preemption: " + available(len(r.nodes), preemption)
+	return available(len(r.nodes), filters) + afterFilters + helps
 }
 
 // available returns how many nodes have which reason, in the order of kube-scheduler: as text.
