@@ -8,6 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
 // defaultDuration is how long manifests without a Scenario are run.
@@ -48,7 +52,7 @@ func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 		more = append(more, fmt.Sprintf(defaultScenario, defaultName(nameOrPath), defaultDuration))
 		words = append(words, "no Scenario: one of "+defaultDuration+" is taken")
 	}
-	if !pooled {
+	if !pooled && !slices.ContainsFunc(docs, document.ofNoCloud) {
 		families := "c, m, r"
 		if bytes.Contains(text, []byte("nvidia.com/gpu")) {
 			families = "c, g, m, p, r"
@@ -64,6 +68,19 @@ func Complete(nameOrPath string, text []byte) (whole []byte, added string) {
 		all = string(Join([]SourceFile{{"defaults", []byte(all)}}))
 	}
 	return []byte(strings.TrimSuffix(string(text), "\n") + "\n" + all), strings.Join(words, "; ")
+}
+
+// ofNoCloud reports whether d is a Node of a type that the catalog does not hold. No pool is a
+// substitute for it: what it costs is not known.
+func (d document) ofNoCloud() bool {
+	if d.kind() != "Node" || d.version() != "v1" {
+		return false
+	}
+	kind := d.scalar("metadata", "labels", corev1.LabelInstanceTypeStable)
+	return !slices.ContainsFunc(catalog.Providers(), func(provider string) bool {
+		_, known := catalog.Lookup(provider, kind)
+		return known
+	})
 }
 
 // defaultName makes the name of a Scenario of that of its file.

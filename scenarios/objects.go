@@ -49,6 +49,7 @@ type objectReader struct {
 	skipped map[string]int
 	fields  map[reflect.Type]map[string][]int
 	shapes  map[string]Object // by the text without the name
+	shape   []byte            // of the document that is read
 }
 
 // cutDocument cuts the first document off a text: it ends with a line that begins with three dashes.
@@ -68,22 +69,19 @@ func cutDocument(data []byte) (text, rest []byte) {
 
 // read reads a document that starts on a line of the file.
 func (r *objectReader) read(text []byte, line int) error {
-	shape, name, plain := shapeOf(text)
+	name, plain := r.cutName(text)
 	if plain {
-		if o, known := r.shapes[shape]; known {
+		if o, known := r.shapes[string(r.shape)]; known {
 			o.Name = name
 			return r.take(o)
 		}
 	}
-	docs, err := split(r.file, text)
-	if f := (*FieldError)(nil); errors.As(err, &f) {
-		f.Line += line - 1
-	}
+	docs, err := r.split(text, line)
 	if err != nil {
 		return err
 	}
+	text = bytes.Clone(text) // and not the whole file
 	for i := range docs {
-		rebase(docs[i].node, 1-line)
 		o, known, err := r.decode(&docs[i])
 		if err != nil {
 			return err
@@ -91,14 +89,33 @@ func (r *objectReader) read(text []byte, line int) error {
 		if !known {
 			continue
 		}
+		o.Problem = func(path []string, format string, args ...any) error {
+			docs, err := r.split(text, line)
+			if err != nil {
+				return err
+			}
+			return docs[i].problem(path, format, args...)
+		}
 		if plain && len(docs) == 1 && o.Name == name {
-			r.shapes[shape] = o
+			r.shapes[string(r.shape)] = o
 		}
 		if err := r.take(o); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// split returns the objects of a document, with their lines in the file.
+func (r *objectReader) split(text []byte, line int) ([]document, error) {
+	docs, err := split(r.file, text)
+	if f := (*FieldError)(nil); errors.As(err, &f) {
+		f.Line += line - 1
+	}
+	for i := range docs {
+		rebase(docs[i].node, 1-line)
+	}
+	return docs, err
 }
 
 func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
@@ -113,7 +130,7 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 	case version != k.APIVersion:
 		return o, false, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", version, kind, k.APIVersion, newVersion(version))
 	}
-	o = Object{Value: k.Make(), Problem: d.problem}
+	o.Value = k.Make()
 	dec := &decoder{doc: d, fields: r.fields, openStatus: true}
 	dec.value(d.node, reflect.ValueOf(o.Value).Elem(), nil)
 	if len(dec.errs) > 0 {
@@ -125,30 +142,20 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 	return o, true, nil
 }
 
-// shapeOf cuts the name out of the text of an object in block style: the rest is equal for objects
-// that differ in nothing else. It reports false for a text of which the name is not found by its
-// indentation.
-func shapeOf(text []byte) (shape, name string, ok bool) {
-	s := string(text)
-	at := strings.Index(s, "\nmetadata:\n")
-	if at < 0 {
-		return "", "", false
+// cutName cuts the name out of the text of an object in block style: the rest, which it leaves in
+// r.shape, is equal for objects that differ in nothing else. It reports false for a text of which the
+// name is not found by its indentation.
+func (r *objectReader) cutName(text []byte) (name string, ok bool) {
+	_, after, found := bytes.Cut(text, []byte("\nmetadata:\n"))
+	for found && bytes.HasPrefix(after, []byte("  ")) {
+		line, rest, _ := bytes.Cut(after, []byte("\n"))
+		if value, is := bytes.CutPrefix(line, []byte("  name: ")); is && plainName(string(value)) {
+			r.shape = append(append(r.shape[:0], text[:len(text)-len(after)]...), rest...)
+			return string(value), true
+		}
+		after = rest
 	}
-	for from := at + len("\nmetadata:\n"); from < len(s); {
-		end := from + strings.IndexByte(s[from:], '\n') + 1
-		if end == from {
-			return "", "", false
-		}
-		line := s[from : end-1]
-		if !strings.HasPrefix(line, "  ") {
-			return "", "", false
-		}
-		if value, is := strings.CutPrefix(line, "  name: "); is && plainName(value) {
-			return s[:from] + s[end:], value, true
-		}
-		from = end
-	}
-	return "", "", false
+	return "", false
 }
 
 // plainName reports whether a YAML scalar without quotes is a string and the name of an object.

@@ -79,6 +79,7 @@ type Scenario struct {
 	// Skipped names in one line the objects that are not simulated; empty for none.
 	Skipped string
 
+	ofNoCloud       int     // Nodes; see document.ofNoCloud
 	unknown         []error // one for each object of a kind that is not simulated
 	reserveStated   bool    // or else it is the default
 	file            string
@@ -158,6 +159,11 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		file:       file,
 		priorities: kube.SystemPriorities(),
 	}
+	for i := range docs {
+		if docs[i].ofNoCloud() {
+			sc.ofNoCloud++
+		}
+	}
 	docs, left, errs := sift(docs)
 	sc.Skipped, sc.unknown = left.line(), left.unknown
 	objects, more := decodeAll(docs)
@@ -179,6 +185,9 @@ func Parse(file string, data []byte) (*Scenario, error) {
 // lack to be run: something that wants nodes, and a pool to hold them.
 func (sc *Scenario) Validate() error {
 	switch {
+	case len(sc.pools) == 0 && sc.ofNoCloud > 0:
+		return fmt.Errorf("%s: %d of its Nodes are of types of no known price, and there is no CapacityPool and no NodePool that buys others: "+
+			"costs cannot be compared, but `spotter schedule -f %s` places pods on these nodes", sc.file, sc.ofNoCloud, sc.file)
 	case len(sc.pools) == 0:
 		return fmt.Errorf("%s: there is no CapacityPool and no NodePool, so nothing can be bought", sc.file)
 	case len(sc.templates) == 0:

@@ -115,7 +115,8 @@ var drawnZones = []string{"hall-1", "hall-2", "hall-3"}
 // takes them.
 func draw(rng *rand.Rand, nodes, pods int, namespace string) *drawn {
 	prefix := fmt.Sprintf("m%d", rng.IntN(1000))
-	d := &drawn{classes: []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-urgent"}, Value: 1000}}}
+	d := &drawn{classes: []*schedulingv1.PriorityClass{{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-urgent"}, Value: 1000},
+		{ObjectMeta: metav1.ObjectMeta{Name: prefix + "-patient"}, Value: 1000, PreemptionPolicy: new(corev1.PreemptNever)}}}
 	quantity := func(n int) resource.Quantity { return resource.MustParse(strconv.Itoa(n)) }
 	for i := range nodes {
 		name := fmt.Sprintf("%s-%04d", prefix, i)
@@ -170,8 +171,8 @@ func requests(pairs ...string) corev1.ResourceList {
 	return l
 }
 
-// crowd adds pods for groups of n nodes each: more of those that repel each other than there are
-// nodes, and urgent ones for nodes that are full of others.
+// crowd adds pods for groups of n nodes each: more of those that repel each other, or need one port,
+// than there are nodes, and urgent ones for nodes that are full of others.
 func (d *drawn) crowd(n int, namespace string) {
 	var full []string
 	for _, x := range d.nodes {
@@ -190,6 +191,15 @@ func (d *drawn) crowd(n int, namespace string) {
 			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: p.Labels}}}}}
 		d.pods = append(d.pods, p)
 	}
+	for i := range n + 1 {
+		p := drawnPod(fmt.Sprintf("port-%d", i), namespace, "single", requests("cpu", "100m"))
+		p.Labels["role"] = "port"
+		p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+		d.pods = append(d.pods, p)
+	}
+	patient := drawnPod("patient", namespace, "full", requests("cpu", "3"))
+	patient.Spec.PriorityClassName = d.classes[1].Name
+	d.pods = append(d.pods, patient)
 	for i := range n / 2 {
 		p := drawnPod(fmt.Sprintf("urgent-%d", i), namespace, "full", requests("cpu", "2"))
 		p.Spec.PriorityClassName = d.classes[0].Name

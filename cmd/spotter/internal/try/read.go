@@ -94,7 +94,7 @@ func (x *sight) take(ctx context.Context, read func(*capture.Options, io.Writer)
 		return cli.Invalid(errors.New("the cluster has no nodes: nothing is paid, and nothing can be tried"), "try it again when it has nodes, or `spotter try --demo` without a cluster")
 	}
 	if x.taken, err = capture.Take(x.Snapshot, x.options); err != nil {
-		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them")
+		return cli.Invalid(fmt.Errorf("the cluster cannot be tried: %w", err), "see the nodes with `kubectl get nodes --show-labels`; `spotter capture --help` says what can be stated of them, and `spotter schedule --help` how to place pods on nodes of any kind")
 	}
 	return nil
 }
