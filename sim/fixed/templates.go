@@ -106,6 +106,9 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 	if ofDaemonSet {
 		x.Tolerations = append(x.Tolerations, kube.DaemonTolerations()...)
 	}
+	if len(spec.ResourceClaims) > 0 {
+		t.note("devices of resource claims are not looked at", p)
+	}
 	requests := kube.Requests(spec)
 	var extended []placement.Amount
 	for _, name := range slices.Sorted(maps.Keys(requests)) {
