@@ -1,0 +1,91 @@
+package autoscaler
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// An Addition is by how many nodes a group grows.
+type Addition struct{ Group, Nodes int }
+
+// Balance returns how the nodes of an option are distributed over its group and those similar to it:
+// the smallest group grows first (processors/nodegroupset/balancing_processor.go).
+func (c *Cluster) BalanceOption(o *Option) []Addition {
+	groups := append([]int{o.Group}, o.Similar...)
+	groups = slices.DeleteFunc(groups, func(g int) bool { return c.Groups[g].room() == 0 })
+	slices.SortStableFunc(groups, func(a, b int) int { return cmp.Compare(c.Groups[a].Size, c.Groups[b].Size) })
+	added := make([]int, len(groups))
+	for range o.Nodes {
+		least := -1
+		for k, g := range groups {
+			if added[k] < c.Groups[g].room() && (least < 0 || c.Groups[g].Size+added[k] < c.Groups[groups[least]].Size+added[least]) {
+				least = k
+			}
+		}
+		if least < 0 {
+			break
+		}
+		added[least]++
+	}
+	var out []Addition
+	for k, g := range groups {
+		if added[k] > 0 {
+			out = append(out, Addition{g, added[k]})
+		}
+	}
+	return out
+}
+
+// Labels in which similar groups may differ: the usual ones, and those of groups on AWS
+// (processors/nodegroupset/compare_nodegroups.go, aws_nodegroups.go).
+var (
+	ignoredLabels = []string{labelHost, "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+		"topology.kubernetes.io/zone", "topology.kubernetes.io/region", "beta.kubernetes.io/fluentd-ds-ready", "kops.k8s.io/instancegroup"}
+	ignoredLabelsAWS = []string{"alpha.eksctl.io/instance-id", "alpha.eksctl.io/nodegroup-name", "eks.amazonaws.com/nodegroup",
+		"k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone"}
+)
+
+// IgnoredOnAWS returns the labels that do not tell similar groups on AWS apart, besides the usual ones.
+func IgnoredOnAWS() []string { return slices.Clone(ignoredLabelsAWS) }
+
+// By which part similar groups may differ in memory, in what pods may use, and in what is free.
+const (
+	memoryRatio      = 0.015
+	allocatableRatio = 0.05
+	freeRatio        = 0.05
+)
+
+// alikeGroups reports whether nodes of a and b are of like shape.
+func (c *Cluster) alikeGroups(a, b *Group) bool {
+	x, y := a.Capacity, b.Capacity
+	if !within(x.Memory, y.Memory, memoryRatio) || x.CPU != y.CPU || x.Pods != y.Pods || x.Storage != y.Storage || x.GPU != y.GPU ||
+		a.GPUResource != b.GPUResource {
+		return false
+	}
+	return allWithin(a.Allocatable, b.Allocatable, allocatableRatio) &&
+		allWithin(a.Allocatable.Minus(a.Daemons), b.Allocatable.Minus(b.Daemons), freeRatio) && c.sameLabels(a.Labels, b.Labels)
+}
+
+func allWithin(a, b policy.Resources, ratio float64) bool {
+	return within(a.CPU, b.CPU, ratio) && within(a.Memory, b.Memory, ratio) && within(a.Storage, b.Storage, ratio) &&
+		within(a.GPU, b.GPU, ratio) && within(a.Pods, b.Pods, ratio)
+}
+
+func within(a, b int64, ratio float64) bool {
+	return float64(max(a, b)-min(a, b)) <= float64(max(a, b))*ratio
+}
+
+// sameLabels compares labels, both ascending by key, but for those that may differ.
+func (c *Cluster) sameLabels(a, b []policy.Label) bool {
+	kept := func(labels []policy.Label) []policy.Label {
+		return slices.DeleteFunc(slices.Clone(labels), func(l policy.Label) bool {
+			return slices.Contains(ignoredLabels, l.Key) || slices.Contains(c.Ignored, l.Key)
+		})
+	}
+	return slices.Equal(kept(a), kept(b))
+}
+
+func newName(i int) string { return "new-" + strconv.Itoa(i) }
