@@ -78,7 +78,7 @@ func (p *Params) shortageAssumptions() []Assumption {
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
 		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of the outages of GapShape"},
 		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
-		{"Extra", numbers(p.Extra[:], "%g") + " times the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
+		{"ShortageShare", numbers(p.ShortageShare[:], "%g") + " of the band's rate, by type in zone, type in region, zone, region; calendars have the rest", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
 			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the price processes of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},

@@ -108,7 +108,7 @@ func (b *builder) add(m *Market) {
 // the model, in reclaims per node-hour.
 func (b *builder) calendarRate(m *Market, band policy.Band) float64 {
 	factor := frailty(b.frailty.At1(m.groupHash(typeInZone)), b.p.FrailtySigma)
-	return float64(float64(b.p.rate(band)*factor) * b.intensity)
+	return float64(float64(float64(b.p.rate(band)*b.p.calendarShare())*factor) * b.intensity)
 }
 
 // bandOf returns the published band of a market. One that is drawn is the same

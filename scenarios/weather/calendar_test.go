@@ -44,7 +44,7 @@ func TestCalendarRate(t *testing.T) {
 		cfg := config(7)
 		cfg.Slots, cfg.To = 4000, begin+days(28*8)
 		m := Market{Name: "m", Provider: "aws", Region: "us-east-1", Zone: "z", Type: "m5.large", Family: "m5", Spot: true, Band: band}
-		cfg.Params.Extra = [levels]float64{}
+		cfg.Params.ShortageShare = [levels]float64{}
 		w := mustNew(t, cfg, []Market{m})
 		n := 0
 		for slot := range cfg.Slots {
@@ -96,17 +96,17 @@ func TestInverseOfIntegral(t *testing.T) {
 	}
 }
 
-// Frailty has the mean 1, so that markets of a band have its rate on average:
-// −ln(1 − .30)/730 in the band that is open above.
+// Frailty has the mean 1, so that calendars and shortages of a band have its rate on
+// average: −ln(1 − .30)/730 in the band that is open above.
 func TestMeanRateOfBand(t *testing.T) {
 	markets := spotMarkets(3000)
 	for i := range markets {
-		markets[i].Band = 4
+		markets[i].Band, markets[i].GPU = 4, false
 	}
 	w := mustNew(t, config(8), markets)
 	sum := 0.0
 	for m := range markets {
-		sum += w.markets[m].rate
+		sum += w.markets[m].rate + w.markets[m].shortageRate
 	}
 	want := -math.Log(0.7) / 730
 	if got := sum / 3000; math.Abs(got/want-1) > 0.08 {

@@ -91,13 +91,22 @@ func (p *Params) rate(b policy.Band) float64 {
 	return -portable.Log1p(-p.BandMonthly[b]) / policy.HoursPerMonth
 }
 
+// calendarShare returns the part of a band's rate that calendars make up.
+func (p *Params) calendarShare() float64 {
+	rest := 1.0
+	for _, share := range p.ShortageShare {
+		rest -= share
+	}
+	return rest
+}
+
 // share returns the share of the candidates of a group that a market meets:
-// that with which shortages add Extra times the band's rate to its hazard, before
+// that with which its shortages make up ShortageShare of the band's rate, before
 // frailty. The intensity raises it, so that a greater intensity has all shortages
 // of a lesser one and more.
 func (p *Params) share(l level, b policy.Band, intensity float64) float64 {
 	cycle := p.CandidateGap + p.lengthMean()
-	return float64(float64(p.Extra[l]*p.rate(b))*cycle) * intensity / p.DepthMean()
+	return float64(float64(p.ShortageShare[l]*p.rate(b))*cycle) * intensity / p.DepthMean()
 }
 
 // lengthMean returns the mean length of a shortage in hours.

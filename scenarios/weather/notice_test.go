@@ -82,9 +82,9 @@ func TestOrderedLateNotices(t *testing.T) {
 func TestRecommendations(t *testing.T) {
 	cfg := config(15)
 	cfg.Slots, cfg.To = 60, begin+days(60)
-	markets := spotMarkets(54)
+	markets := regional(200)
 	for i := range markets {
-		markets[i].Band, markets[i].GPU = policy.Band(2+i%3), false
+		markets[i].Band = policy.Band(2 + i%3)
 	}
 	w := mustNew(t, cfg, markets)
 	var reclaimed, warned, all, right, lead float64

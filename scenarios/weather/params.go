@@ -72,10 +72,11 @@ type Params struct {
 	// milder market meets only what the harsher one meets too.
 	CandidateGap float64
 
-	// Extra is what shortages of each level add to a market's hazard, as a
-	// multiple of its band's rate. From the narrowest level: a type in a zone,
-	// a type in a region, a zone, a region.
-	Extra [levels]float64
+	// ShortageShare is the part of a band's rate that shortages of each level make
+	// up. From the narrowest level: a type in a zone, a type in a region, a zone, a
+	// region. Calendars make up the rest, since a published frequency counts every
+	// interruption.
+	ShortageShare [levels]float64
 
 	// Scarce says when types with accelerators in the band that is open above
 	// can be had, in place of shortages of the type in its zone and its region.
@@ -160,7 +161,7 @@ func DefaultParams() Params {
 		LengthShape:          0.78,
 		LengthScale:          0.325,
 		CandidateGap:         24,
-		Extra:                [levels]float64{.5, .25, .2, .05},
+		ShortageShare:        [levels]float64{.25, .125, .1, .025},
 		DepthCalm:            2.3,
 		DepthWhole:           .5,
 		DepthA:               1.1,
@@ -235,9 +236,12 @@ func (p *Params) validate() error {
 		}
 	}
 	for l := range levels {
-		if !within(p.Extra[l], 0, 100) {
-			return fmt.Errorf("weather: Params.Extra of %v is %v, must be from 0 to 100", l, p.Extra[l])
+		if !within(p.ShortageShare[l], 0, 1) {
+			return fmt.Errorf("weather: Params.ShortageShare of %v is %v, must be from 0 to 1", l, p.ShortageShare[l])
 		}
+	}
+	if calendars := p.calendarShare(); calendars < 0 {
+		return fmt.Errorf("weather: Params.ShortageShare adds up to %v, must be at most 1", 1-calendars)
 	}
 	return p.Scarce.validate()
 }

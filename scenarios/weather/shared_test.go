@@ -21,7 +21,7 @@ func TestSharedConstants(t *testing.T) {
 		name  string
 		value any
 	}{
-		{"BandMonthly", list(p.BandMonthly[:])}, {"bands", bands}, {"FrailtySigma", p.FrailtySigma}, {"Extra", list(p.Extra[:])},
+		{"BandMonthly", list(p.BandMonthly[:])}, {"bands", bands}, {"FrailtySigma", p.FrailtySigma}, {"ShortageShare", list(p.ShortageShare[:])},
 		{"TakeWindow", p.TakeWindow}, {"DepthWhole", p.DepthWhole}, {"LengthShape", p.LengthShape}, {"LengthScale", p.LengthScale},
 		{"GapShape", p.GapShape}, {"RecommendedPrecision", p.RecommendedPrecision}, {"SlotsCPU", p.SlotsCPU}, {"SlotsGPU", p.SlotsGPU},
 	} {

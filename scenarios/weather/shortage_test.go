@@ -66,7 +66,7 @@ func TestDepth(t *testing.T) {
 // What a milder market of a group meets a harsher one meets too.
 func TestHarsherMarketsMeetMore(t *testing.T) {
 	cfg := config(11)
-	cfg.Intensity, cfg.To = 30, begin+days(60)
+	cfg.Intensity, cfg.To = 30, begin+days(180)
 	m := spotMarkets(1)[0]
 	mild, harsh := m, m
 	mild.Name, mild.Band = "mild", 0
@@ -122,7 +122,7 @@ func TestIntensityOfScarceTypes(t *testing.T) {
 	for _, intensity := range []float64{0.5, 1, 1.5, 2} {
 		cfg := config(22)
 		cfg.Intensity, cfg.To = intensity, begin+days(200)
-		cfg.Params.Extra = [levels]float64{} // the law alone
+		cfg.Params.ShortageShare = [levels]float64{} // the law alone
 		m := spotMarkets(36)
 		for k := range m {
 			m[k].Band, m[k].GPU = 4, true

@@ -161,7 +161,7 @@ func TestPinned(t *testing.T) {
 		markets[i].Band = policy.Band(i%6 - 1)
 	}
 	got := fmt.Sprintf("%x", mustNew(t, cfg, markets).Digest())
-	if want := "63080bc0acb8d887e0e159fc8410168b3c361b8d5f36c6820adac234e9fdf565"; got != want {
+	if want := "a63e5e017e99dad70629d166f3d994633db36bbdb3cc5ffdf1cb39a39e351fac"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }
