@@ -48,6 +48,7 @@ type builder struct {
 	// one seed would have the same weather, shifted.
 	slots, band, frailty, recorded           chance.Key
 	state, shortage, calendar, notice, alarm chance.Key
+	alarmBurst                               chance.Key
 
 	rhythms map[uint64]*rhythm
 	groups  map[uint64]*group
@@ -56,6 +57,7 @@ type builder struct {
 	exposed []exposure
 	outages []Outage
 	deep    []Outage // of outages the parts that reach launches on demand
+	bursts  []Shortage
 }
 
 func newBuilder(cfg Config, markets int) *builder {
@@ -70,7 +72,8 @@ func newBuilder(cfg Config, markets int) *builder {
 		slots: stream("slots"), band: stream("band"), frailty: stream("frailty"), recorded: stream("recorded"),
 		state: stream("state").At1(from), shortage: stream("squeeze").At1(from), calendar: stream("calendar").At1(from),
 		notice: stream("notice").At1(from), alarm: stream("alarm").At1(from),
-		rhythms: make(map[uint64]*rhythm), groups: make(map[uint64]*group),
+		alarmBurst: stream("alarm-burst").At1(from),
+		rhythms:    make(map[uint64]*rhythm), groups: make(map[uint64]*group),
 	}
 }
 
@@ -90,9 +93,11 @@ func (b *builder) add(m *Market) {
 		b.w.markets = append(b.w.markets, mk)
 		return
 	}
-	if m.Available == nil && !m.Auction && b.intensity > 0 {
-		mk.rate = b.calendarRate(m, mk.band)
+	if !m.Auction && b.intensity > 0 {
 		mk.state = b.rhythmOf(m)
+	}
+	if m.Available == nil && mk.state != nil {
+		mk.rate = b.calendarRate(m, mk.band)
 	}
 	switch b.w.cfg.Truth.Correlation {
 	case CorrelationNone:

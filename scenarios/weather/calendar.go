@@ -14,14 +14,16 @@ func (b *builder) calendars(mk *market) {
 	w := b.w
 	mk.first = int32(len(w.starts))
 	reclaims, alarms, notices := b.calendar.At1(mk.hash), b.alarm.At1(mk.hash), b.notice.At1(mk.hash)
-	reclaim, alarm := b.process(mk.state, mk.rate), b.process(mk.state, b.p.falseAlarms(mk.rate+mk.shortageRate))
+	reclaim := b.process(mk.state, mk.rate)
+	alarm := b.process(mk.state, float64(b.p.falseAlarms(mk.rate)*b.p.RecommendedShare))
 	shortages := w.shortages[mk.shortagesFrom:mk.shortagesUntil]
+	bursts := b.alarmBursts(mk, shortages)
 	window := w.cfg.takeWindow()
 	for slot := range int(mk.slots) {
 		from := len(w.events)
 		w.starts = append(w.starts, int32(from))
 		w.alarmStarts = append(w.alarmStarts, int32(len(w.alarms)))
-		w.alarms = alarm.instants(w.alarms, alarms.At1(uint64(slot)))
+		w.alarms = b.falseAlarms(w.alarms, &alarm, alarms.At1(uint64(slot)), bursts, mk, slot)
 		b.scratch = reclaim.instants(b.scratch[:0], reclaims.At1(uint64(slot)))
 		for _, t := range b.scratch {
 			w.events = append(w.events, event{at: t, cause: CauseCalendar})
@@ -42,10 +44,64 @@ func (b *builder) calendars(mk *market) {
 	}
 }
 
-// falseAlarms returns the rate of false alarms where nodes are reclaimed at this
-// mean rate.
+// falseAlarms returns the rate of reclaims that are expected and do not come, where
+// those that come have the given rate.
 func (p *Params) falseAlarms(reclaims float64) float64 {
-	return float64(reclaims*p.RecommendedShare) * (1 - p.RecommendedPrecision) / p.RecommendedPrecision
+	return reclaims * (1 - p.RecommendedPrecision) / p.RecommendedPrecision
+}
+
+// alarmBursts draws the shortages that the provider expects in a market and that do not
+// come. They are as deep as those that come, so that several recommendations at once
+// are right as often as a single one.
+func (b *builder) alarmBursts(mk *market, shortages []Shortage) []Shortage {
+	rate := mk.shortageRate / b.p.DepthMean()
+	for i := range shortages {
+		if shortages[i].Cause == CauseRecorded {
+			rate += float64(hour) / float64(b.end-b.w.cfg.From)
+		}
+	}
+	key := b.alarmBurst.At1(mk.hash)
+	process := b.process(mk.state, b.p.falseAlarms(rate))
+	bursts := b.bursts[:0]
+	for i, at := range process.instants(nil, key) {
+		k := key.At2(burstDraws, uint64(i))
+		bursts = append(bursts, Shortage{From: at, Until: never, Depth: b.p.depth(k.At1(drawDepth)), key: k.At1(drawTakes)})
+	}
+	b.bursts = bursts
+	return bursts
+}
+
+// falseAlarms appends the false alarms of one slot, ascending: those that come alone,
+// by the given process and key, and those in bursts.
+func (b *builder) falseAlarms(to []policy.Time, alone *process, key chance.Key, bursts []Shortage, mk *market, slot int) []policy.Time {
+	from := len(to)
+	to = alone.instants(to, key)
+	for i := range bursts {
+		at, taken := bursts[i].take(mk.hash, slot, b.w.cfg.takeWindow())
+		k := bursts[i].key.At2(mk.hash, uint64(slot))
+		if taken && k.At1(drawRecommendedShare).Float() < b.p.RecommendedShare {
+			to = append(to, at-b.early(k.At1(drawEarly), announcedMax))
+		}
+	}
+	if len(bursts) > 0 {
+		slices.Sort(to[from:])
+	}
+	return to
+}
+
+// burstDraws is the ordinal of the draws of bursts of false alarms. Those of each slot follow
+// the two of [Shortage.take].
+const (
+	burstDraws = 1 << 32
+
+	drawRecommendedShare = 2
+	drawEarly            = 3
+)
+
+// early draws how long before the notice of a reclaim it is recommended to leave, less than most.
+func (b *builder) early(k chance.Key, most policy.Time) policy.Time {
+	drawn := float64(k.Exp1() * float64(b.p.RecommendedLead.Milliseconds()))
+	return policy.Time(min(drawn, float64(most-1)))
 }
 
 // A process strikes the slots of one market at a mean rate along a rhythm.
@@ -116,8 +172,7 @@ func (b *builder) announce(e *event, lead policy.Time, key chance.Key) {
 	}
 	p := b.p
 	if key.At1(drawRecommended).Float() < p.RecommendedShare {
-		early := float64(key.At1(drawRecommendedLead).Exp1() * float64(p.RecommendedLead.Milliseconds()))
-		e.recommended = int32(lead + policy.Time(min(early, float64(announcedMax-lead-1))))
+		e.recommended = int32(lead + b.early(key.At1(drawRecommendedLead), announcedMax-lead))
 	}
 	switch u := key.At1(drawNotice).Float(); {
 	case u < p.NoticeLost:

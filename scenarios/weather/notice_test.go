@@ -1,7 +1,9 @@
 package weather
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -78,17 +80,19 @@ func TestOrderedLateNotices(t *testing.T) {
 
 // Recommendations have the precision and the lead that the constants state: of
 // all that come, a quarter are followed by the reclaim within the hour, and those
-// that precede one come ten minutes before its notice on average.
+// that precede one come ten minutes before its notice on average. Several at once in a
+// market are right as often as one.
 func TestRecommendations(t *testing.T) {
 	cfg := config(15)
 	cfg.Slots, cfg.To = 60, begin+days(60)
-	markets := regional(200)
+	markets := regional(600)
 	for i := range markets {
 		markets[i].Band = policy.Band(2 + i%3)
 	}
 	w := mustNew(t, cfg, markets)
-	var reclaimed, warned, all, right, lead float64
+	var reclaimed, warned, all, right, lead, bursts, burstsRight float64
 	for m := range markets {
+		var given []recommended
 		for slot := range w.Slots(m) {
 			for _, r := range reclaims(w, m, slot, cfg.To) {
 				reclaimed++
@@ -97,13 +101,17 @@ func TestRecommendations(t *testing.T) {
 				}
 			}
 			for _, at := range recommendations(w, m, slot, cfg.To-hour) {
-				all++
-				if r, ok := w.Reclaim(m, slot, at); ok && r.At <= at+hour {
+				r, ok := w.Reclaim(m, slot, at)
+				x := recommended{at, ok && r.At <= at+hour}
+				if given = append(given, x); x.right {
 					right++
 					lead += float64(r.At-120_000-at) / 60_000
 				}
 			}
 		}
+		all += float64(len(given))
+		of, ofRight := burstsOf(given)
+		bursts, burstsRight = bursts+of, burstsRight+ofRight
 	}
 	if share := warned / reclaimed; math.Abs(share-cfg.Params.RecommendedShare) > .03 {
 		t.Errorf("%.3f of %v reclaims are recommended, want %v", share, reclaimed, cfg.Params.RecommendedShare)
@@ -111,9 +119,41 @@ func TestRecommendations(t *testing.T) {
 	if precision := right / all; math.Abs(precision-cfg.Params.RecommendedPrecision) > .03 {
 		t.Errorf("%.3f of %v recommendations are right, want %v", precision, all, cfg.Params.RecommendedPrecision)
 	}
+	if share := burstsRight / bursts; math.Abs(share-cfg.Params.RecommendedPrecision) > .07 || bursts < 100 {
+		t.Errorf("%.3f of %v bursts of recommendations are right, want %v", share, bursts, cfg.Params.RecommendedPrecision)
+	}
 	if mean := lead / right; math.Abs(mean-cfg.Params.RecommendedLead.Minutes()) > 0.8 {
 		t.Errorf("right recommendations come %.2f min before the notice, want %v", mean, cfg.Params.RecommendedLead)
 	}
+}
+
+// A recommended is a recommendation, and whether the reclaim came within an hour.
+type recommended struct {
+	at    policy.Time
+	right bool
+}
+
+// burstsOf counts the times in which more than three recommendations of one market come a
+// quarter of an hour apart at most, and of them those of which most are right.
+func burstsOf(given []recommended) (bursts, right float64) {
+	slices.SortFunc(given, func(a, b recommended) int { return cmp.Compare(a.at, b.at) })
+	for i := 0; i < len(given); {
+		n, hits := 0, 0
+		for n == 0 || i+n < len(given) && given[i+n].at <= given[i+n-1].at+hour/4 {
+			if given[i+n].right {
+				hits++
+			}
+			n++
+		}
+		if n > 3 {
+			bursts++
+			if hits > n/2 {
+				right++
+			}
+		}
+		i += n
+	}
+	return bursts, right
 }
 
 // Each provider gives notice as long before as its documentation says.

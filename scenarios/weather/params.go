@@ -125,17 +125,18 @@ type Params struct {
 	// RecommendedShare is the share of reclaims that a rebalance recommendation
 	// precedes, and RecommendedLead its mean time before the notice. By the AWS
 	// documentation a recommendation may come sooner than the notice or along
-	// with it; how often and by how much is modelled. One that would come more
-	// than an hour before the reclaim comes an hour before.
+	// with it; by how much is modelled. One that would come more than an hour
+	// before the reclaim comes an hour before.
 	RecommendedShare float64
 	RecommendedLead  time.Duration
 
 	// RecommendedPrecision is the share of recommendations that precede the
 	// reclaim of their node within an hour; the others are false alarms, at a
-	// constant multiple of the market's mean rate of reclaims along its rhythm.
-	// Lowering it makes alarms more frequent. Where reclaims are frequent, some
-	// false alarms are followed by one by accident, which comes on top.
-	// Modelled: users report many more recommendations than interruptions.
+	// constant multiple of the market's mean rate of reclaims along its rhythm:
+	// single ones as calendars take single nodes, and bursts of the depth of
+	// shortages. Lowering it makes alarms more frequent. Where reclaims are
+	// frequent, some false alarms are followed by one by accident, which comes on
+	// top. That bursts are false as often as single recommendations is modelled.
 	RecommendedPrecision float64
 }
 

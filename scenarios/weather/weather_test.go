@@ -161,7 +161,7 @@ func TestPinned(t *testing.T) {
 		markets[i].Band = policy.Band(i%6 - 1)
 	}
 	got := fmt.Sprintf("%x", mustNew(t, cfg, markets).Digest())
-	if want := "a63e5e017e99dad70629d166f3d994633db36bbdb3cc5ffdf1cb39a39e351fac"; got != want {
+	if want := "107d305ba7cb06556a45530c4efae40f51ebf1321414669074601371c86e239b"; got != want {
 		t.Errorf("digest %s, want %s", got, want)
 	}
 }
