@@ -40,8 +40,10 @@ func (b *builder) calendars(mk *market) {
 		}
 		for i := range own {
 			b.announce(&own[i], mk.lead, notices.At2(uint64(slot), uint64(own[i].at)))
+			mk.taken = append(mk.taken, own[i].at)
 		}
 	}
+	slices.Sort(mk.taken)
 }
 
 // falseAlarms returns the rate of reclaims that are expected and do not come, where

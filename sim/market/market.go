@@ -155,7 +155,7 @@ func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 
 // Allocate asks the provider for one node in one of the markets, all of one
 // capacity type. For spot it chooses as price-capacity-optimised does: of the
-// markets that are open it drops the worst third by true hazard, unless
+// markets that are open it drops the third with the most pressure, unless
 // Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
 // no such choice: it takes the cheapest that bid is enough for. Among equal prices,
 // such as those of a type on demand in all zones, any is drawn by the number of the launch: Karpenter's kwok
@@ -170,7 +170,7 @@ type Allocation struct {
 	Bid    policy.Money
 	Number int // of the launch
 
-	// Strategy is that for spot. Of capacity-optimized the safest market by true hazard is
+	// Strategy is that for spot. Of capacity-optimized the market with the least pressure is
 	// taken; where it is prioritized the worst third is left out, since AWS says only that
 	// capacity comes before the order.
 	Strategy scenarios.SpotStrategy
@@ -182,10 +182,10 @@ type Allocation struct {
 // AllocateBy is Allocate by another strategy.
 func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.MarketID, slot int32, ok bool) {
 	type offer struct {
-		market policy.MarketID
-		slot   int32
-		price  policy.Money
-		hazard float64
+		market   policy.MarketID
+		slot     int32
+		price    policy.Money
+		pressure float64
 	}
 	open := make([]offer, 0, len(markets))
 	for _, id := range markets {
@@ -194,7 +194,7 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 			continue
 		}
 		if s, free := m.freeSlot(id); free {
-			open = append(open, offer{id, s, price, m.weather.TrueHazard(int(id), m.clock.Now)})
+			open = append(open, offer{id, s, price, m.pressure(id)})
 		}
 	}
 	if len(open) == 0 {
@@ -202,7 +202,7 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 	}
 	if x := &m.scenario.Markets[open[0].market]; x.Capacity == policy.Spot && !x.Auction() && !m.LowestPrice && a.Strategy != scenarios.LowestPrice {
 		slices.SortFunc(open, func(a, b offer) int {
-			return cmp.Or(cmp.Compare(a.hazard, b.hazard), cmp.Compare(a.market, b.market))
+			return cmp.Or(cmp.Compare(a.pressure, b.pressure), cmp.Compare(a.market, b.market))
 		})
 		if a.Strategy == scenarios.CapacityOptimized {
 			return open[0].market, open[0].slot, true
@@ -223,6 +223,16 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 		return cmp.Compare(tie.At1(name(x.market)), tie.At1(name(y.market)))
 	})
 	return best.market, best.slot, true
+}
+
+// pressure returns how short of capacity spot market id is, as its provider can tell: the
+// reclaims per hour that it must expect there for each node that it has left.
+func (m *Market) pressure(id policy.MarketID) float64 {
+	if m.scenario.Markets[id].Capacity != policy.Spot {
+		return 0
+	}
+	left := m.weather.Depth(int(id), m.clock.Now) - m.state[id].held()
+	return float64(m.weather.ExpectedHazard(int(id), m.clock.Now)*float64(m.weather.Slots(int(id)))) / float64(max(1, left))
 }
 
 // freeSlot returns the lowest free slot of market id, and whether the provider has

@@ -40,12 +40,12 @@ func newMarket(t *testing.T, n int, available *weather.Availability) *Market {
 }
 
 // TestAllocateLeavesTheWorstThird holds that of four open markets the one of the
-// greatest hazard is not chosen, though it is the cheapest, and the third still is.
+// most pressure is not chosen, though it is the cheapest, and the third still is.
 func TestAllocateLeavesTheWorstThird(t *testing.T) {
 	m := newMarket(t, 4, nil)
 	ids := []policy.MarketID{0, 1, 2, 3}
 	bySafety := slices.SortedFunc(slices.Values(ids), func(a, b policy.MarketID) int {
-		return cmp.Compare(m.weather.TrueHazard(int(a), m.clock.Now), m.weather.TrueHazard(int(b), m.clock.Now))
+		return cmp.Compare(m.pressure(a), m.pressure(b))
 	})
 	for rank, id := range bySafety {
 		if _, open := m.freeSlot(id); !open {
@@ -55,6 +55,25 @@ func TestAllocateLeavesTheWorstThird(t *testing.T) {
 	}
 	if id, _, ok := m.Allocate(ids, 0, 1); !ok || id != bySafety[2] {
 		t.Errorf("market %d is chosen, %v; from the safest on they are %v", id, ok, bySafety)
+	}
+}
+
+// TestPressureOfDepth holds that of markets with one past the provider leaves out the one that it
+// has fewest nodes left in, though it is the cheapest.
+func TestPressureOfDepth(t *testing.T) {
+	begin := policy.Time(1_700_000_000_000)
+	m := newMarket(t, 3, &weather.Availability{At: []policy.Time{begin}, Up: []bool{true}, Nodes: []int32{5}})
+	ids := []policy.MarketID{0, 1, 2}
+	cheapest := slices.SortedFunc(slices.Values(ids), func(a, b policy.MarketID) int { return cmp.Compare(m.pressure(a), m.pressure(b)) })[1]
+	m.prices.curves[cheapest].Price[0] = 900
+	if id, _, _ := m.Allocate(ids, 0, 1); id != cheapest {
+		t.Fatalf("market %d is chosen, want %d, the cheapest", id, cheapest)
+	}
+	for slot := range int32(4) {
+		m.Launch(cheapest, slot)
+	}
+	if id, _, ok := m.Allocate(ids, 0, 1); !ok || id == cheapest {
+		t.Errorf("market %d is chosen, %v, though it has one node left and others have five", id, ok)
 	}
 }
 
