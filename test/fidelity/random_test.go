@@ -136,7 +136,7 @@ func loadDrawn(t testing.TB, seed uint64, version scenarios.KarpenterVersion) *s
 // playDay draws, simulates and plays a day. It returns nil where a run failed.
 func playDay(t *testing.T, seed uint64, version scenarios.KarpenterVersion) *drawnDay {
 	s := loadDrawn(t, seed, version)
-	s.version = version
+	s.version = version.String()
 	d := &drawnDay{Karpenter: version.String(), Seed: seed, Commit: os.Getenv(randomCommit), Script: s.digest}
 	for i := 0; i < realRuns*tries && len(d.Runs) < realRuns; i++ {
 		t.Run(fmt.Sprintf("run-%d", i+1), func(t *testing.T) {

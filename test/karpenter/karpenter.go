@@ -27,7 +27,6 @@ import (
 	karpenterapis "sigs.k8s.io/karpenter/pkg/apis"
 	karpv1 "sigs.k8s.io/karpenter/pkg/apis/v1"
 
-	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/test/e2e/bill"
 	"github.com/spotter-dev/spotter/test/testenv"
 )
@@ -35,19 +34,19 @@ import (
 // NodeClass is the name of the NodeClass that [Start] makes, of the kwok provider.
 const NodeClass = "default"
 
-// linked is the version of Karpenter of our own go.mod, and of the program without a version
-// in its name.
-const linked scenarios.KarpenterVersion = 14
+// Linked is the version of Karpenter in the project's go.mod, and of the program karpenter-kwok.
+// The programs of others have their version at the end of their names, as karpenter-kwok-1.15.
+const Linked = "1.14"
 
 // CRDs returns the definitions that Karpenter needs.
 func CRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return append(slices.Clone(karpenterapis.CRDs), kwokapis.CRDs...)
 }
 
-// CRDsOf returns the definitions that a version of Karpenter needs.
-func CRDsOf(t testing.TB, v scenarios.KarpenterVersion) []*apiextensionsv1.CustomResourceDefinition {
+// CRDsOf returns the definitions that a version of Karpenter needs; empty is [Linked].
+func CRDsOf(t testing.TB, v string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	if v == 0 || v == linked {
+	if v == "" || v == Linked {
 		return CRDs()
 	}
 	text, err := exec.CommandContext(t.Context(), program(t, v), "crds").Output()
@@ -56,17 +55,17 @@ func CRDsOf(t testing.TB, v scenarios.KarpenterVersion) []*apiextensionsv1.Custo
 		err = json.Unmarshal(text, &all)
 	}
 	if err != nil {
-		t.Fatalf("the definitions of Karpenter %v: %v", v, err)
+		t.Fatalf("the definitions of Karpenter %s: %v", v, err)
 	}
 	return all
 }
 
-// program returns the path of the program of a version; 0 is the linked one.
-func program(t testing.TB, v scenarios.KarpenterVersion) string {
+// program returns the path of the program of a version; empty is [Linked].
+func program(t testing.TB, v string) string {
 	t.Helper()
 	name := "karpenter-kwok"
-	if v != 0 && v != linked {
-		name += "-" + v.String()
+	if v != "" && v != Linked {
+		name += "-" + v
 	}
 	path := filepath.Join("..", "..", "bin", "testenv", name)
 	if dir := os.Getenv("KUBEBUILDER_ASSETS"); dir != "" {
@@ -80,9 +79,8 @@ func program(t testing.TB, v scenarios.KarpenterVersion) string {
 
 // Options are the market of a Karpenter and how it buys.
 type Options struct {
-	// Version is whose program runs: karpenter-kwok-1.15 beside karpenter-kwok, which is
-	// that of 1.14 and of 0.
-	Version scenarios.KarpenterVersion
+	// Version is the version of Karpenter that runs, as in 1.15; empty is [Linked].
+	Version string
 
 	// Dir is a folder for its log and for the files that [Karpenter.Refuse] and
 	// [Karpenter.Announce] write.
