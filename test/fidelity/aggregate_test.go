@@ -136,12 +136,20 @@ func (f *drawnFigure) covered() int {
 	return n
 }
 
-// wilson returns the 95 % interval of a share of which k of n were seen.
-func wilson(k, n int) (from, to float64) {
+// wilson returns the 95 % interval of a share that was seen among n.
+func wilson(p float64, n int) (from, to float64) {
 	const z = 1.96
-	p, m := float64(k)/float64(n), float64(n)
+	m := float64(n)
 	middle, half := (p+z*z/2/m)/(1+z*z/m), z*math.Sqrt(p*(1-p)/m+z*z/4/m/m)/(1+z*z/m)
 	return middle - half, middle + half
+}
+
+// coverage returns the share of real runs within the range of the simulated ones, with its
+// interval. Runs of one day are off together, and so the days count, not the runs.
+func (x *total) coverage() (share, from, to float64) {
+	share = float64(x.covered) / float64(x.runs)
+	from, to = wilson(share, x.runs/realRuns)
+	return share, from, to
 }
 
 // coveredLeast is the least share of real runs that must lie within the range of the simulated
@@ -164,7 +172,7 @@ func (all bars) failures(v scenarios.KarpenterVersion, x *total) []string {
 	if x.runs == 0 {
 		return texts
 	}
-	if _, to := wilson(x.covered, x.runs); to < coveredLeast {
+	if _, _, to := x.coverage(); to < coveredLeast {
 		texts = append(texts, fmt.Sprintf("%s: only %d of %d real runs are within the simulated ones", x.name, x.covered, x.runs))
 	}
 	return texts

@@ -202,6 +202,7 @@ func TestHoldTotal(t *testing.T) {
 		{"a trajectory nearer than real ones", total{name: drawnTrajectory, beyond: ratio{-.05, .01}}, true},
 		{"runs covered", total{name: drawnBill, covered: 54, runs: 60}, true},
 		{"runs not covered", total{name: drawnBill, covered: 40, runs: 60}, false},
+		{"runs not covered of so few days that they may be", total{name: drawnBill, covered: 2, runs: 4}, true},
 	} {
 		if got := readBars(t).failures(14, &x.of); (len(got) == 0) != x.want {
 			t.Errorf("%s: %q", x.name, got)
@@ -211,7 +212,7 @@ func TestHoldTotal(t *testing.T) {
 
 // TestWilson: the interval of a share, by the formula.
 func TestWilson(t *testing.T) {
-	if from, to := wilson(9, 10); math.Abs(from-0.5958) > 1e-3 || math.Abs(to-0.9821) > 1e-3 {
+	if from, to := wilson(.9, 10); math.Abs(from-0.5958) > 1e-3 || math.Abs(to-0.9821) > 1e-3 {
 		t.Errorf("9 of 10: %v to %v, want 0.596 to 0.982", from, to)
 	}
 }

@@ -84,7 +84,7 @@ func totalsTable(v scenarios.KarpenterVersion, days []*drawnDay) string {
 			first = fmt.Sprintf("%v (%d)", v, len(days))
 		}
 		if x.name != drawnTrajectory {
-			from, to := wilson(x.covered, x.runs)
+			_, from, to := x.coverage()
 			errs, covered = x.err.percent(true), fmt.Sprintf("%d of %d (%.0f to %.0f%%)", x.covered, x.runs, 100*from, 100*to)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", first, x.name, errs, x.simulated.percent(false), x.real.percent(false), x.beyond.percent(true), covered)
