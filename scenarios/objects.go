@@ -2,11 +2,16 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spotter-dev/spotter/internal/nearest"
 )
 
 // An Object is a Kubernetes object of a text, as [EachObject] reads it.
@@ -27,10 +32,10 @@ type ObjectKind struct {
 }
 
 // EachObject reads the objects of a text one after the other, and keeps none: the text of a large
-// cluster has many. Only those of kinds are decoded; their statuses may hold fields that are not
+// cluster has many. Only those of the kinds in of are decoded; their statuses may hold fields that are not
 // known. It returns how many objects it skipped, by kind.
-func EachObject(file string, data []byte, kinds map[string]ObjectKind, take func(Object) error) (skipped map[string]int, err error) {
-	r := objectReader{file: file, kinds: kinds, take: take, skipped: map[string]int{}, fields: map[reflect.Type]map[string][]int{}, shapes: map[string]Object{}}
+func EachObject(file string, data []byte, of map[string]ObjectKind, take func(Object) error) (skipped map[string]int, err error) {
+	r := objectReader{file: file, kinds: of, take: take, skipped: map[string]int{}, fields: map[reflect.Type]map[string][]int{}, shapes: map[string]Object{}}
 	for line := 1; len(data) > 0; {
 		text, rest := cutDocument(data)
 		if err := r.read(text, line); err != nil {
@@ -60,7 +65,8 @@ func cutDocument(data []byte) (text, rest []byte) {
 			return data, nil
 		}
 		end := from + i + 1
-		if after := end + 3; after == len(data) || data[after] == '\n' || data[after] == ' ' || data[after] == '\r' {
+		directives := from == 0 && data[0] == '%'
+		if after := end + 3; !directives && (after == len(data) || data[after] == '\n' || data[after] == ' ' || data[after] == '\r') {
 			return data[:end], data[end:]
 		}
 		from = end
@@ -122,11 +128,11 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 	kind, version := d.kind(), d.version()
 	k, known := r.kinds[kind]
 	switch {
-	case kind == "":
+	case kind == "" && (version != "" || d.at([]string{"metadata"}) != nil):
 		return o, false, d.problem([]string{"kind"}, "must be set")
 	case !known || groupOf(k.APIVersion) != groupOf(version):
-		r.skipped[kind]++
-		return o, false, nil
+		r.skipped[cmp.Or(kind, "document without a kind")]++
+		return o, false, r.mistyped(d)
 	case version != k.APIVersion:
 		return o, false, d.problem([]string{"apiVersion"}, "%q of a %s, want %q%s", version, kind, k.APIVersion, newVersion(version))
 	}
@@ -140,6 +146,18 @@ func (r *objectReader) decode(d *document) (o Object, known bool, err error) {
 		return o, false, d.problem([]string{"metadata", "name"}, "must be set")
 	}
 	return o, true, nil
+}
+
+// mistyped returns an error for a kind that is nearly one of those that are read, of the same group.
+func (r *objectReader) mistyped(d *document) error {
+	if _, other := unsimulatedKinds[d.kind()]; other || kinds[d.kind()].make != nil {
+		return nil
+	}
+	best, near := nearest.Of(d.kind(), slices.Sorted(maps.Keys(r.kinds)))
+	if near && groupOf(r.kinds[best].APIVersion) == groupOf(d.version()) {
+		return d.problem([]string{"kind"}, "%q is not read here; did you mean %q?", d.kind(), best)
+	}
+	return nil
 }
 
 // cutName cuts the name out of the text of an object in block style: the rest, which it leaves in

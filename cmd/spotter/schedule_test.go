@@ -70,8 +70,9 @@ func TestSchedule(t *testing.T) {
 	for _, args := range calls {
 		code, stdout, stderr := call(t, append([]string{"schedule", "-o", "json"}, args...)...)
 		var out struct {
-			Scheduled, Unscheduled, PricedNodes int
-			Pending                             []struct {
+			Scheduled, Unscheduled int
+			PricedNodes            int `json:"priced_nodes"`
+			Pending                []struct {
 				Pods   []string
 				Reason string
 			}
@@ -86,6 +87,7 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("it skips without a word: %q", stderr)
 		}
 	}
+	formsOf(t, "empty_nodes", "schedule", "-f", dir)
 	code, stdout, stderr := call(t, append([]string{"schedule", "--check"}, calls[0]...)...)
 	if code != cli.ExitFailed || !strings.Contains(stderr, "1 pod without a node") || !strings.Contains(stdout, "no prices: cost not shown") || !strings.Contains(stdout, "default/encoder-1") {
 		t.Errorf("--check has exit code %d\n%s%s", code, stdout, stderr)

@@ -89,6 +89,10 @@ func TestReasons(t *testing.T) {
 				"default/none: 0/1 nodes are available: 1 Insufficient example.com/other." + helpless(1),
 			},
 		},
+		"two kinds of accelerators": {
+			[]string{nodeText("a", "status:\n  allocatable: {cpu: 8, memory: 8Gi, pods: 10, nvidia.com/gpu: 1, amd.com/gpu: 1}\n"), bare("p", "nvidia.com/gpu: 1, amd.com/gpu: 1", "")},
+			nil,
+		},
 		"gates, and another scheduler": {
 			[]string{nodeText("a", small), bare("held", "cpu: 1", "  schedulingGates: [{name: example.com/wait}]\n"), bare("other", "cpu: 1", "  schedulerName: volcano\n")},
 			[]string{"default/held: Scheduling is blocked due to non-empty scheduling gates"},
@@ -199,18 +203,19 @@ func TestList(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	for want, text := range map[string]string{
-		`input.yaml:2: field "status.allocatable": must be set`:                   nodeText("a", ""),
-		`input.yaml:9: field "status.allocatable.cpu": want a quantity such as 2`: nodeText("a", "status:\n  allocatable:\n    pods: 5\n    cpu: four\n"),
-		`field "status.allocatable.memory": -1Gi is not from 0 to`:                nodeText("a", "status: {allocatable: {memory: -1Gi}}\n"),
-		`input.yaml:19: field "metadata.name": a appears twice`:                   nodeText("a", small) + nodeText("b", small) + nodeText("a", small),
-		`field "apiVersion": "apps/v1beta1" of a Deployment, want "apps/v1"`:      strings.Replace(deployment("web", 1, "", ""), "apps/v1", "apps/v1beta1", 1),
-		`field "spec.nodeSelectr": unknown key`:                                   bare("p", "", "  nodeSelectr: {a: b}\n"),
-		`field "spec.replicas": -1 is not from 0 to`:                              deployment("web", -1, "", ""),
-		`input.yaml:9: not valid YAML`:                                            nodeText("a", small) + "---\nkind: [\n",
-		`field "spec.containers": must not be empty`:                              nodeText("a", small) + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
-		`field "spec.containers": example.com/x of -2 is not from 0 to`:           nodeText("a", small) + bare("p", "example.com/x: -2", ""),
-		`there is no Node among the objects`:                                      bare("p", "", ""),
-		`there is no pod and no workload among the objects`:                       nodeText("a", small),
+		`input.yaml:2: field "status.allocatable": must be set`:                    nodeText("a", ""),
+		`input.yaml:9: field "status.allocatable.cpu": want a quantity such as 2`:  nodeText("a", "status:\n  allocatable:\n    pods: 5\n    cpu: four\n"),
+		`field "status.allocatable.memory": -1Gi is not from 0 to`:                 nodeText("a", "status: {allocatable: {memory: -1Gi}}\n"),
+		`input.yaml:19: field "metadata.name": a appears twice`:                    nodeText("a", small) + nodeText("b", small) + nodeText("a", small),
+		`field "apiVersion": "apps/v1beta1" of a Deployment, want "apps/v1"`:       strings.Replace(deployment("web", 1, "", ""), "apps/v1", "apps/v1beta1", 1),
+		`field "spec.nodeSelectr": unknown key`:                                    bare("p", "", "  nodeSelectr: {a: b}\n"),
+		`field "spec.replicas": -1 is not from 0 to`:                               deployment("web", -1, "", ""),
+		`input.yaml:9: not valid YAML`:                                             nodeText("a", small) + "---\nkind: [\n",
+		`field "spec.containers": must not be empty`:                               nodeText("a", small) + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {}\n",
+		`field "spec.containers": example.com/x of -2 is not from 0 to`:            nodeText("a", small) + bare("p", "example.com/x: -2", ""),
+		`input.yaml:3: field "kind": "Nod" is not read here; did you mean "Node"?`: "---\napiVersion: v1\nkind: Nod\nmetadata: {name: a}\n",
+		`there is no Node among the objects`:                                       bare("p", "", ""),
+		`there is no pod and no workload among the objects`:                        nodeText("a", small),
 	} {
 		c := NewCluster()
 		err := c.Add("input.yaml", []byte(text))

@@ -17,7 +17,7 @@ import (
 type Result struct {
 	// Nodes is the number of nodes, and EmptyNodes of those without a pod.
 	Nodes      int `json:"nodes"`
-	EmptyNodes int `json:"emptyNodes"`
+	EmptyNodes int `json:"empty_nodes"`
 
 	// Pods is the number of pods: Running had a node of the input, Scheduled found one, and Unscheduled
 	// has none. The others are in Notes.

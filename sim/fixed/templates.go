@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -101,8 +102,8 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 	if len(spec.Containers) == 0 {
 		fail([]string{"spec", "containers"}, "must not be empty")
 	}
-	reader.Template(&x, kube.SharedLabels(o.Labels), spec)
-	x.Requests.GPU, x.GPUResource, x.PriorityClass = 0, "", "" // one of the extended resources
+	reader.Template(&x, kube.SharedLabels(o.Labels), nativeOnly(spec))
+	x.PriorityClass = "" // whose value decides
 	if ofDaemonSet {
 		x.Tolerations = append(x.Tolerations, kube.DaemonTolerations()...)
 	}
@@ -126,6 +127,27 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 		}
 	}
 	return x, extended
+}
+
+// nativeOnly returns a specification without its requests for extended resources, which are counted
+// apart: the templates of policies have one kind of accelerator.
+func nativeOnly(of *corev1.PodSpec) *corev1.PodSpec {
+	s := of.DeepCopy()
+	lists := []corev1.ResourceList{s.Overhead}
+	add := func(r *corev1.ResourceRequirements) { lists = append(lists, r.Requests, r.Limits) }
+	for i := range s.InitContainers {
+		add(&s.InitContainers[i].Resources)
+	}
+	for i := range s.Containers {
+		add(&s.Containers[i].Resources)
+	}
+	if s.Resources != nil {
+		add(s.Resources)
+	}
+	for _, l := range lists {
+		maps.DeleteFunc(l, func(name corev1.ResourceName, _ resource.Quantity) bool { return !native(name) })
+	}
+	return s
 }
 
 // priority returns the class of that name. For one that is not in the input, the API server has

@@ -33,8 +33,8 @@ type report struct {
 
 	// PricedNodes is the number of nodes of which a price is known, and Dollars what they cost per hour
 	// on demand; nil where there is none.
-	PricedNodes int      `json:"pricedNodes"`
-	Dollars     *float64 `json:"onDemandDollarsPerHour,omitempty"`
+	PricedNodes int      `json:"priced_nodes"`
+	Dollars     *float64 `json:"usd_per_hour_on_demand,omitempty"`
 }
 
 // Command returns the command schedule.
