@@ -61,9 +61,9 @@ func TestAgreesWithKubeScheduler(t *testing.T) {
 	}
 }
 
-// TestPublishedInput compares the pods without a node of each request for resources on the input of a
-// published benchmark. The cluster is full, so that this depends on ties: the number must be within
-// those of three runs of kube-scheduler and their own spread around them.
+// TestPublishedInput compares the pods without a node on the input of a published benchmark with those
+// of two runs of kube-scheduler, which takes any of several best nodes: the pods without a node in both
+// must have none, and no others than those without a node in one.
 func TestPublishedInput(t *testing.T) {
 	if nightly.Count(0, 1) == 0 {
 		t.Skip("takes minutes: set " + nightly.Variable)
@@ -73,33 +73,26 @@ func TestPublishedInput(t *testing.T) {
 		texts = append(texts, unzip(t, policytest.Recording(t, filepath.Join("k8s-sims", name))))
 	}
 	d := parse(t, texts)
-	got := ours(t, d).counts(d)
-	var runs []map[string]int
-	for range 3 {
+	got := ours(t, d).reasons
+	var runs []map[string]string
+	for range 2 {
 		env := testenv.New(t, realOptions)
 		d.namespace(t, env)
 		create(t, env, d)
-		runs = append(runs, settled(t, env, d).counts(d))
+		runs = append(runs, settled(t, env, d).reasons)
 	}
-	t.Logf("without a node: %v; by kube-scheduler %v", got, runs)
-	kinds := map[string]bool{"all": true}
-	for _, run := range runs {
-		for kind := range run {
-			kinds[kind] = true
-		}
-	}
-	for kind := range got {
-		kinds[kind] = true
-	}
-	for kind := range kinds {
-		low, high := runs[0][kind], runs[0][kind]
+	for _, p := range d.pods {
+		name, without := p.Namespace+"/"+p.Name, 0
 		for _, run := range runs {
-			low, high = min(low, run[kind]), max(high, run[kind])
+			if _, is := run[name]; is {
+				without++
+			}
 		}
-		if spread := max(1, high-low); got[kind] < low-spread || got[kind] > high+spread {
-			t.Errorf("%d pods that request %s have no node, by kube-scheduler %d to %d", got[kind], kind, low, high)
+		if _, is := got[name]; is && without == 0 || !is && without == len(runs) {
+			t.Errorf("%s has no node in %d of %d runs of kube-scheduler, and in ours: %v", name, without, len(runs), is)
 		}
 	}
+	t.Logf("without a node are %d pods, by kube-scheduler %d and %d", len(got), len(runs[0]), len(runs[1]))
 }
 
 // A drawn is a cluster.
@@ -274,18 +267,6 @@ func (o *outcome) set() map[string]bool {
 	out := map[string]bool{}
 	for name := range o.reasons {
 		out[name] = true
-	}
-	return out
-}
-
-// counts returns how many pods without a node request what, and "all" of them.
-func (o *outcome) counts(d *drawn) map[string]int {
-	out := map[string]int{"all": len(o.reasons)}
-	for _, p := range d.pods {
-		if _, is := o.reasons[p.Namespace+"/"+p.Name]; is {
-			r := p.Spec.Containers[0].Resources.Requests
-			out[r.Cpu().String()+" "+r.Memory().String()]++
-		}
 	}
 	return out
 }
