@@ -41,7 +41,7 @@ var realOptions = testenv.Options{Scheduler: true, Args: map[string][]string{tes
 func TestAgreesWithKubeScheduler(t *testing.T) {
 	env := testenv.Start(t, realOptions)
 	rng := rand.New(rand.NewPCG(testenv.Seed(t), 0))
-	d := draw(rng, nightly.Count(120, 1200), nightly.Count(700, 7000), env.Namespace(t))
+	d := draw(rng, nightly.Count(120, 600), nightly.Count(700, 3500), env.Namespace(t))
 	create(t, env, d)
 	want := settled(t, env, d)
 	got := ours(t, d)
