@@ -151,16 +151,17 @@ const pendingShown = 3
 
 func (r *report) write(out io.Writer, details bool) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %d of them empty; %s: %d scheduled", figures.Count(r.Nodes, "node"), r.EmptyNodes, figures.Count(r.Pods, "pod"), r.Scheduled)
+	fmt.Fprintf(&b, "%s, %s of them empty; %s: %s scheduled",
+		figures.Count(r.Nodes, "node"), figures.Integer(r.EmptyNodes), figures.Count(r.Pods, "pod"), figures.Integer(r.Scheduled))
 	if r.Running > 0 {
-		fmt.Fprintf(&b, ", %d running before", r.Running)
+		fmt.Fprintf(&b, ", %s running before", figures.Integer(r.Running))
 	}
 	if n := len(r.Preempted); n > 0 {
-		fmt.Fprintf(&b, ", %d preempted", n)
+		fmt.Fprintf(&b, ", %s preempted", figures.Integer(n))
 	}
-	fmt.Fprintf(&b, ", %d without a node\n", r.Unscheduled)
+	fmt.Fprintf(&b, ", %s without a node\n", figures.Integer(r.Unscheduled))
 	if r.Dollars != nil {
-		fmt.Fprintf(&b, "%s of known price: %s an hour on demand\n\n", figures.Count(r.PricedNodes, "node"), figures.Dollars(*r.Dollars))
+		fmt.Fprintf(&b, "%s of known price: %s an hour on demand\n\n", figures.Count(r.PricedNodes, "node"), figures.Price(*r.Dollars))
 	} else {
 		b.WriteString("no prices: cost not shown\n\n")
 	}
@@ -172,7 +173,7 @@ func (r *report) write(out io.Writer, details bool) error {
 		return err
 	}
 	for _, x := range r.Pending {
-		fmt.Fprintf(&b, "\n%s that request %s: %s\n", figures.Count(len(x.Pods), "pod"), requested(x.Requests), x.Reason)
+		fmt.Fprintf(&b, "\n%s, requesting %s: %s\n", figures.Count(len(x.Pods), "pod"), requested(x.Requests), x.Reason)
 		b.WriteString("  " + named(x.Pods, details) + "\n")
 	}
 	if len(r.Preempted) > 0 {
