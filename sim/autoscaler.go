@@ -1,11 +1,14 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+	ca "github.com/spotter-dev/spotter/sim/autoscaler"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/market"
 )
@@ -13,27 +16,12 @@ import (
 // An Autoscaler holds the settings of the Cluster Autoscaler and of the Auto
 // Scaling groups that it works on. All pools of its kind share them.
 type Autoscaler struct {
-	// ScanInterval is how often it looks at the cluster. Raising it makes pods
-	// wait longer for nodes.
-	ScanInterval time.Duration
-
-	// UtilizationMax is the part of a node's CPU or memory that is requested,
-	// whichever is more, from which on the node is needed. UnneededTime is how
-	// long a node must have been unneeded before it goes.
-	UtilizationMax float64
-	UnneededTime   time.Duration
+	// Options are what its decisions depend on.
+	ca.Options
 
 	// DelayAfterAdd and DelayAfterFailure are how long no node is given back
 	// after groups grew, and after a node could not be emptied.
 	DelayAfterAdd, DelayAfterFailure time.Duration
-
-	// EmptyMax nodes may go at once (max-scale-down-parallelism), of which DrainMax
-	// with pods (max-drain-parallelism).
-	EmptyMax, DrainMax int
-
-	// RecheckTime is how long a node is left alone whose pods found no place
-	// elsewhere, or may not be evicted (unremovable-node-recheck-timeout).
-	RecheckTime time.Duration
 
 	// EvictionMax is how long evictions are tried before a node is given up.
 	EvictionMax time.Duration
@@ -59,18 +47,12 @@ type Autoscaler struct {
 // are not balanced.
 func DefaultAutoscaler() Autoscaler {
 	return Autoscaler{
-		ScanInterval: 10 * time.Second, UtilizationMax: 0.5, UnneededTime: 10 * time.Minute,
-		DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute,
-		EmptyMax: 10, DrainMax: 1, RecheckTime: 5 * time.Minute, EvictionMax: 2 * time.Minute,
+		Options: ca.DefaultOptions(), DelayAfterAdd: 10 * time.Minute, DelayAfterFailure: 3 * time.Minute, EvictionMax: 2 * time.Minute,
 		ProvisionMax: 15 * time.Minute, CapacityCheck: time.Minute,
 		BackoffMin: 5 * time.Minute, BackoffMax: 30 * time.Minute, BackoffReset: 3 * time.Hour,
 		GroupHealth: time.Minute, GroupRetry: time.Minute,
 	}
 }
-
-// expendable is the priority below which pods neither make groups grow nor keep
-// nodes (expendable-pods-priority-cutoff).
-const expendable = -10
 
 // An autoscaler is the Cluster Autoscaler of a run.
 type autoscaler struct {
@@ -89,6 +71,13 @@ type autoscaler struct {
 
 	// scanAt is when it looks next, scanned when it did last.
 	scanAt, scanned policy.Time
+
+	memory ca.Memory
+	traits []ca.Traits // by template
+	draws  uint64
+
+	// placed are the pending pods that have room, bound in the space while a look lasts.
+	placed []policy.Pod
 }
 
 // A class is a pair of groups for nodes of one size: one on spot and one on
@@ -101,6 +90,21 @@ const (
 	spotTwin
 )
 
+// init begins with what the scenario says of pods.
+func (a *autoscaler) init() {
+	for i := range a.scenario.Templates {
+		w := &a.scenario.Workloads[a.scenario.Templates[i].Workload]
+		x := ca.Traits{Owner: ca.OwnerReplicated, LocalStorage: w.LocalStorage}
+		switch w.Kind {
+		case policy.KindBare:
+			x.Owner = ca.OwnerNone
+		case policy.KindDaemonSet:
+			x.Owner = ca.OwnerDaemonSet
+		}
+		a.traits = append(a.traits, x)
+	}
+}
+
 // want plans a look at the next tick of the Cluster Autoscaler, where one
 // serves a pool.
 func (a *autoscaler) want() {
@@ -111,7 +115,7 @@ func (a *autoscaler) want() {
 
 // noteUse plans a look where a pod came to a node that was not needed.
 func (a *autoscaler) noteUse(n policy.NodeID) {
-	if a.scaleDown.idle[n].unneeded != 0 {
+	if a.memory.Since(n) != 0 {
 		a.want()
 	}
 }
@@ -128,29 +132,38 @@ func (a *autoscaler) scanBy(t policy.Time) {
 	}
 }
 
-// scan is one loop of the Cluster Autoscaler: it gives up what does not come,
-// grows groups for pods that have no place, and only when none grew looks for
-// nodes to give back. What nothing has changed for is not looked at again
-// before it can come out otherwise.
+// podsNew is how young pods may be without a look that does nothing, where all that need a node are.
+const podsNew = 2 * time.Second
+
+// scan is one loop of the Cluster Autoscaler: it gives up what does not come, grows a group for pods
+// that have no place, and looks for nodes to delete. What nothing has changed for is not looked at
+// again before it can come out otherwise.
 func (a *autoscaler) scan() {
 	if a.scanAt != a.q.Now {
 		return // overtaken by an earlier look
 	}
 	a.scanAt, a.scanned = 0, a.q.Now
 	next := a.giveUp()
-	grew, waiting := a.scaleUp()
+	soon := func(t policy.Time) { next = sooner(next, t) }
+	pods := a.placePending()
+	if len(pods) > 0 && !slices.ContainsFunc(pods, func(p policy.Pod) bool { return p.Created.Add(podsNew) <= a.q.Now }) {
+		a.unplace()
+		a.scanBy(a.q.Now.Add(a.ScanInterval)) // others of their kind are about to come
+		return
+	}
+	grew, waiting := a.scaleUp(pods)
 	if grew {
 		a.scaleDown.grown = a.q.Now
-		next = a.q.Now.Add(a.ScanInterval)
-	} else if t := a.scaleDown.shrink(); t != 0 && (next == 0 || t < next) {
-		next = t
+		soon(a.q.Now.Add(a.ScanInterval))
 	}
+	if t := a.scaleDown.shrink(); t != 0 {
+		soon(t)
+	}
+	a.unplace()
 	if waiting {
 		// Nothing could be had for these. Prices, limits and markets move by
 		// themselves, and a group comes out of its back-off.
-		if t := a.q.Now.Add(time.Minute); next == 0 || t < next {
-			next = t
-		}
+		soon(a.q.Now.Add(time.Minute))
 	}
 	if next != 0 {
 		a.scanBy(next)
@@ -196,179 +209,251 @@ func (a *autoscaler) giveUp() (next policy.Time) {
 	return next
 }
 
-// scaleUp grows groups for the pending pods that will find no room on nodes that
-// are there or on their way. It reports whether one grew, and whether pods are
-// left for which none can.
-func (a *autoscaler) scaleUp() (grew, waiting bool) {
-	if len(a.queue.pending) == 0 {
-		return false, false
-	}
-	a.reserveNominated()
-	pods := slices.DeleteFunc(a.unplaced(), func(p policy.Pod) bool { return a.scenario.Templates[p.Template].Priority < expendable })
-	pods = a.awaitMissing(pods)
-	for p := range a.pools.all {
-		if len(pods) == 0 {
-			break
-		}
-		if len(a.groups.classes[p]) == 0 {
-			continue
-		}
-		before := len(pods)
-		pods = a.scaleUpPool(policy.PoolID(p), pods)
-		grew = grew || len(pods) < before
-	}
-	return grew, len(pods) > 0
-}
-
-// awaitMissing returns the pods for which there will be no room on the instances
-// that groups are still to launch. It ends all reservations.
-func (a *autoscaler) awaitMissing(pods []policy.Pod) []policy.Pod {
-	first := policy.NodeID(len(a.nodes.all))
-	next := first
+// view returns the cluster as the Cluster Autoscaler sees it, without nodes.
+func (a *autoscaler) view() *ca.Cluster {
+	c := &ca.Cluster{Now: a.q.Now, Space: a.space, Templates: a.scenario.Templates, Pods: a.pods.all, Traits: a.traits,
+		Free: policy.NodeID(len(a.nodes.all)), Draw: a.draw, Options: a.Options}
 	for i := range a.groups.all {
-		g := &a.groups.all[i]
-		for range min(g.missing(), len(pods)) {
-			n := policy.Node{ID: next, Name: "missing", Pool: g.pool, Market: g.template.Market, Phase: policy.NodeLaunching,
-				Allocatable: g.template.Allocatable, VolumesMax: g.template.VolumesMax, GPUResource: g.template.GPUResource,
-				Labels: g.template.Labels, Taints: g.template.Taints}
-			a.space.SetNode(&n)
-			next++
+		c.Groups = append(c.Groups, a.groupView(&a.groups.all[i]))
+	}
+	return c
+}
+
+// groupView returns a group as the Cluster Autoscaler sees it.
+func (a *autoscaler) groupView(g *scalingGroup) ca.Group {
+	t := &g.template
+	most := g.most
+	if most == 0 && g.own == nil {
+		most = math.MaxInt32
+	}
+	return ca.Group{Name: a.scenario.Pools[g.pool].Name, Min: g.least, Max: most, Size: g.desired, Deleting: a.groups.leaving(g),
+		Capacity: t.Capacity, Allocatable: t.Allocatable, Daemons: a.space.Daemons(t.Labels, t.Taints), Labels: t.Labels, Taints: t.Taints,
+		VolumesMax: t.VolumesMax, GPUResource: t.GPUResource}
+}
+
+// draw draws where the Cluster Autoscaler depends on the order of Go's maps.
+func (a *autoscaler) draw(n int) int {
+	a.draws++
+	return chance.New(a.cfg.Seed, "cluster-autoscaler", "").At2(uint64(a.q.Now), a.draws).IntN(n)
+}
+
+// placePending seeks room for pending pods on the nodes that exist or are expected, promises them places
+// on nodes that are on their way, and returns those that need more. Those with room stay bound in the
+// space until unplace.
+func (a *autoscaler) placePending() []policy.Pod {
+	if len(a.queue.pending) == 0 {
+		return nil
+	}
+	var pods []policy.Pod
+	for _, id := range a.queue.pending {
+		p := a.pods.all[id]
+		switch {
+		case p.Phase != policy.PodPending || p.Gated || a.scenario.Templates[p.Template].Priority < a.Expendable:
+		case p.Nominated != policy.None && a.nodes.all[p.Nominated].Phase >= policy.NodeInitialized:
+			a.space.Bind(&p, p.Nominated) // others are being preempted for it
+			p.Node = p.Nominated
+			a.placed = append(a.placed, p)
+		default:
+			pods = append(pods, p)
 		}
 	}
-	if next > first {
-		pods = slices.DeleteFunc(pods, func(p policy.Pod) bool {
-			for n := first; n < next; n++ {
-				if a.space.CheckExpected(&p, n) == placement.OK {
-					a.space.Reserve(&p, n)
-					return true
-				}
-			}
-			return false
-		})
+	c := a.view()
+	for i := range a.nodes.all {
+		if n := &a.nodes.all[i]; n.Usable() || n.Phase == policy.NodeLaunching || n.Phase == policy.NodeRegistered {
+			c.Nodes = append(c.Nodes, ca.Node{Node: n, Group: a.groups.index(n.ID)})
+		}
 	}
-	a.space.Release()
-	for n := first; n < next; n++ {
+	missing := a.expectMissing(c, len(pods))
+	rest := pods[:0:0]
+	for i, n := range c.PlacePending(&a.memory, pods) {
+		p := pods[i]
+		switch {
+		case n == policy.None:
+			rest = append(rest, p)
+		case int(n) < len(a.nodes.all):
+			p.Node = n
+			a.placed = append(a.placed, p)
+		}
+		a.promise(&p, n)
+	}
+	for _, n := range missing {
 		a.space.RemoveNode(n)
-	}
-	return pods
-}
-
-// An option is what growing the groups of one class would do.
-type option struct {
-	offers []placement.Offer
-	bins   []placement.Bin
-	waste  float64 // part of the CPU and of the memory bought that no pod asks for, summed
-}
-
-// scaleUpPool grows the groups of one class of pool, as the expander says, and
-// returns the pods that are left for the next look. Spot comes first as far as
-// the pool was ordered, and on demand in place of it where no spot group may grow.
-func (a *autoscaler) scaleUpPool(pool policy.PoolID, pods []policy.Pod) []policy.Pod {
-	x := &a.pools.state[pool]
-	best := a.expand(pool, pods, x.share > 0, x.share < 1)
-	if best == nil && x.share >= 1 && x.fallback {
-		best = a.expand(pool, pods, false, true)
-	}
-	if best == nil {
-		return pods
-	}
-	served := make([]bool, len(pods))
-	called := make(map[int32]bool, 2) // groups whose size was changed, and whether it could be
-	for i := range best.bins {
-		b := &best.bins[i]
-		for _, g := range a.twinsFor(pool, best.offers, b) {
-			ok, known := called[g]
-			if !known {
-				ok = a.resize(g)
-				called[g] = ok
-			}
-			if !ok || !a.groups.mayGrow(&a.groups.all[g]) {
-				continue
-			}
-			n, launched := a.groups.grow(g)
-			for _, k := range b.Pods {
-				served[k] = true
-				if launched {
-					a.queue.nominate(pods[k].ID, n)
-				}
-			}
-			break
-		}
-	}
-	rest := pods[:0]
-	for i := range pods {
-		if !served[i] {
-			rest = append(rest, pods[i])
-		}
 	}
 	return rest
 }
 
-// expand returns the option with the least waste among the classes of pool; nil
-// when none helps a pod. Ties go to the class that is listed first.
-func (a *autoscaler) expand(pool policy.PoolID, pods []policy.Pod, spot, onDemand bool) *option {
-	var best *option
-	for _, c := range a.groups.classes[pool] {
-		var o option
-		for twin, wanted := range [...]bool{onDemandTwin: onDemand, spotTwin: spot} {
-			g := c.twin[twin]
-			whole := twin == spotTwin && onDemand && g == c.twin[onDemandTwin] // it has been taken
-			if wanted && g >= 0 && !whole && a.groups.mayGrow(&a.groups.all[g]) {
-				o.offers = append(o.offers, a.groups.all[g].template)
+// promise has a pod wait for the node that it was found room on, if that one is on its way.
+func (a *autoscaler) promise(p *policy.Pod, n policy.NodeID) {
+	if n != policy.None && (int(n) >= len(a.nodes.all) || a.nodes.all[n].Phase >= policy.NodeInitialized) {
+		n = policy.None
+	}
+	if n == policy.None && p.Nominated != policy.None && a.groups.index(p.Nominated) < 0 {
+		return // another provisioner promised it a place
+	}
+	a.queue.promise(p.ID, n)
+}
+
+// expectMissing adds the instances that groups are still to launch, up to a number each, as nodes on
+// their way.
+func (a *autoscaler) expectMissing(c *ca.Cluster, most int) (ids []policy.NodeID) {
+	for i := range a.groups.all {
+		g := &a.groups.all[i]
+		for range min(g.missing(), most) {
+			n := &policy.Node{ID: c.Free, Name: "missing", Pool: g.pool, Market: g.template.Market, Phase: policy.NodeLaunching,
+				Allocatable: g.template.Allocatable, VolumesMax: g.template.VolumesMax, GPUResource: g.template.GPUResource,
+				Labels: g.template.Labels, Taints: g.template.Taints}
+			a.space.SetNode(n)
+			c.Nodes = append(c.Nodes, ca.Node{Node: n, Group: int32(i)})
+			ids = append(ids, n.ID)
+			c.Free++
+		}
+	}
+	return ids
+}
+
+// unplace takes the pending pods out of the space again.
+func (a *autoscaler) unplace() {
+	for i := range a.placed {
+		a.space.Unbind(&a.placed[i], a.placed[i].Node)
+	}
+	a.placed = a.placed[:0]
+}
+
+// scaleUp grows the group that the expander chooses for pods. It reports whether it grew, and whether
+// pods are left that no group helps.
+func (a *autoscaler) scaleUp(pods []policy.Pod) (grew, waiting bool) {
+	if len(pods) == 0 {
+		return false, false
+	}
+	c := a.view()
+	options := a.options(c, pods)
+	best := c.Best(pods, options)
+	if len(best) == 0 {
+		return false, true
+	}
+	chosen := &best[0]
+	if len(best) > 1 {
+		chosen = &best[a.draw(len(best))]
+	}
+	served := 0
+	called := make(map[int32]bool, 2) // groups whose size was changed, and whether it could be
+	bins := chosen.Bins
+	for _, x := range c.BalanceOption(chosen) {
+		twins := a.twinsOf(int32(x.Group), chosen, options)
+		for range x.Nodes {
+			n, ok := a.growOne(twins, called)
+			if !ok {
+				continue
+			}
+			grew = true
+			if len(bins) == 0 {
+				continue
+			}
+			for _, k := range bins[0] {
+				served++
+				if n != policy.None {
+					a.queue.promise(pods[k].ID, n)
+				}
+			}
+			bins = bins[1:]
+		}
+	}
+	return grew, served < len(pods)
+}
+
+// options returns what growing each group would do, of the groups that pools were ordered to use: on
+// demand in place of spot only where no group on spot of the pool helps.
+func (a *autoscaler) options(c *ca.Cluster, pods []policy.Pod) []ca.Option {
+	standIn := func(i int) bool {
+		x := &a.pools.state[a.groups.all[i].pool]
+		return a.groups.all[i].own == nil && !a.groups.all[i].spot && x.share >= 1
+	}
+	for i := range c.Groups {
+		g := &a.groups.all[i]
+		unwanted := g.own == nil && g.spot && a.pools.state[g.pool].share <= 0
+		c.Groups[i].Blocked = unwanted || standIn(i) || !a.groups.mayGrow(g)
+	}
+	options := c.ScaleUp(&a.memory, pods)
+	helped := make([]bool, len(a.pools.all))
+	for i := range options {
+		helped[a.groups.all[i].pool] = helped[a.groups.all[i].pool] || options[i].Nodes > 0
+	}
+	again := false
+	for i := range c.Groups {
+		g := &a.groups.all[i]
+		wanted := standIn(i) && a.pools.state[g.pool].fallback && !helped[g.pool] && a.groups.mayGrow(g)
+		c.Groups[i].Blocked = !wanted
+		again = again || wanted
+	}
+	if again {
+		for i, o := range c.ScaleUp(&a.memory, pods) {
+			if !c.Groups[i].Blocked {
+				options[i] = o
 			}
 		}
-		if len(o.offers) == 0 {
-			continue
-		}
-		o.bins, _ = placement.Provision(a.space, pods, o.offers)
-		if len(o.bins) == 0 {
-			continue
-		}
-		o.waste = a.wasteOf(&o, pods)
-		if best == nil || o.waste < best.waste {
-			best = &o
-		}
 	}
-	return best
+	for i := range c.Groups {
+		c.Groups[i].Blocked = !a.groups.mayGrow(&a.groups.all[i])
+	}
+	return options
 }
 
-// wasteOf returns the part of CPU and of memory that o would buy for nothing.
-func (a *autoscaler) wasteOf(o *option, pods []policy.Pod) float64 {
-	var bought, asked policy.Resources
-	for i := range o.bins {
-		bought = bought.Plus(o.offers[o.bins[i].Offers[0]].Allocatable)
-		for _, k := range o.bins[i].Pods {
-			asked = asked.Plus(a.scenario.Templates[pods[k].Template].Requests)
+// twinsOf returns the groups over which nodes of group g are spread: itself, and the one of the other
+// capacity type in its class if the same pods fit its nodes.
+func (a *autoscaler) twinsOf(g int32, chosen *ca.Option, options []ca.Option) []int32 {
+	for _, x := range a.groups.classes[a.groups.all[g].pool] {
+		other := x.twin[onDemandTwin]
+		if other == g {
+			other = x.twin[spotTwin]
+		} else if x.twin[spotTwin] != g {
+			continue
+		}
+		if other >= 0 && other != g && options[other].Nodes > 0 && slices.Equal(options[other].Schedulable, chosen.Schedulable) {
+			return []int32{g, other}
 		}
 	}
-	return float64(bought.CPU-asked.CPU)/float64(max(bought.CPU, 1)) + float64(bought.Memory-asked.Memory)/float64(max(bought.Memory, 1))
+	return []int32{g}
 }
 
-// twinsFor returns the groups that may hold bin b, in the order in which they
-// are to be grown: first the one that brings the share of the pool nearest to
-// what it was ordered, then the other if it may stand in for it.
-func (a *autoscaler) twinsFor(pool policy.PoolID, offers []placement.Offer, b *placement.Bin) []int32 {
-	var spot, fixed []int32
-	for _, o := range b.Offers {
-		g := a.groups.of[pool][offers[o].Market]
-		if a.groups.all[g].spot {
-			spot = append(spot, g)
-		} else {
-			fixed = append(fixed, g)
+// growOne makes the first of twins that can be one instance larger. The node is policy.None where
+// none was launched yet.
+func (a *autoscaler) growOne(twins []int32, called map[int32]bool) (policy.NodeID, bool) {
+	for _, g := range a.preferred(twins) {
+		ok, known := called[g]
+		if !known {
+			ok = a.resize(g)
+			called[g] = ok
 		}
+		if !ok || !a.groups.mayGrow(&a.groups.all[g]) {
+			continue
+		}
+		n, launched := a.groups.grow(g)
+		if !launched {
+			n = policy.None
+		}
+		return n, true
 	}
+	return policy.None, false
+}
+
+// preferred returns twins in the order in which they grow: first the one that brings the share of the pool
+// nearest to what it was ordered, then the other if it may stand in for it.
+func (a *autoscaler) preferred(twins []int32) []int32 {
+	if len(twins) == 1 {
+		return twins
+	}
+	spot, fixed := twins[0], twins[1]
+	if !a.groups.all[spot].spot {
+		spot, fixed = fixed, spot
+	}
+	pool := a.groups.all[spot].pool
 	switch {
-	case len(spot) == 0: // or a group that chooses by itself
-		return fixed
-	case len(fixed) == 0 || !a.pools.wantsSpot(pool, a.groups.all[spot[0]].template.Market):
-		if len(fixed) == 0 {
-			return spot
-		}
-		return fixed
+	case !a.pools.wantsSpot(pool, a.groups.all[spot].template.Market):
+		return []int32{fixed}
 	case a.pools.state[pool].fallback:
-		return append(spot, fixed...)
+		return []int32{spot, fixed}
 	}
-	return spot
+	return []int32{spot}
 }
 
 // resize asks for another desired size of group g. A call that fails makes the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	ca "github.com/spotter-dev/spotter/sim/autoscaler"
 )
 
 // grouped returns a calm scenario of one service on Auto Scaling groups: two pods
@@ -93,7 +94,7 @@ func TestGroupDrainsOneAtATime(t *testing.T) {
 }
 
 // What holds a node: a budget that allows no eviction, a pod that is not safe to
-// evict, one that writes to the node's disk, one of the system without a budget,
+// evict, one that writes to the node's disk, a young one of the system without a budget,
 // and one that nobody would make anew. What is called safe holds none.
 func TestGroupPodsThatHoldNodes(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -110,7 +111,9 @@ func TestGroupPodsThatHoldNodes(t *testing.T) {
 		"called safe": {func(b *builder) {
 			b.eachPair(func(w policy.WorkloadID) { b.w.Workloads[w].LocalStorage, b.w.Templates[w].SafeToEvict = true, true })
 		}, false},
-		"system":    {func(b *builder) { b.eachPair(func(w policy.WorkloadID) { b.w.Templates[w].Namespace = "kube-system" }) }, true},
+		"system, older than an hour": {func(b *builder) {
+			b.eachPair(func(w policy.WorkloadID) { b.w.Templates[w].Namespace = "kube-system" })
+		}, false},
 		"kept pool": {func(b *builder) { b.w.Pools[0].Consolidation = policy.ConsolidateNever }, true},
 	} {
 		b := thinned()
@@ -129,11 +132,11 @@ func (b *builder) eachPair(f func(policy.WorkloadID)) {
 	}
 }
 
-// Two pods of one workload share each node, and its budget lets one go at a time:
-// that is too little for a node, which is not even begun to be drained. With two
-// at a time nodes go.
+// Two pods of one workload share each node, and its budget lets one go at a time: the
+// node goes all the same, since evictions are tried again. A budget that lets none go
+// keeps it.
 func TestGroupBudgetForWholeNodes(t *testing.T) {
-	for allowed, gone := range map[int32]bool{1: false, 2: true} {
+	for allowed, gone := range map[int32]bool{0: false, 1: true, 2: true} {
 		b := grouped(0)
 		b.w.Workloads[0].Schedule[0].Replicas = 0
 		b.workload("small", policy.KindDeployment, 2, policy.Resources{CPU: 800, Memory: gib})
@@ -195,13 +198,21 @@ func TestGroupMayScaleIn(t *testing.T) {
 		r.begin()
 		r.launches.tokens["to come"] = 0
 		r.nodes.all[0].Token = ""
-		if !r.scaleDown.mayScaleIn(0) {
+		if !considers(r, 0) {
 			t.Fatalf("%s: the node may not go before anything is changed", name)
 		}
-		if change(r); r.scaleDown.mayScaleIn(0) {
+		if change(r); considers(r, 0) {
 			t.Errorf("%s: the node may go", name)
 		}
 	}
+}
+
+// considers reports whether the Cluster Autoscaler would look for places for the pods of a node.
+func considers(r *run, id policy.NodeID) bool {
+	c := r.scaleDown.view()
+	return slices.ContainsFunc(c.Nodes, func(n ca.Node) bool {
+		return n.ID == id && !n.Kept && !n.Disabled && c.Utilization(id) <= c.UtilizationMax
+	})
 }
 
 // The replacement of a node is bought, and then the budget lets no pod go for ten

@@ -76,47 +76,6 @@ func (kp *karpenterProvisioner) provision() {
 	kp.plan(kp.batchFrom)
 }
 
-// reserveNominated keeps the places that pending pods were promised.
-func (a *autoscaler) reserveNominated() {
-	for _, id := range a.queue.pending {
-		p := &a.pods.all[id]
-		if p.Phase == policy.PodPending && p.Nominated != policy.None {
-			a.space.Reserve(p, p.Nominated)
-		}
-	}
-}
-
-// unplaced returns the pending pods that find no room on a node on its way,
-// and promises places to the others.
-func (a *autoscaler) unplaced() []policy.Pod {
-	failed := a.queue.failedScratch()
-	var rest []policy.Pod
-	for _, id := range a.queue.pending {
-		p := &a.pods.all[id]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None {
-			continue
-		}
-		if failed[p.Template] && p.VolumeZone == policy.None {
-			rest = append(rest, *p)
-			continue
-		}
-		found := false
-		for _, n := range a.launches.inflight {
-			if a.space.CheckExpected(p, n) == placement.OK {
-				a.space.Reserve(p, n)
-				a.queue.nominate(id, n)
-				found = true
-				break
-			}
-		}
-		if !found {
-			failed[p.Template] = true
-			rest = append(rest, *p)
-		}
-	}
-	return rest
-}
-
 func (sq *schedulingQueue) nominate(id policy.PodID, n policy.NodeID) {
 	sq.pods.all[id].Nominated = n
 	sq.nodes.state[n].nominated++

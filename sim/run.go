@@ -143,6 +143,7 @@ func newRun(cfg Config) (*run, error) {
 func (r *run) initialize() {
 	r.pools.init()
 	r.karpenter.init()
+	r.autoscaler.init()
 	r.groups.init()
 	r.bills.init()
 	r.workloads.init()

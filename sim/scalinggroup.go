@@ -243,14 +243,16 @@ func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= g.lea
 
 // maySpare reports whether g may give up one more instance than those that are
 // being drained for that already.
-func (sg *scalingGroups) maySpare(g *scalingGroup) bool {
-	leaving := 0
+func (sg *scalingGroups) maySpare(g *scalingGroup) bool { return g.desired-sg.leaving(g) > g.least }
+
+// leaving returns how many instances of g are being drained for good.
+func (sg *scalingGroups) leaving(g *scalingGroup) (n int) {
 	for _, i := range sg.drains.active {
 		if d := &sg.drains.all[i]; !d.forced && d.actor != policy.ActorNTH && sg.groupOf(d.node) == g {
-			leaving++
+			n++
 		}
 	}
-	return g.desired-leaving > g.least
+	return n
 }
 
 // mayGain reports whether g may become larger.

@@ -65,7 +65,7 @@ func (r *run) wireProvisioners() {
 		scaleDown: r.scaleDown, space: r.space, Autoscaler: settings}
 	*r.groups = scalingGroups{environment: e, autoscaler: r.autoscaler, drains: r.drains, karpenter: r.karpenter, market: r.market, launches: r.launches, nodes: r.nodes,
 		pools: r.pools, serving: r.serving, scaleDown: r.scaleDown, Autoscaler: settings}
-	*r.scaleDown = scaleDown{environment: e, drains: r.drains, groups: r.groups, nodes: r.nodes, pdbs: r.pdbs, pods: r.pods, pools: r.pools,
+	*r.scaleDown = scaleDown{environment: e, autoscaler: r.autoscaler, drains: r.drains, groups: r.groups, nodes: r.nodes, pdbs: r.pdbs, pools: r.pools,
 		sched: r.sched, space: r.space, Autoscaler: settings}
 	*r.pools = pools{environment: e, consolidation: r.consolidation, decider: r.decider, market: r.market, launches: r.launches, nodes: r.nodes}
 	*r.bills = bills{environment: e, checker: r.checker, nodes: r.nodes}

@@ -156,6 +156,10 @@ type Options struct {
 	KeepSystemPods, KeepLocalStorage, KeepCustom bool
 	SystemTime                                   time.Duration
 
+	// Expendable is the priority below which pods neither need nodes nor keep them
+	// (expendable-pods-priority-cutoff).
+	Expendable int32
+
 	// IgnoreDaemonSets leaves DaemonSet pods out of utilization (ignore-daemonsets-utilization).
 	IgnoreDaemonSets bool
 }
@@ -167,7 +171,7 @@ func DefaultOptions() Options {
 		UtilizationMax: 0.5, GPUUtilizationMax: 0.5,
 		UnneededTime: 10 * time.Minute, UnreadyTime: 20 * time.Minute, RecheckTime: 5 * time.Minute,
 		ScanInterval: 10 * time.Second, EmptyMax: 10, DrainMax: 1,
-		KeepSystemPods: true, KeepLocalStorage: true, KeepCustom: true, SystemTime: time.Hour,
+		KeepSystemPods: true, KeepLocalStorage: true, KeepCustom: true, SystemTime: time.Hour, Expendable: -10,
 	}
 }
 

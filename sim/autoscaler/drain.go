@@ -28,9 +28,9 @@ func (b Blocking) String() string {
 // goneAfter is how long a pod counts that has outlived its grace period.
 const goneAfter = 30 * time.Second
 
-// ended reports whether a pod is long past its deletion, so that nothing asks about it any more.
-func (c *Cluster) ended(p *policy.Pod) bool {
-	return p.Deleting != 0 && p.Deleting.Add(c.Templates[p.Template].Grace+goneAfter) < c.Now
+// ignored reports whether a pod counts nowhere: it is expendable, or long past its deletion.
+func (c *Cluster) ignored(p *policy.Pod) bool {
+	return c.priority(p) < c.Expendable || p.Deleting != 0 && p.Deleting.Add(c.Templates[p.Template].Grace+goneAfter) < c.Now
 }
 
 // A drain is what emptying a node would do to its pods.
@@ -46,7 +46,7 @@ func (c *Cluster) drainOf(pods []policy.PodID, allowed []int32) (d drain) {
 		p := &c.Pods[id]
 		x := &c.Traits[p.Template]
 		switch {
-		case x.Owner == OwnerMirror, c.ended(p):
+		case x.Owner == OwnerMirror, c.ignored(p):
 		case x.Owner == OwnerDaemonSet:
 			d.daemons = append(d.daemons, id)
 		case x.OnCompletion && !c.Version.Before(37):

@@ -182,7 +182,7 @@ func (c *Cluster) Utilization(n policy.NodeID) float64 {
 	var used, daemons policy.Resources
 	for _, id := range c.Space.Pods(n) {
 		p := &c.Pods[id]
-		if c.ended(p) {
+		if c.ignored(p) {
 			continue
 		}
 		r := c.Templates[p.Template].Requests
