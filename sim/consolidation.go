@@ -71,8 +71,9 @@ func (k *consolidation) noteReserved(m policy.MarketID) {
 
 // A polling is when the controller looks.
 type polling struct {
-	at   policy.Time // the next look, or the validation of a command; 0 for none
-	last policy.Time // the last look without a command
+	at        policy.Time // the next look, the end of a search or the validation of a command; 0 for none
+	last      policy.Time // the end of the last look without a command
+	searching bool        // at is the end of a search
 }
 
 // The rhythm of the disruption controller (disruption/controller.go, pollingPeriod;
@@ -85,6 +86,12 @@ const (
 // noteChange says that the cluster changed in a way that may let Karpenter save.
 func (k *consolidation) noteChange() {
 	k.state.Mark(k.q.Now)
+	k.look()
+}
+
+// look has the controller look at its next turn, where methods that found nothing since the
+// last change stay idle.
+func (k *consolidation) look() {
 	if k.consolidates() {
 		k.pollAt(k.q.Now)
 	}
@@ -102,7 +109,7 @@ func (k *consolidation) consolidates() bool {
 func (k *consolidation) pollAt(t policy.Time) {
 	since := max(t.Sub(k.poll.last), 1)
 	t = k.poll.last.Add((since + pollingPeriod - 1) / pollingPeriod * pollingPeriod)
-	if k.command == nil && (k.poll.at == 0 || t < k.poll.at) {
+	if k.command == nil && !k.poll.searching && (k.poll.at == 0 || t < k.poll.at) {
 		k.poll.at = t
 		k.q.Add(t, engine.Disrupt, 0, 0, 0)
 	}
@@ -115,6 +122,11 @@ func (k *consolidation) disrupt() {
 		return // an earlier look took its place
 	}
 	k.poll.at = 0
+	if k.poll.searching {
+		k.poll.searching = false
+		k.conclude()
+		return
+	}
 	if k.idle() {
 		if k.cfg.Check {
 			k.checker.checkCandidates(k.cluster())
@@ -140,9 +152,26 @@ func (k *consolidation) disrupt() {
 		k.checker.checkCandidates(c)
 	}
 	k.tracker.forgetChanges()
+	took := k.disruptor.Took().Truncate(time.Millisecond)
+	if took == 0 {
+		k.conclude()
+		return
+	}
+	k.poll.searching = true
+	k.plan(took)
+}
+
+// plan has the next event of a look come after a time.
+func (k *consolidation) plan(after time.Duration) {
+	k.poll.at = k.q.Now.Add(after)
+	k.q.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
+}
+
+// conclude ends a search: what it found is validated later.
+func (k *consolidation) conclude() {
+	k.disruptor.Settle(k.q.Now, &k.state)
 	if k.command != nil {
-		k.poll.at = k.q.Now.Add(validationDelay)
-		k.q.Add(k.poll.at, engine.Disrupt, 0, 0, 0)
+		k.plan(validationDelay)
 		return
 	}
 	k.pause()
@@ -154,7 +183,10 @@ func (k *consolidation) pause() {
 	at, held := k.disruptor.Due(&k.state)
 	k.due, k.held = at, held
 	if at != 0 {
-		k.pollAt(at)
+		k.pollAt(max(at, k.q.Now))
+	}
+	if k.disruptor.Again() || k.seen != k.state.Changes() || len(k.tracker.changed) > 0 {
+		k.pollAt(k.q.Now)
 	}
 	k.pollAt(k.state.Ends())
 }

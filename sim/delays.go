@@ -24,6 +24,12 @@ type Delays struct {
 	// [policy.NoticeLead].
 	RackspaceRegisterMin, RackspaceRegisterMax, RackspaceNotice time.Duration
 
+	// PodWrites is how many pods the ReplicaSet controller makes or deletes per second, 0 for
+	// no bound, and PodWritesBurst how many at once before that. kube-controller-manager
+	// has --kube-api-qps=20 and --kube-api-burst=30 by default, as in kind and kubeadm;
+	// clouds do not publish theirs, so that there is no bound by default.
+	PodWrites, PodWritesBurst int
+
 	// Pull is how long the first pod of a template waits for its image on a
 	// node; Start how long a container takes to start, and Ready how long a
 	// pod without a stated start-up time then takes to be ready.
@@ -40,6 +46,19 @@ type Delays struct {
 	// EvictRetry is how long an eviction waits that a budget refused.
 	// Karpenter's eviction queue backs off up to 10 s.
 	EvictRetry time.Duration
+
+	// DrainMin is the shortest time from the deletion of a NodeClaim until Karpenter
+	// terminates the instance, however few pods the node has
+	// (node/termination/controller.go, MinDrainTime: 5 s). The node counts against
+	// disruption budgets until then, and no longer.
+	DrainMin time.Duration
+
+	// Shutdown is from then on until the instance has shut down and Karpenter removes the
+	// NodeClaim, which counts as a change of the cluster. The instance costs nothing
+	// meanwhile. EC2 takes seconds to some minutes, often more than the 50 s after which
+	// a Node counts as lost (kubernetes-sigs/karpenter issue 2467). The kwok provider
+	// takes no time.
+	Shutdown time.Duration
 
 	// DrainMax is how long a drain without a deadline is tried before it is
 	// undone.
@@ -90,7 +109,7 @@ func DefaultDelays() Delays {
 		RackspaceRegisterMin: 8 * time.Minute, RackspaceRegisterMax: 9 * time.Minute, RackspaceNotice: policy.NoticeLead(policy.Rackspace),
 		Pull: 15 * time.Second, Start: 2 * time.Second, Ready: 10 * time.Second,
 		Terminate: 5 * time.Second, Detect: 50 * time.Second, EvictRetry: 10 * time.Second,
-		DrainMax: 15 * time.Minute, ReplaceMax: 10 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
+		DrainMin: 5 * time.Second, Shutdown: 45 * time.Second, DrainMax: 15 * time.Minute, ReplaceMax: 10 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
 		Unavailable: 3 * time.Minute,
 	}
 }

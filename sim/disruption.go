@@ -21,6 +21,7 @@ type drains struct {
 	removals      *removals
 	pdbs          *disruptionBudgets
 	pods          *pods
+	pools         *pools
 	queue         *schedulingQueue
 	scaleDown     *scaleDown
 	sched         *scheduler.Scheduler
@@ -50,6 +51,10 @@ type drain struct {
 
 	// until is when the terminationGracePeriod of the node ends, 0 for without end.
 	until policy.Time
+
+	// least is when Karpenter terminates the instance at the earliest, 0 while the
+	// NodeClaim is not deleted.
+	least policy.Time
 }
 
 // start begins to drain node id, once the nodes that came of the tokens in
@@ -84,7 +89,6 @@ func (ds *drains) start(id policy.NodeID, after []string, deadline policy.Time, 
 	ds.active = append(ds.active, int32(i))
 	x.drain, n.ActedBy = int32(i), actor
 	if actor == policy.ActorKarpenter {
-		ds.consolidation.noteChange() // the node is marked for deletion
 		ds.consolidation.karpenter.wantReplicas(n.Pool)
 	}
 	ds.nodes.touch(id)
@@ -99,7 +103,7 @@ func (ds *drains) proceed(i int, gen int32) {
 		return
 	}
 	// Karpenter never gives up a node that it has begun to delete.
-	begun := d.actor == policy.ActorKarpenter && d.after == nil
+	begun := d.actor == policy.ActorKarpenter && d.after == nil || d.least != 0
 	if !d.forced && !begun && ds.q.Now >= d.deadline {
 		ds.undo(i)
 		return
@@ -118,6 +122,9 @@ func (ds *drains) proceed(i int, gen int32) {
 		return
 	}
 	d.after = nil
+	if d.actor == policy.ActorKarpenter {
+		ds.deleteClaim(i)
+	}
 	ds.boundGrace(i)
 	blocked := false
 	for _, p := range append([]policy.PodID(nil), ds.space.Pods(d.node)...) {
@@ -131,7 +138,9 @@ func (ds *drains) proceed(i int, gen int32) {
 	if ds.nodes.state[d.node].pods == 0 || d.until != 0 && ds.q.Now >= d.until {
 		// An instance from whose zone a zonal shift leads away is not ended meanwhile.
 		if n := &ds.nodes.all[d.node]; d.forced || !ds.away(n.Pool, n.Market) {
-			ds.removals.delete(d.node)
+			if ds.deleteClaim(i); d.least <= ds.q.Now {
+				ds.removals.delete(d.node)
+			}
 			return
 		}
 		blocked = true
@@ -140,6 +149,20 @@ func (ds *drains) proceed(i int, gen int32) {
 		d.retryAt = ds.q.Now.Add(ds.retryAfter(d))
 		ds.q.Add(d.retryAt, engine.DrainContinues, int32(i), 0, gen)
 	}
+}
+
+// deleteClaim deletes the NodeClaim of a drained node, if it is one of Karpenter's, unless
+// that is done. Karpenter drains the node for a while from then on although it is empty.
+func (ds *drains) deleteClaim(i int) {
+	d := &ds.all[i]
+	if d.least != 0 || ds.pools.all[ds.nodes.all[d.node].Pool].Provisioner != policy.ProvisionerKarpenter {
+		return
+	}
+	if d.actor != policy.ActorKarpenter {
+		ds.consolidation.noteChange()
+	}
+	d.least = ds.q.Now.Add(ds.delays.DrainMin)
+	ds.q.Add(d.least, engine.DrainContinues, int32(i), 0, d.gen)
 }
 
 // boundGrace notes by when the node of a drain is gone: Karpenter bounds what it begins to
@@ -239,7 +262,7 @@ func (ds *drains) end(i int) {
 		ds.active = slices.Delete(ds.active, k, k+1)
 	}
 	ds.autoscaler.want()
-	ds.consolidation.noteChange()
+	ds.consolidation.look()
 }
 
 // spare reports whether the workload of a pod can do without it: whether as many

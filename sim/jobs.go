@@ -172,6 +172,7 @@ func (js *jobs) podFinished(id policy.PodID) {
 	t.done, t.over, t.running = js.scenario.Workloads[j.work].Job.Work, true, policy.None
 	j.left--
 	x.job = -1
+	js.pods.noteEnding(id)
 	js.pods.retire(id)
 	js.pods.remove(id, policy.EndFinished)
 	if j.left == 0 {

@@ -223,6 +223,7 @@ func (kp *karpenterProvisioner) interrupted(id policy.NodeID) {
 	kp.consolidation.offers.forget()
 	if n.Phase == policy.NodeInitialized {
 		kp.drains.start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
+		kp.consolidation.noteChange()
 	}
 }
 

@@ -372,11 +372,23 @@ func (ps *pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.
 		ps.remove(id, cause)
 		return
 	}
+	if grace > 0 {
+		ps.noteEnding(id)
+	}
 	ps.retire(id)
 	if ps.state[id].lost {
 		return // no kubelet ends it: it goes with the Node
 	}
 	ps.q.Add(ps.q.Now.Add(min(ps.delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause), ps.state[id].gen)
+}
+
+// noteEnding notes that Karpenter sees a pod end. It does not see one without a grace period:
+// the API server removes that at once, and a pod that is gone is no event
+// (nodeclaim/podevents/controller.go, Reconcile).
+func (ps *pods) noteEnding(id policy.PodID) {
+	if p := &ps.all[id]; p.Node != policy.None && !ps.scenario.Templates[p.Template].DaemonSet {
+		ps.consolidation.tracker.notePodEvent(p.Node)
+	}
 }
 
 // retire takes a pod out of what its workload counts: it serves no longer and
@@ -393,9 +405,6 @@ func (ps *pods) retire(id policy.PodID) {
 		ps.sched.Withdraw(id)
 	}
 	if p.Node != policy.None {
-		if !ps.scenario.Templates[p.Template].DaemonSet {
-			ps.consolidation.tracker.notePodEvent(p.Node)
-		}
 		// A terminating pod holds its place but counts in no spread.
 		ps.space.Terminating(p, p.Node)
 		ps.consolidation.tracker.notePods(p.Node)

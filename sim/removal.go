@@ -71,6 +71,7 @@ func (rm *removals) delete(id policy.NodeID) {
 	}
 	rm.log.Add(rm.q.Now, engine.RecordDeleted, rm.nodes.all[id].Name, "", 0)
 	rm.forget(id)
+	rm.q.Add(rm.q.Now.Add(rm.delays.Shutdown), engine.ClaimGone, 0, 0, 0)
 }
 
 // forget removes the Node object, and with it the pods that were bound.
@@ -110,7 +111,7 @@ func (rm *removals) forget(id policy.NodeID) {
 		rm.drains.wake(n.Token)
 	}
 	rm.consolidation.tracker.unlist(id)
-	rm.consolidation.noteChange()
+	rm.consolidation.look() // a budget may allow more
 	n.Phase, n.Name = policy.NodeGone, ""
 	rm.nodes.state[id].gen++
 	rm.nodes.touch(id)
@@ -139,5 +140,6 @@ func (rm *removals) expire(id policy.NodeID) {
 	}
 	if rm.nodes.all[id].Phase == policy.NodeInitialized && rm.nodes.state[id].drain < 0 {
 		rm.drains.start(id, nil, 0, actor)
+		rm.consolidation.noteChange()
 	}
 }

@@ -216,6 +216,8 @@ func (r *run) handle(e *engine.Event) {
 		if r.nodes.state[e.A].gen == e.Gen {
 			r.handleNode(e.Kind(), policy.NodeID(e.A), e.B)
 		}
+	case engine.PodsWritten:
+		r.workloads.write()
 	case engine.PodReady, engine.PodGone, engine.PodFinished, engine.PodUnprotected:
 		if r.pods.state[e.A].gen == e.Gen {
 			r.pods.handle(e.Kind(), policy.PodID(e.A), e.B)
@@ -228,6 +230,8 @@ func (r *run) handle(e *engine.Event) {
 		r.queue.schedule()
 	case engine.Provision:
 		r.karpenter.provision()
+	case engine.ClaimGone:
+		r.consolidation.noteChange()
 	case engine.Disrupt:
 		r.consolidation.disrupt()
 	case engine.Scan:
@@ -259,6 +263,7 @@ func (r *run) handleNode(kind engine.Kind, n policy.NodeID, b int32) {
 		r.reclaims.reclaim(n)
 	case engine.NodeGone:
 		r.removals.forget(n)
+		r.consolidation.noteChange()
 	case engine.NodeExpires:
 		r.removals.expire(n)
 	}

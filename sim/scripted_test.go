@@ -21,11 +21,18 @@ func runScenario(t *testing.T, w *scenarios.BoundScenario, spec string) (*Result
 
 func playPolicy(t *testing.T, w *scenarios.BoundScenario, p policy.Policy) (*Result, []string) {
 	t.Helper()
+	return runLogged(t, Config{Prepared: mustPrepare(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true})
+}
+
+// runLogged returns the result of a run, and the lines of its log from the begin of metering on.
+func runLogged(t *testing.T, cfg Config) (*Result, []string) {
+	t.Helper()
 	var out bytes.Buffer
-	res := mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: p, Forecaster: mustForecaster(t), Seed: 1, Check: true, Log: &out})
+	cfg.Log = &out
+	res := mustRun(t, cfg)
 	var lines []string
 	for line := range strings.Lines(out.String()) {
-		if line[:len("2006-01-02")] >= w.Start.String()[:len("2006-01-02")] {
+		if line[:len("2006-01-02")] >= cfg.Prepared.scenario.Start.String()[:len("2006-01-02")] {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}

@@ -40,12 +40,13 @@ func weekUnder(t *testing.T, version scenarios.KarpenterVersion, replaced ...str
 
 // TestVersionsConsolidate: since 1.14 nodes within consolidateAfter take no pods of
 // candidates, so that Karpenter moves far fewer pods and keeps more nodes
-// (kubernetes-sigs/karpenter issue 3225).
+// (kubernetes-sigs/karpenter issue 3225). A removal every 25 s at most, as nodes are drained
+// for five seconds at least, bounds what older versions move.
 func TestVersionsConsolidate(t *testing.T) {
 	days := []string{"duration: 168h", "duration: 72h"}
 	before, since := weekUnder(t, 13, days...), weekUnder(t, 14, days...)
-	if since.VoluntaryEvictions >= before.VoluntaryEvictions/2 || since.NodeHours <= before.NodeHours {
-		t.Errorf("%d evictions and %.0f node-hours under 1.14, %d and %.0f under 1.13; want less than half of the evictions and more node-hours",
+	if since.VoluntaryEvictions >= before.VoluntaryEvictions*3/5 || since.NodeHours <= before.NodeHours {
+		t.Errorf("%d evictions and %.0f node-hours under 1.14, %d and %.0f under 1.13; want less than 60%% of the evictions and more node-hours",
 			since.VoluntaryEvictions, since.NodeHours, before.VoluntaryEvictions, before.NodeHours)
 	}
 	if newest := weekUnder(t, 0, days...); newest.Hash != since.Hash {

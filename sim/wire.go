@@ -46,7 +46,7 @@ func (r *run) wireCluster() {
 	*r.budgets = gpuBudgets{environment: e, checker: r.checker, decider: r.decider, jobs: r.jobs, nodes: r.nodes, pdbs: r.pdbs, pods: r.pods,
 		serving: r.serving, workloads: r.workloads}
 	*r.drains = drains{environment: e, autoscaler: r.autoscaler, checker: r.checker, consolidation: r.consolidation, launches: r.launches, nodes: r.nodes, removals: r.removals, pdbs: r.pdbs,
-		pods: r.pods, queue: r.queue, scaleDown: r.scaleDown, sched: r.sched, serving: r.serving, space: r.space}
+		pods: r.pods, pools: r.pools, queue: r.queue, scaleDown: r.scaleDown, sched: r.sched, serving: r.serving, space: r.space}
 }
 
 // wireProvisioners does so with those that buy nodes, and what pools may buy.

@@ -27,6 +27,7 @@ type workloads struct {
 
 	state   []workState
 	daemons []policy.TemplateID
+	writes  podWrites
 }
 
 // A workState is a workload's controller.
@@ -47,6 +48,11 @@ type workState struct {
 	// version counts the rollouts that began, and old the pods of earlier versions, those
 	// not terminating.
 	version, old int32
+
+	// missing is how many pods its controller is about to make, and doomed are those that it
+	// is about to delete. It looks at nothing else meanwhile.
+	missing int32
+	doomed  []doomedPod
 
 	// denied is since when a closed gate has denied it a pod that it wants.
 	denied policy.Time
@@ -211,16 +217,29 @@ func (wl *workloads) reconcile(w policy.WorkloadID) {
 		wl.roll(w)
 		return
 	}
-	for ws.active < want {
-		if wl.budgets.shut(w) {
-			wl.deny(w)
-			break
-		}
-		wl.queue.enqueue(wl.pods.add(w))
+	if ws.writing() {
+		return
+	}
+	if wl.delays.PodWrites > 0 && ws.active < want {
+		ws.missing = want - ws.active
+		wl.writeLater(w)
+		return
+	}
+	for ws.active < want && wl.add(w) {
 	}
 	if ws.active > want && !ws.shrinking {
 		wl.scaleDown(w, ws.active-want, false)
 	}
+}
+
+// add makes a pod, and reports false where a gate denies it.
+func (wl *workloads) add(w policy.WorkloadID) bool {
+	if wl.budgets.shut(w) {
+		wl.deny(w)
+		return false
+	}
+	wl.queue.enqueue(wl.pods.add(w))
+	return true
 }
 
 // reconcileOrdered does so in a StatefulSet's way: from the lowest ordinal up,
@@ -305,6 +324,13 @@ func (wl *workloads) scaleDown(w policy.WorkloadID, n int32, old bool) {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.cost, b.cost),
 			cmp.Compare(b.siblings, a.siblings), cmp.Compare(a.age, b.age), cmp.Compare(a.uid, b.uid), cmp.Compare(a.id, b.id))
 	})
+	if wl.delays.PodWrites > 0 && !old {
+		for _, v := range all[:n] {
+			wl.state[w].doomed = append(wl.state[w].doomed, doomedPod{v.id, wl.pods.state[v.id].gen})
+		}
+		wl.writeLater(w)
+		return
+	}
 	wl.state[w].shrinking = true
 	for _, v := range all[:n] {
 		wl.pods.delete(v.id, policy.EndScaled)

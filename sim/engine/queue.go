@@ -29,6 +29,7 @@ const (
 	NodeRecommendation             // node a gets a rebalance recommendation
 	NodeReclaimed                  // node a is taken
 	NodeGone                       // node a's object goes away
+	PodsWritten                    // the ReplicaSet controller makes or deletes pods
 	PodReady                       // pod a is ready
 	PodGone                        // pod a has terminated
 	PodFinished                    // pod a has done its work
@@ -40,6 +41,7 @@ const (
 	ReplicasFill                   // static pool a launches what it is missing
 	Schedule                       // the scheduler tries the pending pods
 	Provision                      // the provisioner's batch window closes
+	ClaimGone                      // the instance of a NodeClaim has shut down
 	Disrupt                        // the provisioner looks for savings
 	Scan                           // the Cluster Autoscaler looks at the cluster
 	Step                           // the policy decides

@@ -124,8 +124,10 @@ type ConsolidationState struct {
 // prices and markets may have.
 const stateLife = 5 * time.Minute
 
-// Mark says that something changed: a pod was bound or is gone, a node was
-// launched, initialized, marked for deletion or is gone, or a pool was edited.
+// Mark notes a change: a pod was bound or is gone, a node was launched, initialized or is
+// gone, a NodeClaim was deleted by another than this controller, or a pool was edited. That
+// Karpenter marks a node for deletion, or no longer, is no change, nor that a node becomes
+// consolidatable (triggerConsolidationOnChange, cleanupOldBindings, DeletePod).
 func (s *ConsolidationState) Mark(now policy.Time) {
 	s.seq, s.changes, s.at = s.seq+1, s.changes+1, now
 }

@@ -128,10 +128,10 @@ func onlySpot(options []option) []option {
 // goes up to one more (multinodeconsolidation.go).
 const multiMax = 100
 
-// multi seeks by bisection how many of the first candidates can go together.
-// Karpenter ends the search after a minute, which a simulation never needs. It also
-// reports whether a budget kept some out.
+// multi seeks by bisection how many of the first candidates can go together, until its time
+// is up. It also reports whether a budget kept some out.
 func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
+	ends := d.took + multiTimeout
 	left := d.budgets.allowances()
 	allowed := d.allowed[:0]
 	for i := range d.candidates.used {
@@ -146,6 +146,10 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	low, high := 1, min(len(allowed)-1, multiMax)
 	for low <= high {
 		mid := (low + high) / 2
+		if d.took += d.pace.simulation(c, allowed[:mid+1]); d.took > ends {
+			d.took = ends
+			break
+		}
 		var cmd *Command
 		if !d.outlook.hopeless(c, allowed[:mid+1]) {
 			cmd = d.compute(c, MultiNode, allowed[:mid+1])
@@ -159,29 +163,39 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	return best, constrained
 }
 
-// single goes through the candidates until one of them can go, one of each pool in
-// turn (singlenodeconsolidation.go). Karpenter ends after three minutes, and begins
-// the next time with the pools it did not come to; a simulation comes to all.
-func (d *Disruptor) single(c *Cluster) (cmd *Command, constrained bool) {
+// single goes through the candidates until one of them can go or its time is up, one of each
+// pool in turn (singlenodeconsolidation.go). It also reports whether it may find something in
+// the same state: a budget kept some out, or it did not come to all. Karpenter begins the next
+// time with pools of which it tried no candidate, which takes a thousand of them.
+func (d *Disruptor) single(c *Cluster) (cmd *Command, open bool) {
 	left := d.budgets.allowances()
 	used := d.candidates.inTurn(c)
+	ends := d.took + singleTimeout
 	for _, at := range d.turns.of(c, used) {
+		if d.took > ends {
+			d.again = true
+			return nil, true
+		}
 		x := &used[at]
 		if x.empty {
 			continue
 		}
 		if left[x.Pool] == 0 {
-			constrained = true
+			open = true
 			continue
 		}
-		if !c.canPass(x) || d.outlook.hopeless(c, used[at:at+1]) {
+		if !c.canPass(x) {
+			continue
+		}
+		d.took += d.pace.simulation(c, used[at:at+1])
+		if d.outlook.hopeless(c, used[at:at+1]) {
 			continue
 		}
 		if cmd := d.compute(c, SingleNode, used[at:at+1]); cmd != nil && c.approved(cmd) {
-			return cmd, constrained
+			return cmd, open
 		}
 	}
-	return nil, constrained
+	return nil, open
 }
 
 // A rotation lists candidates, one of each pool after the other.

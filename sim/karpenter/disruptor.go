@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -14,6 +15,12 @@ type Disruptor struct {
 	seen  [Methods]uint64
 	found [Methods]fruitless
 
+	// Of the last look: took is how long Karpenter takes for it, marked which methods found
+	// nothing, and again that another look follows although nothing changes.
+	took   time.Duration
+	marked [Methods]bool
+	again  bool
+
 	digest uint64
 
 	allowed []Candidate
@@ -24,6 +31,7 @@ type Disruptor struct {
 	outlook    outlook
 	budgets    budgetCounts
 	turns      rotation
+	pace       pace
 }
 
 // Next looks for something to do, beginning with method from. It returns a command
@@ -32,6 +40,8 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 	d.nodes.forget(c)
 	d.budgets.read(c)
 	d.candidates.gather(c)
+	// A command that is not valid any more marks nothing.
+	d.took, d.marked, d.again = 0, [Methods]bool{}, from > Emptiness
 	if from <= Emptiness {
 		if cmd := d.emptiness(c); cmd != nil {
 			return cmd
@@ -51,23 +61,41 @@ func (d *Disruptor) Next(c *Cluster, from Method, state *ConsolidationState) *Co
 			ready = true
 		}
 		if d.found[m].same(d, state) {
-			d.seen[m] = now
+			d.seen[m], d.marked[m], d.took = now, true, d.took+d.found[m].took
 			continue
 		}
+		before := d.took
 		search := d.single
 		if m == MultiNode {
 			search = d.multi
 		}
-		cmd, constrained := search(c)
+		cmd, open := search(c)
 		if cmd != nil {
 			return cmd
 		}
-		if !constrained {
-			d.seen[m] = now
-			d.found[m] = fruitless{state.changes, d.digest}
+		if !open {
+			d.seen[m], d.marked[m] = now, true
+			d.found[m] = fruitless{state.changes, d.digest, d.took - before}
 		}
 	}
 	return nil
+}
+
+// Took returns how long Karpenter takes for the last look.
+func (d *Disruptor) Took() time.Duration { return d.took }
+
+// Again reports whether Karpenter looks again after the last look although nothing changed:
+// its command was not valid any more, or its time was up.
+func (d *Disruptor) Again() bool { return d.again }
+
+// Settle ends the last look: the state of the cluster is noted now, and not when the look
+// began, so that what changed meanwhile is no reason for another one.
+func (d *Disruptor) Settle(now policy.Time, state *ConsolidationState) {
+	for m, marked := range d.marked {
+		if marked {
+			d.seen[m] = state.Now(now)
+		}
+	}
 }
 
 // begin readies the searches in a state of the cluster.
@@ -81,6 +109,7 @@ func (d *Disruptor) begin(c *Cluster) {
 func (d *Disruptor) beginSimulations(c *Cluster) {
 	d.nodes.read(c)
 	d.simulator.begin(c, &d.nodes)
+	d.pace.begin(c, d)
 }
 
 // Find returns what a method would do by itself, whether or not it looked before.

@@ -146,3 +146,61 @@ func TestChangedNode(t *testing.T) {
 	state.Mark(now)
 	wantNodes(t, "listed", d.Next(c, karpenter.SingleNode, &state), 0)
 }
+
+// fullNodes is a cluster of n full nodes and a cheap one, the last candidate, which alone can
+// go: its pod has room on a node that is kept.
+func fullNodes(n int) *fixture {
+	f := newFixture(1)
+	m := f.sell(4, policy.OnDemand, 20)
+	for range n {
+		f.node(0, m)
+		f.pod(4000)
+	}
+	f.node(0, f.sell(2, policy.OnDemand, 5))
+	f.pod(1000)
+	f.node(0, m).DoNotDisrupt = true
+	f.pod(3000)
+	return f
+}
+
+// TestSingleTimeout: of 200 nodes the search comes to the last, of 2,500 it does not in three
+// minutes. It then has marked nothing, and another look follows.
+func TestSingleTimeout(t *testing.T) {
+	for n, found := range map[int]bool{200: true, 2500: false} {
+		f := fullNodes(n)
+		var d karpenter.Disruptor
+		var state karpenter.ConsolidationState
+		state.Mark(now)
+		cmd := d.Next(f.ready(), karpenter.Emptiness, &state)
+		if late := d.Took() > 3*time.Minute; (cmd != nil) != found || late == found || d.Again() == found {
+			t.Errorf("%d nodes: command %+v after %v, another look: %v; want a command: %v", n, cmd, d.Took(), d.Again(), found)
+		}
+	}
+}
+
+// TestSettle: what changes while Karpenter searches is no reason to search again, as the state
+// is noted at the end. A command that is not valid any more marks nothing, and another look
+// follows.
+func TestSettle(t *testing.T) {
+	f := newFixture(1)
+	f.node(0, f.sell(4, policy.OnDemand, 20))
+	f.pod(3000)
+	f.sell(4, policy.OnDemand, 30)
+	var d karpenter.Disruptor
+	var state karpenter.ConsolidationState
+	state.Mark(now)
+	wantNodes(t, "at first", d.Next(f.ready(), karpenter.Emptiness, &state))
+	state.Mark(now.Add(time.Second))
+	d.Settle(now.Add(2*time.Second), &state)
+	f.prices[0] *= 2
+	f.Now = now.Add(10 * time.Second)
+	wantNodes(t, "nothing changed since", d.Next(&f.Cluster, karpenter.Emptiness, &state))
+	if d.Again() {
+		t.Error("another look follows one that found nothing")
+	}
+	state.Mark(f.Now)
+	wantNodes(t, "after a change", d.Next(&f.Cluster, karpenter.Emptiness, &state), 0)
+	if d.Next(&f.Cluster, karpenter.Methods, &state); !d.Again() {
+		t.Error("no other look follows a command that is not valid any more")
+	}
+}

@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -325,7 +326,10 @@ func (ol *outlook) cheaper(price policy.Money, fromSpot bool) bool {
 }
 
 // A fruitless search found nothing, and was not kept from it by a budget.
-type fruitless struct{ changes, digest uint64 }
+type fruitless struct {
+	changes, digest uint64
+	took            time.Duration
+}
 
 // same reports whether a search would find nothing again: nothing was marked as
 // changed since, and what it reads besides is as it was.

@@ -85,14 +85,19 @@ type cluster struct {
 
 // newCluster fills Karpenter's view of s.
 func newCluster(s *State) (*cluster, error) {
+	return newClusterOf(s, func(c client.Client) client.Client { return c })
+}
+
+// newClusterOf does so with another client around that of the objects.
+func newClusterOf(s *State, around func(client.Client) client.Client) (*cluster, error) {
 	c := &cluster{ctx: options.ToContext(context.Background(), settings()), clock: clocktesting.NewFakeClock(now), provider: newProvider(s)}
-	c.client = fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(s.objects()...).
+	c.client = around(fake.NewClientBuilder().WithScheme(scheme.Scheme).WithObjects(s.objects()...).
 		WithStatusSubresource(&v1.NodeClaim{}, &v1.NodePool{}).
 		WithIndex(&corev1.Pod{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*corev1.Pod).Spec.NodeName} }).
 		WithIndex(&corev1.Node{}, "spec.providerID", func(o client.Object) []string { return []string{o.(*corev1.Node).Spec.ProviderID} }).
 		WithIndex(&v1.NodeClaim{}, "status.providerID", func(o client.Object) []string { return []string{o.(*v1.NodeClaim).Status.ProviderID} }).
 		WithIndex(&storagev1.VolumeAttachment{}, "spec.nodeName", func(o client.Object) []string { return []string{o.(*storagev1.VolumeAttachment).Spec.NodeName} }).
-		Build()
+		Build())
 	c.state = state.NewCluster(c.clock, c.client, c.provider)
 	if err := c.fill(s); err != nil {
 		return nil, err

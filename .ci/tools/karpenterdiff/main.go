@@ -35,7 +35,11 @@ func run() error {
 	file := flag.String("state", "", "a state as a file, in place of drawn ones")
 	out := flag.String("out", os.TempDir(), "where states are written in which the two differ")
 	side := flag.String("side", "scheduling", "what is compared: scheduling or disruption")
+	sized := flag.Bool("measure", false, "print how long a simulation of the real code takes on clusters of several sizes, and compare nothing")
 	flag.Parse()
+	if *sized {
+		return measure()
+	}
 	seeds, fixed := make([]uint64, *n), *n/2
 	for i := range seeds {
 		if i < fixed {

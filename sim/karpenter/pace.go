@@ -1,0 +1,94 @@
+package karpenter
+
+import (
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// How long Karpenter searches at most (multinodeconsolidation.go, singlenodeconsolidation.go).
+const (
+	multiTimeout  = time.Minute
+	singleTimeout = 3 * time.Minute
+)
+
+// A pace is how long Karpenter takes for simulations of scheduling. It is time of the simulated
+// clock, and has nothing to do with the time that this program takes.
+//
+// The constants fit the processor time of the real code, 1.14.1, for a candidate whose pods find
+// no place, as karpenterdiff -measure prints it. Pods had no constraints: those with topology
+// spread, affinity or preferences take longer.
+//
+//	nodes  pods/node  pools  types of a pool  ms, measured  ms, here
+//	   30         10      1               50           9.6       9.0
+//	  100         10      1               50          18.9      19.2
+//	  300         10      1               50          48.6      48.4
+//	  100          3      1               50           9.3      10.1
+//	  100         30      1               50          26.8      27.1
+//	  100         10      5               50          16.3      19.7
+//	  100         10     20               50          21.3      21.7
+//	  100         10      1              200          26.8      32.1
+//	  100         10      1              600          66.5      66.5
+type pace struct {
+	nodes  int // existing ones
+	common int // pods that every simulation has
+
+	// pools are the NodePools that may buy something, and types the instance types that they
+	// may buy, each once for every NodePool.
+	pools, types int
+	version      uint64 // of the offers that these were counted in
+	counted      map[sold]struct{}
+}
+
+// sold is an instance type that a NodePool may buy.
+type sold struct {
+	pool policy.PoolID
+	typ  policy.TypeID
+}
+
+// What a simulation takes: by itself, and for every pod on top of that.
+const (
+	perSimulation = 200 * time.Microsecond
+	perNode       = 58 * time.Microsecond
+	perPool       = 130 * time.Microsecond
+	perPodNode    = 8800 * time.Nanosecond
+	perPodType    = 8600 * time.Nanosecond
+
+	// After so many pods the others join new nodes, of which each takes so many percent.
+	podsFull, podsLater = 10, 30
+)
+
+// begin reads what the simulations of a look have in common.
+func (p *pace) begin(c *Cluster, d *Disruptor) {
+	p.nodes, p.common = len(c.Order), len(c.Pending)
+	for _, n := range d.nodes.going {
+		p.common += len(c.Space.Pods(n))
+	}
+	b := &d.simulator.batch
+	if p.version != 0 && p.version == b.OffersVersion {
+		return
+	}
+	if p.version = b.OffersVersion; p.counted == nil {
+		p.counted = make(map[sold]struct{})
+	}
+	clear(p.counted)
+	p.pools = 0
+	for i := range b.Offers {
+		if i == 0 || b.Offers[i].Pool != b.Offers[i-1].Pool {
+			p.pools++
+		}
+		p.counted[sold{b.Offers[i].Pool, c.Markets[b.Offers[i].Market].Type}] = struct{}{}
+	}
+	p.types = len(p.counted)
+}
+
+// simulation returns how long Karpenter takes to simulate that the candidates go.
+func (p *pace) simulation(c *Cluster, candidates []Candidate) time.Duration {
+	pods := p.common
+	for i := range candidates {
+		pods += len(c.Space.Pods(candidates[i].Node))
+	}
+	pods = min(pods, podsFull) + max(pods-podsFull, 0)*podsLater/100
+	perPod := time.Duration(p.nodes)*perPodNode + time.Duration(p.types/max(p.pools, 1))*perPodType
+	return perSimulation + time.Duration(p.nodes)*perNode + time.Duration(p.pools)*perPool + time.Duration(pods)*perPod
+}
