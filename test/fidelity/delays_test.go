@@ -22,7 +22,7 @@ func delays() *sim.Delays {
 	// A node of kwok's is ready when it joins; the rest is what Karpenter and the
 	// controller manager take to initialize it and to remove its taints, as measured.
 	d.Initialize = time.Second
-	d.Pull, d.Start, d.Ready = 0, 0, 0
+	d.Pull, d.Start, d.Ready, d.Shutdown = 0, 0, 0, 0
 	d.Terminate = podDelete
 	// The Node of a machine that was taken is gone at once. The garbage collector of
 	// pods looks every 20 s for those whose Node is gone for 40 s.
