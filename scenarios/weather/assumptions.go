@@ -45,7 +45,7 @@ const (
 	sourceFleet    = "Bamboo trace of a fleet of 32 p3 nodes over 11 hours: 43 losses, never of the whole fleet"
 	sourceAdvisor  = "AWS Spot Instance Advisor, Linux, 2025-06-28"
 	sourceAWSDocs  = "AWS documentation of Spot interruption notices and rebalance recommendations"
-	sourceNTH      = "one user's count over 17 hours of 2021 (aws-node-termination-handler, issue 141)"
+	sourceNTH      = "one user's count (aws-node-termination-handler, issue 141)"
 	sourceNoFigure = "not measured"
 )
 
@@ -79,7 +79,7 @@ func (p *Params) shortageAssumptions() []Assumption {
 		{"GapShape", fmt.Sprintf("%g (Weibull)", p.GapShape), Fitted, "times between outages, " + sourceR5},
 		{"LengthShape, LengthScale", fmt.Sprintf("%g and %g h (Weibull)", p.LengthShape, p.LengthScale), Fitted, "lengths of the outages of GapShape"},
 		{"CandidateGap", fmt.Sprintf("%g h", p.CandidateGap), Modelled, "how finely shortages are shared among markets, not how often a market meets one"},
-		{"ShortageShare", numbers(p.ShortageShare[:], "%g") + " of the band's rate, by type in zone, type in region, zone, region; calendars have the rest", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
+		{"ShortageShare", numbers(p.ShortageShare[:], "%g") + " of the band's rate, by type in zone, type in region, zone, region", Modelled, "shortages take about as many nodes as the calendars; zones of a type fail together more often than types of a zone"},
 		{"Scarce", fmt.Sprintf("mean slack %g ± %g, unrest %g, variances common to a region %s and of a zone %s at paces of %s h; %d nodes make up a slack of %g (median of a zone; deviation of the logarithm %g)",
 			s.Mean, s.Spread, s.Unrest, numbers(s.Common, "%g"), numbers(s.Own, "%g"), numbers(s.Paces, "%g"), DepthMax, s.Width, s.WidthSpread), Fitted, "mean of the price processes of three regions, " + sourceV100 + "; the slack of nodes: " + sourceH100},
 		{"DepthCalm", fmt.Sprintf("%g, mean slack of the depth of types with accelerators that Scarce does not close", p.DepthCalm), Modelled, sourceNoFigure},
@@ -103,9 +103,9 @@ func noticeLeads() []Assumption {
 func (p *Params) noticeAssumptions() []Assumption {
 	return []Assumption{
 		{"NoticeLost, NoticeLate", fmt.Sprintf("%g never come, %g come late", p.NoticeLost, p.NoticeLate), Modelled, sourceAWSDocs + ": on a best effort basis; " + sourceNoFigure},
-		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Published, "9 of 15 in " + sourceNTH + "; the AWS documentation gives no figure"},
-		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, "9 came from 17 min to 8.7 h before in the count of RecommendedShare"},
-		{"RecommendedPrecision", fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour, in bursts as singly", p.RecommendedPrecision), Modelled, "9 of 30 were within hours in the count of RecommendedShare; of bursts " + sourceNoFigure},
+		{"RecommendedShare", fmt.Sprintf("%g of reclaims are recommended before their notice", p.RecommendedShare), Published, "9 of 15 in " + sourceNTH},
+		{"RecommendedLead", fmt.Sprintf("%v before the notice (mean, exponential, at most an hour before the reclaim)", p.RecommendedLead), Modelled, "17 min to 8.7 h in that count"},
+		{"RecommendedPrecision", fmt.Sprintf("%g of recommendations are followed by their reclaim within an hour, in bursts as singly", p.RecommendedPrecision), Modelled, "9 of 30 within hours in that count; bursts " + sourceNoFigure},
 	}
 }
 

@@ -93,11 +93,9 @@ func (b *builder) add(m *Market) {
 		b.w.markets = append(b.w.markets, mk)
 		return
 	}
-	if !m.Auction && b.intensity > 0 {
-		mk.state = b.rhythmOf(m)
-	}
-	if m.Available == nil && mk.state != nil {
+	if m.Available == nil && !m.Auction && b.intensity > 0 {
 		mk.rate = b.calendarRate(m, mk.band)
+		mk.state = b.rhythmOf(m)
 	}
 	switch b.w.cfg.Truth.Correlation {
 	case CorrelationNone:

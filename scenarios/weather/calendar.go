@@ -17,7 +17,7 @@ func (b *builder) calendars(mk *market) {
 	reclaim := b.process(mk.state, mk.rate)
 	alarm := b.process(mk.state, float64(b.p.falseAlarms(mk.rate)*b.p.RecommendedShare))
 	shortages := w.shortages[mk.shortagesFrom:mk.shortagesUntil]
-	bursts := b.alarmBursts(mk, shortages)
+	bursts := b.alarmBursts(mk)
 	window := w.cfg.takeWindow()
 	for slot := range int(mk.slots) {
 		from := len(w.events)
@@ -54,16 +54,11 @@ func (p *Params) falseAlarms(reclaims float64) float64 {
 
 // alarmBursts draws the shortages that the provider expects in a market and that do not
 // come. They are as deep as those that come, so that several recommendations at once
-// are right as often as a single one.
-func (b *builder) alarmBursts(mk *market, shortages []Shortage) []Shortage {
-	rate := mk.shortageRate / b.p.DepthMean()
-	for i := range shortages {
-		if shortages[i].Cause == CauseRecorded {
-			rate += float64(hour) / float64(b.end-b.w.cfg.From)
-		}
-	}
+// are right as often as a single one. Recorded markets have none: how often they fall
+// is not known before they do.
+func (b *builder) alarmBursts(mk *market) []Shortage {
 	key := b.alarmBurst.At1(mk.hash)
-	process := b.process(mk.state, b.p.falseAlarms(rate))
+	process := b.process(mk.state, b.p.falseAlarms(mk.shortageRate/b.p.DepthMean()))
 	bursts := b.bursts[:0]
 	for i, at := range process.instants(nil, key) {
 		k := key.At2(burstDraws, uint64(i))
