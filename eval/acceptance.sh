@@ -75,7 +75,7 @@ for half in "first $trace1 $weeks" "second $trace2 all"; do
 	check "$1-profit" $worlds --trace "$2" --windows "$3" --seeds "$seeds" --policies "$policy" \
 		--gate "$policy:net_profit_improvement_pct.median >= 10" \
 		--gate "$policy:net_profit_improvement_pct.low > 2" \
-		--gate "$policy:outage_delta.max <= 0"
+		--gate "$policy:outage_delta.max <= 0" --gate "$policy:outage_spot_delta.max <= 0"
 	check "$1-attainable" web-week --trace "$2" --windows "$3" --seeds "$seeds" --policies "$policy,karpetrack" \
 		--gate "$policy:attainable_share.median >= 0.80" \
 		--gate "$policy:attainable_share.window_min >= 0.65" \

@@ -42,6 +42,8 @@ type Shortfall struct {
 // A WorstOutage is the run of a policy with the most outage.
 type WorstOutage struct {
 	Minutes float64 `json:"minutes"`
+	// The part that would not be without Spot.
+	SpotMinutes float64 `json:"spot_minutes"`
 	Place
 }
 
@@ -80,7 +82,7 @@ func (r *Report) Across() []Across {
 			x.Worst = &Shortfall{x.Shortfall, g.Scenario, r.Config.Policies[r.Best(g)]}
 		}
 		if i := x.WorstOutage; i >= 0 {
-			x.Outage = &WorstOutage{r.Runs[i].Value("outage_minutes").V, r.Place(i)}
+			x.Outage = &WorstOutage{r.Runs[i].Value("outage_minutes").V, r.Runs[i].Value("outage_spot_minutes").V, r.Place(i)}
 		}
 	}
 	return out

@@ -79,12 +79,7 @@ var metrics = []Metric{
 	{"outage_minutes", "min", "Minutes with fewer ready pods than required, summed over incidents and workloads and rounded once, half up.", true,
 		func(m *match) (float64, bool) { return float64(m.run.OutageMinutes), true }},
 	{"outage_delta", "min", "Outage minutes less the baseline's.", true,
-		func(m *match) (float64, bool) {
-			if m.baseline == nil {
-				return 0, false
-			}
-			return float64(m.run.OutageMinutes - m.baseline.OutageMinutes), true
-		}},
+		minutesOver(func(o *sim.Outages) int64 { return o.OutageMinutes })},
 	{"outage_incidents", "count", "Times with fewer ready pods than required; gaps under 5 minutes join.", false,
 		count(func(r *sim.Result) int64 { return r.Incidents })},
 	{"outage_longest_s", "s", "Seconds below the required number of the longest incident, 0 without one.", false,
@@ -92,7 +87,9 @@ var metrics = []Metric{
 	{"outage_pods", "count", "The most pods missing at once in an incident, summed over incidents.", false,
 		count(func(r *sim.Result) int64 { return r.PodsAffected })},
 	{"outage_spot_minutes", "min", "The part of outage_minutes that would not be without Spot: without the pods lost to reclaims and those that wait for a refused spot launch.", false,
-		count(func(r *sim.Result) int64 { return sim.OutageMinutes(r.Causes.Spot().Outage) })},
+		count(func(r *sim.Result) int64 { return r.SpotMinutes() })},
+	{"outage_spot_delta", "min", "outage_spot_minutes less the baseline's.", true,
+		minutesOver((*sim.Outages).SpotMinutes)},
 	{"unserved_usd", "$", "The integral of missing pods × pod value.", false,
 		func(m *match) (float64, bool) { return m.run.Unserved.Float(), true }},
 	{"incident_cost_usd", "$", "The penalties of incidents, a part of the outage cost.", false,
@@ -195,7 +192,7 @@ func budgets(add func(r *sim.BudgetResult, sum float64) float64) func(*match) (f
 
 // comparisons are the metrics that compare with the baseline by themselves. Of
 // the others the difference to another policy is the comparison.
-var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta"}
+var comparisons = []string{"net_savings_delta_pct", "net_profit_improvement_pct", "improvement_floored", "outage_delta", "outage_spot_delta"}
 
 // A Value is a figure that may be unknown: one that compares with a missing
 // run, or has nothing to divide by. In JSON it is then null, or left out.
@@ -256,6 +253,16 @@ func onDemand(m *match, amount func(*sim.Result) policy.Money) (float64, bool) {
 
 func count(of func(*sim.Result) int64) func(*match) (float64, bool) {
 	return func(m *match) (float64, bool) { return float64(of(m.run)), true }
+}
+
+// minutesOver makes the difference of some outage minutes to the baseline's.
+func minutesOver(of func(*sim.Outages) int64) func(*match) (float64, bool) {
+	return func(m *match) (float64, bool) {
+		if m.baseline == nil {
+			return 0, false
+		}
+		return float64(of(&m.run.Outages) - of(&m.baseline.Outages)), true
+	}
 }
 
 // perPodDay is unknown where no pod ran.

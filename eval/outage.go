@@ -40,6 +40,10 @@ type Outage struct {
 	Seconds float64 `json:"outage_s"`
 	// These in minutes, rounded once, half up: those of workloads need not add up to those of their run.
 	Minutes int64 `json:"outage_minutes"`
+	// The part that would not be without Spot, in minutes.
+	SpotMinutes int64 `json:"outage_spot_minutes"`
+	// The part due to the provisioner in workloads without a PodDisruptionBudget, in seconds.
+	WithoutPDB float64 `json:"without_pdb_s"`
 	// How many incidents.
 	Incidents int64 `json:"incidents"`
 	// The most pods missing at once in each incident, summed.
@@ -122,7 +126,8 @@ func outageOfRun(res *sim.Result) *RunOutage {
 }
 
 func outageOf(o *sim.Outages) Outage {
-	out := Outage{o.Outage.Seconds(), o.OutageMinutes, o.Incidents, o.PodsAffected, []OutageCause{}, nil}
+	out := Outage{Seconds: o.Outage.Seconds(), Minutes: o.OutageMinutes, SpotMinutes: o.SpotMinutes(), WithoutPDB: o.WithoutPDB.Seconds(),
+		Incidents: o.Incidents, Pods: o.PodsAffected, Causes: []OutageCause{}}
 	for c := range o.Causes {
 		if x := &o.Causes[c]; x.Outage > 0 {
 			cause := sim.OutageCause(c)

@@ -117,6 +117,8 @@ type WhatIfRow struct {
 	// Of a run.
 	Incidents     Figure `json:"outage_incidents"`
 	OutageMinutes Figure `json:"outage_minutes"`
+	// The part that would not be without Spot.
+	SpotMinutes Figure `json:"outage_spot_minutes"`
 	// For whatever reason.
 	Evictions      Figure `json:"evictions_per_pod_day"`
 	EvictionChange Figure `json:"evictions_change_per_pod_day,omitzero"`
@@ -325,6 +327,8 @@ var whatIfFigures = []struct {
 	{func(r *WhatIfRow) *Figure { return &r.Incidents }, false, func(_, b whatIfRun) (float64, bool) { return float64(b.Incidents), true }},
 	{func(r *WhatIfRow) *Figure { return &r.OutageMinutes }, false,
 		func(_, b whatIfRun) (float64, bool) { return float64(b.Result.OutageMinutes), true }},
+	{func(r *WhatIfRow) *Figure { return &r.SpotMinutes }, false,
+		func(_, b whatIfRun) (float64, bool) { return float64(b.SpotMinutes()), true }},
 	{func(r *WhatIfRow) *Figure { return &r.Evictions }, false, func(_, b whatIfRun) (float64, bool) { return b.evictions() }},
 	{func(r *WhatIfRow) *Figure { return &r.Nodes }, false, func(_, b whatIfRun) (float64, bool) {
 		return b.NodeHours / b.Window.To.Sub(b.Window.From).Hours(), true

@@ -166,12 +166,9 @@ func (r *run) fillFigures() {
 		}
 		services++
 		value := r.prepared.podValue[i]
-		if g.outages.Incidents > 0 {
-			g.outages.Longest.Workload = w.Name
-		}
 		unserved, incidents := g.outage(value, w.OutagePenalty, w.OutageCostPerHour)
 		full := float64(g.fullMS) / length
-		wr := WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, Outages: g.outages,
+		wr := WorkloadResult{Name: w.Name, Kind: w.Kind, PodValue: value, Outages: r.serving.outages(policy.WorkloadID(i), g),
 			Unserved: unserved, OutageCost: 2*unserved + incidents, Availability: full}
 		if g.readyMS > 0 {
 			wr.SpotShare = float64(g.spotMS) / float64(g.readyMS)

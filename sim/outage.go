@@ -87,7 +87,14 @@ type Outages struct {
 	Longest      Incident
 
 	Causes CauseOutages
+
+	// WithoutPDB is the part of CauseProvisioner in workloads without a
+	// PodDisruptionBudget, whose pods Karpenter evicts all at once.
+	WithoutPDB time.Duration
 }
+
+// SpotMinutes returns the part that would not be without Spot in minutes, rounded half up.
+func (o *Outages) SpotMinutes() int64 { return OutageMinutes(o.Causes.Spot().Outage) }
 
 // String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
 // (provisioner 1m48s)".
@@ -119,10 +126,21 @@ func (o *Outages) parts(first, last OutageCause) string {
 	var list []string
 	for c := first; c <= last; c++ {
 		if x := o.Causes[c].Outage; x > 0 {
-			list = append(list, c.String()+" "+x.Round(time.Second).String())
+			list = append(list, c.String()+" "+x.Round(time.Second).String()+o.withoutPDB(c))
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// withoutPDB says how much of what comes of c is in workloads without a PodDisruptionBudget.
+func (o *Outages) withoutPDB(c OutageCause) string {
+	switch {
+	case c != CauseProvisioner || o.WithoutPDB == 0:
+		return ""
+	case o.WithoutPDB == o.Causes[c].Outage:
+		return " without a PDB"
+	}
+	return " of which " + o.WithoutPDB.Round(time.Second).String() + " without a PDB"
 }
 
 // String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
@@ -158,6 +176,7 @@ func (o *Outages) Add(more *Outages) {
 	o.OutageMinutes = OutageMinutes(o.Outage)
 	o.Incidents += more.Incidents
 	o.PodsAffected += more.PodsAffected
+	o.WithoutPDB += more.WithoutPDB
 	if a, b := &o.Longest, &more.Longest; b.Outage > a.Outage || b.Outage == a.Outage && b.Outage > 0 && b.Began < a.Began {
 		*a = *b
 	}
@@ -237,6 +256,18 @@ func (sv *serving) setRequired(w policy.WorkloadID) {
 	}
 	g.required = required
 	sv.watch.workload(w)
+}
+
+// outages returns the incidents of workload w that are over in g.
+func (sv *serving) outages(w policy.WorkloadID, g *readiness) Outages {
+	o := g.outages
+	if o.Incidents > 0 {
+		o.Longest.Workload = sv.scenario.Workloads[w].Name
+	}
+	if len(sv.scenario.Templates[w].PDBs) == 0 {
+		o.WithoutPDB = o.Causes[CauseProvisioner].Outage
+	}
+	return o
 }
 
 // requiredOf returns the part of the pods of w that must be ready when so many

@@ -146,6 +146,39 @@ func TestMoveOfTheOnlyPod(t *testing.T) {
 		if got := res.Causes[c.cause]; got != (CauseOutage{sum, n}) || res.Causes.Spot() != (CauseOutage{}) {
 			t.Errorf("%s: causes %+v, want all of %v", name, res.Causes, c.cause)
 		}
+		if want := res.Causes[CauseProvisioner].Outage; res.WithoutPDB != want {
+			t.Errorf("%s: %v without a PDB, want %v", name, res.WithoutPDB, want)
+		}
+	}
+}
+
+// What the provisioner moves without a PodDisruptionBudget is counted, and said; with one it is not.
+func TestOutageWithoutPDB(t *testing.T) {
+	bare, guarded := one(2), one(2)
+	guarded.budget(0, policy.Quantity{Set: true})
+	var both Outages
+	for _, c := range []struct {
+		b    *builder
+		want time.Duration
+		says string
+	}{
+		{bare, time.Minute, "from Spot reclaim 20s, without it provisioner 1m0s without a PDB"},
+		{guarded, 0, "from Spot reclaim 20s, without it provisioner 1m0s"},
+	} {
+		r, err := newRun(Config{Prepared: mustPrepare(t, c.b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g readiness
+		g.outages.incident(at(time.Hour), &[OutageCauses]int64{CauseProvisioner: 60_000, CauseReclaim: 20_000}, 1)
+		o := r.serving.outages(0, &g)
+		if o.WithoutPDB != c.want || o.Sources() != c.says || o.Longest.Workload != "default/web" {
+			t.Errorf("%+v, %q; want %v, %q", o, o.Sources(), c.want, c.says)
+		}
+		both.Add(&o)
+	}
+	if want := "from Spot reclaim 40s, without it provisioner 2m0s of which 1m0s without a PDB"; both.Sources() != want || both.SpotMinutes() != 1 {
+		t.Errorf("%q with %d min, want %q with 1", both.Sources(), both.SpotMinutes(), want)
 	}
 }
 

@@ -248,10 +248,8 @@ func (wt *watch) sample(at policy.Time) Sample {
 		g.close()
 		unserved, incidents := g.outage(wt.prepared.podValue[i], w.OutagePenalty, w.OutageCostPerHour)
 		s.OutageCost += 2*unserved + incidents
-		if g.outages.Incidents > 0 {
-			g.outages.Longest.Workload = w.Name
-		}
-		s.Outages.Add(&g.outages)
+		own := wt.serving.outages(policy.WorkloadID(i), &g)
+		s.Outages.Add(&own)
 	}
 	return s
 }

@@ -3,13 +3,46 @@ package format
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // outageOf returns the outage minutes of run i, which must not be missing.
 func outageOf(r *eval.Report, i int) float64 { return r.Runs[i].Value("outage_minutes").V }
+
+// fromSpot says how many of the outage minutes of run i would not be without Spot; nothing of a run
+// without an outage.
+func fromSpot(r *eval.Report, i int) string {
+	spot := r.Runs[i].Value("outage_spot_minutes")
+	if outageOf(r, i) == 0 || !spot.Known {
+		return ""
+	}
+	return " (" + figures.Whole(spot.V) + " from Spot)"
+}
+
+// withoutPDB says of which policies outage minutes come from workloads without a PodDisruptionBudget
+// that the provisioner moved, over all runs; empty for none.
+func withoutPDB(r *eval.Report) string {
+	var parts []string
+	for p, name := range r.Config.Policies {
+		var all sim.Outages
+		for i := range r.Groups {
+			all.Add(&r.Groups[i].Policies[p].Outage.Outages)
+		}
+		if moved := sim.OutageMinutes(all.WithoutPDB); moved > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s of %s (%s from Spot)", name, figures.Integer(moved),
+				figures.Integer(all.OutageMinutes), figures.Integer(all.SpotMinutes())))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Outage minutes of all runs in which the provisioner had moved a workload without a PodDisruptionBudget: " +
+		strings.Join(parts, ", ") + "."
+}
 
 // AcrossTitle heads what is said over several scenarios.
 func AcrossTitle(r *eval.Report) string { return "Across " + figures.Count(len(r.Groups), "scenario") }
@@ -41,6 +74,12 @@ func acrossColumns(r *eval.Report) []column[eval.Across] {
 			}
 			return figures.Whole(outageOf(r, x.WorstOutage)) + outagePlace(r, x.WorstOutage)
 		}),
+		{Heading: Heading{Top: "FROM SPOT", Under: "min", Rank: 1}, cell: func(x eval.Across) string {
+			if x.WorstOutage < 0 {
+				return figures.Unknown
+			}
+			return textOf(r.Runs[x.WorstOutage].Value("outage_spot_minutes"), figures.Whole)
+		}},
 	}
 }
 
@@ -70,7 +109,7 @@ func acrossLines(r *eval.Report) []string {
 			line += ", at worst " + percent(x.Shortfall) + " points behind in " + r.Groups[x.Behind].Scenario
 		}
 		if x.WorstOutage >= 0 {
-			line += ", worst outage " + figures.Whole(outageOf(r, x.WorstOutage)) + " min"
+			line += ", worst outage " + figures.Whole(outageOf(r, x.WorstOutage)) + " min" + fromSpot(r, x.WorstOutage)
 			if place := outagePlace(r, x.WorstOutage); place != "" {
 				line += place + "\n    " + r.Command(x.WorstOutage)
 			}
@@ -87,7 +126,7 @@ func worstOutageLines(r *eval.Report) []string {
 	for _, x := range r.Across() {
 		if x.WorstOutage >= 0 && outageOf(r, x.WorstOutage) > 0 {
 			lines = append(lines, x.Policy+": "+figures.Whole(outageOf(r, x.WorstOutage))+" outage min"+
-				outagePlace(r, x.WorstOutage)+"\n    "+r.Command(x.WorstOutage))
+				fromSpot(r, x.WorstOutage)+outagePlace(r, x.WorstOutage)+"\n    "+r.Command(x.WorstOutage))
 		}
 	}
 	return lines

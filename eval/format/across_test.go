@@ -91,7 +91,7 @@ func TestAcross(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	rows := savedTable(r).Rows
-	if row := texts(rows[1]); row != "rough|0.0 (−20.0)|0.0 (−20.0)|−30.0 (−50.0), 44 min|20.0 (best)|15.0 (−5.0), 7 min" {
+	if row := texts(rows[1]); row != "rough|0.0 (−20.0)|0.0 (−20.0)|−30.0 (−50.0), 44 min (0)|20.0 (best)|15.0 (−5.0), 7 min (0)" {
 		t.Errorf("row %s", row)
 	}
 	if row := texts(rows[2]); row != "mixed|0.0 (−50.0)|0.0 (−50.0)|80.0 ! (+30.0)|40.0 (−10.0)|50.0 (best)" {
@@ -125,7 +125,7 @@ func TestAcrossOutputs(t *testing.T) {
 	r := acrossReport(t)
 	const command = "spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic"
 	for f, want := range map[Format][]string{
-		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min in rough, window 1, seed 4\n    " + command},
+		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min (0 from Spot) in rough, window 1, seed 4\n    " + command},
 		Markdown: {"| WORST SHORTFALL points |", "| ▸ portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
 		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
 		GitHub:   {"::notice title=spotter%3A across 3 scenarios::", "portfolio is first in 2 of 3 scenarios", command},

@@ -79,6 +79,7 @@ type document struct {
 			WorstShortfall *struct{ Points *float64 } `json:"worst_shortfall"`
 			WorstOutage    struct {
 				Minutes, Window, Seed float64
+				SpotMinutes           float64 `json:"spot_minutes"`
 			} `json:"worst_outage"`
 		}
 	}
@@ -118,6 +119,7 @@ var policyCells = map[string]func(p *jsonPolicyPart) []float64{
 	"SAVED %":                  func(p *jsonPolicyPart) []float64 { return times(1, p.Metrics["net_savings_pct"].Median) },
 	"CHANGE ON * % [interval]": func(p *jsonPolicyPart) []float64 { return p.Metrics["net_savings_delta_pct"].withInterval() },
 	"OUTAGE MIN med / max":     func(p *jsonPolicyPart) []float64 { return medMax(p.Metrics["outage_minutes"]) },
+	"FROM SPOT med / max":      func(p *jsonPolicyPart) []float64 { return medMax(p.Metrics["outage_spot_minutes"]) },
 	"INCIDENTS med / max":      func(p *jsonPolicyPart) []float64 { return medMax(p.Metrics["outage_incidents"]) },
 	"LONGEST max": func(p *jsonPolicyPart) (out []float64) {
 		longest := time.Duration(*p.Metrics["outage_longest_s"].Max * float64(time.Second))
@@ -126,7 +128,8 @@ var policyCells = map[string]func(p *jsonPolicyPart) []float64{
 		}
 		return out
 	},
-	"VS * max": func(p *jsonPolicyPart) []float64 { return times(1, p.Metrics["outage_delta"].Max) },
+	"VS * max":      func(p *jsonPolicyPart) []float64 { return times(1, p.Metrics["outage_delta"].Max) },
+	"SPOT VS * max": func(p *jsonPolicyPart) []float64 { return times(1, p.Metrics["outage_spot_delta"].Max) },
 	"MOVED /pod-day": func(p *jsonPolicyPart) []float64 {
 		return times(1, p.Metrics["voluntary_evictions_per_pod_day"].Median)
 	},
@@ -177,10 +180,10 @@ func (d *document) wants(windows int) map[string]formattest.Want {
 			}
 			return policies(title, row, heading)
 		},
-		"SCENARIO":                          d.scenario,
-		"SAVED % (BEHIND BEST), OUTAGE MIN": d.saved,
-		"CHANGE ON *, %":                    d.window,
-		"CHANGE":                            d.change,
+		"SCENARIO":                            d.scenario,
+		"SAVED % (BEHIND), OUTAGE MIN (SPOT)": d.saved,
+		"CHANGE ON *, %":                      d.window,
+		"CHANGE":                              d.change,
 		"MEDIAN / WORST OF " + strconv.Itoa(windows) + " WINDOWS": by(windowCells),
 	}
 }
@@ -205,6 +208,8 @@ func (d *document) across(row, heading string, windows int) ([]float64, bool) {
 			default:
 				return []float64{o.Minutes, o.Seed}, true
 			}
+		case "FROM SPOT min":
+			return []float64{x.WorstOutage.SpotMinutes}, true
 		}
 	}
 	return nil, false
@@ -254,7 +259,7 @@ func (d *document) saved(_, row, heading string) ([]float64, bool) {
 		numbers = append(numbers, behind)
 	}
 	if most := *p.Metrics["outage_minutes"].Max; most > 0 {
-		numbers = append(numbers, most)
+		numbers = append(numbers, most, *p.Metrics["outage_spot_minutes"].Max)
 	}
 	return numbers, true
 }
@@ -576,6 +581,7 @@ func TestRenderersAgreeOnWhatIf(t *testing.T) {
 			Outage    figure `json:"outage_cost_usd_per_month"`
 			Incidents figure `json:"outage_incidents"`
 			Minutes   figure `json:"outage_minutes"`
+			Spot      figure `json:"outage_spot_minutes"`
 			Evictions figure `json:"evictions_per_pod_day"`
 			Nodes     figure
 			SpotShare figure `json:"spot_share"`
@@ -590,6 +596,7 @@ func TestRenderersAgreeOnWhatIf(t *testing.T) {
 			"CHANGE %":                          func(x *variant) []float64 { return times(1, x.ChangePct.Median) },
 			"OUTAGE INCIDENTS med / max":        func(x *variant) []float64 { return medMax(x.Incidents) },
 			"OUTAGE MIN med / max":              func(x *variant) []float64 { return medMax(x.Minutes) },
+			"FROM SPOT, MIN med / max":          func(x *variant) []float64 { return medMax(x.Spot) },
 			"OUTAGES, $/MONTH median":           func(x *variant) []float64 { return times(1, x.Outage.Median) },
 			"EVICTIONS /pod-day":                func(x *variant) []float64 { return times(1, x.Evictions.Median) },
 			"NODES mean":                        func(x *variant) []float64 { return times(1, x.Nodes.Median) },
@@ -608,7 +615,7 @@ func TestRenderersAgreeOnWhatIf(t *testing.T) {
 			}
 			return nil, false
 		}
-		if n := agree(t, name, answerOfWhatIf(w), map[string]formattest.Want{"VARIANT": want}); n != 9*(1+len(d.Variants)) {
+		if n := agree(t, name, answerOfWhatIf(w), map[string]formattest.Want{"VARIANT": want}); n != 10*(1+len(d.Variants)) {
 			t.Errorf("%s: %d cells were compared", name, n)
 		}
 	}

@@ -34,16 +34,19 @@ var columns = []column[policyRow]{
 	{Heading: Heading{Top: "CHANGE ON *", Under: "% [interval]", About: "CHANGE ON * is SAVED less the baseline's, run by run."},
 		cell: policyRow.change, tone: policyRow.changeTone},
 	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max"}, cell: medianAndMax("outage_minutes")},
+	{Heading: Heading{Top: "FROM SPOT", Under: "med / max", Rank: 1,
+		About: "FROM SPOT is the part of the outage minutes that would not be without Spot."},
+		cell: medianAndMax("outage_spot_minutes")},
 	{Heading: Heading{Top: "INCIDENTS", Under: "med / max", Wide: true, Rank: 1}, cell: medianAndMax("outage_incidents")},
 	{Heading: Heading{Top: "LONGEST", Under: "max", Wide: true, Rank: 2}, cell: figureOf("outage_longest_s",
 		func(s *eval.Summary) string {
 			return figures.Duration(time.Duration(s.Max * float64(time.Second)))
 		})},
-	{Heading: Heading{Top: "VS *", Under: "max", Rank: 1,
+	{Heading: Heading{Top: "VS *", Under: "max", Rank: 2,
 		About: "VS * is the outage minutes beyond the baseline's, in the worst run."},
-		cell: figureOf("outage_delta", func(s *eval.Summary) string {
-			return figures.Signed(s.Max, 0)
-		}), tone: policyRow.outageTone},
+		cell: signedMax("outage_delta"), tone: policyRow.outageTone},
+	{Heading: Heading{Top: "SPOT VS *", Under: "max", Wide: true, Rank: 4,
+		About: "SPOT VS * is the same of outage minutes from Spot."}, cell: signedMax("outage_spot_delta")},
 	{Heading: Heading{Top: "MOVED", Under: "/pod-day", Wide: true, Rank: 4,
 		About: "MOVED are pods evicted by drains and consolidation."},
 		cell: median("voluntary_evictions_per_pod_day", rate)},
@@ -88,6 +91,11 @@ func figureOf(metric string, format func(*eval.Summary) string) func(policyRow) 
 // median makes a cell of the median of a metric.
 func median(metric string, format func(float64) string) func(policyRow) string {
 	return figureOf(metric, func(s *eval.Summary) string { return format(s.Median) })
+}
+
+// signedMax makes a cell of the greatest of a metric, with its sign.
+func signedMax(metric string) func(policyRow) string {
+	return figureOf(metric, func(s *eval.Summary) string { return figures.Signed(s.Max, 0) })
 }
 
 // medianAndMax makes a cell of the median and the greatest of a metric.
@@ -203,7 +211,7 @@ func frontierTable(r *eval.Report, g *eval.Group) Grid {
 	if !ok {
 		return Grid{}
 	}
-	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)",
+	t := Grid{Headings: Headings("FRONTIER OF static", "SAVED %", "OUTAGE COST % (mean)", "OUTAGE MIN (max)", "FROM SPOT (max)",
 		"OVER BEST, %", "(worst window)")}
 	for p := range r.Config.Policies {
 		if !slices.Contains(mixes, p) {
@@ -219,7 +227,7 @@ func frontierTable(r *eval.Report, g *eval.Group) Grid {
 // frontierRow returns the row of policy p compared with the best fixed mix.
 func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 	x := policyRow{r, &g.Policies[p]}
-	row := []string{x.label(), figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown, figures.Unknown}
+	row := append([]string{x.label()}, slices.Repeat([]string{figures.Unknown}, 6)...)
 	saved, bill, outage := x.Summary("net_savings_pct"), x.Summary("on_demand_bill_usd"), x.Summary("outage_cost_usd")
 	if saved.N == 0 {
 		return row
@@ -228,15 +236,15 @@ func frontierRow(r *eval.Report, g *eval.Group, p, best int) []string {
 	if bill.Mean > 0 {
 		row[2] = figures.Number(outage.Mean/bill.Mean*100, 2)
 	}
-	row[3] = figures.Whole(x.Summary("outage_minutes").Max)
+	row[3], row[4] = figures.Whole(x.Summary("outage_minutes").Max), figures.Whole(x.Summary("outage_spot_minutes").Max)
 	if p == best {
-		row[4], row[5] = "best", ""
+		row[5], row[6] = "best", ""
 		return row
 	}
 	gate := eval.Gate{Policy: x.Policy, Versus: r.Config.Policies[best], Metric: "net_savings_delta_pct"}
 	for i, statistic := range []eval.Statistic{eval.Median, eval.WindowMin} {
 		gate.Statistic = statistic
-		row[4+i] = textOf(gate.Measure(r, g, p).Actual, points)
+		row[5+i] = textOf(gate.Measure(r, g, p).Actual, points)
 	}
 	return row
 }

@@ -170,7 +170,7 @@ func TestFrontier(t *testing.T) {
 	for i := 0; i < len(r.Runs); i += n {
 		over = append(over, r.Runs[i+spot].Value("net_savings_pct").V-r.Runs[i+best].Value("net_savings_pct").V)
 	}
-	if got, want := frontierRow(r, g, spot, best)[4], figures.Signed(stats.Median(over), 1); got != want {
+	if got, want := frontierRow(r, g, spot, best)[5], figures.Signed(stats.Median(over), 1); got != want {
 		t.Errorf("spot stands %s over the best, want %s", got, want)
 	}
 	c.Policies = c.Policies[:5]

@@ -19,7 +19,7 @@ func worstLines(r *eval.Report, g *eval.Group) []string {
 			continue
 		}
 		run := &r.Runs[p.Worst]
-		line := p.Policy + ": " + figures.Whole(run.Value("outage_minutes").V) + " outage min"
+		line := p.Policy + ": " + figures.Whole(run.Value("outage_minutes").V) + " outage min" + fromSpot(r, p.Worst)
 		if d := run.Value("outage_delta"); d.Known && p.Policy != r.Config.Baseline {
 			line += " (" + figures.Signed(d.V, 0) + ")"
 		}

@@ -45,7 +45,8 @@ func hurt(ctx context.Context, j eval.Job) (*sim.Result, error) {
 func TestOutageFigures(t *testing.T) {
 	c := shown()
 	c.Cases, c.Seeds = cases(1, "web-week"), eval.DefaultSeeds(4)
-	c.Gates = []eval.Gate{mustGate(t, "on-demand:outage_longest_s.max<=60"), mustGate(t, "on-demand:outage_spot_minutes.max<=0"), mustGate(t, "on-demand:outage_pods.max<=1")}
+	c.Gates = []eval.Gate{mustGate(t, "on-demand:outage_longest_s.max<=60"), mustGate(t, "on-demand:outage_spot_minutes.max<=0"), mustGate(t, "on-demand:outage_pods.max<=1"),
+		mustGate(t, "on-demand:outage_spot_delta.max<=0")}
 	r, err := eval.Run(context.Background(), c, hurt)
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +63,7 @@ func TestOutageFigures(t *testing.T) {
 	if o := p.Outage; p.Outages.Count != 3 || o.Outage != 155*time.Second || o.OutageMinutes != 3 || o.Incidents != 4 || r.Runs[o.LongestRun].Seed != 3 {
 		t.Errorf("%d runs with incidents, %+v in all", p.Outages.Count, o)
 	}
-	for i, want := range []bool{false, true, false} {
+	for i, want := range []bool{false, true, false, true} {
 		if r.Gates[i].Pass != want {
 			t.Errorf("gate %v passes: %v, want %v", r.Gates[i].Gate, r.Gates[i].Pass, want)
 		}

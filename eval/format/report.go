@@ -22,15 +22,23 @@ func AnswerOf(r *eval.Report) *Answer {
 		if len(Violations(r)) > 0 {
 			legend += " ! did not keep the manifests."
 		}
-		a.Tables, a.Legend = []Grid{policyTable(r, &r.Groups[0])}, []string{legend}
+		a.Tables, a.Legend = []Grid{policyTable(r, &r.Groups[0])}, legendOf(r, legend)
 		return a
 	}
 	across, first := r.Across(), r.FirstAcross()
 	isFirst := func(i int) bool { return first != nil && across[i].Policy == first.Policy }
 	a.Tables = []Grid{gridOf(acrossColumns(r), across, isFirst), scenarioTable(r)}
-	a.Legend = []string{firstMark + "is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; " +
-		"AT MOST is what the " + eval.OracleName + " saves."}
+	a.Legend = legendOf(r, firstMark+"is first most often; * is the baseline. SAVED is in percent of the on-demand bill, outages deducted; "+
+		"AT MOST is what the "+eval.OracleName+" saves.")
 	return a
+}
+
+// legendOf returns a legend with the outages that come from no PodDisruptionBudget, where any do.
+func legendOf(r *eval.Report, legend string) []string {
+	if moved := withoutPDB(r); moved != "" {
+		return []string{legend, moved}
+	}
+	return []string{legend}
 }
 
 // policyTable returns the table of one scenario with the policies that save most marked.
@@ -62,9 +70,9 @@ func scenarioTable(r *eval.Report) Grid {
 }
 
 // savedTable has what every policy saves in every scenario, with the distance to the best of the row
-// in brackets and the most outage minutes of a run.
+// in brackets, the most outage minutes of a run and the most of one from Spot.
 func savedTable(r *eval.Report) Grid {
-	t := Grid{Headings: Headings(append([]string{"SAVED % (BEHIND BEST), OUTAGE MIN"}, r.Config.Policies...)...)}
+	t := Grid{Headings: Headings(append([]string{"SAVED % (BEHIND), OUTAGE MIN (SPOT)"}, r.Config.Policies...)...)}
 	for i := range r.Groups {
 		row := Cells(r.Groups[i].Scenario)
 		for p := range r.Config.Policies {
@@ -96,7 +104,7 @@ func savedCell(r *eval.Report, g *eval.Group, p int) string {
 		text += " (−" + percent(distance) + ")"
 	}
 	if most := x.Summary("outage_minutes").Max; most > 0 {
-		text += ", " + figures.Whole(most) + " min"
+		text += ", " + figures.Whole(most) + " min (" + figures.Whole(x.Summary("outage_spot_minutes").Max) + ")"
 	}
 	return text
 }

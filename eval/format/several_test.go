@@ -16,11 +16,11 @@ func TestMarkdownOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| POLICY | FIRST IN | WORST SHORTFALL points | WORST OUTAGE min |\n",
+		"| POLICY | FIRST IN | WORST SHORTFALL points | WORST OUTAGE min | FROM SPOT min |\n",
 		"| calm | spot, portfolio | 60.0 | ",
 		"| rough | static | 20.0 | ",
 		"| mixed | portfolio | 50.0 | ",
-		"- spot: 44 outage min in rough, window 1, seed 4 `spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic`\n",
+		"- spot: 44 outage min (0 from Spot) in rough, window 1, seed 4 `spotter sim rough --policy spot --seed 4 --from 2026-01-05T00:00:00Z --trace synthetic`\n",
 		"\n## rough\n\n| POLICY | BILL $ | SAVED $ | ", "\n| ▸ static | 80.00 | 20.00 | 20.0 | ", "\n| spot ! | 20.00 | 80.00 | 80.0 | ",
 		"\\* is the baseline, spotvortex: ",
 	} {

@@ -9,7 +9,7 @@ import (
 
 // shownMetrics are those of which a report that lacks them has to warn: what
 // its table shows.
-var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct", "outage_minutes", "outage_delta", "regret"}
+var shownMetrics = []string{"bill_usd", "net_savings_usd", "net_savings_pct", "net_savings_delta_pct", "outage_minutes", "outage_delta", "outage_spot_minutes", "regret"}
 
 // Warnings say what could not be estimated. None of it counts as good: a gate
 // without a value fails, and what a reader might take for a result is named.

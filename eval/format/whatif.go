@@ -70,6 +70,8 @@ var whatIfColumns = []column[*eval.WhatIfRow]{
 		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.Incidents }, medianMax)},
 	{Heading: Heading{Top: "OUTAGE MIN", Under: "med / max", Wide: true},
 		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageMinutes }, medianMax)},
+	{Heading: Heading{Top: "FROM SPOT, MIN", Under: "med / max", Wide: true},
+		cell: summaryOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.SpotMinutes }, medianMax)},
 	{Heading: Heading{Top: "OUTAGES, $/MONTH", Under: "median", Wide: true},
 		cell: medianOf(func(x *eval.WhatIfRow) *eval.Figure { return &x.OutageCost }, figures.Dollars)},
 	{Heading: Heading{Top: "EVICTIONS", Under: "/pod-day"},

@@ -111,6 +111,7 @@ var columns = []column{
 		return x.versus(x.Summary("net_savings_delta_pct"), func(v float64) string { return figures.Signed(v, 1) })
 	}},
 	{"Outage minutes|median / most", medianAndMost("outage_minutes")},
+	{"From Spot|minutes, median / most", medianAndMost("outage_spot_minutes")},
 	{"Against baseline|most, minutes", policyRow.against},
 	{"Outage cost|mean", summaryCell("outage_cost_usd", func(s *eval.Summary) cell { return cell{Text: figures.Dollars(s.Mean)} })},
 	{"Available|median", median("availability", availability)},
@@ -210,7 +211,13 @@ func (x policyRow) against() cell {
 	if x.Policy == x.r.Config.Baseline {
 		return cell{Text: "baseline"}
 	}
-	return summaryCell("outage_delta", func(s *eval.Summary) cell { return badIf(s.Max > 0, figures.Signed(s.Max, 0)) })(x)
+	return summaryCell("outage_delta", func(s *eval.Summary) cell {
+		c := badIf(s.Max > 0, figures.Signed(s.Max, 0))
+		if spot := x.Summary("outage_spot_delta"); spot.N > 0 {
+			c.Sub = figures.Signed(spot.Max, 0) + " from Spot"
+		}
+		return c
+	})(x)
 }
 
 // name is the first cell of x: its part and what is missing of it. The warnings say what it did
@@ -294,7 +301,7 @@ func matrix(r *eval.Report) *table {
 	metric, of := r.Config.Savings()
 	t := &table{
 		Caption: "Net savings by scenario and policy, in percent of " + of, Sortable: true,
-		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row that keeps the manifests is in bold with a star; what does not has an exclamation mark. Below it are the outage minutes of the worst run.",
+		Note: "Medians over runs, after what outages cost, with their intervals. The best of each row that keeps the manifests is in bold with a star; what does not has an exclamation mark. Below it are the most outage minutes of a run (from Spot).",
 		Head: headings("'Scenario"),
 	}
 	for _, p := range r.Config.Policies {
@@ -307,7 +314,8 @@ func matrix(r *eval.Report) *table {
 			x := policyRow{&g.Policies[p], r, g, p}
 			c := interval(metric, oneDecimal)(x)
 			if most := x.Summary("outage_minutes"); most.N > 0 && most.Max > 0 {
-				c.Sub = strings.TrimSpace(c.Sub + " " + figures.Whole(most.Max) + "\u00a0min\u00a0out")
+				c.Sub = strings.TrimSpace(fmt.Sprintf("%s %s\u00a0min\u00a0out (%s)", c.Sub, figures.Whole(most.Max),
+					figures.Whole(x.Summary("outage_spot_minutes").Max)))
 			}
 			switch {
 			case slices.Contains(first, p):

@@ -199,7 +199,15 @@ func weekFacts(c *eval.Config, run *eval.RunRow) string {
 		_, of := c.Savings()
 		text += fmt.Sprintf(": saves %s, %s of %s", figures.Dollars(usd.V), percent(v.V), of)
 	}
-	return fmt.Sprintf("%s; %s; %s.", text, figures.Count(int(run.Result.OutageMinutes), "outage minute"), figures.Count(int(run.Result.Reclaims), "reclaim"))
+	return fmt.Sprintf("%s; %s; %s.", text, figures.Count(int(run.Result.OutageMinutes), "outage minute")+spotWords(run), figures.Count(int(run.Result.Reclaims), "reclaim"))
+}
+
+// spotWords is spotPart in brackets.
+func spotWords(run *eval.RunRow) string {
+	if spot := spotPart(run); spot != "" {
+		return " (" + spot + ")"
+	}
+	return ""
 }
 
 // runTable has the runs of g that can be opened, nil without any.
@@ -234,5 +242,6 @@ func runRow(c *eval.Config, run *eval.RunRow, week int) []cell {
 	row := texts(run.Policy, strconv.FormatUint(run.Seed, 10), format.Instant(run.Bound.Start), usd, pct, figures.Integer(res.OutageMinutes),
 		figures.Integer(res.Reclaims), figures.Integer(res.VoluntaryEvictions))
 	row[0].Week, row[5] = week, badIf(res.OutageMinutes > 0, row[5].Text)
+	row[5].Sub = spotPart(run)
 	return row
 }

@@ -30,10 +30,19 @@ func worstTable(r *eval.Report, l *weekList, caption, note string, runs []int) *
 		t.Rows = append(t.Rows, []cell{
 			{Text: run.Policy, Week: l.of(i)}, {Text: run.Scenario}, {Text: format.Instant(run.Bound.Start)},
 			{Text: strconv.FormatUint(run.Seed, 10)},
-			saved, {Text: figures.Whole(run.Value("outage_minutes").V)}, delta, {Command: r.Command(i)},
+			saved, {Text: figures.Whole(run.Value("outage_minutes").V), Sub: spotPart(run)}, delta, {Command: r.Command(i)},
 		})
 	}
 	return t
+}
+
+// spotPart says how many of the outage minutes of a run would not be without Spot.
+func spotPart(run *eval.RunRow) string {
+	spot := run.Value("outage_spot_minutes")
+	if !spot.Known || run.Value("outage_minutes").V == 0 {
+		return ""
+	}
+	return figures.Whole(spot.V) + " from Spot"
 }
 
 // worst has the worst run of each policy of g.

@@ -43,7 +43,8 @@ func verdict(r, onDemand *sim.Result) string {
 	if r.Incidents == 0 {
 		return text + "; no outage."
 	}
-	return text + "; " + figures.Count(r.OutageMinutes, "outage minute") + " in " + figures.Count(r.Incidents, "incident") + "."
+	return text + "; " + figures.Count(r.OutageMinutes, "outage minute") + " (" + figures.Integer(r.SpotMinutes()) + " from Spot) in " +
+		figures.Count(r.Incidents, "incident") + "."
 }
 
 // A list makes a table of figures with their names.
@@ -124,12 +125,12 @@ func commitments(r *sim.Result) string {
 
 // workloads has the first workloads with incidents, and among the details all workloads.
 func workloads(r *sim.Result) format.Grid {
-	t := format.Grid{Headings: format.Headings("WORKLOAD", "KIND", "MIN OUT", "INCIDENTS", "PODS", "LONGEST",
+	t := format.Grid{Headings: format.Headings("WORKLOAD", "KIND", "MIN OUT", "FROM SPOT", "INCIDENTS", "PODS", "LONGEST",
 		"OUTAGE COST", "AVAILABILITY", "SPOT")}
 	shown := 0
 	for i := range r.Workloads {
 		x := &r.Workloads[i]
-		row := format.Cells(x.Name, x.Kind.String(), figures.Integer(x.OutageMinutes), figures.Integer(x.Incidents),
+		row := format.Cells(x.Name, x.Kind.String(), figures.Integer(x.OutageMinutes), figures.Integer(x.SpotMinutes()), figures.Integer(x.Incidents),
 			figures.Integer(x.PodsAffected),
 			figures.Duration(x.Longest.Outage), usd(x.OutageCost), figures.Share(x.Availability, 4), figures.Share(x.SpotShare, 1))
 		if row.Wide = x.Incidents == 0 || shown == workloadsShown; !row.Wide {

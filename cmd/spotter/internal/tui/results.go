@@ -35,7 +35,7 @@ func (f *tuiFlags) results(path string, r *format.Results) (string, func(context
 		of := func(metric string) float64 { return x.Metrics.Of(metric).V }
 		rows[i] = screen.Listing{Scenario: x.Scenario, Policy: x.Policy, Seed: x.Seed, From: policy.Time(x.Case.From),
 			Savings: savings(x), Share: of("net_savings_pct") / 100, Failed: x.Error != "",
-			OutageMinutes: int64(of("outage_minutes")), Incidents: int64(of("outage_incidents")),
+			OutageMinutes: int64(of("outage_minutes")), SpotMinutes: int64(of("outage_spot_minutes")), Incidents: int64(of("outage_incidents")),
 			Longest: time.Duration(of("outage_longest_s") * float64(time.Second))}
 	}
 	play := func(ctx context.Context, send func(any)) {

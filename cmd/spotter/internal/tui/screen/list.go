@@ -42,6 +42,9 @@ type Listing struct {
 
 	OutageMinutes, Incidents int64
 	Longest                  time.Duration
+
+	// SpotMinutes is the part of OutageMinutes that would not be without Spot.
+	SpotMinutes int64
 }
 
 // An order is how listed runs are sorted.
@@ -179,7 +182,7 @@ func (l *listPage) pick(at rect, x, y int) string {
 
 func (l *listPage) table() draw.Table {
 	t := draw.Table{Selected: l.at, Empty: nothingHas(l.filter), Columns: []draw.Column{{Title: "Scenario", Min: 12, Middle: true}, {Title: "From", Rank: 3}, {Title: "Seed", Right: true},
-		{Title: "Policy", Min: 12, Middle: true}, {Title: "Net savings", Right: true, Rank: 2}, {Title: "%", Right: true}, {Title: "Outage min", Right: true}, {Title: "in", Right: true, Rank: 4},
+		{Title: "Policy", Min: 12, Middle: true}, {Title: "Net savings", Right: true, Rank: 2}, {Title: "%", Right: true}, {Title: "Outage min", Right: true}, {Title: "from Spot", Right: true, Rank: 2}, {Title: "in", Right: true, Rank: 4},
 		{Title: "Longest", Right: true, Rank: 1}}}
 	for _, i := range l.shown {
 		r := &l.rows[i]
@@ -193,7 +196,7 @@ func (l *listPage) table() draw.Table {
 			out = draw.Bad
 		}
 		t.Rows = append(t.Rows, append(row, draw.Field{Text: figures.DollarChange(r.Savings.Float()), Ink: gain(r.Savings)}, draw.Field{Text: atMostAll(r.Share), Ink: gain(r.Savings)},
-			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
+			draw.Field{Text: figures.Integer(r.OutageMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.SpotMinutes), Ink: out}, draw.Field{Text: figures.Integer(r.Incidents), Ink: out}, draw.Field{Text: figures.Duration(r.Longest), Ink: out}))
 	}
 	return t
 }
