@@ -9,33 +9,44 @@ import (
 )
 
 // NodeFees are costs of a node on top of its price: Fee is for what is charged per node,
-// such as a licence or a monitoring agent, and Volumes for its root and data volumes.
+// such as a licence or a monitoring agent, and Volumes for its root and data volumes. Credits
+// are for CPU beyond the baseline of a burstable type; they depend on what its pods use, so
+// that only what was charged has them, and no price per hour.
 type NodeFees struct {
 	Fee     Money `json:",omitempty"`
 	Volumes Money `json:",omitempty"`
+	Credits Money `json:",omitempty"`
 }
 
-// Total returns the sum of both.
-func (f NodeFees) Total() Money { return f.Fee + f.Volumes }
+// Total returns their sum.
+func (f NodeFees) Total() Money { return f.Fee + f.Volumes + f.Credits }
 
 // FeeMax is the greatest fee of a node per hour.
 const FeeMax = 1000 * Dollar
 
-// Fees returns what a node of pool costs per hour on top of its price; 0 for a node
-// that no pool holds.
-func (s *Snapshot) Fees(pool PoolID) Money {
-	if pool < 0 {
-		return 0
+// Fees returns what a node of pool in market m is expected to cost per hour on top of its
+// price. None is the pool of a node that no pool holds, and the market of one of no market.
+func (s *Snapshot) Fees(pool PoolID, m MarketID) Money {
+	var fees Money
+	if m >= 0 {
+		fees = s.Use.surplus(&s.Types[s.Markets[m].Type])
 	}
-	return s.Pools[pool].Fees.Total()
+	if pool >= 0 {
+		fees += s.Pools[pool].Fees.Total()
+	}
+	return fees
 }
 
-// WithoutFees returns s as a provisioner sees it that knows no fees.
+// WithoutFees returns s as a provisioner sees it that knows no fees and no CPU credits.
 func (s *Snapshot) WithoutFees() *Snapshot {
-	if !slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.Fees != NodeFees{} }) {
+	fees := slices.ContainsFunc(s.Pools, func(p Pool) bool { return p.Fees != NodeFees{} })
+	if !fees && s.Use == (CPUUse{}) {
 		return s
 	}
 	x := *s
+	if x.Use = (CPUUse{}); !fees {
+		return &x
+	}
 	x.Pools = slices.Clone(s.Pools)
 	for i := range x.Pools {
 		x.Pools[i].Fees = NodeFees{}

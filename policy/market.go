@@ -45,6 +45,9 @@ type InstanceType struct {
 	GPUResource string
 	GPUName     string
 
+	// Credits are the terms on which a burstable type is sold; zero for others.
+	Credits CPUCredits `json:",omitzero"`
+
 	// VolumesMax is the number of block volumes that can be attached.
 	VolumesMax int32
 

@@ -155,6 +155,10 @@ type Template struct {
 	Devices   []DeviceUse `json:",omitempty"`
 	Uncounted bool        `json:",omitempty"`
 
+	// CPUUse is the CPU that a pod uses on average, in thousandths of a core: the part of its
+	// request that was stated, or that is assumed. It counts only on burstable types.
+	CPUUse int64 `json:",omitempty"`
+
 	// AssumedCPU and AssumedMemory are what the scheduler adds to Requests when it
 	// scores nodes, in thousandths of a core and in bytes: 100 and 200 MiB for each
 	// container that states none of them.

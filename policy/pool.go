@@ -62,6 +62,7 @@ type Pool struct {
 
 	// Fees are what a node of the pool costs per hour on top of its price. No market and no
 	// commitment changes them: only fewer nodes cost less.
+	// Credits are 0.
 	Fees NodeFees `json:",omitzero"`
 
 	// Limits are what the pool may hold in all; zero components are unlimited.

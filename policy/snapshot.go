@@ -49,6 +49,9 @@ type Snapshot struct {
 	// Sources tell how old each part of the snapshot is.
 	Sources []Source
 
+	// Use is written by [Snapshot.EstimateUse], after the observer.
+	Use CPUUse
+
 	// changes is nothing where the observer does not say what changed; see [Changes].
 	changes changesOf
 }

@@ -77,7 +77,7 @@ func (s *Snapshot) validatePools() error {
 			return fmt.Errorf("snapshot: pool %q is not after %q", p.Name, s.Pools[i-1].Name)
 		case !isScore(p.Share.Min) || !isScore(p.Share.Max) || !isScore(p.Share.Target) || p.Share.Min > p.Share.Max:
 			return fmt.Errorf("snapshot: pool %q: Spot share %+v is not a range in [0, 1]", p.Name, p.Share)
-		case p.Fees.Fee < 0 || p.Fees.Volumes < 0 || p.Fees.Total() > FeeMax:
+		case p.Fees.Fee < 0 || p.Fees.Volumes < 0 || p.Fees.Credits != 0 || p.Fees.Total() > FeeMax:
 			return fmt.Errorf("snapshot: pool %q: fees of %v and %v per node and hour are not from 0 to %v", p.Name, p.Fees.Fee, p.Fees.Volumes, FeeMax)
 		}
 		for k, m := range p.Markets {

@@ -31,6 +31,7 @@ const (
 var ownAnnotations = map[string]bool{
 	kube.AnnotationDuration: true, kube.AnnotationCheckpoint: true, kube.AnnotationDeadline: true, AnnotationReplicas: true,
 	AnnotationLoad: true, AnnotationReleases: true, AnnotationRollouts: true, kube.AnnotationStartup: true, kube.AnnotationPenalty: true, kube.AnnotationCostPerH: true,
+	kube.AnnotationCPU: true,
 }
 
 // Annotations are those of a workload, of what stands between, and of its

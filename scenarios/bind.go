@@ -68,7 +68,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 		Duration:    sc.Duration,
 		WarmUp:      sc.WarmUp,
 		ReadyGrace:  sc.ReadyGrace,
-		Templates:   sc.templates,
+		Templates:   slices.Clone(sc.templates),
 		PDBs:        sc.pdbs,
 		Budgets:     sc.Budgets,
 		Intensity:   sc.Intensity,
@@ -103,6 +103,7 @@ func Bind(sc *Scenario, tr *trace.Trace, o BindOptions) (*BoundScenario, error) 
 	w.Trace.Availability = w.Available != nil
 	w.nameZones()
 	w.charge(sc)
+	w.meterCredits(sc)
 	w.commit(sc)
 	w.warnOfFaults()
 	return w, w.seed(sc)

@@ -17,6 +17,7 @@
 //	spotter.dev/startup-time          from binding to ready
 //	spotter.dev/outage-penalty        hours of pod value that an incident costs
 //	spotter.dev/outage-cost-per-hour  dollars per hour of an incident, instead
+//	spotter.dev/cpu-utilisation       CPU that a pod uses on average, as a part of its request
 //
 // Parts of a replica schedule are divided by semicolons. A part names days
 // (mon to sun, lists and ranges such as mon-fri) and then changes in order of

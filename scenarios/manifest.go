@@ -44,6 +44,12 @@ type manifestSpec struct {
 	// hour, or per month as in $15/month.
 	NodeFee feeText `json:"nodeFee"`
 
+	// CPUUtilisation is the part of its CPU request that a pod uses on average where its
+	// annotation does not say so; CPUCredits is "standard" or "unlimited" for all burstable
+	// types, none for what AWS takes for each.
+	CPUUtilisation *float64 `json:"cpuUtilisation"`
+	CPUCredits     string   `json:"cpuCredits"`
+
 	// Trace is a file or folder, seen from the folder of the scenario; none
 	// leaves it to the caller.
 	Trace string `json:"trace"`
@@ -228,7 +234,7 @@ func (m *manifest) apply(sc *Scenario, doc *document) []error {
 			errs = append(errs, doc.problem([]string{"spec", "nodeFee"}, "%v", err))
 		}
 	}
-	return slices.Concat(errs, sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
+	return slices.Concat(errs, sc.readCredits(s, doc), sc.readMarket(&s.Market, doc), sc.readGroups(&s.Groups, doc), sc.readNodes(s.Nodes, doc),
 		sc.readCommitments(s.Commitments, doc), sc.readFaults(s.Faults, doc))
 }
 

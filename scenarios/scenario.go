@@ -70,6 +70,11 @@ type Scenario struct {
 	// NodeFee is what every node costs per hour on top of its price, unless its pool states it.
 	NodeFee policy.Money
 
+	// CPUUtilisation is the part of its CPU request that a pod uses on average where its
+	// annotation does not say so. CPUCredits is the mode of burstable types.
+	CPUUtilisation float64
+	CPUCredits     CreditMode
+
 	// Budgets are the accelerator budgets, ascending by name.
 	Budgets []policy.Budget
 
@@ -154,9 +159,12 @@ func Parse(file string, data []byte) (*Scenario, error) {
 		return nil, InOrder([]error{err})
 	}
 	sc := &Scenario{
-		Digest:     sha256.Sum256(data),
-		Warnings:   notes,
-		file:       file,
+		Digest:   sha256.Sum256(data),
+		Warnings: notes,
+		file:     file,
+
+		CPUUtilisation: kube.CPUUtilisation,
+
 		priorities: kube.SystemPriorities(),
 	}
 	for i := range docs {

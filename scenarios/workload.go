@@ -45,6 +45,9 @@ type load struct {
 	cpu          int64
 	containerCPU map[string]int64
 
+	// utilisation is the part of its CPU request that a pod is said to use, below zero for none.
+	utilisation float64
+
 	// releases say when a CronJob's job is created, and listed when one that
 	// lists its releases is; nil of both means once, at the start.
 	releases  cron.Schedule
@@ -231,6 +234,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 		l.loadUnused = doc.problem(a.path[AnnotationLoad], "means nothing: no HorizontalPodAutoscaler or ScaledObject scales it")
 	}
 	l.cpu, l.containerCPU = cpuRequests(t, &s.pod.Spec)
+	l.utilisation = a.CPUUtilisation()
 	return t, l, a, errs
 }
 

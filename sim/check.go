@@ -76,6 +76,9 @@ func (ch *checker) check() error {
 	if err := ch.checkPlans(); err != nil {
 		return err
 	}
+	if err := ch.checkCredits(); err != nil {
+		return err
+	}
 	return ch.checkNodes()
 }
 
@@ -89,6 +92,33 @@ func (ch *checker) checkPrices() error {
 		}
 	}
 	return nil
+}
+
+// checkCredits holds that CPU credits are spent for what the pods on a node use.
+func (ch *checker) checkCredits() error {
+	var used map[policy.NodeID]int64
+	for i := range ch.nodes.all {
+		if id := policy.NodeID(i); ch.nodes.all[i].Phase != policy.NodeGone && ch.bills.burstable(id) != nil {
+			if used == nil {
+				used = ch.podUse()
+			}
+			if got := ch.bills.credits[i].Using(); got != used[id] {
+				return fmt.Errorf("credits of %s are spent for a use of %dm, its pods use %dm", ch.nodes.all[i].Name, got, used[id])
+			}
+		}
+	}
+	return nil
+}
+
+// podUse returns what the pods on each node use.
+func (ch *checker) podUse() map[policy.NodeID]int64 {
+	used := map[policy.NodeID]int64{}
+	for i := range ch.pods.all {
+		if p := &ch.pods.all[i]; p.Node != policy.None && p.Phase != policy.PodGone {
+			used[p.Node] += ch.scenario.Templates[p.Template].CPUUse
+		}
+	}
+	return used
 }
 
 // checkOffers holds that the offers kept for Karpenter's replacements are those of now.
@@ -298,7 +328,7 @@ func (ch *checker) checkFees(l *lifetime) error {
 	p := &ch.scenario.Pools[l.pool]
 	ms := int64(billing.Span{From: l.from, To: max(l.to, l.from+60_000)}.Clip(ch.window).Length() / time.Millisecond)
 	of := func(price policy.Money) policy.Money { return policy.Money((int64(price)*ms + 1_800_000) / 3_600_000) }
-	if want := (policy.NodeFees{Fee: of(p.Fees.Fee), Volumes: of(p.Fees.Volumes)}); l.fees != want {
+	if want := (policy.NodeFees{Fee: of(p.Fees.Fee), Volumes: of(p.Fees.Volumes), Credits: l.fees.Credits}); l.fees != want {
 		return fmt.Errorf("a node of pool %s from %v to %v was charged fees of %+v, they are %+v", p.Name, l.from, l.to, l.fees, want)
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math/big"
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
@@ -17,6 +18,9 @@ type bills struct {
 	nodes   *nodes
 
 	account *billing.Account // of nodes on demand; nil where nothing was paid for in advance
+
+	// credits are by node, and only to be read of those of a burstable type.
+	credits []billing.CreditMeter
 }
 
 // init begins to meter what commitments may cover. Without commitments
@@ -54,8 +58,33 @@ func (bs *bills) plan() {
 // committed reports whether nodes of market m are billed by the account.
 func (bs *bills) committed(m policy.MarketID) bool { return bs.account != nil && bs.account.Covers(m) }
 
+// burstable returns the type of a node if it has CPU credits, else nil.
+func (bs *bills) burstable(id policy.NodeID) *policy.InstanceType {
+	m := bs.nodes.all[id].Market
+	if m == policy.None {
+		return nil
+	}
+	if t := &bs.scenario.Types[bs.scenario.Markets[m].Type]; t.Credits.Baseline > 0 {
+		return t
+	}
+	return nil
+}
+
+// use counts the CPU that d pods of a template use on a node from now on.
+func (bs *bills) use(id policy.NodeID, t policy.TemplateID, d int64) {
+	if bs.burstable(id) != nil {
+		bs.credits[id].Use(bs.q.Now, d*bs.scenario.Templates[t].CPUUse)
+	}
+}
+
 // start begins the bill of a node that was launched now.
 func (bs *bills) start(id policy.NodeID) {
+	if t := bs.burstable(id); t != nil {
+		for len(bs.credits) <= int(id) {
+			bs.credits = append(bs.credits, billing.CreditMeter{})
+		}
+		bs.credits[id] = billing.NewCreditMeter(t, bs.q.Now, bs.window)
+	}
 	if m := bs.nodes.all[id].Market; bs.committed(m) {
 		bs.account.Start(int(id), m, bs.q.Now)
 	}
@@ -68,10 +97,15 @@ func (bs *bills) stop(id policy.NodeID, t policy.Time) policy.Money {
 	return bill
 }
 
-// fees returns what a node that stops at t is charged on top of its price.
+// fees returns what a node that runs is charged by t on top of its price. Its debt of CPU
+// credits, which it may still earn, is left out.
 func (bs *bills) fees(id policy.NodeID, t policy.Time) policy.NodeFees {
 	n := &bs.nodes.all[id]
-	return billing.Fees(bs.scenario.Pools[n.Pool].Fees, billing.Span{From: n.Launched, To: t}, bs.window)
+	fees := billing.Fees(bs.scenario.Pools[n.Pool].Fees, billing.Span{From: n.Launched, To: t}, bs.window)
+	if bs.burstable(id) != nil {
+		fees.Credits = bs.credits[id].Charged(t)
+	}
+	return fees
 }
 
 // charge charges a node that stops at t.
@@ -85,9 +119,18 @@ func (bs *bills) charge(id policy.NodeID, t policy.Time) {
 		amount = bs.price(id, t)
 	}
 	fees := bs.fees(id, t)
+	if bs.burstable(id) != nil {
+		var slowed time.Duration
+		fees.Credits, slowed = bs.credits[id].End(t)
+		bs.result.Slowed += slowed
+	}
 	bs.result.Fees.Fee += fees.Fee
 	bs.result.Fees.Volumes += fees.Volumes
+	bs.result.Fees.Credits += fees.Credits
 	amount += fees.Total()
+	if fees.Credits > 0 {
+		bs.log.Add(t, engine.RecordCredits, n.Name, "", int64(fees.Credits))
+	}
 	bs.result.Bill += amount
 	if x.spot {
 		bs.result.SpotBill += amount

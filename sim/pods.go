@@ -15,6 +15,7 @@ import (
 type pods struct {
 	*environment
 	autoscaler    *autoscaler
+	bills         *bills
 	budgets       *gpuBudgets
 	consolidation *consolidation
 	drains        *drains
@@ -243,6 +244,7 @@ func (ps *pods) bind(id policy.PodID, n policy.NodeID) {
 	ps.sched.Changed(n)
 	ps.watch.node(n)
 	ps.budgets.hold(p.Template, 1)
+	ps.bills.use(n, p.Template, 1)
 	x.spot = ps.nodes.state[n].spot
 	t := &ps.scenario.Templates[p.Template]
 	if len(t.Volumes) > 0 && p.VolumeZone == policy.None {
@@ -449,6 +451,7 @@ func (ps *pods) remove(id policy.PodID, cause policy.EndCause) {
 		ps.sched.Changed(n)
 		ps.watch.node(n)
 		ps.budgets.hold(p.Template, -1)
+		ps.bills.use(n, p.Template, -1)
 		if !ps.scenario.Templates[p.Template].DaemonSet {
 			ps.nodes.state[n].pods--
 			ps.nodes.held.advance(ps.q.Now, ps.window)

@@ -18,10 +18,13 @@ type Result struct {
 	// Bill is what the nodes cost, of which OnDemandBill and SpotBill, fees included.
 	Bill, OnDemandBill, SpotBill policy.Money
 
-	// Fees are the part of Bill that is no price of a node, and OnDemandFees that of
+	// Fees are the part of Bill that is no price of a node, surplus CPU credits included, and OnDemandFees that of
 	// nodes on demand: see [policy.Pool].
 	Fees         policy.NodeFees
 	OnDemandFees policy.Money
+
+	// Slowed is for how long nodes without CPU credits were slowed down to their baseline.
+	Slowed time.Duration
 
 	// CommitmentFee is what was paid in advance for the window, in no bill since it
 	// is the same whatever is done; policy.NoPrice where that is not known. Spared

@@ -293,6 +293,9 @@ func (r *run) finish() (*Result, error) {
 			r.bills.charge(policy.NodeID(i), end)
 		}
 	}
+	if r.result.Slowed > 0 {
+		r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("nodes without CPU credits were slowed down to their baseline for %.1f node-hours", r.result.Slowed.Hours()))
+	}
 	r.fillFigures()
 	r.budgets.fill()
 	r.gangs.fill()

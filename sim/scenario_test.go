@@ -186,6 +186,7 @@ func randomScenario(seed uint64) *scenarios.BoundScenario {
 	b.randomCommitments(rand.New(rand.NewPCG(seed, 5)))
 	b.randomPriceMax(rand.New(rand.NewPCG(seed, 6)))
 	b.randomFees(rand.New(rand.NewPCG(seed, 7)))
+	b.randomCredits(rand.New(rand.NewPCG(seed, 8)))
 	for i := range b.w.Workloads { // drawn after all else, so that seeds keep their scenarios
 		if w := &b.w.Workloads[i]; w.Kind == policy.KindDeployment && rnd.IntN(3) == 0 {
 			w.Rollouts = []policy.Time{at(time.Hour), at(time.Hour + time.Duration(1+rnd.IntN(240))*time.Minute)}
@@ -200,6 +201,22 @@ func (b *builder) randomFees(rnd *rand.Rand) {
 		if rnd.IntN(4) == 0 {
 			b.w.Pools[i].Fees = policy.NodeFees{Fee: policy.Money(rnd.IntN(300_000)), Volumes: policy.Money(rnd.IntN(30_000))}
 		}
+	}
+}
+
+// randomCredits makes some types of some scenarios burstable.
+func (b *builder) randomCredits(rnd *rand.Rand) {
+	if rnd.IntN(3) > 0 {
+		return
+	}
+	for i := range b.w.Types {
+		if t := &b.w.Types[i]; rnd.IntN(2) == 0 {
+			t.Credits = policy.CPUCredits{Baseline: t.VCPU * int64(50+rnd.IntN(350)), Surplus: 50_000, Standard: rnd.IntN(3) == 0, Launch: int64(rnd.IntN(2)) * 30 * t.VCPU}
+		}
+	}
+	for i := range b.w.Templates {
+		t := &b.w.Templates[i]
+		t.CPUUse = t.Requests.CPU * int64(rnd.IntN(130)) / 100
 	}
 }
 

@@ -260,8 +260,8 @@ func (wt *watch) counts(at policy.Time) Sample {
 		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
 }
 
-// owed returns what a running node would be billed if it stopped at t, fees included, and
-// of one that commitments may cover what it has come to.
+// owed returns what a running node would be billed if it stopped at t, fees included, without
+// its debt of CPU credits, and of one that commitments may cover what it has come to.
 func (bs *bills) owed(id policy.NodeID, t policy.Time) policy.Money {
 	return bs.price(id, t) + bs.fees(id, t).Total()
 }

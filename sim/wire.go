@@ -32,7 +32,7 @@ func (r *run) wireCluster() {
 	*r.removals = removals{environment: e, bills: r.bills, consolidation: r.consolidation, decider: r.decider, drains: r.drains, groups: r.groups,
 		karpenter: r.karpenter, launches: r.launches, market: r.market, nodes: r.nodes, pods: r.pods, pools: r.pools, queue: r.queue,
 		reclaims: r.reclaims, sched: r.sched, serving: r.serving, space: r.space, watch: r.watch}
-	*r.pods = pods{environment: e, autoscaler: r.autoscaler, budgets: r.budgets, consolidation: r.consolidation, drains: r.drains, faults: r.faults,
+	*r.pods = pods{environment: e, autoscaler: r.autoscaler, bills: r.bills, budgets: r.budgets, consolidation: r.consolidation, drains: r.drains, faults: r.faults,
 		gangs: r.gangs, jobs: r.jobs, nodes: r.nodes, observer: r.observer, pdbs: r.pdbs, queue: r.queue, sched: r.sched, serving: r.serving,
 		space: r.space, watch: r.watch, workloads: r.workloads}
 	*r.queue = schedulingQueue{environment: e, consolidation: r.consolidation, decider: r.decider, karpenter: r.karpenter, nodes: r.nodes, pdbs: r.pdbs,

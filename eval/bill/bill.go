@@ -58,6 +58,9 @@ type Node struct {
 	// Fees are what it costs per hour on top of its price.
 	Fees policy.NodeFees
 
+	// Credits is what it was charged for surplus CPU credits, all when it was gone.
+	Credits policy.Money
+
 	// Billed is what the run was charged for it, policy.NoPrice where nobody says.
 	Billed policy.Money
 }

@@ -20,6 +20,7 @@ const (
 	lineCovered
 	lineFee
 	lineVolumes
+	lineCredits
 	linePurchase
 	lineUnused
 )
@@ -54,6 +55,8 @@ func (l *Line) unitPrice() policy.Money {
 		return l.node.Fees.Fee
 	case lineVolumes:
 		return l.node.Fees.Volumes
+	case lineCredits:
+		return l.u.Types[l.market().Type].Credits.Surplus
 	case linePurchase, lineUnused:
 		return l.commitment.Fee
 	}
@@ -166,12 +169,14 @@ func (f *focus) node(p billing.Span, c *Charge, shares []share) {
 		used := u.used(&u.Commitments[k], c)
 		f.lines = append(f.lines, Line{u: u, kind: lineCovered, period: p, node: node, commitment: &u.Commitments[k], effective: shares[k].take(used), quantity: covered, units: used})
 	}
+	surplus := u.Types[u.Markets[node.Market].Type].Credits.Surplus
 	for _, x := range [...]struct {
-		kind   lineKind
-		billed policy.Money
-	}{{lineFee, c.Fees.Fee}, {lineVolumes, c.Fees.Volumes}} {
+		kind     lineKind
+		billed   policy.Money
+		quantity int64
+	}{{lineFee, c.Fees.Fee, all}, {lineVolumes, c.Fees.Volumes, all}, {lineCredits, c.Fees.Credits, int64(part(c.Fees.Credits, nanoHours, int64(max(1, surplus))))}} {
 		if x.billed > 0 {
-			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed, quantity: all})
+			f.lines = append(f.lines, Line{u: u, kind: x.kind, period: p, node: node, billed: x.billed, effective: x.billed, quantity: x.quantity})
 		}
 	}
 }

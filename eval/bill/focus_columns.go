@@ -30,6 +30,7 @@ const (
 	chargeUsage    = "Usage"
 	serviceCompute = "Compute"
 	statusUsed     = "Used"
+	creditUnit     = "vCPU-Hours" // of surplus CPU credits, by which nothing runs
 )
 
 // quantityScale is how many digits after the point quantities have.
@@ -79,6 +80,8 @@ func (l *Line) service() service {
 		return service{"Other", "Other (Other)", "Node Hours"}
 	case lineVolumes:
 		return service{"Storage", "Block Storage", "Volume Hours"}
+	case lineCredits:
+		return service{serviceCompute, "Virtual Machines", "vCPU Hours"}
 	case linePurchase, lineUnused:
 		return service{serviceCompute, "Virtual Machines", "Commitment"}
 	}
@@ -96,6 +99,8 @@ func (l *Line) sku() string {
 		return "node-fee/" + l.node.Pool
 	case lineVolumes:
 		return m.Provider + "/" + m.Region + "/volumes/" + l.node.Pool
+	case lineCredits:
+		return m.Provider + "/" + m.Region + "/cpu-credits/" + l.u.Types[m.Type].Family
 	}
 	return m.Provider + "/" + m.Region + "/" + l.u.Types[m.Type].Name
 }
@@ -122,6 +127,8 @@ func (l *Line) about() string {
 		return "Fee of a node of pool " + l.node.Pool
 	case lineVolumes:
 		return "Root and data volumes of a node of pool " + l.node.Pool
+	case lineCredits:
+		return "Surplus CPU credits of a " + l.u.Types[m.Type].Name
 	}
 	text := l.u.Types[m.Type].Name + " " + m.Capacity.String() + " in " + l.u.Zones[m.Zone]
 	if l.kind == lineCovered {
@@ -174,6 +181,9 @@ func (l *Line) category() string {
 	}
 	return "Standard"
 }
+
+// hourUnit is the unit of quantities: hours of a node, or of a vCPU for surplus credits.
+func (l *Line) hourUnit() string { return pick(l.kind == lineCredits, creditUnit, "Hours") }
 
 // ofNode returns what value says where the line is of a node, else "".
 func ofNode(value func(l *Line) string) func(*Line) string {
@@ -271,7 +281,7 @@ func costColumns() []tabular.Column[*Line] {
 	vendorName := func(l *Line) string { return l.vendor().name }
 	return []tabular.Column[*Line]{
 		tabular.Decimal(columnConsumedQuantity, quantityScale, func(l *Line) (int64, bool) { return l.quantity, l.node != nil }),
-		tabular.Text(columnConsumedUnit, ofNode(always("Hours"))),
+		tabular.Text(columnConsumedUnit, ofNode((*Line).hourUnit)),
 		tabular.Money("ContractedCost", (*Line).list),
 		tabular.Money("ContractedUnitPrice", (*Line).unitPrice),
 		tabular.Money(columnEffectiveCost, func(l *Line) policy.Money { return l.effective }),
@@ -280,7 +290,7 @@ func costColumns() []tabular.Column[*Line] {
 		tabular.Money("ListUnitPrice", (*Line).unitPrice),
 		tabular.Text("PricingCategory", (*Line).category),
 		tabular.Decimal("PricingQuantity", quantityScale, func(l *Line) (int64, bool) { return l.quantity, true }),
-		tabular.Text("PricingUnit", always("Hours")),
+		tabular.Text("PricingUnit", (*Line).hourUnit),
 		tabular.Text("ProviderName", vendorName),
 		tabular.Text("PublisherName", vendorName),
 	}

@@ -249,6 +249,11 @@ func TestFocusAddsUp(t *testing.T) {
 					fees.Fee += l.billed
 				case lineVolumes:
 					fees.Volumes += l.billed
+				case lineCredits:
+					fees.Credits += l.billed
+					if off := l.list() - l.billed; off < -1 || off > 1 || l.hourUnit() != creditUnit {
+						t.Errorf("credits of %v are %v at their list price, by %s", l.billed, l.list(), l.hourUnit())
+					}
 				}
 				nodes += l.billed
 			}

@@ -111,7 +111,10 @@ func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	c := Charge{Node: i, Period: p, Time: length - m.length[i], Billed: billed - m.billed[i]}
 	c.Spared = max(0, full-m.full[i]-c.Billed)
 	fees := billing.Fees(x.Fees, x.life(), m.until(i, p.To))
-	c.Fees = policy.NodeFees{Fee: fees.Fee - m.fees[i].Fee, Volumes: fees.Volumes - m.fees[i].Volumes}
+	if min(x.To, m.u.Window.To) <= p.To {
+		fees.Credits = x.Credits
+	}
+	c.Fees = policy.NodeFees{Fee: fees.Fee - m.fees[i].Fee, Volumes: fees.Volumes - m.fees[i].Volumes, Credits: fees.Credits - m.fees[i].Credits}
 	m.length[i], m.full[i], m.billed[i], m.fees[i] = length, full, billed, fees
 	if c.Time > 0 {
 		m.out = append(m.out, c)

@@ -250,12 +250,13 @@ func (l *loader) finish() {
 	for _, k := range l.pods {
 		u.Pods[k].To = u.Window.To
 	}
-	l.warnLate()
+	l.warn()
 	l.leaveOut()
 }
 
-// warnLate says what the ends of nodes that nobody saw may add to the bill.
-func (l *loader) warnLate() {
+// warn says what the ends of nodes that were not observed may add to the bill, and what is not in
+// it.
+func (l *loader) warn() {
 	u := l.usage
 	most, longest := policy.Money(0), time.Duration(0)
 	for _, e := range l.late {
@@ -266,6 +267,12 @@ func (l *loader) warnLate() {
 	}
 	if most > 0 {
 		u.Warnings = append(u.Warnings, fmt.Sprintf("%d nodes left between two steps, at most %v apart, and are charged until the second: at most %s too much", len(l.late), longest, most.Short()))
+	}
+	burstable := slices.ContainsFunc(u.Nodes, func(n Node) bool {
+		return n.Market >= 0 && u.Types[u.Markets[n.Market].Type].Credits.Baseline > 0
+	})
+	if burstable {
+		u.Warnings = append(u.Warnings, "surplus CPU credits of burstable types are not recorded, and not in the bill")
 	}
 }
 

@@ -68,7 +68,7 @@ func TestLoad(t *testing.T) {
 			var res *sim.Result
 			var run *Usage
 			rec := recorded(t, func(w *record.Writer) {
-				cfg := configOf(t, c.scenario, c.policy)
+				cfg := configOf(t, c.scenario, c.policy, false)
 				watch := NewWatch(&cfg, About{Account: "shop"})
 				cfg.Recorder = w
 				var err error

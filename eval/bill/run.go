@@ -78,6 +78,10 @@ func (w *Watch) Happened(e sim.Entry) {
 		if i, ok := w.nodes[e.Subject]; ok { // the last one is of the run
 			u.Nodes[i].To, u.Nodes[i].Billed = e.At, policy.Money(e.Amount)
 		}
+	case "credits":
+		if i, ok := w.nodes[e.Subject]; ok {
+			u.Nodes[i].Credits = policy.Money(e.Amount)
+		}
 	case "bound":
 		w.pods[e.Subject] = int32(len(u.Pods))
 		owner := w.owners[e.Subject[:strings.LastIndexByte(e.Subject, '-')]] // pods are named after their workload and a number

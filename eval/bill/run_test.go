@@ -20,8 +20,8 @@ var cases = []struct{ scenario, policy string }{
 
 const caseLength = 30*time.Hour + 20*time.Minute
 
-// configOf returns a run of a case, which begins within an hour.
-func configOf(t *testing.T, scenario, spec string) sim.Config {
+// configOf returns a run of a case, which begins within an hour, on burstable types or others.
+func configOf(t *testing.T, scenario, spec string, burstable bool) sim.Config {
 	t.Helper()
 	w := evaltest.Embedded(t, scenario)
 	w.Start, w.Duration = w.Start.Add(17*time.Minute), min(w.Duration, caseLength)
@@ -29,13 +29,22 @@ func configOf(t *testing.T, scenario, spec string) sim.Config {
 	for i := range w.Pools {
 		w.Pools[i].Fees = policy.NodeFees{Fee: 20_548, Volumes: 2192}
 	}
+	w.Types, w.Templates = slices.Clone(w.Types), slices.Clone(w.Templates)
+	for i := range w.Types {
+		if w.Types[i].Credits = (policy.CPUCredits{}); burstable {
+			w.Types[i].Credits = policy.CPUCredits{Baseline: 20 * w.Types[i].VCPU, Surplus: 50_000}
+		}
+	}
+	for i := range w.Templates {
+		w.Templates[i].CPUUse = w.Templates[i].Requests.CPU
+	}
 	return evaltest.Config(t, w, spec, 5)
 }
 
 // usageOf runs a case.
 func usageOf(t *testing.T, scenario, spec string) (*Usage, *sim.Result) {
 	t.Helper()
-	cfg := configOf(t, scenario, spec)
+	cfg := configOf(t, scenario, spec, true)
 	w := NewWatch(&cfg, About{Account: "shop", Run: spec, Tags: []policy.Label{{Key: "spotter.dev/simulated", Value: "true"}}})
 	r, err := sim.Run(t.Context(), cfg)
 	if err != nil {
@@ -87,7 +96,7 @@ func TestMeter(t *testing.T) {
 				n := &u.Nodes[c.Node]
 				bill += c.Billed + c.Fees.Total()
 				spared += c.Spared
-				fees.Fee, fees.Volumes = fees.Fee+c.Fees.Fee, fees.Volumes+c.Fees.Volumes
+				fees.Fee, fees.Volumes, fees.Credits = fees.Fee+c.Fees.Fee, fees.Volumes+c.Fees.Volumes, fees.Credits+c.Fees.Credits
 				if u.Markets[n.Market].Capacity == policy.Spot {
 					spot += c.Billed + c.Fees.Total()
 				}
@@ -97,7 +106,7 @@ func TestMeter(t *testing.T) {
 				}
 				seen[key] = true
 			}
-			if bill != r.Bill || spot != r.SpotBill || fees != r.Fees || fees.Fee == 0 || fees.Volumes == 0 {
+			if bill != r.Bill || spot != r.SpotBill || fees != r.Fees || fees.Fee == 0 || fees.Volumes == 0 || fees.Credits == 0 {
 				t.Errorf("every %v it is %v, of which %v for Spot and fees of %+v; the run was billed %v, %v and %+v", every, bill, spot, fees, r.Bill, r.SpotBill, r.Fees)
 			}
 			if off := spared - r.Spared; max(off, -off) > policy.Money(len(charges)) {
@@ -120,7 +129,7 @@ func TestMeterChecks(t *testing.T) {
 // TestWatched: the run is the same with and without a bill.
 func TestWatched(t *testing.T) {
 	_, watched := usageOf(t, "squeeze", "portfolio")
-	plain, err := sim.Run(t.Context(), configOf(t, "squeeze", "portfolio"))
+	plain, err := sim.Run(t.Context(), configOf(t, "squeeze", "portfolio", true))
 	if err != nil || plain.Hash != watched.Hash {
 		t.Errorf("%x and %x, %v", plain.Hash, watched.Hash, err)
 	}

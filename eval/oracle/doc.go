@@ -43,7 +43,7 @@
 // Fees of a node are a part of its price: the least of any pool that may buy it, and of
 // nodes that commitments cover none.
 //
-// What is left out only lowers the bound: whole nodes, the start-up of nodes,
+// What is left out only lowers the bound: surplus CPU credits, whole nodes, the start-up of nodes,
 // overlap, reclaims and refusals, slots, spreading over zones, disruption budgets,
 // shares and limits. A market counts as closed only where no slot of it could hold
 // a node: which is when depends on the weather, so that the bound of a seed is

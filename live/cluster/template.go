@@ -159,6 +159,7 @@ func (tt *templateTable) declare(w *workload) {
 // finishTemplate fills in what annotations say.
 func finishTemplate(t *policy.Template, a *kube.Annotations, w *workload) {
 	a.Fill(t)
+	t.CPUUse = kube.CPUUse(t, a.CPUUtilisation(), kube.CPUUtilisation)
 	if w != nil && kube.Expendable(t, w.key.kind) {
 		t.OutagePenalty = 0
 	}

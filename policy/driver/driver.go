@@ -110,6 +110,7 @@ func (d *Driver) Step(ctx context.Context) (Step, error) {
 	if err != nil {
 		return Step{}, fmt.Errorf("observing: %w", err)
 	}
+	snap.EstimateUse()
 	var warnings []error
 	if d.world.Forecaster != nil {
 		if err := d.world.Forecaster.Forecast(snap, &d.memory); err != nil {

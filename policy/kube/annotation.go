@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ const (
 	AnnotationStartup    = OwnPrefix + "startup-time"         // from binding to ready
 	AnnotationPenalty    = OwnPrefix + "outage-penalty"       // in hours of pod value per incident
 	AnnotationCostPerH   = OwnPrefix + "outage-cost-per-hour" // in dollars
+	AnnotationCPU        = OwnPrefix + "cpu-utilisation"      // CPU used on average, as a part of that requested
 
 	// Those of SpotVortex are read too, so that a cluster keeps its manifests.
 	annotationVortexStartup  = "spotvortex.io/startup-time"
@@ -125,6 +127,42 @@ func (a *Annotations) costPerHour() policy.Money {
 		return 0
 	}
 	return policy.Dollars(x)
+}
+
+// CPUUtilisation is the part of their CPU requests that pods are taken to use where nothing is
+// stated: 69% of what is requested is not used, as Cast AI measured in tens of thousands of
+// clusters ("State of Kubernetes Optimization", 2026).
+const CPUUtilisation = 0.31
+
+// CPUUtilisationMax is the greatest part of its request that a pod may be said to use.
+const CPUUtilisationMax = 100
+
+// CPUUtilisation returns the part of its CPU request that a pod uses on average, below zero
+// when absent.
+func (a *Annotations) CPUUtilisation() float64 {
+	if !a.Has(AnnotationCPU) {
+		return -1
+	}
+	text := a.Values[AnnotationCPU]
+	number, percent := strings.CutSuffix(text, "%")
+	x, err := strconv.ParseFloat(number, 64)
+	if percent {
+		x /= 100
+	}
+	if err != nil || !(x > 0 && x <= CPUUtilisationMax) {
+		a.fail(AnnotationCPU, "%q is not a part of the request above 0, such as 0.4 or 40%%", text)
+		return -1
+	}
+	return x
+}
+
+// CPUUse returns the CPU that a pod of t uses on average where that part of its request is
+// stated, or below zero the other assumed.
+func CPUUse(t *policy.Template, stated, assumed float64) int64 {
+	if stated < 0 {
+		stated = assumed
+	}
+	return int64(math.Round(float64(t.Requests.CPU) * stated))
 }
 
 // tier returns SpotVortex's migration tier, below zero when absent.

@@ -225,7 +225,7 @@ func (c *consolidator) dropEmpty() int {
 		if dropped >= left {
 			break
 		}
-		c.drain(n, nil, policy.Why{Reason: policy.ReasonEmpty, Text: "nothing runs on the node", Before: c.s.Markets[n.Market].Charge() + c.pool.Fees.Total()})
+		c.drain(n, nil, policy.Why{Reason: policy.ReasonEmpty, Text: "nothing runs on the node", Before: c.s.Markets[n.Market].Charge() + c.s.Fees(c.pool.ID, n.Market)})
 		dropped++
 	}
 	return dropped

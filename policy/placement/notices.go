@@ -29,7 +29,7 @@ func Notices(s *policy.Snapshot) []policy.Drain {
 			Reason: policy.ReasonNotice, Text: "the provider reclaims the node",
 		}}
 		if n.Market != policy.None && s.Markets[n.Market].Offered {
-			d.Why.Before = s.Markets[n.Market].Charge() + s.Fees(n.Pool)
+			d.Why.Before = s.Markets[n.Market].Charge() + s.Fees(n.Pool, n.Market)
 		}
 		drains = append(drains, d)
 	}

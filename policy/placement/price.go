@@ -16,16 +16,16 @@ func offered(cover *billing.Coverage, s *policy.Snapshot, pool policy.PoolID, m 
 	if !cover.Covers(m) {
 		return Added(cover, s, pool, m)
 	}
-	return max(cover.Marginal(m), s.Markets[m].OnDemand/freePart, 1) + s.Fees(pool)
+	return max(cover.Marginal(m), s.Markets[m].OnDemand/freePart, 1) + s.Fees(pool, m)
 }
 
 // Added returns what one more node of pool in market m costs per hour, with its fees and
 // beyond what commitments pay.
 func Added(cover *billing.Coverage, s *policy.Snapshot, pool policy.PoolID, m policy.MarketID) policy.Money {
-	return cover.Marginal(m) + s.Fees(pool)
+	return cover.Marginal(m) + s.Fees(pool, m)
 }
 
 // Saved returns what is saved per hour when n goes, its fees included.
 func Saved(cover *billing.Coverage, s *policy.Snapshot, n *policy.Node) policy.Money {
-	return cover.Saving(n.Market) + s.Fees(n.Pool)
+	return cover.Saving(n.Market) + s.Fees(n.Pool, n.Market)
 }

@@ -357,7 +357,7 @@ func (g *segmentReader) apply(row *stepRow) error {
 	show(g, &l.Commitments)
 	show(g, &l.Sources)
 	show(g, &l.Budgets)
-	return errors.Join(
+	err := errors.Join(
 		patch(&l.Types, row.Types, g.types, step, func(r *specRow) (int32, policy.InstanceType, error) {
 			t, err := readSpec[policy.InstanceType](r)
 			return r.Slot, t, err
@@ -391,6 +391,8 @@ func (g *segmentReader) apply(row *stepRow) error {
 			return r.Slot, p, err
 		}),
 	)
+	l.EstimateUse()
+	return err
 }
 
 // patch brings a table to size entries and writes into it the rows of a step.

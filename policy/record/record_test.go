@@ -125,6 +125,7 @@ func steps(t *testing.T, r *rand.Rand, n int) []*Step {
 		s.Quotas, s.Sources = random[[]policy.Quota](t, r), random[[]policy.Source](t, r)
 		s.Commitments = random[[]policy.Commitment](t, r)
 		s.Now += policy.Time(r.Int64N(2_000_000)) + 1
+		s.EstimateUse()
 		copied := s
 		out = append(out, &Step{
 			Number: int64(i + 1), Snapshot: &copied,

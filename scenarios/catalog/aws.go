@@ -16,6 +16,7 @@ const rootVolume = 20 * gib
 func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, ".")
 	t.Category, t.Arch = category(t.Family), arch(t.Family)
+	t.Credits = credits(t)
 	t.VolumesMax = volumesMax(t.Family, t.Name)
 	t.NetworkMbps = number(f[colMbps])
 	t.Capacity.Memory = belowHypervisor(memoryMiB * mib)

@@ -55,6 +55,7 @@ const (
 	RecordGangRestart
 	RecordGangRequeued
 	RecordGangFailed
+	RecordCredits
 )
 
 var recordNames = [...]string{
@@ -66,6 +67,7 @@ var recordNames = [...]string{
 	RecordJobDone: "job-done", RecordJobMissed: "job-missed", RecordFault: "fault", RecordOutbid: "outbid",
 	RecordGate: "gate", RecordPaused: "paused", RecordDeletionCost: "deletion-cost",
 	RecordGangStart: "gang-start", RecordGangRestart: "gang-restart", RecordGangRequeued: "gang-requeued", RecordGangFailed: "gang-failed",
+	RecordCredits: "credits",
 }
 
 // An Entry is one entry of the event log.

@@ -250,7 +250,9 @@ func (b *board) candidate(id policy.MarketID, perNode []float64) (candidate, boo
 }
 
 // price returns what a node of m costs per hour in the pool, fees included.
-func (b *board) price(m *policy.Market) float64 { return (m.Charge() + b.pool.Fees.Total()).Float() }
+func (b *board) price(m *policy.Market) float64 {
+	return (m.Charge() + b.r.s.Fees(b.pool.ID, m.ID)).Float()
+}
 
 // units is what a node of market id counts in the share of the pool, at least 1.
 func (b *board) units(id policy.MarketID) int64 { return max(1, share.Units(b.r.s, b.pool.ID, id)) }

@@ -285,7 +285,7 @@ func (e *Policy) lift(s *policy.Snapshot, p *policy.Pool, id policy.NodeID, offe
 		}
 	}
 	why := policy.Why{
-		Reason: policy.ReasonRisk, Before: own.Charge() + p.Fees.Total(), After: good[0].Price, RunnerUp: "stay",
+		Reason: policy.ReasonRisk, Before: own.Charge() + s.Fees(p.ID, own.ID), After: good[0].Price, RunnerUp: "stay",
 		Text: fmt.Sprintf("this node of %s could be lost together with others, taking more pods than their services can spare", own.Name),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)

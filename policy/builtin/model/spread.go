@@ -181,7 +181,7 @@ func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentrat
 func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources) detour {
 	x := detour{node: id}
 	own := &s.Markets[s.Nodes[id].Market]
-	offers, most := e.sales[own.Zone], float64(own.Charge()+s.Fees(s.Nodes[id].Pool))*spreadPrice
+	offers, most := e.sales[own.Zone], float64(own.Charge()+s.Fees(s.Nodes[id].Pool, own.ID))*spreadPrice
 	fits := func(o *placement.Offer) bool {
 		return float64(o.Price) <= most && o.Market != own.ID && need.Within(o.Allocatable) && s.Markets[o.Market].Region == own.Region
 	}
@@ -218,7 +218,7 @@ func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *polic
 	n := &s.Nodes[x.node]
 	own := &s.Markets[n.Market]
 	why := policy.Why{
-		Reason: policy.ReasonRisk, Before: own.Charge() + p.Fees.Total(), After: x.price, RunnerUp: "stay",
+		Reason: policy.ReasonRisk, Before: own.Charge() + s.Fees(p.ID, own.ID), After: x.price, RunnerUp: "stay",
 		Text: fmt.Sprintf("more pods run in %s than their services can spare; moving this node's pods saves %s from its loss", own.Name, figures.Count(-x.change, "pod")),
 	}
 	token := policy.Token(s.Now, p.Name, n.Name, 0)

@@ -49,7 +49,7 @@ func (p *prices) readAt(loss, hazard float64) {
 	}
 	for _, id := range p.pool.Markets {
 		m := &s.Markets[id]
-		cost := (m.Charge() + p.pool.Fees.Total()).Float()
+		cost := (m.Charge() + s.Fees(p.pool.ID, id)).Float()
 		if m.Capacity == policy.Spot {
 			cost += float64(max(m.Forecast.Hazard, hazard)*loss) * float64(s.Types[m.Type].VCPU)
 		}
@@ -64,7 +64,7 @@ func (p *prices) keeping(n *policy.Node) float64 { return p.keepingIn(n.Market) 
 // keepingIn returns the same of a node of market id.
 func (p *prices) keepingIn(id policy.MarketID) float64 {
 	if p.s.Markets[id].Capacity != policy.Spot && p.e.cover.Covers(id) {
-		return (p.e.cover.Saving(id) + p.pool.Fees.Total()).Float()
+		return (p.e.cover.Saving(id) + p.s.Fees(p.pool.ID, id)).Float()
 	}
 	return p.e.costs[id]
 }
@@ -74,7 +74,7 @@ func (p *prices) keepingIn(id policy.MarketID) float64 {
 // bought.
 func (p *prices) buying(id policy.MarketID) float64 {
 	if m := &p.s.Markets[id]; m.Capacity != policy.Spot && p.e.cover.Covers(id) {
-		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000) + p.pool.Fees.Total().Float()
+		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000) + p.s.Fees(p.pool.ID, id).Float()
 	}
 	return p.e.costs[id]
 }

@@ -140,9 +140,9 @@ func (h *holdings) look(s *policy.Snapshot, cover *billing.Coverage, pool *polic
 			if m.Auction() && m.Charge() > m.OnDemand {
 				continue // no such node is bid for
 			}
-			h.spot.add(id, (m.Charge()+pool.Fees.Total()).Float()/part)
+			h.spot.add(id, (m.Charge()+s.Fees(pool.ID, id)).Float()/part)
 		case policy.OnDemand:
-			h.fixed.add(id, (m.Price+pool.Fees.Total()).Float()/part)
+			h.fixed.add(id, (m.Price+s.Fees(pool.ID, id)).Float()/part)
 			h.beyond.add(id, placement.Added(cover, s, pool.ID, id).Float()/part)
 		}
 	}
@@ -163,11 +163,11 @@ func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.N
 	}
 	if m.Capacity != policy.Spot {
 		h.fixedCarried += part
-		h.fixedCost += price + s.Fees(n.Pool)
+		h.fixedCost += price + s.Fees(n.Pool, n.Market)
 		if cover.Covers(n.Market) {
 			price = min(price, cover.Saving(n.Market))
 		}
-		h.fixedSaved += price + s.Fees(n.Pool)
+		h.fixedSaved += price + s.Fees(n.Pool, n.Market)
 		return
 	}
 	h.spotUnits += units

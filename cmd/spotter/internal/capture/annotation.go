@@ -34,6 +34,9 @@ func ownAnnotations(x *load) map[string]string {
 	if x.t.OutagePenalty >= 0 {
 		out[kube.AnnotationPenalty] = strconv.FormatFloat(x.t.OutagePenalty, 'g', -1, 64)
 	}
+	if r := x.t.Requests.CPU; x.t.CPUUse > 0 && x.t.CPUUse != kube.CPUUse(x.t, -1, kube.CPUUtilisation) {
+		out[kube.AnnotationCPU] = strconv.FormatFloat(float64(x.t.CPUUse)/float64(r), 'g', -1, 64)
+	}
 	if x.t.OutageCost > 0 {
 		out[kube.AnnotationCostPerH] = strconv.FormatFloat(x.t.OutageCost.Float(), 'f', -1, 64)
 	}

@@ -59,7 +59,7 @@ func lines(w *scenarios.BoundScenario, r *sim.Result) format.Grid {
 	var l list
 	l.add("bill", "%s (on-demand %s, spot %s)", usd(r.Bill), usd(r.OnDemandBill), usd(r.SpotBill))
 	if r.Fees.Total() > 0 {
-		l.add("fees", "%s of the bill (node fees %s, volumes %s)", usd(r.Fees.Total()), usd(r.Fees.Fee), usd(r.Fees.Volumes))
+		l.add("fees", "%s of the bill (node fees %s, volumes %s, CPU credits %s)", usd(r.Fees.Total()), usd(r.Fees.Fee), usd(r.Fees.Volumes), usd(r.Fees.Credits))
 	}
 	if len(w.Commitments) > 0 {
 		l.add("commitments", "%s", commitments(r))

@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy/kube"
+	"github.com/spotter-dev/spotter/scenarios/catalog"
+)
+
+// A CreditMode is what burstable types do that have no CPU credits.
+type CreditMode string
+
+// The modes. The default is that of AWS: standard for t2, unlimited for the others.
+const (
+	CreditsDefault   CreditMode = ""
+	CreditsStandard  CreditMode = "standard"  // they are slowed down to their baseline
+	CreditsUnlimited CreditMode = "unlimited" // they are charged for more
+)
+
+// readCredits reads what a scenario states of CPU use and burstable types.
+func (sc *Scenario) readCredits(s *manifestSpec, doc *document) []error {
+	var errs []error
+	sc.CPUCredits = CreditMode(s.CPUCredits)
+	if x := s.CPUUtilisation; x != nil {
+		if sc.CPUUtilisation = *x; !(*x >= 0 && *x <= kube.CPUUtilisationMax) {
+			errs = append(errs, doc.problem([]string{"spec", "cpuUtilisation"}, "%v is not from 0 to %d", *x, kube.CPUUtilisationMax))
+		}
+	}
+	if !slices.Contains([]CreditMode{CreditsDefault, CreditsStandard, CreditsUnlimited}, sc.CPUCredits) {
+		errs = append(errs, doc.problem([]string{"spec", "cpuCredits"}, "%q is not standard or unlimited", s.CPUCredits))
+	}
+	return errs
+}
+
+// meterCredits gives templates the CPU that their pods use and types the mode of their credits,
+// and warns of types whose terms are not modelled.
+func (w *BoundScenario) meterCredits(sc *Scenario) {
+	assumed := false
+	for i := range w.Templates {
+		t := &w.Templates[i]
+		t.CPUUse = kube.CPUUse(t, sc.loads[i].utilisation, sc.CPUUtilisation)
+		assumed = assumed || t.CPUUse > 0 && sc.loads[i].utilisation < 0
+	}
+	burstable := false
+	var unmodelled []string
+	for i := range w.Types {
+		t := &w.Types[i]
+		burstable = burstable || t.Credits.Baseline > 0
+		if sc.CPUCredits != CreditsDefault && t.Credits.Baseline > 0 {
+			t.Credits.Standard = sc.CPUCredits == CreditsStandard
+		}
+		if catalog.Unmodelled(t.Provider, t.Name) {
+			unmodelled = append(unmodelled, t.Name)
+		}
+	}
+	if assumed && burstable {
+		w.Warnings = append(w.Warnings, fmt.Sprintf("burstable types: pods without %s are taken to use %g%% of the CPU that they request",
+			kube.AnnotationCPU, 100*sc.CPUUtilisation))
+	}
+	if n := len(unmodelled); n > 0 {
+		share := "instance type shares its processors"
+		if n > 1 {
+			share = "instance types share their processors"
+		}
+		w.Warnings = append(w.Warnings, fmt.Sprintf("%d %s, such as %s: CPU credits of such types are not modelled", n, share, unmodelled[0]))
+	}
+}
