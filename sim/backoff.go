@@ -103,22 +103,32 @@ func (ns *nodes) anyRegistered() bool {
 	return false
 }
 
-// byQueue orders pods as they leave the scheduling queue: by priority and the time since
+// byQueue returns the order in which pods leave the scheduling queue: by priority and the time since
 // which they wait for a try, after these the ones that failed lately.
-func (sq *schedulingQueue) byQueue(a, b policy.PodID) int {
-	p, q, x, y := &sq.pods.all[a], &sq.pods.all[b], &sq.pods.state[a], &sq.pods.state[b]
-	now := wholeSecond(sq.q.Now)
-	switch left, right := x.ends >= now, y.ends >= now; {
-	case left && right && x.ends != y.ends:
-		return cmp.Compare(x.ends, y.ends)
-	case left && !right:
-		return 1
-	case right && !left:
-		return -1
+func (sq *schedulingQueue) byQueue() func(a, b policy.PodID) int {
+	now, pods, states, templates := wholeSecond(sq.q.Now), sq.pods.all, sq.pods.state, sq.scenario.Templates
+	return func(a, b policy.PodID) int {
+		x, y := &states[a], &states[b]
+		switch left, right := x.ends >= now, y.ends >= now; {
+		case left && right && x.ends != y.ends:
+			return cmp.Compare(x.ends, y.ends)
+		case left && !right:
+			return 1
+		case right && !left:
+			return -1
+		}
+		p, q := &pods[a], &pods[b]
+		if p.Template != q.Template && templates[p.Template].Priority != templates[q.Template].Priority {
+			return cmp.Compare(templates[q.Template].Priority, templates[p.Template].Priority)
+		}
+		if since, other := max(p.Created, x.tried), max(q.Created, y.tried); since != other {
+			return cmp.Compare(since, other)
+		}
+		if p.Created != q.Created {
+			return cmp.Compare(p.Created, q.Created)
+		}
+		return cmp.Or(cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
 	}
-	return cmp.Or(cmp.Compare(sq.scenario.Templates[q.Template].Priority, sq.scenario.Templates[p.Template].Priority),
-		cmp.Compare(max(p.Created, x.tried), max(q.Created, y.tried)),
-		cmp.Compare(p.Created, q.Created), cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
 }
 
 // watchesPods reports whether other pods that are bound may let pods of t fit.

@@ -59,7 +59,7 @@ func TestByQueue(t *testing.T) {
 	add(1, 1)                     // 4: new and more important
 	add(1, 2, 1)                  // 5: more important, waits one second
 	order := []policy.PodID{0, 1, 2, 3, 4, 5}
-	slices.SortFunc(order, r.queue.byQueue)
+	slices.SortFunc(order, r.queue.byQueue())
 	if want := []policy.PodID{4, 2, 1, 3, 5, 0}; !slices.Equal(order, want) {
 		t.Errorf("the queue is %v, want %v", order, want)
 	}

@@ -123,14 +123,16 @@ func (sq *schedulingQueue) plan() {
 func (sq *schedulingQueue) schedule() {
 	moved, nodes := sq.moved, sq.nodes.anyRegistered()
 	sq.scheduling, sq.moved = false, false
-	sq.pending = slices.DeleteFunc(sq.pending, func(id policy.PodID) bool { return sq.pods.all[id].Phase != policy.PodPending })
-	slices.SortFunc(sq.pending, sq.byQueue)
+	slices.SortFunc(sq.pending, sq.byQueue())
 	failed := sq.failedScratch()
 	clear(sq.stays)
 	bound, watching := false, false
 	rest := sq.pending[:0]
 	for _, id := range sq.pending {
 		p, x := &sq.pods.all[id], &sq.pods.state[id]
+		if p.Phase != policy.PodPending {
+			continue
+		}
 		if !p.Gated && sq.q.Now == sq.prepared.begin && sq.putStated(id) {
 			bound = true
 			continue
@@ -202,7 +204,7 @@ func (sq *schedulingQueue) preempt(id policy.PodID) bool {
 // provisioner then plans for the pod again.
 func (sq *schedulingQueue) disappoint(id policy.PodID) {
 	n := sq.pods.all[id].Nominated
-	if n == policy.None || sq.nodes.all[n].Phase < policy.NodeInitialized {
+	if n == policy.None || sq.nodes.plans[n] == planComing || sq.nodes.all[n].Phase < policy.NodeInitialized {
 		return
 	}
 	for _, x := range sq.space.Pods(n) {

@@ -63,9 +63,9 @@ func (cs *claimSet) addToClaim(p, s int32) bool {
 		slices.SortFunc(cs.ordered, func(a, b *nodeClaim) int { return cmp.Compare(len(a.pods), len(b.pods)) })
 		cs.sorted = true
 	}
-	for _, c := range cs.ordered {
+	for i, c := range cs.ordered {
 		if !c.never.has(s) && cs.join(c, p, s) {
-			cs.sorted = false
+			cs.sorted = i+1 == len(cs.ordered) || len(c.pods) <= len(cs.ordered[i+1].pods)
 			return true
 		}
 	}
@@ -92,8 +92,10 @@ func (cs *claimSet) addToNew(p, s int32) bool {
 			}
 			continue
 		}
+		if last := len(cs.ordered) - 1; last >= 0 {
+			cs.sorted = cs.sorted && len(cs.ordered[last].pods) <= len(c.pods)
+		}
 		cs.ordered, cs.opened = append(cs.ordered, c), append(cs.opened, c)
-		cs.sorted = false
 		cs.sv.pools.take(x, c)
 		return true
 	}

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -191,7 +192,7 @@ func sameTaints(a, b []policy.Taint) bool {
 	})
 }
 
-// digestOf hashes what sameLabels and sameTaints compare (FNV-1a, 64 bits).
+// digestOf hashes what sameLabels and sameTaints compare.
 func digestOf(labels []policy.Label, taints []policy.Taint) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range labels {
@@ -209,6 +210,11 @@ func digestOf(labels []policy.Label, taints []policy.Taint) uint64 {
 const fnvPrime = 1099511628211
 
 func mix(h uint64, s string) uint64 {
+	for ; len(s) >= 8; s = s[8:] {
+		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		h = bits.RotateLeft64((h^word)*fnvPrime, 23)
+	}
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * fnvPrime
 	}
