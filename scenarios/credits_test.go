@@ -60,8 +60,8 @@ func TestCPUUse(t *testing.T) {
 		}
 	}
 	for _, x := range [][3]string{
-		{", cpuUtilisation: -1", "", "spec.cpuUtilisation: -1 is not from 0 to 100"},
-		{", cpuCredits: free", "", `spec.cpuCredits: "free" is not standard or unlimited`},
+		{", cpuUtilisation: -1", "", `"spec.cpuUtilisation": -1 is not from 0 to 100`},
+		{", cpuCredits: free", "", `"spec.cpuCredits": "free" is not standard or unlimited`},
 		{"", `spotter.dev/cpu-utilisation: "0"`, `"0" is not a part of the request above 0, such as 0.4 or 40%`},
 		{"", `spotter.dev/cpu-utilisation: "half"`, `"half" is not a part of the request above 0`},
 		{"", `spotter.dev/cpu-utilisation: "NaN"`, `"NaN" is not a part of the request above 0`},
