@@ -190,7 +190,7 @@ func TestGroupExpireReplaces(t *testing.T) {
 
 // Two runs on groups are the same, on one processor and on all.
 func TestGroupSameHash(t *testing.T) {
-	w := stormy(100)
+	w := stormy(200)
 	w.Pools[0].Provisioner, w.Pools[0].Levers = policy.ProvisionerClusterAutoscaler, policy.Levers{Limits: true, Launch: true}
 	stage := mustPrepare(t, w)
 	run := func() *Result {

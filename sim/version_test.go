@@ -12,7 +12,7 @@ import (
 
 // weekUnder plays web-week under the rules of a version of Karpenter, with words of its
 // manifests replaced.
-func weekUnder(t *testing.T, version scenarios.KarpenterVersion, replaced ...string) *Result {
+func weekUnder(t *testing.T, version scenarios.KarpenterVersion, seed uint64, replaced ...string) *Result {
 	t.Helper()
 	text, err := os.ReadFile("../scenarios/library/web-week.yaml")
 	if err != nil {
@@ -35,22 +35,29 @@ func weekUnder(t *testing.T, version scenarios.KarpenterVersion, replaced ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "karpenter"), Seed: 1})
+	return mustRun(t, Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "karpenter"), Seed: seed})
 }
 
 // TestVersionsConsolidate: since 1.14 nodes within consolidateAfter take no pods of
 // candidates, so that Karpenter moves far fewer pods and keeps more nodes
 // (kubernetes-sigs/karpenter issue 3225). A removal every 25 s at most, as nodes are drained
-// for five seconds at least, bounds what older versions move.
+// for five seconds at least, bounds what older versions move. In single runs a node whose pods
+// need a new one each time that it is consolidated may hide all of that.
 func TestVersionsConsolidate(t *testing.T) {
 	days := []string{"duration: 168h", "duration: 72h"}
-	before, since := weekUnder(t, 13, days...), weekUnder(t, 14, days...)
-	if since.VoluntaryEvictions >= before.VoluntaryEvictions*3/5 || since.NodeHours <= before.NodeHours {
-		t.Errorf("%d evictions and %.0f node-hours under 1.14, %d and %.0f under 1.13; want less than 60%% of the evictions and more node-hours",
-			since.VoluntaryEvictions, since.NodeHours, before.VoluntaryEvictions, before.NodeHours)
+	var part, more []float64
+	for seed := range uint64(5) {
+		before, since := weekUnder(t, 13, seed+1, days...), weekUnder(t, 14, seed+1, days...)
+		part = append(part, float64(since.VoluntaryEvictions)/float64(before.VoluntaryEvictions))
+		more = append(more, since.NodeHours-before.NodeHours)
+		if newest := weekUnder(t, 0, seed+1, days...); newest.Hash != since.Hash {
+			t.Errorf("seed %d: the newest version does otherwise than 1.14", seed+1)
+		}
 	}
-	if newest := weekUnder(t, 0, days...); newest.Hash != since.Hash {
-		t.Error("the newest version does otherwise than 1.14")
+	slices.Sort(part)
+	slices.Sort(more)
+	if part[2] >= 0.6 || more[2] <= 0 {
+		t.Errorf("under 1.14 there are %.2f times the evictions of 1.13 and %.0f node-hours more; want medians below 0.6 and above 0", part, more)
 	}
 }
 
@@ -61,7 +68,7 @@ func TestVersionsProvision(t *testing.T) {
 	day := []string{"duration: 168h", "duration: 12h\n  start: on-demand", "consolidationPolicy: WhenEmptyOrUnderutilized", "consolidationPolicy: WhenEmpty"}
 	for version, matters := range map[scenarios.KarpenterVersion]bool{13: true, 14: false} {
 		daemon := func(cpu string) *Result {
-			return weekUnder(t, version, slices.Concat(day, []string{"cpu: 200m, memory: 256Mi", cpu,
+			return weekUnder(t, version, 1, slices.Concat(day, []string{"cpu: 200m, memory: 256Mi", cpu,
 				"      priorityClassName: system-node-critical\n", "      priorityClassName: system-node-critical\n      nodeSelector: {kubernetes.io/os: windows}\n"})...)
 		}
 		if a, b := daemon("cpu: 100m"), daemon("cpu: 3"); (a.Bill != b.Bill) != matters {
@@ -70,7 +77,7 @@ func TestVersionsProvision(t *testing.T) {
 	}
 	port := slices.Concat(day, []string{"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}}",
 		"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}, ports: [{containerPort: 80, hostPort: 80}]}"})
-	before, since := weekUnder(t, 12, port...), weekUnder(t, 13, port...)
+	before, since := weekUnder(t, 12, 1, port...), weekUnder(t, 13, 1, port...)
 	if before.TimeToReadyP95 < since.TimeToReadyP95*3/2 {
 		t.Errorf("p95 of the time to ready is %v under 1.12, %v under 1.13", before.TimeToReadyP95, since.TimeToReadyP95)
 	}
