@@ -11,7 +11,7 @@ import (
 // An Addition is by how many nodes a group grows.
 type Addition struct{ Group, Nodes int }
 
-// Balance returns how the nodes of an option are distributed over its group and those similar to it:
+// BalanceOption returns how the nodes of an option are distributed over its group and those similar to it:
 // the smallest group grows first (processors/nodegroupset/balancing_processor.go).
 func (c *Cluster) BalanceOption(o *Option) []Addition {
 	groups := append([]int{o.Group}, o.Similar...)

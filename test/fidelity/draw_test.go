@@ -224,14 +224,14 @@ func (d *drawer) constrain(s *corev1.PodSpec, labels map[string]string) {
 		s.Affinity.PodAntiAffinity = &corev1.PodAntiAffinity{
 			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{Weight: 100, PodAffinityTerm: term}},
 		}
-	case d.chance(10):
+	case d.chance(11):
 		term.TopologyKey = corev1.LabelTopologyZone
 		s.Affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}
 	}
 	switch {
 	case d.chance(8):
 		s.NodeSelector = map[string]string{corev1.LabelTopologyZone: pick(d, d.zones()...)}
-	case d.chance(8):
+	case d.chance(9):
 		s.NodeSelector = map[string]string{karpv1.CapacityTypeLabelKey: pick(d, d.capacity...)}
 	case d.chance(12):
 		r := corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpNotIn, Values: []string{pick(d, drawnZones...)}}

@@ -215,7 +215,8 @@ func (d *drawnDay) compare(s *script, simulated []*record) error {
 		}
 		apart.Simulated = append(apart.Simulated, rounded(sum/float64(len(d.Runs))))
 	}
-	d.Figures = append(figures, apart)
+	figures = append(figures, apart)
+	d.Figures = figures
 	return nil
 }
 
