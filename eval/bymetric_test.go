@@ -47,7 +47,7 @@ func TestUnknownJSON(t *testing.T) {
 		{Summary{}, `{"n":0}`},
 		{[]Value{{}, {0, true}}, `[null,0]`},
 		{Figure{}, `null`},
-		{WhatIfRow{Variant: Variant{Name: "x"}}, `{"name":"x","policy":"","cost_usd_per_month":null,"outage_cost_usd_per_month":null,"outage_incidents":null,"outage_minutes":null,"evictions_per_pod_day":null,"nodes":null,"spot_share":null}`},
+		{WhatIfRow{Variant: Variant{Name: "x"}}, `{"name":"x","policy":"","cost_usd_per_month":null,"outage_cost_usd_per_month":null,"outage_incidents":null,"outage_minutes":null,"outage_spot_minutes":null,"evictions_per_pod_day":null,"nodes":null,"spot_share":null}`},
 		{StressCell{Truth: "alone", Outage: Value{0, true}}, `{"truth":"alone","outage_minutes":0,"missing":0}`},
 		{Change{Policy: "spot", Missing: 2}, `{"scenario":"","policy":"spot","verdict":"","units":0,"over":"","pairs":0,"changed":0,"missing":2,"net_savings_points":{},"outage_cost_points":{}}`},
 	} {
