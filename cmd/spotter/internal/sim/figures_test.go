@@ -36,7 +36,7 @@ func TestOutageFigures(t *testing.T) {
 		"outages 2 min in 2 incidents, 4 pods; none from Spot (provisioner 1m30s)",
 		"longest 1m10s of default/b from 2026-01-05 03:04:05 (2 pods, provisioner)",
 		"saves $10.00 (100.0%) against a bill of $10.00 on demand, outages deducted",
-		"default/a Deployment 0 1 2 20s", "default/b Deployment 1 1 2 1m10s",
+		"default/a Deployment 0 0 1 2 20s", "default/b Deployment 1 0 1 2 1m10s",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, out.String())
