@@ -3,7 +3,6 @@ package format
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
@@ -23,25 +22,21 @@ func fromSpot(r *eval.Report, i int) string {
 	return " (" + figures.Whole(spot.V) + " from Spot)"
 }
 
-// withoutPDB says of which policies outage minutes come from workloads without a PodDisruptionBudget
-// that the provisioner moved, over all runs; empty for none.
+// withoutPDB says how many outage minutes of all runs come from workloads without a
+// PodDisruptionBudget that the provisioner moved; empty for none.
 func withoutPDB(r *eval.Report) string {
-	var parts []string
-	for p, name := range r.Config.Policies {
-		var all sim.Outages
-		for i := range r.Groups {
+	var all sim.Outages
+	for i := range r.Groups {
+		for p := range r.Groups[i].Policies {
 			all.Add(&r.Groups[i].Policies[p].Outage.Outages)
 		}
-		if moved := sim.OutageMinutes(all.WithoutPDB); moved > 0 {
-			parts = append(parts, fmt.Sprintf("%s %s of %s (%s from Spot)", name, figures.Integer(moved),
-				figures.Integer(all.OutageMinutes), figures.Integer(all.SpotMinutes())))
-		}
 	}
-	if len(parts) == 0 {
+	moved := sim.OutageMinutes(all.WithoutPDB)
+	if moved == 0 {
 		return ""
 	}
-	return "Outage minutes of all runs in which the provisioner had moved a workload without a PodDisruptionBudget: " +
-		strings.Join(parts, ", ") + "."
+	return fmt.Sprintf("Of %s outage minutes, %s come of moving workloads without a PodDisruptionBudget.",
+		figures.Integer(all.OutageMinutes), figures.Integer(moved))
 }
 
 // AcrossTitle heads what is said over several scenarios.
