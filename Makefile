@@ -87,7 +87,8 @@ acceptance: build ## hold portfolio to docs/acceptance.md on recorded weeks: TRA
 # time, and give way to them. TestRunKarpenter has the machine to itself, since it holds a
 # node under notice to 30 s. All random tests of a run share one seed, and play fewer
 # cases than in make nightly: see test/nightly.
-PURE  := ./policy/... ./sim/engine ./sim/fleet ./sim/karpenter ./sim/scheduler ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance \
+PURE  := ./policy/... ./sim/cluster ./sim/controller ./sim/engine ./sim/fleet ./sim/groups ./sim/karpenter ./sim/machines ./sim/nodepools ./sim/result ./sim/scheduler \
+  ./models ./eval/chart ./eval/oracle ./eval/report ./eval/stats ./scenarios/catalog ./scenarios/chance \
   ./scenarios/weather ./scenarios/trace ./scenarios/trace/measure ./scenarios/trace/importer ./scenarios/trace/script \
   ./cmd/spotter/internal/capture ./cmd/spotter/internal/catalog ./cmd/spotter/internal/convert \
   ./cmd/spotter/internal/sim ./cmd/spotter/internal/tui/draw ./live/aws/wire ./test/e2e/bill

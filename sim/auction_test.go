@@ -179,7 +179,7 @@ func TestBids(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := r.observer.Observe(t.Context())
+		s, err := r.controller.Observer.Observe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,18 +189,18 @@ func TestBids(t *testing.T) {
 				market = policy.MarketID(i)
 			}
 		}
-		err = r.actuator.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0, Markets: []policy.MarketID{market}, Bid: x.bid})
+		err = r.controller.Actuator.Launch(context.Background(), s, &policy.Launch{Token: "t", Pool: 0, Markets: []policy.MarketID{market}, Bid: x.bid})
 		switch {
 		case x.got < 0:
 			if err == nil || errors.Is(err, driver.ErrNoCapacity) {
 				t.Errorf("a launch without a bid: %v", err)
 			}
 		case x.got == 0:
-			if !errors.Is(err, driver.ErrNoCapacity) || len(r.nodes.all) != 0 {
+			if !errors.Is(err, driver.ErrNoCapacity) || len(r.cluster.Nodes.All) != 0 {
 				t.Errorf("bid %v at %v: %v, want it refused", x.bid, x.price, err)
 			}
-		case err != nil || len(r.nodes.all) != 1 || r.nodes.all[0].Bid != x.got:
-			t.Errorf("bid %v at %v: %v, nodes %+v; want one that bids %v", x.bid, x.price, err, r.nodes.all, x.got)
+		case err != nil || len(r.cluster.Nodes.All) != 1 || r.cluster.Nodes.All[0].Bid != x.got:
+			t.Errorf("bid %v at %v: %v, nodes %+v; want one that bids %v", x.bid, x.price, err, r.cluster.Nodes.All, x.got)
 		}
 	}
 }

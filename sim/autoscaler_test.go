@@ -10,7 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
-	ca "github.com/spotter-dev/spotter/sim/autoscaler"
+	"github.com/spotter-dev/spotter/sim/controller"
 )
 
 // grouped returns a calm scenario of one service on Auto Scaling groups: two pods
@@ -165,56 +165,6 @@ func TestGroupEmptyNodesAreNoRoom(t *testing.T) {
 	}
 }
 
-// What keeps a node of a group: that it does not take pods, that it is to go, that
-// somebody works on it or does not want it disturbed, that a pod was promised a
-// place there, that it is used, and that our own drain still needs it.
-func TestGroupMayScaleIn(t *testing.T) {
-	for name, change := range map[string]func(r *run){
-		"not initialized": func(r *run) { r.nodes.all[0].Phase = policy.NodeRegistered },
-		"not ready":       func(r *run) { r.nodes.all[0].NotReady = true },
-		"notice":          func(r *run) { r.nodes.all[0].ReclaimAt = r.q.Now + 1 },
-		"do not disrupt":  func(r *run) { r.nodes.all[0].DoNotDisrupt = true },
-		"worked on":       func(r *run) { r.nodes.all[0].ActedBy = policy.ActorNTH },
-		"promised":        func(r *run) { r.nodes.state[0].nominated = 1 },
-		"used":            func(r *run) { r.scaleDown.UtilizationMax = 0.4 },
-		"empty only":      func(r *run) { r.pools.state[0].empty = true },
-		"exact":           func(r *run) { r.pools.state[0].exact = true },
-		"awaited": func(r *run) {
-			r.nodes.all[0].Token = "ours"
-			r.drains.start(1, []string{"to come"}, 0, policy.ActorUs)
-		},
-	} {
-		b := grouped(0)
-		for _, pod := range []string{"a", "b"} { // 1.8 of 3.9 cores on each of two nodes
-			b.workload(pod, policy.KindDeployment, 1, policy.Resources{CPU: 1800, Memory: gib})
-		}
-		w := b.scenario()
-		w.StartCluster = scenarios.StartNodes
-		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-		r, err := newRun(Config{Prepared: mustPrepare(t, w), Policy: mustPolicy(t, "on-demand"), Seed: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.begin()
-		r.launches.tokens["to come"] = 0
-		r.nodes.all[0].Token = ""
-		if !considers(r, 0) {
-			t.Fatalf("%s: the node may not go before anything is changed", name)
-		}
-		if change(r); considers(r, 0) {
-			t.Errorf("%s: the node may go", name)
-		}
-	}
-}
-
-// considers reports whether the Cluster Autoscaler would look for places for the pods of a node.
-func considers(r *run, id policy.NodeID) bool {
-	c := r.scaleDown.view()
-	return slices.ContainsFunc(c.Nodes, func(n ca.Node) bool {
-		return n.ID == id && !n.Kept && !n.Disabled && c.Utilization(id) <= c.UtilizationMax
-	})
-}
-
 // The replacement of a node is bought, and then the budget lets no pod go for ten
 // minutes, since a new one takes so long to start. The replacement stays empty and
 // is protected, however soon nodes are given back.
@@ -295,21 +245,6 @@ func TestGroupDelayAfterFailure(t *testing.T) {
 	}
 }
 
-func TestBackOffDoubles(t *testing.T) {
-	a, now := DefaultAutoscaler(), at(0)
-	var g scalingGroup
-	for i, want := range []time.Duration{5, 10, 20, 30, 30} {
-		g.backOff(&a, now)
-		if got := g.backedOff.Sub(now); got != want*time.Minute {
-			t.Errorf("failure %d costs %v, want %v min", i, got, want)
-		}
-		now = g.backedOff
-	}
-	if g.backOff(&a, now.Add(4*time.Hour)); g.wait != a.BackoffMin {
-		t.Errorf("four hours later a failure costs %v, want %v", g.wait, a.BackoffMin)
-	}
-}
-
 // Nodes of two sizes make two classes. The expander takes the size that leaves
 // least unused: a pod of seven cores makes the larger one grow, one of 3.5 cores
 // the smaller one.
@@ -359,20 +294,19 @@ func TestGroupScalesInToLeastSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.begin()
-	g := r.groups.groupOf(0)
-	r.launches.tokens["awaited"], r.nodes.all[4].Phase = 4, policy.NodeRegistered
+	r.begin(false)
+	r.machines.Launches.Tokens["awaited"], r.cluster.Nodes.All[4].Phase = 4, policy.NodeRegistered
 	for id := range policy.NodeID(3) {
-		if !r.groups.maySpare(g) {
+		if !r.autoscaler.MayLose(0) {
 			t.Errorf("with %d of 5 leaving a group that is to hold 2 may spare no other", id)
 		}
-		r.drains.start(id, []string{"awaited"}, 0, policy.ActorUs)
+		r.machines.Drains.Start(id, []string{"awaited"}, 0, policy.ActorUs)
 	}
-	if r.groups.maySpare(g) {
+	if r.autoscaler.MayLose(0) {
 		t.Error("with 3 of 5 leaving a group that is to hold 2 may spare another")
 	}
-	if err := r.actuator.Drain(t.Context(), nil, &policy.Drain{Node: 3}); !errors.Is(err, errLeastSize) {
-		t.Errorf("a drain of the fourth ends with %v, want %v", err, errLeastSize)
+	if err := r.controller.Actuator.Drain(t.Context(), nil, &policy.Drain{Node: 3}); !errors.Is(err, controller.ErrLeastSize) {
+		t.Errorf("a drain of the fourth ends with %v, want %v", err, controller.ErrLeastSize)
 	}
 }
 

@@ -1,13 +1,11 @@
 package sim
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
-	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
 // halves has two nodes of two pods each; at six one pod of the first node ends,
@@ -127,107 +125,6 @@ func TestFirstFitBySize(t *testing.T) {
 	res, log := runScenario(t, b.scenario(), "spot")
 	if n := count(log, " draining "); n != 0 || res.NodeHours != 2*12 {
 		t.Errorf("%d nodes were drained after the warm-up, %.1f node-hours; want none and 24", n, res.NodeHours)
-	}
-}
-
-// A node on which a pending pod was promised a place is not consolidated.
-func TestPromisedNodeStays(t *testing.T) {
-	r, err := newRun(Config{Prepared: mustPrepare(t, one(4).startOnDemand().scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.begin()
-	var d karpenter.Disruptor
-	if used := d.Candidates(r.consolidation.cluster(), karpenter.SingleNode); len(used) != 2 {
-		t.Fatalf("%d candidates, want 2", len(used))
-	}
-	r.nodes.state[1].nominated = 1
-	if used := d.Candidates(r.consolidation.cluster(), karpenter.SingleNode); len(used) != 1 || used[0].Node != 0 {
-		t.Errorf("candidates %v, want the first node alone", used)
-	}
-}
-
-// Empty nodes are looked at once more 15 s after they were found: by then a pod was
-// promised a place on the first, and only the second goes.
-func TestEmptyNodesAreValidated(t *testing.T) {
-	b := one(0)
-	b.w.Pools[0].Budgets = nil
-	b.w.StartCluster = scenarios.StartNodes
-	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.begin()
-	found := r.q.Now.Add(time.Minute)
-	r.q.Now, r.consolidation.poll.at = found, found
-	r.consolidation.disrupt()
-	if r.consolidation.poll.at != found.Add(15*time.Second) || r.consolidation.command == nil || len(r.consolidation.command.Candidates) != 2 || len(r.drains.active) != 0 {
-		t.Fatalf("command %+v, to be validated at %v; want one of two nodes at %v", r.consolidation.command, r.consolidation.poll.at, found.Add(15*time.Second))
-	}
-	r.nodes.state[0].nominated = 1
-	r.q.Now = r.consolidation.poll.at
-	r.consolidation.disrupt()
-	if a, b := r.nodes.all[0].Phase, r.nodes.all[1].Phase; a != policy.NodeInitialized || b == policy.NodeInitialized {
-		t.Errorf("the nodes are %v and %v, want the second taken down alone", a, b)
-	}
-}
-
-// An empty node on which a pod was promised a place is found at the look after the promise
-// is dropped, though no look was to find anything before the promise ends.
-func TestIdleUntilNodesChange(t *testing.T) {
-	b := one(0)
-	b.w.StartCluster = scenarios.StartNodes
-	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
-	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.begin()
-	r.nodes.state[0].nominated = 1
-	look := func() *karpenter.Command {
-		r.q.Now = r.q.Now.Add(pollingPeriod)
-		r.consolidation.poll.at = r.q.Now
-		r.consolidation.disrupt()
-		return r.consolidation.command
-	}
-	if cmd := look(); cmd != nil || !r.consolidation.idle() {
-		t.Fatalf("command %+v, idle: %v; want none, and idle", cmd, r.consolidation.idle())
-	}
-	r.nodes.state[0].nominated = 0
-	r.nodes.touch(0)
-	if cmd := look(); cmd == nil {
-		t.Error("no command, want the node removed")
-	}
-}
-
-// Pods are planned onto nodes by name, initialized ones first, and names end at random:
-// under one seed or another every node is the first of its phase.
-func TestPlansByName(t *testing.T) {
-	stage := mustPrepare(t, one(12).startOnDemand().scenario())
-	first := map[policy.NodeID]int{}
-	for seed := range uint64(60) {
-		r, err := newRun(Config{Prepared: stage, Policy: mustPolicy(t, "on-demand"), Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.begin()
-		late := []policy.NodeID{0, 2, 4} // on their way
-		for _, n := range late {
-			r.nodes.all[n].Phase = policy.NodeRegistered
-			r.nodes.touch(n)
-		}
-		list := r.karpenter.staying(nil)
-		if len(list) != 6 || slices.ContainsFunc(list[:3], func(n policy.NodeID) bool { return slices.Contains(late, n) }) {
-			t.Fatalf("seed %d: planned with %v, want 6 nodes with %v after the others", seed, list, late)
-		}
-		first[list[0]]++
-		first[list[3]]++
-	}
-	for n := range policy.NodeID(6) {
-		if first[n] < 10 {
-			t.Errorf("node %d is first under %d of 60 seeds, want about 20", n, first[n])
-		}
 	}
 }
 

@@ -91,37 +91,44 @@ func TestLossIsNoticedByNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.begin()
-	for r.q.Now < at(0) {
-		e, _ := r.q.Next(at(0))
-		r.handle(&e)
+	r.begin(false)
+	for r.Clock.Now < at(0) {
+		e, _ := r.Clock.Next(at(0))
+		r.Clock.CarryOut(&e)
 	}
 	look := func() string {
-		for w := range r.workloads.state {
-			r.workloads.touch(policy.WorkloadID(w))
-			r.pdbs.update(policy.WorkloadID(w))
+		for w := range policy.WorkloadID(len(r.Scenario.Workloads)) {
+			r.cluster.WorkloadChanged.Publish(w)
+			r.cluster.PDBs.Update(w)
 		}
-		s, err := r.observer.Observe(t.Context())
+		s, err := r.controller.Observer.Observe(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return fmt.Sprintf("%+v %+v %+v %+v %+v", s.Workloads, s.PDBs, s.Pools, s.Nodes, s.Pods)
 	}
-	before, done := look(), r.jobs.all[0].tasks[0].done
-	r.reclaims.reclaim(0)
+	before, done := look(), r.cluster.Jobs.All[0].Tasks[0].Done
+	r.machines.Reclaims.Reclaim(0)
 	if after := look(); after != before {
 		t.Errorf("before the loss\n%s\nafter it\n%s", before, after)
 	}
-	if r.serving.of[0].ready != 0 || r.jobs.all[0].tasks[0].done != done || r.jobs.all[0].tasks[0].kept < 50*time.Minute {
-		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.serving.of[0].ready, r.jobs.all[0].tasks[0].done, r.jobs.all[0].tasks[0].kept)
+	if r.cluster.Serving.State(0).Ready != 0 || r.cluster.Jobs.All[0].Tasks[0].Done != done || r.cluster.Jobs.All[0].Tasks[0].Kept < 50*time.Minute {
+		t.Errorf("%d pods serve, %v of the job are known to be done and %v are", r.cluster.Serving.State(0).Ready, r.cluster.Jobs.All[0].Tasks[0].Done, r.cluster.Jobs.All[0].Tasks[0].Kept)
 	}
-	if err := r.checker.check(); err != nil {
+	if err := r.check(); err != nil {
 		t.Error(err)
 	}
-	r.removals.forget(0)
-	if r.serving.of[0].seen != 0 || r.jobs.all[0].tasks[0].done < 50*time.Minute || r.jobs.all[0].tasks[0].kept != 0 {
-		t.Errorf("%d pods count as ready, %v of the job are known to be done", r.serving.of[0].seen, r.jobs.all[0].tasks[0].done)
+	r.machines.Removals.Forget(0)
+	if seen(r) != 0 || r.cluster.Jobs.All[0].Tasks[0].Done < 50*time.Minute || r.cluster.Jobs.All[0].Tasks[0].Kept != 0 {
+		t.Errorf("%d pods count as ready, %v of the job are known to be done", seen(r), r.cluster.Jobs.All[0].Tasks[0].Done)
 	}
+}
+
+// seen returns how many pods of the first workload the cluster takes for ready.
+func seen(r *run) int32 {
+	var w policy.Workload
+	r.cluster.Workloads.Observe(0, &w)
+	return w.Ready
 }
 
 // TestDrainOfALostNode drains a node that is gone and that nobody misses yet: it
@@ -141,22 +148,22 @@ func TestDrainOfALostNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	drained, stayed := policy.Time(0), false
-	r.cfg.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
-		if drained != 0 || !r.nodes.state[0].lost {
+	r.controller.Observed = func(s *policy.Snapshot, _ *policy.Plan) {
+		if drained != 0 || !r.cluster.Nodes.State[0].Lost {
 			// No kubelet ends the pods: they hold their places until the node goes.
-			stayed = stayed || drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.nodes.state[0].lost && len(r.space.Pods(0)) == 2
+			stayed = stayed || drained != 0 && s.Now.Sub(drained) >= 20*time.Second && r.cluster.Nodes.State[0].Lost && len(r.cluster.Space.Pods(0)) == 2
 			return
 		}
 		drained = s.Now
-		if err := r.actuator.Drain(t.Context(), s, &policy.Drain{Node: 0}); err != nil {
+		if err := r.controller.Actuator.Drain(t.Context(), s, &policy.Drain{Node: 0}); err != nil {
 			t.Error(err)
 		}
-		if r.nodes.all[0].Phase != policy.NodeDraining || r.serving.of[0].ready != 0 || r.serving.of[0].seen != 0 || r.workloads.state[0].active != 2 {
+		if r.cluster.Nodes.All[0].Phase != policy.NodeDraining || r.cluster.Serving.State(0).Ready != 0 || seen(r) != 0 || r.cluster.Workloads.State[0].Active != 2 {
 			t.Errorf("phase %v, %d ready, %d seen as ready, %d active; want draining, 0, 0 and 2",
-				r.nodes.all[0].Phase, r.serving.of[0].ready, r.serving.of[0].seen, r.workloads.state[0].active)
+				r.cluster.Nodes.All[0].Phase, r.cluster.Serving.State(0).Ready, seen(r), r.cluster.Workloads.State[0].Active)
 		}
 	}
-	r.begin()
+	r.begin(false)
 	if err := r.loop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -176,9 +183,9 @@ func TestStartWithinLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.begin()
-	if len(r.nodes.all) != 2 || r.pools.all[0].Used.CPU != 8000 || len(r.queue.pending) != 6 {
-		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.nodes.all), r.pools.all[0].Used.CPU, len(r.queue.pending))
+	r.begin(false)
+	if len(r.cluster.Nodes.All) != 2 || r.machines.Pools.All[0].Used.CPU != 8000 || len(r.cluster.Queue.Pending) != 6 {
+		t.Errorf("%d nodes with %d m CPU and %d pending pods, want 2, 8000 and 6", len(r.cluster.Nodes.All), r.machines.Pools.All[0].Used.CPU, len(r.cluster.Queue.Pending))
 	}
 }
 

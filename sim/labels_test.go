@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/machines"
 )
 
 // ownLabelPool is a NodePool of small types with requirements of its own.
@@ -119,20 +121,25 @@ func TestReplacedLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	const choices = 4
-	if got := p.offers[0][choices].Choice; got != 0 {
+	if got := p.Offers[0][choices].Choice; got != 0 {
 		t.Fatalf("the offers of one market end with choice %d", got)
 	}
 	for choice := range choices {
-		m := p.offers[0][0].Market
+		m := p.Offers[0][0].Market
 		slot, _ := r.market.Slot(m)
-		n := r.launches.addReady(order{0, m, slot, choice})
-		fresh := r.launches.add(order{0, m, slot, r.actuator.choiceOf(&policy.Launch{Replaces: n})})
-		if got, want := r.nodes.all[fresh].Labels, r.nodes.all[n].Labels; !slices.Equal(got, want) {
+		n := r.machines.Launches.AddReady(machines.Order{Market: m, Slot: slot, Choice: choice})
+		s, err := r.controller.Observer.Observe(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		token := strconv.Itoa(choice)
+		if err := r.controller.Actuator.Launch(t.Context(), s, &policy.Launch{Token: token, Markets: []policy.MarketID{m}, Replaces: n}); err != nil {
+			t.Fatal(err)
+		}
+		fresh := r.machines.Launches.Tokens[token]
+		if got, want := r.cluster.Nodes.All[fresh].Labels, r.cluster.Nodes.All[n].Labels; !slices.Equal(got, want) {
 			t.Errorf("choice %d: labels %v, want %v", choice, got, want)
 		}
-	}
-	if got := r.actuator.choiceOf(&policy.Launch{Replaces: policy.None}); got != 0 {
-		t.Errorf("choice %d of a node that replaces none", got)
 	}
 }
 
@@ -199,7 +206,7 @@ func TestUnschedulable(t *testing.T) {
 		fine := deployment("fine", 1, "tolerations: [{operator: Exists}],")
 		p := mustPrepare(t, boundLabels(t, c.pool, odd, daemon, fine))
 		got := p.Unschedulable()
-		if len(got) != 1 || p.scenario.Workloads[got[0].Workload].Name != "default/odd" || !strings.Contains(got[0].Reason, c.want) {
+		if len(got) != 1 || p.Scenario().Workloads[got[0].Workload].Name != "default/odd" || !strings.Contains(got[0].Reason, c.want) {
 			t.Errorf("%v, want %q", p.Warnings(), c.want)
 			continue
 		}

@@ -12,11 +12,11 @@ import (
 // one.
 func (r *run) rebuilt() (nodes []policy.Node, pods []policy.Pod, work []policy.Workload) {
 	var s policy.Snapshot
-	for i := range r.scenario.Workloads {
-		s.Workloads = append(s.Workloads, r.scenario.Workloads[i].Workload)
-		r.observer.observeWork(&s, policy.WorkloadID(i))
+	for i := range r.Scenario.Workloads {
+		s.Workloads = append(s.Workloads, r.Scenario.Workloads[i].Workload)
+		r.cluster.Workloads.Observe(policy.WorkloadID(i), &s.Workloads[i])
 	}
-	return r.nodes.all, r.pods.all, s.Workloads
+	return r.cluster.Nodes.All, r.cluster.Pods.All, s.Workloads
 }
 
 func (r *run) compare(s *policy.Snapshot) error {
@@ -37,14 +37,14 @@ func (r *run) compare(s *policy.Snapshot) error {
 	if !reflect.DeepEqual(s.Workloads, work) {
 		return fmt.Errorf("workloads are seen as %+v, they are %+v", s.Workloads, work)
 	}
-	if !reflect.DeepEqual(s.PDBs, r.pdbs.all) && len(r.pdbs.all) > 0 {
-		return fmt.Errorf("budgets are seen as %+v, they are %+v", s.PDBs, r.pdbs.all)
+	if !reflect.DeepEqual(s.PDBs, r.cluster.PDBs.All) && len(r.cluster.PDBs.All) > 0 {
+		return fmt.Errorf("budgets are seen as %+v, they are %+v", s.PDBs, r.cluster.PDBs.All)
 	}
-	for i := range r.pools.all {
+	for i := range r.machines.Pools.All {
 		seen := s.Pools[i]
 		seen.Actions = nil
-		if !reflect.DeepEqual(seen, r.pools.all[i]) {
-			return fmt.Errorf("pool %d is seen as %+v, it is %+v", i, seen, r.pools.all[i])
+		if !reflect.DeepEqual(seen, r.machines.Pools.All[i]) {
+			return fmt.Errorf("pool %d is seen as %+v, it is %+v", i, seen, r.machines.Pools.All[i])
 		}
 	}
 	return nil
@@ -55,21 +55,18 @@ func (r *run) compare(s *policy.Snapshot) error {
 func TestObserve(t *testing.T) {
 	const scenarios = 60
 	for seed := uint64(1); seed <= scenarios; seed++ {
-		r, err := newRun(Config{Prepared: mustPrepare(t, randomScenario(seed)), Policy: watcher{Policy: mustPolicy(t, specs[seed%uint64(len(specs))])},
-			Forecaster: mustForecaster(t), Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		var r *run
 		var bad error
-		watch := r.cfg.Policy.(watcher)
-		watch.see = func(s *policy.Snapshot) {
+		watch := watcher{mustPolicy(t, specs[seed%uint64(len(specs))]), func(s *policy.Snapshot) {
 			if e := r.compare(s); e != nil && bad == nil {
 				bad = fmt.Errorf("at %v: %w", s.Now, e)
 			}
+		}}
+		r, err := newRun(Config{Prepared: mustPrepare(t, randomScenario(seed)), Policy: watch, Forecaster: mustForecaster(t), Seed: seed})
+		if err != nil {
+			t.Fatal(err)
 		}
-		r.cfg.Policy = watch
-		r.decider.driver = r.decider.newDriver(policy.Memory{})
-		r.begin()
+		r.begin(false)
 		if err := r.loop(t.Context()); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}

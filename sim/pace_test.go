@@ -48,36 +48,6 @@ func TestPaceOfRemoval(t *testing.T) {
 	}
 }
 
-// What resets the state of consolidation when an empty node is removed: not that it is marked
-// for deletion, and not the end of the drain, but that its instance has shut down.
-func TestShutdownIsAChange(t *testing.T) {
-	b := one(0)
-	b.w.StartCluster = scenarios.StartNodes
-	b.w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
-	r, err := newRun(Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "on-demand"), Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.begin()
-	changes := r.consolidation.state.Changes()
-	r.drains.start(0, nil, 0, policy.ActorKarpenter)
-	begun := r.q.Now
-	for _, step := range []struct {
-		until time.Duration
-		gone  bool
-		more  uint64
-	}{{4 * time.Second, false, 0}, {6 * time.Second, true, 0}, {49 * time.Second, true, 0}, {51 * time.Second, true, 1}} {
-		for e, ok := r.q.Next(begun.Add(step.until)); ok; e, ok = r.q.Next(begun.Add(step.until)) {
-			if r.q.Now != begun || e.Kind() != 0 {
-				r.handle(&e)
-			}
-		}
-		if gone, more := r.nodes.all[0].Phase == policy.NodeGone, r.consolidation.state.Changes()-changes; gone != step.gone || more != step.more {
-			t.Errorf("after %v the node is gone: %v, and %d changes were noted; want %v and %d", step.until, gone, more, step.gone, step.more)
-		}
-	}
-}
-
 // The ReplicaSet controller makes 30 pods at once and then 20 a second, of two workloads in
 // turn: 470 of 500 take 23.5 s. It deletes them so, too.
 func TestPodWrites(t *testing.T) {

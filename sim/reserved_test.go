@@ -63,7 +63,7 @@ func TestReserved(t *testing.T) {
 // demand.
 func TestReservedEnds(t *testing.T) {
 	p := nodePools(t)
-	end := p.scenario.Start.Add(20 * time.Hour)
+	end := p.Scenario().Start.Add(20 * time.Hour)
 	text := end.Std().Format(time.RFC3339)
 	for _, block := range []bool{true, false} {
 		more := `, endTime: "` + text + `"`

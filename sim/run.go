@@ -8,11 +8,15 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/driver"
-	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/cluster"
+	"github.com/spotter-dev/spotter/sim/controller"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/groups"
+	"github.com/spotter-dev/spotter/sim/machines"
 	"github.com/spotter-dev/spotter/sim/market"
-	"github.com/spotter-dev/spotter/sim/scheduler"
+	"github.com/spotter-dev/spotter/sim/nodepools"
+	"github.com/spotter-dev/spotter/sim/setup"
 )
 
 // A Config says what to run. Prepared, Policy and Seed are required.
@@ -69,252 +73,128 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.begin()
+	r.begin(cfg.OnDemandStart)
 	if err := r.loop(ctx); err != nil {
-		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.scenario.Name, cfg.Policy.Name(), cfg.Seed, err)
+		return nil, fmt.Errorf("%s under %s, seed %d: %w", r.Scenario.Name, cfg.Policy.Name(), cfg.Seed, err)
 	}
 	return r.finish()
 }
 
-// A run is one simulation of a policy: the parts of it, and what wires them.
+// A run is one simulation of a policy. Each part knows those above it alone, and hears of the others
+// by what they publish.
 type run struct {
-	*environment
-	market *market.Market
-	cluster
-	provisioners
-
-	pools    *pools
-	bills    *bills
-	observer *observer
-	decider  *decider
-	faults   *faults
-	actuator *actuator
-	checker  *checker
-	watch    *watch
-}
-
-// A cluster is what Kubernetes keeps and does.
-type cluster struct {
-	space     *placement.Space
-	sched     *scheduler.Scheduler
-	nodes     *nodes
-	launches  *launches
-	reclaims  *reclaims
-	removals  *removals
-	pods      *pods
-	queue     *schedulingQueue
-	workloads *workloads
-	pdbs      *disruptionBudgets
-	jobs      *jobs
-	gangs     *gangs
-	serving   *serving
-	budgets   *gpuBudgets
-	drains    *drains
-}
-
-// The provisioners buy nodes and give them back.
-type provisioners struct {
-	karpenter     *karpenterProvisioner
-	consolidation *consolidation
-	autoscaler    *autoscaler
-	groups        *scalingGroups
-	scaleDown     *scaleDown
+	*setup.Run
+	market     *market.Market
+	cluster    *cluster.Cluster
+	machines   *machines.Machines
+	karpenter  *nodepools.Karpenter
+	autoscaler *groups.Autoscaler
+	controller *controller.Controller
+	faults     *faults
+	watch      *watch
 }
 
 func newRun(cfg Config) (*run, error) {
-	e, drawn, err := newEnvironment(cfg)
+	p := cfg.Prepared
+	if err := cfg.checkSample(p.Window); err != nil {
+		return nil, err
+	}
+	shared, drawn, err := setup.NewRun(p, setup.Config{Policy: cfg.Policy.Name(), Seed: cfg.Seed, Weather: cfg.Weather,
+		Delays: cfg.Delays, Check: cfg.Check, Log: cfg.Log})
 	if err != nil {
 		return nil, err
 	}
-	r := &run{environment: e}
-	r.market = market.New(market.Config{Seed: cfg.Seed, Unavailable: e.delays.Unavailable, AuctionNotice: e.delays.RackspaceNotice,
-		LowestPrice: cfg.LowestPrice}, e.prepared.prices, drawn, &e.q)
-	r.space = placement.New(e.scenario.Templates, e.scenario.Zones)
-	r.sched = scheduler.New(r.space, e.scenario.Templates, e.spreadTogether)
-	r.allocate()
-	r.wireCluster()
-	r.wireProvisioners()
-	r.wireDriver()
-	r.initialize()
+	if cfg.Observer != nil {
+		shared.Log.Watch = cfg.Observer.Happened
+	}
+	r := &run{Run: shared}
+	r.market = market.New(market.Config{Seed: cfg.Seed, Unavailable: r.Delays.Unavailable, AuctionNotice: r.Delays.RackspaceNotice,
+		LowestPrice: cfg.LowestPrice}, p.Market, drawn, r.Clock)
+	r.cluster = cluster.New(shared)
+	r.machines = machines.New(r.cluster, r.market)
+	r.karpenter = nodepools.New(r.machines)
+	r.autoscaler = groups.New(r.machines, cfg.Autoscaler)
+	r.controller = controller.New(controller.Config{Policy: cfg.Policy, Forecaster: cfg.Forecaster, Recorder: cfg.Recorder,
+		Observed: cfg.Observed}, r.machines, r.karpenter, r.autoscaler)
+	r.faults = &faults{Run: shared, karpenter: r.karpenter, autoscaler: r.autoscaler, controller: r.controller}
+	r.Clock.On(engine.FaultChanges, func(e *engine.Event) { r.faults.change(int(e.A), e.B == 0) })
+	r.watch = &watch{Run: shared, cluster: r.cluster, machines: r.machines, controller: r.controller, observer: cfg.Observer,
+		every: cfg.Sample}
+	r.watch.subscribe()
 	return r, nil
 }
 
-// initialize gives the parts what the scenario says of them.
-func (r *run) initialize() {
-	r.pools.init()
-	r.karpenter.init()
-	r.autoscaler.init()
-	r.groups.init()
-	r.bills.init()
-	r.workloads.init()
-	r.jobs.init()
-	r.gangs.init()
-	r.budgets.init()
-	r.observer.init()
-	r.decider.driver = r.decider.newDriver(policy.Memory{})
-}
-
 // begin makes the cluster in which the warm-up starts.
-func (r *run) begin() {
-	r.q.Add(r.window.From, engine.MeteringBegins, 0, 0, 0)
+func (r *run) begin(onDemand bool) {
+	r.Clock.Add(r.Window.From, engine.MeteringBegins, 0, 0, 0)
 	r.faults.plan()
-	r.bills.plan()
-	r.workloads.start()
-	r.launches.start()
-	r.decider.first()
+	r.machines.Bills.Start()
+	r.cluster.Workloads.Start()
+	r.machines.Launches.Start(onDemand)
+	r.karpenter.Start()
+	r.cluster.Queue.Start()
+	r.controller.Start()
 }
 
 // loop handles events until the end. The end itself is not metered, and what
 // is planned for it does not happen: no policy learns when it is.
 func (r *run) loop(ctx context.Context) error {
+	watched := r.watch.observer != nil || r.watch.every > 0
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		e, ok := r.q.Next(r.window.To - 1)
+		e, ok := r.Clock.Next(r.Window.To - 1)
 		if !ok {
 			break
 		}
-		r.result.Events++
-		r.handle(&e)
-		if r.failure == nil && r.cfg.Check {
-			r.failure = r.checker.check()
+		r.Result.Events++
+		r.Clock.CarryOut(&e)
+		if r.Failure == nil && r.Check {
+			r.Failure = r.check()
 		}
-		if r.failure == nil && (r.cfg.Observer != nil || r.cfg.Sample > 0) {
+		if r.Failure == nil && watched {
 			r.watch.passInstant()
 		}
-		if r.failure != nil {
-			return fmt.Errorf("at %v (%v after start): %w", r.q.Now, r.q.Now.Sub(r.scenario.Start), r.failure)
+		if r.Failure != nil {
+			return fmt.Errorf("at %v (%v after start): %w", r.Clock.Now, r.Clock.Now.Sub(r.Scenario.Start), r.Failure)
 		}
 	}
 	return nil
 }
 
-func (r *run) handle(e *engine.Event) {
-	switch e.Kind() {
-	case engine.MeteringBegins:
-		// The integrals cut themselves at the window's edge; nothing to do but
-		// to let the queue stop here.
-	case engine.FaultChanges:
-		r.faults.change(int(e.A), e.B == 0)
-	case engine.CommitmentEnds:
-		r.bills.account.Lapse(int(e.A), r.q.Now)
-		r.consolidation.noteChange()
-	case engine.ReplicasChange:
-		r.workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B))
-	case engine.RollsOut:
-		r.workloads.rollOut(policy.WorkloadID(e.A))
-	case engine.GrowthCounts:
-		r.workloads.countGrowth(policy.WorkloadID(e.A))
-	case engine.PodsRetried:
-		r.workloads.retry(policy.WorkloadID(e.A))
-	case engine.JobReleased:
-		r.jobs.release(policy.WorkloadID(e.A), int(e.B))
-	case engine.JobDue:
-		r.jobs.settle(int(e.A), r.q.Now)
-	case engine.NodeRegistered, engine.NodeInitialized, engine.NodeNotice, engine.NodeRecommendation, engine.NodeReclaimed, engine.NodeGone, engine.NodeExpires:
-		if r.nodes.state[e.A].gen == e.Gen {
-			r.handleNode(e.Kind(), policy.NodeID(e.A), e.B)
+// check holds the invariants of all parts.
+func (r *run) check() error {
+	for _, check := range [...]func() error{r.cluster.CheckAll, r.machines.CheckAll, r.karpenter.CheckAll, r.autoscaler.CheckAll} {
+		if err := check(); err != nil {
+			return err
 		}
-	case engine.PodsWritten:
-		r.workloads.write()
-	case engine.PodReady, engine.PodGone, engine.PodFinished, engine.PodUnprotected:
-		if r.pods.state[e.A].gen == e.Gen {
-			r.pods.handle(e.Kind(), policy.PodID(e.A), e.B)
-		}
-	case engine.GangTimer:
-		r.gangs.handle(e.A, e.B, e.Gen)
-	case engine.DrainContinues:
-		r.drains.proceed(int(e.A), e.Gen)
-	case engine.Schedule:
-		r.queue.schedule()
-	case engine.Provision:
-		r.karpenter.provision()
-	case engine.ClaimGone:
-		r.consolidation.noteChange()
-	case engine.Disrupt:
-		r.consolidation.disrupt()
-	case engine.Scan:
-		r.autoscaler.scan()
-	case engine.GroupFills:
-		r.groups.fill(e.A)
-	case engine.ReplicasFill:
-		r.karpenter.fillReplicas(policy.PoolID(e.A))
-	case engine.Step:
-		r.decider.step(e.Gen)
 	}
-}
-
-func (r *run) handleNode(kind engine.Kind, n policy.NodeID, b int32) {
-	switch kind {
-	case engine.NodeRegistered:
-		r.launches.register(n)
-	case engine.NodeInitialized:
-		r.launches.initialize(n)
-	case engine.NodeNotice:
-		at := r.reclaims.fates[n].reclaim
-		if b != 0 {
-			at = r.reclaims.fates[n].outbid
-		}
-		r.reclaims.notice(n, at)
-	case engine.NodeRecommendation:
-		r.reclaims.recommend(n)
-	case engine.NodeReclaimed:
-		r.reclaims.reclaim(n)
-	case engine.NodeGone:
-		r.removals.forget(n)
-		r.consolidation.noteChange()
-	case engine.NodeExpires:
-		r.removals.expire(n)
-	}
-}
-
-func (ps *pods) handle(kind engine.Kind, p policy.PodID, cause int32) {
-	switch kind {
-	case engine.PodReady:
-		ps.ready(p)
-	case engine.PodGone:
-		ps.remove(p, policy.EndCause(cause))
-	case engine.PodFinished:
-		ps.jobs.podFinished(p)
-	case engine.PodUnprotected:
-		ps.unprotect(p)
-	}
+	return nil
 }
 
 // finish settles what is still open at the end of the window.
 func (r *run) finish() (*Result, error) {
-	end := r.window.To
-	for i := range r.jobs.all {
-		r.jobs.settle(i, end)
-	}
-	for i := range r.nodes.all {
-		if r.nodes.all[i].Phase != policy.NodeGone && !r.nodes.state[i].billed {
-			r.bills.charge(policy.NodeID(i), end)
-		}
-	}
-	if r.result.Slowed > 0 {
-		r.result.Warnings = append(r.result.Warnings, fmt.Sprintf("nodes without CPU credits were slowed down to their baseline for %.1f node-hours", r.result.Slowed.Hours()))
-	}
-	r.fillFigures()
-	r.budgets.fill()
-	r.gangs.fill()
-	r.pools.fillViolations()
-	if r.cfg.Check {
-		if err := r.checker.checkMoney(); err != nil {
+	end := r.Window.To
+	r.cluster.Jobs.Settle(end)
+	r.machines.Bills.Settle(end)
+	r.cluster.FillResult(r.controller.Saved())
+	r.machines.Pools.FillViolations()
+	if r.Check {
+		if err := r.machines.CheckMoney(); err != nil {
 			return nil, err
 		}
 	}
-	for i := range r.result.Workloads {
-		w := &r.result.Workloads[i]
-		r.log.Add(end, engine.RecordIncident, w.Name, "", w.Outage.Milliseconds())
+	for i := range r.Result.Workloads {
+		w := &r.Result.Workloads[i]
+		r.Log.Add(end, engine.RecordIncident, w.Name, "", w.Outage.Milliseconds())
 	}
-	r.log.Add(end, engine.RecordBill, "", "", int64(r.result.Bill))
+	r.Log.Add(end, engine.RecordBill, "", "", int64(r.Result.Bill))
 	r.watch.passEnd()
 	var err error
-	r.result.Hash, err = r.log.Digest()
+	r.Result.Hash, err = r.Log.Digest()
 	if err != nil {
 		return nil, fmt.Errorf("writing the event log: %w", err)
 	}
-	return r.result, nil
+	return r.Result, nil
 }

@@ -181,8 +181,8 @@ func TestCalm(t *testing.T) {
 // of a node of $0.20/h.
 func TestPodValue(t *testing.T) {
 	s := mustPrepare(t, calmScenario())
-	if want := policy.Money(200_000).Times(1800.0 / 3900.0); s.podValue[0] != want {
-		t.Errorf("pod value %v, want %v", s.podValue[0], want)
+	if want := policy.Money(200_000).Times(1800.0 / 3900.0); s.PodValue(0) != want {
+		t.Errorf("pod value %v, want %v", s.PodValue(0), want)
 	}
 }
 

@@ -3,88 +3,31 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/simtest"
 )
 
-const labelHost = "kubernetes.io/hostname"
+const labelHost, labelZone = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
-// testStart is a Thursday, 00:00 UTC.
-var testStart = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
+var testStart = simtest.Start
 
-const gib = int64(1) << 30
+const gib = simtest.GiB
 
 // A builder makes scenarios by hand.
 type builder struct{ w scenarios.BoundScenario }
 
 // newBuilder returns a scenario of the given duration with no markets yet.
-func newBuilder(duration time.Duration) *builder {
-	return &builder{scenarios.BoundScenario{Name: "test", Start: testStart, Duration: duration, WarmUp: 24 * time.Hour,
-		ReadyGrace: 10 * time.Minute, Intensity: 1}}
-}
+func newBuilder(duration time.Duration) *builder { return &builder{simtest.New(duration)} }
 
-// markets adds every zone × type × capacity type. Types have 4, 8, 16 … vCPUs.
-func (b *builder) markets(zones, types int, gpus bool) {
-	for z := range zones {
-		b.w.Zones = append(b.w.Zones, fmt.Sprintf("z%d", z))
-	}
-	for t := range types {
-		cpu := int64(4) << t
-		typ := policy.InstanceType{ID: policy.TypeID(t), Provider: "aws", Name: fmt.Sprintf("t%d.large", t), Family: fmt.Sprintf("t%d", t),
-			Category: "t", Arch: "amd64", VCPU: cpu, VolumesMax: 5}
-		typ.Capacity = policy.Resources{CPU: cpu * 1000, Memory: cpu * 4 * gib, Storage: 20 * gib, Pods: 30}
-		if gpus {
-			typ.Capacity.GPU, typ.GPUResource = cpu/4, "nvidia.com/gpu"
-		}
-		typ.Allocatable = typ.Capacity.Minus(policy.Resources{CPU: 100, Memory: gib / 2})
-		b.w.Types = append(b.w.Types, typ)
-	}
-	for z := range zones {
-		for t := range types {
-			od := policy.Money(50_000 * b.w.Types[t].VCPU)
-			for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot} {
-				b.w.Markets = append(b.w.Markets, policy.Market{ID: policy.MarketID(len(b.w.Markets)),
-					Name:     fmt.Sprintf("aws/r/z%d/%s/%v", z, b.w.Types[t].Name, c),
-					Provider: "aws", Region: "r", Zone: policy.ZoneID(z), Type: policy.TypeID(t), Capacity: c, OnDemand: od, Band: policy.BandUnknown})
-				price := od
-				if c == policy.Spot {
-					price = od * 3 / 10
-				}
-				b.w.Prices = append(b.w.Prices, scenarios.PriceCurve{At: []policy.Time{testStart.Add(-48 * time.Hour)}, Price: []policy.Money{price}})
-			}
-		}
-	}
-}
+func (b *builder) markets(zones, types int, gpus bool) { simtest.AddMarkets(&b.w, zones, types, gpus) }
 
-// pool adds a pool that Karpenter serves, with all markets.
-func (b *builder) pool(name string) *policy.Pool {
-	p := policy.Pool{ID: policy.PoolID(len(b.w.Pools)), Name: name, Provisioner: policy.ProvisionerKarpenter, Mode: policy.ModeActive,
-		Share: policy.ShareRange{Max: 1}, OnDemandFallback: true, Levers: policy.Levers{Weights: true, Limits: true, Launch: true},
-		Budgets: []policy.DisruptionBudget{{Nodes: policy.Quantity{Set: true, Percent: true, N: 10}}}}
-	for i := range b.w.Markets {
-		p.Markets = append(p.Markets, policy.MarketID(i))
-	}
-	b.w.Pools = append(b.w.Pools, p)
-	return &b.w.Pools[p.ID]
-}
+func (b *builder) pool(name string) *policy.Pool { return simtest.AddPool(&b.w, name) }
 
-// workload adds a workload of replicas pods with the given requests.
 func (b *builder) workload(name string, kind policy.WorkloadKind, replicas int32, requests policy.Resources) *policy.Template {
-	id := policy.WorkloadID(len(b.w.Workloads))
-	requests.Pods = 1
-	b.w.Workloads = append(b.w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: id, Name: "default/" + name, Kind: kind, Replicas: replicas},
-		Schedule: []scenarios.ReplicaStep{{At: testStart.Add(-48 * time.Hour), Replicas: replicas}}, OutagePenalty: 4})
-	t := policy.Template{ID: policy.TemplateID(id), Workload: id, Name: "default/" + name, Namespace: "default", Requests: requests,
-		Labels: []policy.Label{{Key: "app", Value: name}}, Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1}
-	if requests.GPU > 0 {
-		t.GPUResource = "nvidia.com/gpu"
-	}
-	t.DaemonSet = kind == policy.KindDaemonSet
-	b.w.Templates = append(b.w.Templates, t)
-	return &b.w.Templates[id]
+	return simtest.AddWorkload(&b.w, name, kind, replicas, requests)
 }
 
 // budget adds a PodDisruptionBudget for a workload.
@@ -105,41 +48,8 @@ func (b *builder) startOnDemand() *builder {
 
 // scenario returns what was built, markets in the order of their names.
 func (b *builder) scenario() *scenarios.BoundScenario {
-	w := &b.w
-	order := make([]int, len(w.Markets))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(x, y int) int {
-		if w.Markets[x].Name < w.Markets[y].Name {
-			return -1
-		}
-		return 1
-	})
-	markets, prices := make([]policy.Market, len(order)), make([]scenarios.PriceCurve, len(order))
-	moved := make([]policy.MarketID, len(order))
-	for to, from := range order {
-		markets[to], prices[to] = w.Markets[from], w.Prices[from]
-		markets[to].ID, moved[from] = policy.MarketID(to), policy.MarketID(to)
-	}
-	if w.Available != nil {
-		available := make([]scenarios.AvailabilityCurve, len(order))
-		for to, from := range order {
-			available[to] = w.Available[from]
-		}
-		w.Available = available
-	}
-	for i := range w.Seeds {
-		w.Seeds[i].Market = moved[w.Seeds[i].Market]
-	}
-	w.Markets, w.Prices = markets, prices
-	for i := range w.Pools {
-		for k, m := range w.Pools[i].Markets {
-			w.Pools[i].Markets[k] = moved[m]
-		}
-		slices.Sort(w.Pools[i].Markets)
-	}
-	return w
+	simtest.SortMarkets(&b.w)
+	return &b.w
 }
 
 // randomWorld draws a small scenario: the seed chooses the options first, then

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/simtest"
 )
 
 // play runs w under a policy with every checker on, and returns the result and
@@ -32,7 +33,7 @@ func runLogged(t *testing.T, cfg Config) (*Result, []string) {
 	res := mustRun(t, cfg)
 	var lines []string
 	for line := range strings.Lines(out.String()) {
-		if line[:len("2006-01-02")] >= cfg.Prepared.scenario.Start.String()[:len("2006-01-02")] {
+		if line[:len("2006-01-02")] >= cfg.Prepared.Scenario().Start.String()[:len("2006-01-02")] {
 			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
@@ -56,13 +57,7 @@ func count(lines []string, words ...string) int {
 
 // one returns a calm scenario of one service.
 func one(replicas int32, steps ...scenarios.ReplicaStep) *builder {
-	b := newBuilder(12 * time.Hour)
-	b.w.Intensity, b.w.WarmUp = 0, time.Hour
-	b.markets(2, 1, false)
-	b.pool("p")
-	b.workload("web", policy.KindDeployment, replicas, policy.Resources{CPU: 1800, Memory: gib})
-	b.w.Workloads[0].Schedule = append(b.w.Workloads[0].Schedule, steps...)
-	return b
+	return &builder{simtest.One(replicas, steps...)}
 }
 
 func at(d time.Duration) policy.Time { return testStart.Add(d) }
@@ -94,39 +89,12 @@ func TestGrace(t *testing.T) {
 	b.w.Pools[0].Limits = policy.Resources{CPU: 8000}
 	w := b.scenario()
 	res, _ := runScenario(t, w, "on-demand")
-	if want := perHourOf(mustPrepare(t, w).podValue[0], 4*350*60_000); res.Unserved != want {
+	if want := mustPrepare(t, w).PodValue(0).Times(4 * 350 / 60.0); res.Unserved != want {
 		t.Errorf("unserved %v, want %v", res.Unserved, want)
 	}
 	// Without a budget 8 − 2 are required, so two are short: one incident.
 	if res.Incidents != 1 || res.OutageMinutes != 350 {
 		t.Errorf("%d incidents of %d min, want 1 of 350", res.Incidents, res.OutageMinutes)
-	}
-}
-
-// TestRequired holds what must be there of what is desired.
-func TestRequired(t *testing.T) {
-	for _, c := range []struct {
-		desired int32
-		budget  *policy.PDB
-		want    int32
-	}{
-		{0, nil, 0}, {1, nil, 1}, {2, nil, 1}, {4, nil, 3}, {9, nil, 7},
-		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, N: 2}}, 7},
-		{9, &policy.PDB{MinAvailable: policy.Quantity{Set: true, Percent: true, N: 50}}, 5},
-		{9, &policy.PDB{MaxUnavailable: policy.Quantity{Set: true, Percent: true, N: 25}}, 6},
-		{3, &policy.PDB{MinAvailable: policy.Quantity{Set: true, N: 5}}, 3},
-	} {
-		w := &scenarios.BoundScenario{Templates: make([]policy.Template, 1), Workloads: make([]scenarios.Workload, 1)}
-		if c.budget != nil {
-			w.PDBs = []policy.PDB{*c.budget}
-			w.Templates[0].PDBs = []policy.PDBID{0}
-		}
-		e := &environment{scenario: w, prepared: &Prepared{scenario: w}}
-		sv := serving{environment: e, workloads: &workloads{state: make([]workState, 1)}, watch: &watch{environment: e}, of: []readiness{{desired: c.desired}}}
-		sv.setRequired(0)
-		if got := sv.of[0].required; got != c.want {
-			t.Errorf("%d desired under %+v: %d required, want %d", c.desired, c.budget, got, c.want)
-		}
 	}
 }
 
@@ -178,12 +146,12 @@ func TestJob(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	w := jobScenario(62 * time.Minute)
 	res, _ := runScenario(t, w, "on-demand")
-	value := mustPrepare(t, w).podValue[1]
+	value := mustPrepare(t, w).PodValue(1)
 	if res.JobsMissed != 1 || res.JobsDone != 0 {
 		t.Fatalf("%d missed, %d done; want 1 and 0", res.JobsMissed, res.JobsDone)
 	}
 	// Forty minutes were safe when the node went; at most the rest is left.
-	if least, most := value.Times(4), value.Times(4)+perHourOf(2*value, 20*60_000); res.JobCost < least || res.JobCost > most {
+	if least, most := value.Times(4), value.Times(4)+(2*value).Times(20/60.0); res.JobCost < least || res.JobCost > most {
 		t.Errorf("cost %v, want %v to %v", res.JobCost, least, most)
 	}
 }

@@ -118,7 +118,7 @@ func TestStaticPoolSeeds(t *testing.T) {
 	events, _ := ownEvents(t, p, "as-is")
 	begun := 0
 	for _, e := range events {
-		if e.kind == "launch" && e.at.Equal(policy.Time.Std(p.begin)) && strings.HasPrefix(e.node, "fixed-") {
+		if e.kind == "launch" && e.at.Equal(policy.Time.Std(p.Begin)) && strings.HasPrefix(e.node, "fixed-") {
 			begun++
 		}
 	}

@@ -122,15 +122,6 @@ func TestJobOfTheWarmUp(t *testing.T) {
 	}
 }
 
-// TestSteeredLimits holds that no policy raises the limits of the user.
-func TestSteeredLimits(t *testing.T) {
-	user := policy.Resources{CPU: 8000}
-	got := steered(policy.Resources{CPU: 4000, GPU: 1}, user, policy.Resources{CPU: 9000, Memory: gib})
-	if want := (policy.Resources{CPU: 8000, Memory: gib, GPU: 1}); got != want {
-		t.Errorf("limits %+v, want %+v", got, want)
-	}
-}
-
 // TestRampOfNothing holds that a price ramp offers no market that is not offered.
 func TestRampOfNothing(t *testing.T) {
 	b := one(1)

@@ -6,8 +6,11 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
-	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/cluster"
+	"github.com/spotter-dev/spotter/sim/controller"
 	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/machines"
+	"github.com/spotter-dev/spotter/sim/setup"
 )
 
 // A RunObserver is called while a run goes on. It changes nothing: a run has the
@@ -45,40 +48,27 @@ func (m *Moment) Workloads() []policy.WorkloadID { return m.watch.changedWork }
 // are, those of DaemonSets not counted. It reports false for an empty slot, and
 // for a node that the provider has taken, which the cluster may still believe in.
 func (m *Moment) Node(id policy.NodeID) (n *policy.Node, requested policy.Resources, pods int32, ok bool) {
-	n, x := &m.watch.nodes.all[id], &m.watch.nodes.state[id]
-	if n.Phase == policy.NodeGone || x.lost {
+	c := m.watch.cluster
+	n, x := &c.Nodes.All[id], &c.Nodes.State[id]
+	if n.Phase == policy.NodeGone || x.Lost {
 		return nil, policy.Resources{}, 0, false
 	}
-	return n, m.watch.space.Requested(id), x.pods, true
-}
-
-// A WorkloadState is where a workload stands.
-type WorkloadState struct {
-	// Desired counts growth only after the ready grace, and is what a job has at
-	// work or pending; Required is the part that must be there, Ready what serves
-	// and OnSpot the part of it on spot nodes.
-	Desired, Required, Ready, OnSpot int32
+	return n, c.Space.Requested(id), x.Pods, true
 }
 
 // Workload returns where a workload stands.
 func (m *Moment) Workload(id policy.WorkloadID) WorkloadState {
-	g := &m.watch.serving.of[id]
-	s := WorkloadState{Desired: g.desired, Required: g.required, Ready: g.ready, OnSpot: g.readySpot}
-	switch m.watch.scenario.Workloads[id].Kind {
-	case policy.KindJob, policy.KindDaemonSet:
-		s.Desired = m.watch.workloads.state[id].active
-	}
-	return s
+	return m.watch.cluster.Serving.State(id)
 }
 
 // Budgets returns how many budgets there are.
-func (m *Moment) Budgets() int { return len(m.watch.budgets.all) }
+func (m *Moment) Budgets() int { return len(m.watch.cluster.Budgets.All) }
 
 // Budget returns what the ledger had of budget i at the last decision, nil before
 // it had anything, and whether its gate is closed.
 func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
-	b := &m.watch.budgets.all[i]
-	return m.watch.decider.saved.Budget(b.Name), b.Closed
+	b := &m.watch.cluster.Budgets.All[i]
+	return m.watch.controller.Saved().Budget(b.Name), b.Closed
 }
 
 // Counts returns what Costs does at Now but for the amounts of money and the
@@ -88,51 +78,15 @@ func (m *Moment) Counts() Sample { return m.watch.counts(m.Now) }
 // Costs returns what the run has come to at an instant from Now up to Next.
 func (m *Moment) Costs(at policy.Time) Sample { return m.watch.sample(at) }
 
-// A Sample is what a run has come to at an instant, counted from the begin of
-// the metered window. At its end Bill, OutageCost and Outages are those of the Result.
-type Sample struct {
-	At policy.Time
-
-	// Bill is what the nodes that ran would have cost had they all stopped at At,
-	// where commitments may cover them without the least time that is billed;
-	// OutageCost counts incidents in hand as if they were over, and jobs once they
-	// are due.
-	Bill, OutageCost policy.Money
-
-	// Outages have those in hand as if they were over.
-	Outages
-
-	// Notices and Reclaims are those of Result, Evictions pods evicted by choice.
-	Notices, Reclaims, Evictions int64
-
-	// Nodes and SpotNodes are the initialized ones; Size and SpotSize what they
-	// hold, in vCPUs, or in GPUs where every pool has them.
-	Nodes, SpotNodes, Size, SpotSize int64
-}
-
-// A Taken is one node that the provider took.
-type Taken struct {
-	At     policy.Time
-	Market policy.MarketID
-}
-
-// A Held is how many initialized nodes of a market there are from the sample at At on.
-type Held struct {
-	At     policy.Time
-	Market policy.MarketID
-	Nodes  int64
-}
-
 // A watch reports to the observer of a run what happens, and takes the samples.
 type watch struct {
-	*environment
-	bills     *bills
-	budgets   *gpuBudgets
-	decider   *decider
-	nodes     *nodes
-	serving   *serving
-	space     *placement.Space
-	workloads *workloads
+	*setup.Run
+	cluster    *cluster.Cluster
+	machines   *machines.Machines
+	controller *controller.Controller
+
+	observer RunObserver // nil without one
+	every    time.Duration
 
 	// changedNodes and changedWork are what the watcher has yet to learn of.
 	changedNodes []policy.NodeID
@@ -146,6 +100,28 @@ type watch struct {
 	heldNow, heldBefore []int64
 }
 
+// subscribe has the watch learn of what it reports.
+func (wt *watch) subscribe() {
+	wt.sampleAt = wt.Window.From
+	if wt.every > 0 {
+		wt.machines.Reclaimed.Subscribe(func(n policy.NodeID) {
+			if wt.Metered() {
+				wt.Result.Taken = append(wt.Result.Taken, Taken{At: wt.Clock.Now, Market: wt.cluster.Nodes.All[n].Market})
+			}
+		})
+	}
+	if wt.observer == nil {
+		return
+	}
+	node := func(n policy.NodeID) { wt.changedNodes = append(wt.changedNodes, n) }
+	work := func(w policy.WorkloadID) { wt.changedWork = append(wt.changedWork, w) }
+	wt.cluster.NodeChanged.Subscribe(node)
+	wt.cluster.PodsOfNode.Subscribe(node)
+	wt.machines.Stopped.Subscribe(node)
+	wt.cluster.WorkloadChanged.Subscribe(work)
+	wt.cluster.ServingChanged.Subscribe(work)
+}
+
 // samplesMax keeps a slip in Config.Sample from filling the memory.
 const samplesMax = 1_000_000
 
@@ -156,32 +132,18 @@ func (c *Config) checkSample(window billing.Span) error {
 	return nil
 }
 
-// node notes for the watcher that node id changed.
-func (wt *watch) node(id policy.NodeID) {
-	if wt.cfg.Observer != nil {
-		wt.changedNodes = append(wt.changedNodes, id)
-	}
-}
-
-// workload notes for the watcher that workload id changed.
-func (wt *watch) workload(id policy.WorkloadID) {
-	if wt.cfg.Observer != nil {
-		wt.changedWork = append(wt.changedWork, id)
-	}
-}
-
 // passInstant calls the observer, and takes the samples, once nothing more happens at
 // the instant.
 func (wt *watch) passInstant() {
-	next := wt.window.To
-	if at, ok := wt.q.Following(); ok {
+	next := wt.Window.To
+	if at, ok := wt.Clock.Following(); ok {
 		next = min(next, at)
 	}
-	if next == wt.q.Now {
+	if next == wt.Clock.Now {
 		return
 	}
-	if wt.cfg.Sample > 0 {
-		for ; wt.sampleAt < next; wt.sampleAt = wt.sampleAt.Add(wt.cfg.Sample) {
+	if wt.every > 0 {
+		for ; wt.sampleAt < next; wt.sampleAt = wt.sampleAt.Add(wt.every) {
 			wt.takeSample(wt.sampleAt)
 		}
 	}
@@ -189,38 +151,38 @@ func (wt *watch) passInstant() {
 }
 
 func (wt *watch) report(next policy.Time) {
-	if wt.cfg.Observer == nil {
+	if wt.observer == nil {
 		return
 	}
-	wt.cfg.Observer.Settled(&Moment{Now: wt.q.Now, Next: next, watch: wt})
+	wt.observer.Settled(&Moment{Now: wt.Clock.Now, Next: next, watch: wt})
 	wt.changedNodes, wt.changedWork = wt.changedNodes[:0], wt.changedWork[:0]
 }
 
 // passEnd does so for the end of the window, when everything is accounted for.
 func (wt *watch) passEnd() {
-	wt.q.Now = wt.window.To
-	if wt.cfg.Sample > 0 {
-		wt.takeSample(wt.window.To)
+	wt.Clock.Now = wt.Window.To
+	if wt.every > 0 {
+		wt.takeSample(wt.Window.To)
 	}
-	wt.report(wt.window.To)
+	wt.report(wt.Window.To)
 }
 
 // takeSample adds what the run has come to at an instant to the result.
 func (wt *watch) takeSample(at policy.Time) {
-	wt.result.Samples = append(wt.result.Samples, wt.sample(at))
+	wt.Result.Samples = append(wt.Result.Samples, wt.sample(at))
 	if wt.heldNow == nil {
-		wt.heldNow, wt.heldBefore = make([]int64, len(wt.scenario.Markets)), make([]int64, len(wt.scenario.Markets))
+		wt.heldNow, wt.heldBefore = make([]int64, len(wt.Scenario.Markets)), make([]int64, len(wt.Scenario.Markets))
 	}
 	wt.heldNow, wt.heldBefore = wt.heldBefore, wt.heldNow
 	clear(wt.heldNow)
-	for i := range wt.nodes.state {
-		if wt.nodes.state[i].held {
-			wt.heldNow[wt.nodes.all[i].Market]++
+	for i := range wt.cluster.Nodes.State {
+		if wt.cluster.Nodes.State[i].Held {
+			wt.heldNow[wt.cluster.Nodes.All[i].Market]++
 		}
 	}
 	for m, n := range wt.heldNow {
 		if n != wt.heldBefore[m] {
-			wt.result.Held = append(wt.result.Held, Held{At: at, Market: policy.MarketID(m), Nodes: n})
+			wt.Result.Held = append(wt.Result.Held, Held{At: at, Market: policy.MarketID(m), Nodes: n})
 		}
 	}
 }
@@ -229,54 +191,17 @@ func (wt *watch) takeSample(at policy.Time) {
 // more happens. It changes nothing.
 func (wt *watch) sample(at policy.Time) Sample {
 	s := wt.counts(at)
-	s.Bill, s.OutageCost = wt.result.Bill, wt.result.JobCost
-	if at < wt.window.From {
+	s.Bill, s.OutageCost = wt.Result.Bill, wt.Result.JobCost
+	if at < wt.Window.From {
 		return s
 	}
-	for i := range wt.nodes.all {
-		if wt.nodes.all[i].Phase != policy.NodeGone && !wt.nodes.state[i].billed {
-			s.Bill += wt.bills.owed(policy.NodeID(i), at)
-		}
-	}
-	for i := range wt.serving.of {
-		w := &wt.scenario.Workloads[i]
-		if !wt.serving.serves(policy.WorkloadID(i)) {
-			continue
-		}
-		g := wt.serving.of[i] // a copy: what is in hand goes on
-		g.advance(at, wt.window)
-		g.close()
-		unserved, incidents := g.outage(wt.prepared.podValue[i], w.OutagePenalty, w.OutageCostPerHour)
-		s.OutageCost += 2*unserved + incidents
-		own := wt.serving.outages(policy.WorkloadID(i), &g)
-		s.Outages.Add(&own)
-	}
+	s.Bill += wt.machines.Bills.OwedByAll(at)
+	wt.cluster.AddOutages(&s, at)
 	return s
 }
 
 func (wt *watch) counts(at policy.Time) Sample {
-	h := &wt.nodes.held
-	return Sample{At: at, Notices: wt.result.Notices, Reclaims: wt.result.Reclaims, Evictions: wt.result.VoluntaryEvictions,
-		Nodes: h.nodes, SpotNodes: h.spotNodes, Size: h.size, SpotSize: h.spotSize}
-}
-
-// owed returns what a running node would be billed if it stopped at t, fees included, without
-// its debt of CPU credits, and of one that commitments may cover what it has come to.
-func (bs *bills) owed(id policy.NodeID, t policy.Time) policy.Money {
-	return bs.price(id, t) + bs.fees(id, t).Total()
-}
-
-// price returns the part of owed that is no fee.
-func (bs *bills) price(id policy.NodeID, t policy.Time) policy.Money {
-	n := &bs.nodes.all[id]
-	life := billing.Span{From: n.Launched, To: t}
-	switch {
-	case bs.committed(n.Market):
-		return bs.account.Owes(int(id), n.Market, t)
-	case n.Bid > 0:
-		// A node never pays more than its bid: neither after the price has passed it, to
-		// the end, nor while nothing is offered and the price of before goes on.
-		return bs.prepared.prices.Charges()[n.Market].BillAtMost(life, bs.window, n.Bid)
-	}
-	return bs.prepared.prices.Charges()[n.Market].Bill(life, bs.window)
+	h := &wt.cluster.Nodes.Holding
+	return Sample{At: at, Notices: wt.Result.Notices, Reclaims: wt.Result.Reclaims, Evictions: wt.Result.VoluntaryEvictions,
+		Nodes: h.Nodes, SpotNodes: h.SpotNodes, Size: h.Size, SpotSize: h.SpotSize}
 }

@@ -63,11 +63,11 @@ func (w *auditor) Settled(m *Moment) {
 	}
 	w.last = s
 	alive := 0
-	for i := range m.watch.nodes.all {
+	for i := range m.watch.cluster.Nodes.All {
 		if _, _, _, ok := m.Node(policy.NodeID(i)); ok {
 			alive++
-			if m.watch.nodes.all[i].Name != w.nodes[policy.NodeID(i)] {
-				w.complain("at %v nobody reported %s", m.Now, m.watch.nodes.all[i].Name)
+			if m.watch.cluster.Nodes.All[i].Name != w.nodes[policy.NodeID(i)] {
+				w.complain("at %v nobody reported %s", m.Now, m.watch.cluster.Nodes.All[i].Name)
 			}
 		}
 	}
@@ -192,7 +192,7 @@ func TestSampleIsTheEnd(t *testing.T) {
 		}
 		for _, s := range long.Samples[1:] {
 			st := mustPrepare(t, stormy(60))
-			st.window = billing.Span{From: st.window.From, To: s.At}
+			st.Window = billing.Span{From: st.Window.From, To: s.At}
 			wide := mustPrepare(t, stormy(60))
 			w, err := wide.DrawWeather(4)
 			if err != nil {

@@ -45,6 +45,8 @@ const (
 	Disrupt                        // the provisioner looks for savings
 	Scan                           // the Cluster Autoscaler looks at the cluster
 	Step                           // the policy decides
+
+	kinds = iota
 )
 
 // An Event is something that happens at one instant. It is a value: a queue of
@@ -75,6 +77,8 @@ type Queue struct {
 	Now  policy.Time
 	seq  uint64
 	heap []Event
+
+	carriers [kinds]func(*Event)
 }
 
 // Add plans an event. An instant in the past is a bug of the caller: it would
@@ -141,4 +145,15 @@ func (q *Queue) Following() (policy.Time, bool) {
 		return 0, false
 	}
 	return q.heap[0].At, true
+}
+
+// On has f carry out the events of a kind.
+func (q *Queue) On(kind Kind, f func(*Event)) { q.carriers[kind] = f }
+
+// CarryOut has an event carried out by whoever asked for those of its kind; by nobody where
+// it only marks an instant.
+func (q *Queue) CarryOut(e *Event) {
+	if f := q.carriers[e.Kind()]; f != nil {
+		f(e)
+	}
 }

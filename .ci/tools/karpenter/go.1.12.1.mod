@@ -4,7 +4,7 @@ module github.com/spotter-dev/spotter/.ci/tools/karpenter
 go 1.26.6
 
 require (
-	github.com/awslabs/operatorpkg v0.0.0-20260708223819-4da4c353c5fa
+	github.com/awslabs/operatorpkg v0.0.0-20251222193911-34e9a1898737
 	k8s.io/api v0.35.1
 	k8s.io/apimachinery v0.35.1
 	sigs.k8s.io/controller-runtime v0.23.1

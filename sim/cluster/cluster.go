@@ -1,0 +1,146 @@
+// Package cluster simulates Kubernetes: what the API server keeps and tells those who watch,
+// the scheduler, the kubelets and the controllers of workloads. Nodes are added and removed by
+// others, and others decide what is evicted.
+package cluster
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/scheduler"
+	"github.com/spotter-dev/spotter/sim/setup"
+)
+
+// A Cluster is what Kubernetes keeps and does in a run: the API server's objects with their
+// watches, the scheduler, the kubelets and the controllers of workloads. It knows neither who
+// buys nodes nor who decides.
+type Cluster struct {
+	*setup.Run
+	Watches
+
+	// Space has the pods by node, and says what fits where.
+	Space *placement.Space
+	sched *scheduler.Scheduler
+
+	Nodes     *Nodes
+	Pods      *Pods
+	Queue     *SchedulingQueue
+	Workloads *Workloads
+	PDBs      *DisruptionBudgets
+	Jobs      *Jobs
+	Gangs     *Gangs
+	Serving   *Serving
+	Budgets   *GPUBudgets
+
+	checked recount
+}
+
+// New returns the cluster of a run, without nodes and pods.
+func New(run *setup.Run) *Cluster {
+	c := &Cluster{Run: run, Space: placement.New(run.Scenario.Templates, run.Scenario.Zones)}
+	c.sched = scheduler.New(c.Space, run.Scenario.Templates, c.spreadTogether)
+	c.Nodes = &Nodes{Cluster: c, Sizes: make([]PoolSize, len(run.Scenario.Pools))}
+	c.Pods = &Pods{Cluster: c}
+	c.Queue = &SchedulingQueue{Cluster: c}
+	c.Workloads = &Workloads{Cluster: c}
+	c.PDBs = &DisruptionBudgets{Cluster: c}
+	c.Jobs = &Jobs{Cluster: c}
+	c.Gangs = &Gangs{Cluster: c}
+	c.Serving = &Serving{Cluster: c}
+	c.Budgets = &GPUBudgets{Cluster: c}
+	c.Workloads.init()
+	c.Jobs.init()
+	c.Gangs.init()
+	c.Budgets.init()
+	c.subscribe()
+	return c
+}
+
+// subscribe says what happens in the cluster at each kind of event.
+func (c *Cluster) subscribe() {
+	on := c.Clock.On
+	on(engine.ReplicasChange, func(e *engine.Event) { c.Workloads.stepReplicas(policy.WorkloadID(e.A), int(e.B)) })
+	on(engine.RollsOut, func(e *engine.Event) { c.Workloads.rollOut(policy.WorkloadID(e.A)) })
+	on(engine.GrowthCounts, func(e *engine.Event) { c.Workloads.countGrowth(policy.WorkloadID(e.A)) })
+	on(engine.PodsRetried, func(e *engine.Event) { c.Workloads.retry(policy.WorkloadID(e.A)) })
+	on(engine.PodsWritten, func(*engine.Event) { c.Workloads.write() })
+	on(engine.JobReleased, func(e *engine.Event) { c.Jobs.release(policy.WorkloadID(e.A), int(e.B)) })
+	on(engine.JobDue, func(e *engine.Event) { c.Jobs.settle(int(e.A), c.Clock.Now) })
+	on(engine.GangTimer, func(e *engine.Event) { c.Gangs.handle(e.A, e.B, e.Gen) })
+	on(engine.Schedule, func(*engine.Event) { c.Queue.schedule() })
+	ofPod := func(kind engine.Kind, f func(policy.PodID, int32)) {
+		on(kind, func(e *engine.Event) {
+			if c.Pods.State[e.A].gen == e.Gen {
+				f(policy.PodID(e.A), e.B)
+			}
+		})
+	}
+	ofPod(engine.PodReady, func(p policy.PodID, _ int32) { c.Pods.ready(p) })
+	ofPod(engine.PodGone, func(p policy.PodID, cause int32) { c.Pods.remove(p, policy.EndCause(cause)) })
+	ofPod(engine.PodFinished, func(p policy.PodID, _ int32) { c.Jobs.podFinished(p) })
+	ofPod(engine.PodUnprotected, func(p policy.PodID, _ int32) { c.Pods.unprotect(p) })
+}
+
+// spreadTogether reports whether kube-scheduler's default constraints spread pods of
+// t and u together: those of one ReplicaSet or StatefulSet. Scenarios have no
+// Services, so that pods of Jobs and bare pods are not spread.
+func (c *Cluster) spreadTogether(t, u *policy.Template) bool {
+	if t.Workload != u.Workload || t.Workload < 0 {
+		return false
+	}
+	kind := c.Scenario.Workloads[t.Workload].Kind
+	return kind == policy.KindDeployment || kind == policy.KindStatefulSet
+}
+
+// Watches are what others are told of, as by a watch of the API server.
+type Watches struct {
+	// NodeChanged is told of a node of which anything changed that the API shows, or its drain.
+	NodeChanged engine.Topic[policy.NodeID]
+
+	// NodeReady is told of a node that takes pods from now on, NodeGone of one whose object goes
+	// away, while its name is still known.
+	NodeReady, NodeGone engine.Topic[policy.NodeID]
+
+	// NodeHeld is told of a node that counts as capacity held from now on, or no longer.
+	NodeHeld engine.Topic[policy.NodeID]
+
+	// Nominations and Disowned are told of a node on which one more pending pod was promised a
+	// place, or one fewer.
+	Nominations, Disowned engine.Topic[policy.NodeID]
+
+	// PodPending is told of a new pod that waits for the scheduler, and PodsWait of how many
+	// found no place.
+	PodPending engine.Topic[policy.PodID]
+	PodsWait   engine.Topic[int]
+
+	// PodChanged is told of a pod of which anything changed that the API shows.
+	PodChanged engine.Topic[policy.PodID]
+
+	// PodBound is told of a pod that came to its node, PodReady of one that is ready there,
+	// PodUnprotected of one that may be disrupted from now on.
+	PodBound, PodReady, PodUnprotected engine.Topic[policy.PodID]
+
+	// PodEnding is told of a pod on a node that begins to end within a grace period.
+	PodEnding engine.Topic[policy.PodID]
+
+	// PodsOfNode is told of a node on which there are other pods than before, or pods of another
+	// phase or deletion cost.
+	PodsOfNode engine.Topic[policy.NodeID]
+
+	// PodEnded is told of a pod that is gone, and PodLeft of the node that it was on, once its
+	// workload has done what follows.
+	PodEnded engine.Topic[EndedPod]
+	PodLeft  engine.Topic[policy.NodeID]
+
+	// WorkloadChanged is told of a workload of which anything changed that the API shows,
+	// ServingChanged of one of which other pods serve or must, PDBsChanged of the disruption
+	// budgets of a workload.
+	WorkloadChanged, ServingChanged, PDBsChanged engine.Topic[policy.WorkloadID]
+}
+
+// An EndedPod is a pod that is gone, and the node that it was on; policy.None for one that had
+// none.
+type EndedPod struct {
+	policy.EndedPod
+	Node policy.NodeID
+}

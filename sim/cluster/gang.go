@@ -1,0 +1,290 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/engine"
+)
+
+// A gangPhase is where an instance of a gang is in its life.
+type gangPhase uint8
+
+const (
+	gangIdle    gangPhase = iota // no pod is there: not yet, or not again
+	gangWaiting                  // pods are there, and not all are ready
+	gangWorking                  // all are ready and work
+	gangEnding                   // one was lost; the others are being deleted
+	gangOver                     // its work is done, or it has failed
+)
+
+// How long Kueue waits before it admits a workload again whose pods were not ready
+// in time: requeueFirst, doubled each time, at most requeueMost
+// (waitForPodsReady.requeuingStrategy of its configuration: backoffBaseSeconds
+// and backoffMaxSeconds).
+const (
+	requeueFirst = 60 * time.Second
+	requeueMost  = 3600 * time.Second
+)
+
+// Gangs are the instances of gangs.
+type Gangs struct {
+	*Cluster
+
+	All   []gangRun
+	of    []int32 // by workload, its gang in the scenario or -1
+	open  []int32 // by gang of the scenario, its instance of which not all jobs are released, or -1
+	waits []int64 // milliseconds from release to the first start
+}
+
+// A gangRun is one instance of a gang: one instance of each of its jobs. Its pods
+// are created together, work only while all of them are ready, and are all
+// deleted and made anew when one is lost.
+type gangRun struct {
+	gang  int32   // index into the scenario's Gangs
+	jobs  []int32 // its instances of the gang's jobs
+	phase gangPhase
+	gen   int32 // changes with every phase, by which a timer of a past phase is known
+
+	alive int32 // pods that are there, terminating ones too
+	ready int32 // of them those that are ready and not on a lost node
+
+	released policy.Time
+	retryAt  policy.Time // when it may be admitted again
+	started  bool        // it has worked since it was admitted
+	counted  bool        // its first start is in the result
+	late     bool        // it ends because its pods were not ready in time
+	restarts int32
+	requeues int
+}
+
+// A gangEvent is what an engine.GangTimer is for.
+const (
+	gangTimeout = iota // not all pods were ready in time
+	gangRetry          // it is admitted again
+)
+
+func (gs *Gangs) init() {
+	gs.of = make([]int32, len(gs.Scenario.Workloads))
+	for i := range gs.of {
+		gs.of[i] = -1
+	}
+	gs.open = make([]int32, len(gs.Scenario.Gangs))
+	for i := range gs.Scenario.Gangs {
+		gs.open[i] = -1
+		for _, w := range gs.Scenario.Gangs[i].Workloads {
+			gs.of[w] = int32(i)
+		}
+	}
+}
+
+// join puts a job instance that was just released into the instance of its
+// gang, and creates the pods of all once the last job is there. It reports false
+// for a job of no gang.
+func (gs *Gangs) join(job int32) bool {
+	j := &gs.Jobs.All[job]
+	of := gs.of[j.work]
+	if of < 0 {
+		return false
+	}
+	i := gs.open[of]
+	if i < 0 {
+		i = int32(len(gs.All))
+		gs.All = append(gs.All, gangRun{gang: of, released: gs.Clock.Now})
+		gs.open[of] = i
+	}
+	g := &gs.All[i]
+	g.jobs = append(g.jobs, job)
+	j.gang = i
+	if len(g.jobs) == len(gs.Scenario.Gangs[of].Workloads) {
+		gs.open[of] = -1
+		gs.reconcile(i)
+	}
+	return true
+}
+
+// enter moves gang i to a phase.
+func (gs *Gangs) enter(i int32, phase gangPhase) {
+	g := &gs.All[i]
+	g.phase = phase
+	g.gen++
+}
+
+// reconcile creates the pods of gang i, all of them, where none is there and
+// it may have them: none of its jobs is suspended or denied pods, and it does not
+// wait to be admitted again.
+func (gs *Gangs) reconcile(i int32) {
+	g := &gs.All[i]
+	spec := &gs.Scenario.Gangs[g.gang]
+	if g.phase != gangIdle || g.alive > 0 || gs.open[g.gang] == i || gs.Clock.Now < g.retryAt {
+		return
+	}
+	if slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.Jobs.suspendedBy[w] != "" }) {
+		return
+	}
+	for _, w := range spec.Workloads {
+		if gs.Budgets.shut(w) {
+			gs.Workloads.deny(w)
+			return
+		}
+	}
+	gs.enter(i, gangWaiting)
+	for _, job := range g.jobs {
+		for k := range gs.Jobs.All[job].Tasks {
+			id := gs.Pods.add(gs.Jobs.All[job].work)
+			x := &gs.Pods.State[id]
+			x.job, x.task, x.gang = job, int32(k), i
+			t := &gs.Jobs.All[job].Tasks[k]
+			t.running, t.began = id, 0
+			g.alive++
+			gs.Queue.enqueue(id)
+		}
+		gs.Jobs.countWanted(gs.Jobs.All[job].work)
+	}
+	limit := spec.ReadyTimeout
+	if g.started {
+		limit = spec.RecoveryTimeout
+	}
+	if limit > 0 {
+		gs.Clock.Add(gs.Clock.Now.Add(limit), engine.GangTimer, i, gangTimeout, g.gen)
+	}
+}
+
+// countWanted notes how many pods a job has.
+func (js *Jobs) countWanted(w policy.WorkloadID) {
+	js.Serving.Of[w].wanted = js.Workloads.State[w].Active
+	js.Workloads.touch(w)
+}
+
+// podReady notes that one more pod of gang i is ready. With the last of them all
+// begin to work, at one instant.
+func (gs *Gangs) podReady(i int32) {
+	g := &gs.All[i]
+	g.ready++
+	if g.phase != gangWaiting || g.ready < gs.Scenario.Gangs[g.gang].Size {
+		return
+	}
+	gs.enter(i, gangWorking)
+	g.started = true
+	if !g.counted {
+		g.counted = true
+		if gs.Clock.Now >= gs.Window.From {
+			gs.waits = append(gs.waits, int64(gs.Clock.Now-g.released))
+		}
+	}
+	gs.Log.Add(gs.Clock.Now, engine.RecordGangStart, gs.Scenario.Gangs[g.gang].Name, "", int64(gs.Clock.Now-g.released))
+	for _, job := range g.jobs {
+		for k := range gs.Jobs.All[job].Tasks {
+			gs.Jobs.startTask(gs.Jobs.All[job].Tasks[k].running)
+		}
+	}
+}
+
+// halt stops the work of all pods of gang i, since none can go on without the
+// others. What was not made safe at a checkpoint is lost by each.
+func (gs *Gangs) halt(i int32) {
+	for _, job := range gs.All[i].jobs {
+		for k := range gs.Jobs.All[job].Tasks {
+			if id := gs.Jobs.All[job].Tasks[k].running; id != policy.None {
+				gs.Jobs.interruptTask(id)
+			}
+		}
+	}
+}
+
+// lose ends gang i since one of its pods ends: all others are deleted.
+func (gs *Gangs) lose(i int32) {
+	g := &gs.All[i]
+	if g.phase != gangWaiting && g.phase != gangWorking {
+		return
+	}
+	gs.halt(i)
+	gs.enter(i, gangEnding)
+	for _, job := range g.jobs {
+		for k := range gs.Jobs.All[job].Tasks {
+			if id := gs.Jobs.All[job].Tasks[k].running; id != policy.None {
+				gs.Pods.delete(id, policy.EndGang)
+			}
+		}
+	}
+}
+
+// podGone notes that a pod of gang i has ended. With the last one the gang is
+// made anew, unless its work is done or it has been lost too often.
+func (gs *Gangs) podGone(i int32) {
+	g := &gs.All[i]
+	if g.alive--; g.alive > 0 {
+		return
+	}
+	g.ready = 0
+	for _, job := range g.jobs {
+		gs.Jobs.countWanted(gs.Jobs.All[job].work)
+	}
+	spec := &gs.Scenario.Gangs[g.gang]
+	switch {
+	case !slices.ContainsFunc(g.jobs, func(job int32) bool { return gs.Jobs.All[job].left > 0 }):
+		gs.enter(i, gangOver)
+		return
+	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.Jobs.suspendedBy[w] != "" }):
+		// It was suspended, which is no failure.
+	case g.late:
+		g.late, g.started = false, false
+		wait := requeueMost
+		if g.requeues < 6 {
+			wait = requeueFirst << g.requeues
+		}
+		g.requeues++
+		g.retryAt = gs.Clock.Now.Add(wait)
+		if gs.Clock.Now >= gs.Window.From {
+			gs.Result.Gangs.Requeues++
+		}
+		gs.Log.Add(gs.Clock.Now, engine.RecordGangRequeued, spec.Name, "", int64(wait/time.Millisecond))
+		gs.enter(i, gangIdle)
+		gs.Clock.Add(g.retryAt, engine.GangTimer, i, gangRetry, g.gen)
+		return
+	case spec.RestartsMax >= 0 && g.restarts >= spec.RestartsMax:
+		gs.Log.Add(gs.Clock.Now, engine.RecordGangFailed, spec.Name, "", int64(g.restarts))
+		if gs.Clock.Now >= gs.Window.From {
+			gs.Result.Gangs.Failed++
+		}
+		gs.enter(i, gangOver)
+		return
+	default:
+		g.restarts++
+		if gs.Clock.Now >= gs.Window.From {
+			gs.Result.Gangs.Restarts++
+		}
+		gs.Log.Add(gs.Clock.Now, engine.RecordGangRestart, spec.Name, "", int64(g.restarts))
+	}
+	gs.enter(i, gangIdle)
+	gs.reconcile(i)
+}
+
+// handle carries out a timer of gang i.
+func (gs *Gangs) handle(i, what, gen int32) {
+	g := &gs.All[i]
+	if g.gen != gen {
+		return
+	}
+	if what == gangRetry {
+		gs.reconcile(i)
+		return
+	}
+	g.late = true
+	gs.lose(i)
+}
+
+// fill completes the result with what the gangs came to.
+func (gs *Gangs) fill() {
+	res := &gs.Result.Gangs
+	for i := range gs.All {
+		if g := &gs.All[i]; !g.counted && g.phase != gangOver {
+			res.NotStarted++
+		}
+	}
+	slices.SortFunc(gs.waits, cmp.Compare[int64])
+	res.Started = int64(len(gs.waits))
+	res.WaitP50, res.WaitP95 = percentile(gs.waits, 50), percentile(gs.waits, 95)
+}

@@ -1,0 +1,306 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/result"
+)
+
+// GPUBudgets count what the pods of each GPU budget hold, and carry out what a policy
+// does to keep to one.
+type GPUBudgets struct {
+	*Cluster
+
+	All   []policy.Budget // as every snapshot shows them
+	state []budgetState
+	of    [][]int32 // by template, and so by workload, those that count its pods
+}
+
+// A budgetState is what the simulator knows of a budget beyond its
+// policy.Budget, counted within the metered window.
+type budgetState struct {
+	since   policy.Time // up to which the integrals below are complete
+	devices int64       // thousandths of a device that its pods hold now
+	over    bool        // the policy takes it for spent
+
+	used             int64 // thousandths of a device × milliseconds
+	closedMS, overMS int64
+	peak             float64 // the largest part of a quota that was used within its window
+	evicted, paused  int64
+}
+
+func (gb *GPUBudgets) init() {
+	gb.All = slices.Clone(gb.Scenario.Budgets)
+	gb.state = make([]budgetState, len(gb.All))
+	gb.of = make([][]int32, len(gb.Scenario.Templates))
+	gb.Jobs.suspendedBy = make([]string, len(gb.Scenario.Workloads))
+	for i := range gb.All {
+		gb.state[i].since = gb.Prepared.Begin
+		for t := range gb.Scenario.Templates {
+			if gb.All[i].Counts(&gb.Scenario.Templates[t]) > 0 {
+				gb.of[t] = append(gb.of[t], int32(i))
+			}
+		}
+	}
+}
+
+// advance completes the integrals of budget i up to now.
+func (gb *GPUBudgets) advance(i int32, now policy.Time) {
+	x := &gb.state[i]
+	from, to := max(x.since, gb.Window.From), min(now, gb.Window.To)
+	x.since = now
+	if to <= from {
+		return
+	}
+	ms := int64(to - from)
+	x.used += ms * x.devices
+	if gb.All[i].Closed {
+		x.closedMS += ms
+	}
+	if x.over {
+		x.overMS += ms
+	}
+}
+
+// hold notes that sign pods more of template t hold a node.
+func (gb *GPUBudgets) hold(t policy.TemplateID, sign int64) {
+	for _, i := range gb.of[t] {
+		gb.advance(i, gb.Clock.Now)
+		gb.state[i].devices += sign * gb.All[i].Counts(&gb.Scenario.Templates[t])
+	}
+}
+
+// Note reads from the memory that is saved what the policy takes for
+// spent, since only the policy keeps a ledger.
+func (gb *GPUBudgets) Note(m *policy.Memory) {
+	for i := range gb.All {
+		b, x, seen := &gb.All[i], &gb.state[i], m.Budget(gb.All[i].Name)
+		if seen == nil {
+			continue
+		}
+		if over := seen.Over != 0; over != x.over {
+			gb.advance(int32(i), gb.Clock.Now)
+			x.over = over
+		}
+		if gb.Clock.Now < gb.Window.From {
+			continue
+		}
+		if b.HasGPUHours && b.GPUHours > 0 {
+			x.peak = max(x.peak, float64(seen.Used)/3.6e9/b.GPUHours)
+		}
+		if b.HasDollars && b.Dollars > 0 {
+			x.peak = max(x.peak, float64(seen.Cost)/float64(b.Dollars))
+		}
+	}
+}
+
+// shut reports whether a closed gate denies new pods of w. As an admission
+// policy does, it denies them when they are created: there is no pod, and
+// nothing for a scheduler or provisioner to see.
+func (gb *GPUBudgets) shut(w policy.WorkloadID) bool {
+	for _, i := range gb.of[w] {
+		if gb.All[i].Closed {
+			return true
+		}
+	}
+	return false
+}
+
+// The workqueues in which controllers put what failed: the first and the
+// longest wait, which doubles from one to the other. Those of Deployments and
+// StatefulSets are client-go's default, and that of Jobs its own.
+const (
+	retryFirst, retryMost       = 5 * time.Millisecond, 1000 * time.Second
+	jobRetryFirst, jobRetryMost = time.Second, time.Minute
+)
+
+// deny notes that a controller was denied a pod, and when it will have tried
+// again is found out when the gate opens.
+func (wl *Workloads) deny(w policy.WorkloadID) {
+	if wl.State[w].denied == 0 {
+		wl.State[w].denied = wl.Clock.Now
+	}
+}
+
+// retryAt returns when the controller of w tries again after now.
+func (wl *Workloads) retryAt(w policy.WorkloadID) policy.Time {
+	at, wait, most := wl.State[w].denied, retryFirst, retryMost
+	if wl.Scenario.Workloads[w].Kind == policy.KindJob {
+		wait, most = jobRetryFirst, jobRetryMost
+	}
+	for at <= wl.Clock.Now {
+		at = at.Add(wait)
+		wait = min(2*wait, most)
+	}
+	return at
+}
+
+// retry lets the controller of w try again.
+func (wl *Workloads) retry(w policy.WorkloadID) {
+	wl.State[w].denied = 0
+	if wl.Scenario.Workloads[w].Kind != policy.KindJob {
+		wl.reconcile(w)
+		return
+	}
+	for _, i := range slices.Clone(wl.Jobs.of[w]) {
+		wl.Jobs.reconcile(int(i))
+	}
+}
+
+// Gate opens or closes the gate of a budget.
+func (gb *GPUBudgets) Gate(_ context.Context, _ *policy.Snapshot, x *policy.Gate) error {
+	i := slices.IndexFunc(gb.All, func(b policy.Budget) bool { return b.Name == x.Budget })
+	if i < 0 {
+		return fmt.Errorf("there is no budget %q", x.Budget)
+	}
+	if gb.All[i].Closed == x.Closed {
+		return nil
+	}
+	gb.advance(int32(i), gb.Clock.Now)
+	gb.All = slices.Clone(gb.All) // snapshots share the list
+	gb.All[i].Closed = x.Closed
+	gb.Log.Add(gb.Clock.Now, engine.RecordGate, x.Budget, "", int64(oneIf(x.Closed)))
+	for w := range gb.of {
+		if slices.Contains(gb.of[w], int32(i)) {
+			gb.regate(policy.WorkloadID(w))
+		}
+	}
+	return nil
+}
+
+func oneIf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// regate brings w in line with the gates of its budgets. What a closed gate
+// keeps out is missed, but it is no outage: nothing that a policy could do would
+// bring it back. When the gate opens pods have the ready grace to come.
+func (gb *GPUBudgets) regate(w policy.WorkloadID) {
+	g, shut := &gb.Serving.Of[w], gb.shut(w)
+	if g.gated == shut || gb.Scenario.Templates[w].DaemonSet { // it has no number of pods to be ready
+		return
+	}
+	g.advance(gb.Clock.Now, gb.Window)
+	g.gated = shut
+	if shut {
+		gb.Serving.setRequired(w)
+		return
+	}
+	if gb.Scenario.Workloads[w].Job == nil {
+		g.spared, g.admitted = gb.Clock.Now.Add(gb.Scenario.ReadyGrace), gb.Workloads.State[w].Active
+		gb.Clock.Add(g.spared, engine.GrowthCounts, int32(w), 0, 0)
+		gb.Serving.setRequired(w)
+	}
+	if gb.Workloads.State[w].denied != 0 {
+		gb.Clock.Add(gb.Workloads.retryAt(w), engine.PodsRetried, int32(w), 0, 0)
+	}
+}
+
+// admitted returns the part of required that can be asked for while a gate is
+// closed: the pods that there are. For the ready grace after it has opened it is
+// those that there were when it did.
+func (sv *Serving) admitted(w policy.WorkloadID, required int32) int32 {
+	switch g := &sv.Of[w]; {
+	case g.gated:
+		return min(required, sv.Workloads.State[w].Active)
+	case sv.Clock.Now < g.spared:
+		return min(required, g.admitted)
+	}
+	return required
+}
+
+// recountRequired follows a change of the pods that there are of w.
+func (sv *Serving) recountRequired(w policy.WorkloadID) {
+	if sv.Of[w].gated {
+		sv.setRequired(w)
+	}
+}
+
+// Pause suspends a job or lets it go on, as spec.suspend does: its pods are
+// deleted, and made anew when it goes on.
+func (gb *GPUBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pause) error {
+	w := x.Workload
+	if gb.Scenario.Workloads[w].Kind != policy.KindJob {
+		return fmt.Errorf("%s is not a job", gb.Scenario.Workloads[w].Name)
+	}
+	if (gb.Jobs.suspendedBy[w] != "") == x.Paused {
+		return nil
+	}
+	gb.Jobs.suspendedBy[w] = ""
+	if x.Paused {
+		gb.Jobs.suspendedBy[w] = x.Budget
+	}
+	gb.Workloads.touch(w)
+	gb.Log.Add(gb.Clock.Now, engine.RecordPaused, gb.Scenario.Workloads[w].Name, x.Budget, int64(oneIf(x.Paused)))
+	if !x.Paused {
+		gb.Workloads.retry(w)
+		return nil
+	}
+	metered := gb.Clock.Now >= gb.Window.From
+	if i := slices.IndexFunc(gb.All, func(b policy.Budget) bool { return b.Name == x.Budget }); i >= 0 && metered {
+		gb.state[i].paused++
+	}
+	for _, id := range slices.Clone(gb.Workloads.State[w].pods) {
+		if phase := gb.Pods.All[id].Phase; phase == policy.PodTerminating || phase == policy.PodGone {
+			continue
+		}
+		if metered && gb.Pods.All[id].Node != policy.None {
+			gb.Result.VoluntaryEvictions++
+		}
+		gb.Pods.delete(id, policy.EndEvicted)
+	}
+	return nil
+}
+
+// Evict asks the API server to evict a pod, which a disruption budget may
+// refuse: that is an answer and no fault. Annotations that keep provisioners
+// from a pod do not concern it.
+func (gb *GPUBudgets) Evict(_ context.Context, _ *policy.Snapshot, x *policy.Evict) error {
+	id := x.Pod
+	p, t := &gb.Pods.All[id], &gb.Scenario.Templates[gb.Pods.All[id].Template]
+	if p.Phase != policy.PodReady && p.Phase != policy.PodStarting {
+		return nil
+	}
+	if len(t.PDBs) > 1 || len(t.PDBs) == 1 && !gb.PDBs.Allows(t.PDBs[0], p.Phase) {
+		return nil
+	}
+	if i := slices.IndexFunc(gb.All, func(b policy.Budget) bool { return b.Name == x.Budget }); i >= 0 && gb.Metered() {
+		gb.state[i].evicted++
+	}
+	grace := t.Grace
+	if x.HasGrace {
+		grace = x.Grace
+	}
+	cause := result.CauseBudget
+	if x.Budget == "" {
+		cause = gb.Serving.EvictionOf(p.Node, gb.Nodes.All[p.Node].ReclaimAt != 0, policy.ActorUs)
+	}
+	gb.CheckEviction(id)
+	gb.Pods.Evict(id, cause, grace, false)
+	return nil
+}
+
+// fill completes the result with what the budgets came to.
+func (gb *GPUBudgets) fill(saved *policy.Memory) {
+	for i := range gb.Serving.Of {
+		gb.Result.KeptOut += perHourOf(gb.Prepared.PodValue(policy.WorkloadID(i)), gb.Serving.Of[i].gatedMS)
+	}
+	for i := range gb.All {
+		gb.advance(int32(i), gb.Window.To)
+		b, x := &gb.All[i], &gb.state[i]
+		res := result.BudgetResult{Name: b.Name, Action: b.Action, GPUHours: float64(x.used) / 3.6e9, Peak: x.peak,
+			OverMinutes: x.overMS / 60_000, ClosedMinutes: x.closedMS / 60_000, Evictions: x.evicted, Pauses: x.paused}
+		if m := saved.Budget(b.Name); m != nil {
+			res.WindowHours, res.WindowCost = float64(m.Used)/3.6e9, m.Cost
+		}
+		gb.Result.Budgets = append(gb.Result.Budgets, res)
+	}
+}

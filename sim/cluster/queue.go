@@ -1,0 +1,335 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/result"
+)
+
+// A SchedulingQueue holds the pending pods and runs the scheduler on them.
+type SchedulingQueue struct {
+	*Cluster
+
+	Pending []policy.PodID
+	lowest  int32 // the least priority of any template
+
+	// scheduling says that a run of the scheduler is planned, and moved that something
+	// changed since the last one: pods that found no node may find one. flushAt is when
+	// the last try is planned for pods that found no node at all.
+	scheduling, moved bool
+	flushAt           policy.Time
+
+	// What a run counts in: by template, the pods that have no place and those for
+	// which preemption makes no room; and the pods to preempt.
+	failed, stays []bool
+	victims       []policy.PodID
+
+	// stated are, by template, the nodes on which the scenario has pods from the start,
+	// each as often as it has; nil where it has none.
+	stated [][]policy.NodeID
+}
+
+// A backoff is what the scheduling queue knows of a pending pod. A pod that found no node
+// is tried again when something changes that may help it; one that failed lately then
+// stands behind those that did not. While there is no Node object at all a try is an
+// error, after which the pod is left alone for a while whatever changes.
+// (pkg/scheduler/backend/queue of Kubernetes 1.35, with queueing hints and
+// SchedulerPopFromBackoffQ, which are its defaults.)
+type backoff struct {
+	attempts, errors uint8 // that found no place, and in a row without any node
+	tried            policy.Time
+	ends             policy.Time // of the backoff, a whole second
+}
+
+// The backoff doubles from the first of these to the second (DefaultPodInitialBackoffDuration,
+// DefaultPodMaxBackoffDuration). Queues are flushed once a second.
+const (
+	backoffFirst = time.Second
+	backoffMost  = 10 * time.Second
+	queueWindow  = time.Second
+)
+
+// backoffAfter returns how long a pod is left alone after so many failures.
+func backoffAfter(n uint8) time.Duration { return min(backoffFirst<<min(n-1, 8), backoffMost) }
+
+func wholeSecond(t policy.Time) policy.Time { return t - t%policy.Time(queueWindow.Milliseconds()) }
+
+// fail notes that the pod found no node.
+func (b *backoff) fail(now policy.Time) {
+	b.attempts, b.errors, b.tried = min(b.attempts, 254)+1, 0, now
+	b.ends = wholeSecond(now.Add(backoffAfter(b.attempts)))
+}
+
+// due reports whether the pod is to be tried now; moved says that something changed that
+// may help those that found no node.
+func (b *backoff) due(now policy.Time, moved bool) bool {
+	if b.errors > 0 {
+		return b.ends < wholeSecond(now)
+	}
+	return moved || b.attempts == 0
+}
+
+// retry notes that there was no node at all, and has the pod tried when its backoff ends.
+func (sq *SchedulingQueue) retry(x *PodState) {
+	x.errors, x.tried = min(x.errors, 254)+1, sq.Clock.Now
+	x.ends = wholeSecond(sq.Clock.Now.Add(backoffAfter(x.errors)))
+	if at := x.ends.Add(queueWindow); at != sq.flushAt {
+		sq.flushAt = at
+		sq.Clock.Add(at, engine.Schedule, 0, 0, 0)
+	}
+}
+
+// byQueue returns the order in which pods leave the scheduling queue: by priority and the time since
+// which they wait for a try, after these the ones that failed lately.
+func (sq *SchedulingQueue) byQueue() func(a, b policy.PodID) int {
+	now, pods, states, templates := wholeSecond(sq.Clock.Now), sq.Pods.All, sq.Pods.State, sq.Scenario.Templates
+	return func(a, b policy.PodID) int {
+		x, y := &states[a], &states[b]
+		switch left, right := x.ends >= now, y.ends >= now; {
+		case left && right && x.ends != y.ends:
+			return cmp.Compare(x.ends, y.ends)
+		case left && !right:
+			return 1
+		case right && !left:
+			return -1
+		}
+		p, q := &pods[a], &pods[b]
+		if p.Template != q.Template && templates[p.Template].Priority != templates[q.Template].Priority {
+			return cmp.Compare(templates[q.Template].Priority, templates[p.Template].Priority)
+		}
+		if since, other := max(p.Created, x.tried), max(q.Created, y.tried); since != other {
+			return cmp.Compare(since, other)
+		}
+		if p.Created != q.Created {
+			return cmp.Compare(p.Created, q.Created)
+		}
+		return cmp.Or(cmp.Compare(p.Template, q.Template), cmp.Compare(a, b))
+	}
+}
+
+// watchesPods reports whether other pods that are bound may let pods of t fit.
+func watchesPods(t *policy.Template) bool {
+	return len(t.PodAffinity) > 0 || slices.ContainsFunc(t.Spread, func(c policy.Spread) bool { return !c.Soft })
+}
+
+// enqueue hands a pending pod to the scheduler.
+func (sq *SchedulingQueue) enqueue(id policy.PodID) {
+	sq.Pending = append(sq.Pending, id)
+	sq.PodPending.Publish(id)
+	sq.plan()
+}
+
+// Want lets the scheduler try all pending pods after the other events of this
+// instant: something changed that may let one of them fit.
+func (sq *SchedulingQueue) Want() {
+	sq.moved = true
+	sq.plan()
+}
+
+// plan lets the scheduler run after the other events of this instant.
+func (sq *SchedulingQueue) plan() {
+	if !sq.scheduling && len(sq.Pending) > 0 {
+		sq.scheduling = true
+		sq.Clock.Add(sq.Clock.Now, engine.Schedule, 0, 0, 0)
+	}
+}
+
+// schedule tries pending pods once, in the order of the scheduling queue: new ones, and
+// the others where something changed since. Pods of one template that has no place are
+// not tried one by one.
+func (sq *SchedulingQueue) schedule() {
+	moved, nodes := sq.moved, sq.Nodes.anyRegistered()
+	sq.scheduling, sq.moved = false, false
+	slices.SortFunc(sq.Pending, sq.byQueue())
+	failed := sq.failedScratch()
+	clear(sq.stays)
+	bound, watching := false, false
+	rest := sq.Pending[:0]
+	for _, id := range sq.Pending {
+		p, x := &sq.Pods.All[id], &sq.Pods.State[id]
+		if p.Phase != policy.PodPending {
+			continue
+		}
+		if !p.Gated && sq.Clock.Now == sq.Prepared.Begin && sq.putStated(id) {
+			bound = true
+			continue
+		}
+		if !x.due(sq.Clock.Now, moved) {
+			rest = append(rest, id)
+			continue
+		}
+		if !nodes && !p.Gated {
+			sq.retry(x)
+			rest = append(rest, id)
+			continue
+		}
+		alike := p.VolumeZone == policy.None && sq.sched.Nominated(id) == policy.None
+		if !p.Gated && (!failed[p.Template] || !alike) {
+			if n, ok := sq.sched.Pick(p); ok {
+				sq.Pods.bind(id, n)
+				bound = true
+				continue
+			}
+			failed[p.Template] = failed[p.Template] || alike
+		}
+		if !p.Gated {
+			x.fail(sq.Clock.Now)
+			watching = watching || watchesPods(&sq.Scenario.Templates[p.Template])
+		}
+		sq.disappoint(id)
+		rest = append(rest, id)
+		if !p.Gated && !(alike && sq.stays[p.Template]) {
+			sq.stays[p.Template] = !sq.preempt(id) && alike
+		}
+	}
+	sq.Pending = rest
+	for _, v := range sq.victims {
+		sq.Serving.missed(v, result.CausePreemption)
+		sq.Pods.delete(v, policy.EndPreempted)
+	}
+	sq.victims = sq.victims[:0]
+	if bound && watching {
+		sq.Want()
+	}
+	if len(sq.Pending) > 0 {
+		sq.PodsWait.Publish(len(sq.Pending))
+	}
+}
+
+// preempt makes room for pending pod id, if pods of lower priority can go. They end
+// when all pending pods have been tried: that makes new ones. It reports whether
+// some can.
+func (sq *SchedulingQueue) preempt(id policy.PodID) bool {
+	p := &sq.Pods.All[id]
+	if sq.Scenario.Templates[p.Template].Priority <= sq.lowest {
+		return false
+	}
+	n, victims := sq.sched.Preempt(p, sq.Pods.All, sq.PDBs.All)
+	if n == policy.None {
+		return false
+	}
+	sq.sched.Nominate(p, n, victims)
+	sq.disown(id)
+	sq.nominate(id, n)
+	sq.victims = append(sq.victims, victims...)
+	return true
+}
+
+// disappoint takes the promise of a place from a pod that did not get it: the
+// node is there, nobody on it is about to leave, and others were faster. The
+// provisioner then plans for the pod again.
+func (sq *SchedulingQueue) disappoint(id policy.PodID) {
+	n := sq.Pods.All[id].Nominated
+	if n == policy.None || sq.Nodes.Plans[n] == PlanComing || sq.Nodes.All[n].Phase < policy.NodeInitialized {
+		return
+	}
+	for _, x := range sq.Space.Pods(n) {
+		if sq.Nodes.All[n].Usable() && sq.Pods.All[x].Phase == policy.PodTerminating {
+			return
+		}
+	}
+	sq.disown(id)
+	sq.Pods.touch(id)
+}
+
+// disown drops what pod id was promised.
+func (sq *SchedulingQueue) disown(id policy.PodID) {
+	if n := sq.Pods.All[id].Nominated; n != policy.None {
+		sq.Nodes.State[n].Nominated--
+		sq.Disowned.Publish(n)
+		sq.Pods.All[id].Nominated = policy.None
+	}
+}
+
+func (sq *SchedulingQueue) failedScratch() []bool {
+	if sq.failed == nil {
+		sq.failed = make([]bool, len(sq.Scenario.Templates))
+		sq.stays = make([]bool, len(sq.Scenario.Templates))
+	}
+	clear(sq.failed)
+	return sq.failed
+}
+
+// Promise has a pod wait for a node that is on its way, or for none.
+func (sq *SchedulingQueue) Promise(id policy.PodID, n policy.NodeID) {
+	was := sq.Pods.All[id].Nominated
+	if was == n {
+		return
+	}
+	if was != policy.None {
+		sq.Nodes.State[was].Nominated--
+		sq.Pods.All[id].Nominated = policy.None
+		sq.Pods.touch(id)
+		sq.Nodes.Touch(was)
+	}
+	if n != policy.None {
+		sq.nominate(id, n)
+	}
+}
+
+func (sq *SchedulingQueue) nominate(id policy.PodID, n policy.NodeID) {
+	sq.Pods.All[id].Nominated = n
+	sq.Nodes.State[n].Nominated++
+	sq.Nodes.All[n].Nominated = sq.Clock.Now
+	sq.Nominations.Publish(n)
+	sq.Pods.touch(id)
+	sq.Nodes.Touch(n)
+}
+
+// State notes which pods the scenario has on node n from the start.
+func (sq *SchedulingQueue) State(n policy.NodeID, pods []scenarios.PodsOnNode) {
+	for _, x := range pods {
+		if sq.stated == nil {
+			sq.stated = make([][]policy.NodeID, len(sq.Scenario.Templates))
+		}
+		for range x.Count {
+			sq.stated[x.Workload] = append(sq.stated[x.Workload], n)
+		}
+	}
+}
+
+// putStated puts a pending pod onto the next node that the scenario states for its
+// workload, on which it is ready. It reports false where there is none. A node that lacks
+// what the pod needs is passed over; where only rules of spread and affinity speak against
+// it the pod is there nevertheless, as they bind when a pod is placed and not later.
+func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
+	if sq.stated == nil {
+		return false
+	}
+	p := &sq.Pods.All[id]
+	for left := &sq.stated[p.Template]; len(*left) > 0; {
+		n := (*left)[0]
+		*left = (*left)[1:]
+		switch why := sq.Space.Check(p, n); why {
+		case placement.OK, placement.Skewed, placement.Lonely, placement.Repelled, placement.RepelledByPod:
+			sq.Pods.Place(id, n)
+			return true
+		default:
+			x := &sq.Nodes.All[n]
+			sq.Warn(fmt.Sprintf("pods of %s that spec.nodes has on nodes of %s (%s) do not all fit there: %v", sq.Scenario.Workloads[p.Template].Name,
+				sq.Scenario.Pools[x.Pool].Name, sq.Scenario.Markets[x.Market].Name, why))
+		}
+	}
+	return false
+}
+
+// Start places the pods that are there when warm-up begins: where the scenario has them, else
+// where the scheduler puts them at once; the others wait.
+func (sq *SchedulingQueue) Start() {
+	for i := range len(sq.Pods.All) {
+		if id := policy.PodID(i); sq.Pods.All[id].Phase == policy.PodPending && !sq.putStated(id) {
+			if n, ok := sq.sched.Pick(&sq.Pods.All[id]); ok {
+				sq.Pods.Place(id, n)
+			} else {
+				sq.enqueue(id)
+			}
+		}
+	}
+}

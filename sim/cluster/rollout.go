@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+)
+
+// A Deployment rolls a new version out a quarter at a time, its default: so many pods more
+// than wanted it makes, rounded up, and so many fewer than wanted may be ready, rounded down
+// (pkg/apis/apps/v1/defaults.go and pkg/controller/deployment/util of Kubernetes 1.35,
+// ResolveFenceposts).
+const rolledShare = 4
+
+// rolling returns how many pods more and how many ready ones fewer than wanted a rollout of
+// w may have now; 0 of both while none goes on.
+func (wl *Workloads) rolling(w policy.WorkloadID) (more, fewer int32) {
+	if wl.State[w].old == 0 {
+		return 0, 0
+	}
+	want := wl.Serving.Of[w].wanted
+	return (want + rolledShare - 1) / rolledShare, want / rolledShare
+}
+
+// rollOut begins to replace all pods of a Deployment.
+func (wl *Workloads) rollOut(w policy.WorkloadID) {
+	ws := &wl.State[w]
+	ws.version++
+	ws.old = ws.Active
+	wl.Serving.setRequired(w)
+	wl.reconcile(w)
+}
+
+// roll does what may be done of a rollout now: it makes new pods as far as there may be more,
+// and deletes old ones, those first that are not ready, as far as enough stay ready
+// (pkg/controller/deployment/rolling.go). Where fewer pods are wanted than when it began,
+// those of any version go.
+func (wl *Workloads) roll(w policy.WorkloadID) {
+	ws, g := &wl.State[w], &wl.Serving.Of[w]
+	more, fewer := wl.rolling(w)
+	for ws.Active < g.wanted+more && ws.Active-ws.old < g.wanted {
+		if wl.Budgets.shut(w) {
+			wl.deny(w)
+			break
+		}
+		wl.Queue.enqueue(wl.Pods.add(w))
+	}
+	if ws.shrinking {
+		return
+	}
+	if n := ws.Active - g.wanted - more; n > 0 {
+		wl.scaleDown(w, n, false)
+	}
+	unready, spare := wl.unreadyOld(w), g.seen-(g.wanted-fewer)
+	n := max(0, min(unready, spare+unready))
+	if n += max(0, min(ws.old-n, spare)); n > 0 {
+		wl.scaleDown(w, n, true)
+	}
+}
+
+// unreadyOld counts the pods of w that a rollout replaces and that are not ready.
+func (wl *Workloads) unreadyOld(w policy.WorkloadID) (n int32) {
+	for _, id := range wl.State[w].pods {
+		if phase := wl.Pods.All[id].Phase; wl.old(id) && phase != policy.PodTerminating && phase != policy.PodReady {
+			n++
+		}
+	}
+	return n
+}
+
+// old reports whether a rollout replaces a pod.
+func (wl *Workloads) old(id policy.PodID) bool {
+	return wl.Pods.State[id].version != wl.State[wl.Scenario.Templates[wl.Pods.All[id].Template].Workload].version
+}

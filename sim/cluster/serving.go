@@ -1,0 +1,295 @@
+package cluster
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/result"
+)
+
+// cause returns what the workload is below its required level by now. Of the pods that
+// it wants for the first time those count that are desired: the others are not due yet.
+func (g *Readiness) cause() result.OutageCause {
+	missing := g.Missing
+	early := max(0, g.wanted-g.desired)
+	for _, c := range [...]result.OutageCause{result.CauseGrowth, result.CauseRefused} {
+		n := min(early, missing[c])
+		missing[c], early = missing[c]-n, early-n
+	}
+	taken, refused := missing[result.CauseReclaim], missing[result.CauseRefused]
+	if g.ready+taken+refused >= g.required && taken+refused > 0 {
+		if taken >= refused {
+			return result.CauseReclaim
+		}
+		return result.CauseRefused
+	}
+	most := result.CauseGrowth // a StatefulSet has yet to make some of what it wants
+	for c := result.CauseGrowth; c > result.CauseRefused; c-- {
+		if n := missing[c]; n > 0 && n >= missing[most] {
+			most = c
+		}
+	}
+	return most
+}
+
+// Serving follows of each workload which pods serve and why others are missed.
+type Serving struct {
+	*Cluster
+
+	Of         []Readiness
+	readyTimes []int64 // milliseconds from creation to ready
+}
+
+// Pods that a workload misses are counted by cause: a pod that is to end by anybody's
+// doing but its workload's is missed until the one in its place is ready, and a pod
+// more until it is ready for the first time.
+
+// serves reports whether w must have pods ready at all times.
+func (sv *Serving) serves(w policy.WorkloadID) bool {
+	kind := sv.Scenario.Workloads[w].Kind
+	return kind != policy.KindJob && kind != policy.KindDaemonSet && sv.needed(w)
+}
+
+// needed reports whether pods of w are missed where they do not run: the others are to be preempted,
+// or run nowhere.
+func (sv *Serving) needed(w policy.WorkloadID) bool {
+	return !sv.Scenario.Workloads[w].Expendable && !sv.Prepared.NeverRuns(w)
+}
+
+// setRequired derives the required part of what is desired: the strictest
+// matching budget, or without one all but a quarter (at least one may miss). The time
+// until now is counted by what was required before.
+func (sv *Serving) setRequired(w policy.WorkloadID) {
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	required := int32(0)
+	if sv.needed(w) {
+		required = sv.admitted(w, sv.requiredOf(w, g.desired))
+	}
+	if _, fewer := sv.Workloads.rolling(w); fewer > 0 { // whoever rolls out agrees to it
+		required = min(required, max(0, g.wanted-fewer))
+	}
+	g.required = required
+	sv.ServingChanged.Publish(w)
+}
+
+// outages returns the incidents of workload w that are over in g.
+func (sv *Serving) outages(w policy.WorkloadID, g *Readiness) result.Outages {
+	o := g.outages
+	if o.Incidents > 0 {
+		o.Longest.Workload = sv.Scenario.Workloads[w].Name
+	}
+	if len(sv.Scenario.Templates[w].PDBs) == 0 {
+		o.WithoutPDB = o.Causes[result.CauseProvisioner].Outage
+	}
+	return o
+}
+
+// requiredOf returns the part of the pods of w that must be ready when so many
+// are desired.
+func (sv *Serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
+	pdbs := sv.Scenario.Templates[w].PDBs
+	if len(pdbs) == 0 {
+		required := desired - max(1, desired/4)
+		if desired >= 1 {
+			required = max(required, 1)
+		}
+		return max(required, 0)
+	}
+	required := int32(0)
+	for _, p := range pdbs {
+		required = max(required, sv.Scenario.PDBs[p].Required(desired))
+	}
+	return min(required, desired)
+}
+
+// missed has the workload of pod id, which is about to end, miss it for cause c. Of
+// several causes the first counts, and one that met it before it was ready takes the
+// place of why it was made.
+func (sv *Serving) missed(id policy.PodID, c result.OutageCause) {
+	p, x := &sv.Pods.All[id], &sv.Pods.State[id]
+	w := sv.Scenario.Templates[p.Template].Workload
+	if x.taken || p.Phase == policy.PodTerminating || p.Phase == policy.PodGone || !sv.serves(w) {
+		return
+	}
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	if p.Phase != policy.PodReady {
+		g.Missing[x.cause]--
+	}
+	g.Missing[c]++
+	x.cause, x.taken = c, true
+}
+
+// leave notes that pod id, which was in the given phase, is no longer one of its workload's.
+func (sv *Serving) leave(id policy.PodID, was policy.PodPhase) {
+	x := &sv.Pods.State[id]
+	w := sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
+	if !sv.serves(w) {
+		return
+	}
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	switch {
+	case x.taken:
+		sv.Workloads.State[w].owed[x.cause]++
+		sv.forgetOwed(w)
+	case was != policy.PodReady:
+		g.Missing[x.cause]--
+	}
+}
+
+// come notes that pod id was made: in the place of one that its workload misses, or
+// as one more.
+func (sv *Serving) come(id policy.PodID) {
+	x, w := &sv.Pods.State[id], sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
+	if !sv.serves(w) {
+		return
+	}
+	for c := range sv.Workloads.State[w].owed {
+		if sv.Workloads.State[w].owed[c] > 0 {
+			sv.Workloads.State[w].owed[c]--
+			x.cause = result.OutageCause(c)
+			return
+		}
+	}
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	x.cause = result.CauseGrowth
+	g.Missing[result.CauseGrowth]++
+}
+
+// filled notes that pod id is missed no longer.
+func (sv *Serving) filled(id policy.PodID) {
+	w := sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
+	if !sv.serves(w) {
+		return
+	}
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	g.Missing[sv.Pods.State[id].cause]--
+}
+
+// forgetOwed has w miss no more pods than it wants.
+func (sv *Serving) forgetOwed(w policy.WorkloadID) {
+	ws, g := &sv.Workloads.State[w], &sv.Of[w]
+	owed := int32(0)
+	for _, n := range ws.owed {
+		owed += n
+	}
+	for c := result.OutageCauses - 1; c >= 0; c-- {
+		if drop := min(ws.owed[c], ws.Active+owed-g.wanted); drop > 0 {
+			ws.owed[c] -= drop
+			g.Missing[c] -= drop
+			owed -= drop
+		}
+	}
+}
+
+// RefusedSpot notes that pod id waits since a spot launch for it was refused.
+func (sv *Serving) RefusedSpot(id policy.PodID) {
+	x, w := &sv.Pods.State[id], sv.Scenario.Templates[sv.Pods.All[id].Template].Workload
+	if x.cause != result.CauseGrowth || !sv.serves(w) {
+		return
+	}
+	g := &sv.Of[w]
+	g.advance(sv.Clock.Now, sv.Window)
+	g.Missing[result.CauseGrowth]--
+	g.Missing[result.CauseRefused]++
+	x.cause = result.CauseRefused
+}
+
+// RefusedMarkets does so for every pending pod that was promised no place and has room
+// on a node of one of the markets of pool.
+func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID) {
+	var offers []placement.Offer
+	for _, o := range sv.Prepared.Offers[pool] {
+		for _, m := range markets {
+			if o.Market == m && sv.Scenario.Markets[m].Capacity == policy.Spot {
+				offers = append(offers, o)
+			}
+		}
+	}
+	if len(offers) == 0 {
+		return
+	}
+	asked := make(map[policy.TemplateID]bool)
+	for _, id := range sv.Queue.Pending {
+		p := &sv.Pods.All[id]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || sv.Pods.State[id].cause != result.CauseGrowth {
+			continue
+		}
+		fits, known := asked[p.Template]
+		if !known {
+			bins, _ := placement.Provision(sv.Space, []policy.Pod{*p}, offers)
+			fits = len(bins) > 0
+			asked[p.Template] = fits
+		}
+		if fits {
+			sv.RefusedSpot(id)
+		}
+	}
+}
+
+// lossOf returns why the provider takes node id. A node on demand is lost to nothing
+// but a zone outage that the scenario orders, which takes spot nodes as well.
+func (sv *Serving) lossOf(id policy.NodeID) result.OutageCause {
+	if !sv.Nodes.State[id].Spot {
+		return result.CauseFault
+	}
+	m := &sv.Scenario.Markets[sv.Nodes.All[id].Market]
+	for i := range sv.Scenario.Faults {
+		f := &sv.Scenario.Faults[i]
+		lasts := max(f.Duration, weather.DefaultParams().TakeWindow)
+		if f.Kind == scenarios.FaultZoneOutage && f.At <= sv.Clock.Now && sv.Clock.Now <= f.At.Add(lasts) &&
+			(f.Zone == "" || f.Zone == sv.Scenario.Zones[m.Zone]) && (f.Type == "" || f.Type == sv.Scenario.Types[m.Type].Name) {
+			return result.CauseFault
+		}
+	}
+	return result.CauseReclaim
+}
+
+// EvictionOf returns why a pod of node id is evicted, by a drain of the given actor.
+func (sv *Serving) EvictionOf(id policy.NodeID, forced bool, by policy.Actor) result.OutageCause {
+	switch {
+	case forced:
+		return sv.lossOf(id)
+	case by == policy.ActorUs:
+		return result.CauseMove
+	}
+	return result.CauseProvisioner
+}
+
+// Spare reports whether the workload of a pod can do without it: whether as many
+// of the others are ready as must be of the number that it wants. Jobs have no
+// such number, and a pod that is the only one wanted is never spared: it goes when
+// it is asked to.
+func (sv *Serving) Spare(id policy.PodID) bool {
+	p := &sv.Pods.All[id]
+	t := &sv.Scenario.Templates[p.Template]
+	if p.Phase != policy.PodReady || t.Workload < 0 || sv.Scenario.Workloads[t.Workload].Job != nil {
+		return true
+	}
+	g := &sv.Of[t.Workload]
+	return g.wanted <= 1 || g.seen-1 >= sv.requiredOf(t.Workload, g.wanted)
+}
+
+// A WorkloadState is where a workload stands.
+type WorkloadState struct {
+	// Desired counts growth only after the ready grace, and is what a job has at
+	// work or pending; Required is the part that must be there, Ready what serves
+	// and OnSpot the part of it on spot nodes.
+	Desired, Required, Ready, OnSpot int32
+}
+
+// State returns where a workload stands.
+func (sv *Serving) State(id policy.WorkloadID) WorkloadState {
+	g := &sv.Of[id]
+	s := WorkloadState{Desired: g.desired, Required: g.required, Ready: g.ready, OnSpot: g.readySpot}
+	switch sv.Scenario.Workloads[id].Kind {
+	case policy.KindJob, policy.KindDaemonSet:
+		s.Desired = sv.Workloads.State[id].Active
+	}
+	return s
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+)
+
+// Those who subscribed are called with each thing that is published, in the order in which they did.
+func TestTopic(t *testing.T) {
+	var topic Topic[int]
+	var heard []int
+	topic.Publish(1) // nobody listens
+	topic.Subscribe(func(x int) { heard = append(heard, x) })
+	topic.Publish(2)
+	topic.Subscribe(func(x int) { heard = append(heard, 10*x) })
+	topic.Publish(3)
+	if want := []int{2, 3, 30}; !slices.Equal(heard, want) {
+		t.Errorf("heard %v, want %v", heard, want)
+	}
+}
+
+// An event is carried out by whoever asked for its kind, and by nobody where it only marks an
+// instant.
+func TestQueueCarriesOut(t *testing.T) {
+	var q Queue
+	var done []int32
+	q.On(Step, func(e *Event) { done = append(done, e.A) })
+	q.Add(1, Step, 7, 0, 0)
+	q.Add(1, MeteringBegins, 8, 0, 0)
+	for e, ok := q.Next(1); ok; e, ok = q.Next(1) {
+		q.CarryOut(&e)
+	}
+	if !slices.Equal(done, []int32{7}) {
+		t.Errorf("carried out %v, want the step", done)
+	}
+}

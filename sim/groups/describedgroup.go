@@ -1,0 +1,89 @@
+package groups
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/market"
+)
+
+// keepWhole makes one group of a pool that is described as one. It stands for both twins of
+// its class.
+func (sg *scalingGroups) keepWhole(p *policy.Pool, own *scenarios.ScalingGroup) {
+	i := int32(len(sg.all))
+	sg.all = append(sg.all, scalingGroup{pool: p.ID, own: own, markets: p.Markets})
+	sg.classes[p.ID] = []class{{[2]int32{i, i}}}
+	sg.of[p.ID] = slices.Repeat([]int32{-1}, len(sg.Scenario.Markets))
+	for _, m := range p.Markets {
+		sg.of[p.ID][m] = i
+	}
+	// The Cluster Autoscaler takes the first type for what a new node is like, of whatever
+	// capacity type.
+	offers := sg.Prepared.Offers[p.ID]
+	rank := sg.rankOf(own)
+	sg.all[i].template = slices.MinFunc(slices.Clone(offers), func(a, b placement.Offer) int {
+		return cmp.Or(cmp.Compare(rank(a.Market), rank(b.Market)), cmp.Compare(a.Market, b.Market))
+	})
+}
+
+// rankOf returns the place of the type of a market in the order of the group.
+func (sg *scalingGroups) rankOf(own *scenarios.ScalingGroup) func(policy.MarketID) int {
+	return func(m policy.MarketID) int {
+		return slices.Index(own.Types, sg.Scenario.Types[sg.Scenario.Markets[m].Type].Name)
+	}
+}
+
+// kindsOf returns the capacity types that the next instance of group i may have, the first
+// first. By itself a group that is described keeps to what it says: AWS launches nothing on
+// demand in place of spot. Of one that a policy steers the policy says it. One of a pair has
+// one type, and what is returned says nothing.
+func (sg *scalingGroups) kindsOf(i int32) []policy.CapacityType {
+	g := &sg.all[i]
+	state := &sg.Pools.State[g.pool]
+	switch {
+	case g.own == nil:
+		return []policy.CapacityType{policy.OnDemand}
+	case sg.ordered != nil:
+		return []policy.CapacityType{*sg.ordered}
+	case !sg.Pools.All[g.pool].Steer.Set || state.Mixed:
+		if sg.onDemandIn(i) < g.own.OnDemandOf(g.desired) {
+			return []policy.CapacityType{policy.OnDemand}
+		}
+		return []policy.CapacityType{policy.Spot}
+	case !sg.Pools.WantsSpot(g.pool, g.template.Market):
+		return []policy.CapacityType{policy.OnDemand}
+	case state.Fallback:
+		return []policy.CapacityType{policy.Spot, policy.OnDemand}
+	}
+	return []policy.CapacityType{policy.Spot}
+}
+
+// onDemandIn returns how many instances of group i are on demand.
+func (sg *scalingGroups) onDemandIn(i int32) (n int) {
+	for k := range sg.Nodes.All {
+		id := policy.NodeID(k)
+		if sg.Runs(policy.NodeID(k)) && !sg.Nodes.State[k].Spot && sg.index(id) == i {
+			n++
+		}
+	}
+	return n
+}
+
+// allocate chooses among markets of one zone as the provider does for the group.
+func (sg *scalingGroups) allocate(g *scalingGroup, markets []policy.MarketID, bid policy.Money) (policy.MarketID, int32, bool) {
+	if len(markets) == 0 {
+		return 0, 0, false
+	}
+	a := market.Allocation{Bid: bid, Number: sg.Launches.Number}
+	if g.own != nil {
+		spot := sg.Scenario.Markets[markets[0]].Capacity == policy.Spot
+		a.Strategy = g.own.Spot
+		if spot && g.own.Spot == scenarios.CapacityOptimizedPrioritized || !spot && g.own.Prioritized {
+			a.Rank = sg.rankOf(g.own)
+		}
+	}
+	return sg.Market.AllocateBy(markets, a)
+}

@@ -1,0 +1,444 @@
+package groups
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/driver"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/machines"
+)
+
+// labelZone is the label of a node's zone.
+const labelZone = "topology.kubernetes.io/zone"
+
+// scalingGroups are the Auto Scaling groups of the pools that the Cluster Autoscaler serves.
+type scalingGroups struct {
+	*Autoscaler
+
+	// ordered is what a policy orders at the moment, nil while it orders nothing.
+	ordered *policy.CapacityType
+
+	all     []scalingGroup // the scenario bounds their size
+	classes [][]class      // by pool; none where another provisioner serves it
+	of      [][]int32      // by pool and market, the group; nil where there is none
+}
+
+// A scalingGroup is an Auto Scaling group: instances of one size and capacity type,
+// which the group chooses among its types and zones by itself.
+type scalingGroup struct {
+	pool    policy.PoolID
+	spot    bool
+	markets []policy.MarketID
+
+	// own is what a group that is described says of itself, nil for one of a pair. It may
+	// hold both capacity types: spot is then false and says nothing.
+	own *scenarios.ScalingGroup
+
+	// least and most bound desired; a most of 0 leaves it to the limits of the pool.
+	least, most int
+
+	// template is what the Cluster Autoscaler takes a new node for.
+	template placement.Offer
+
+	// desired is how many instances the group is to hold, live how many it has.
+	desired, live int
+
+	// failedAt is when a launch was refused that is still wanted, 0 for never;
+	// fillAt when the group tries again.
+	failedAt, fillAt policy.Time
+
+	// The group is not grown until backedOff, after a failure at brokenAt that
+	// cost it wait.
+	backedOff, brokenAt policy.Time
+	wait                time.Duration
+}
+
+// missing returns how many instances are still to be launched.
+func (g *scalingGroup) missing() int { return max(0, g.desired-g.live) }
+
+// backOff keeps the Cluster Autoscaler from growing g for a while.
+func (g *scalingGroup) backOff(s *Settings, now policy.Time) {
+	switch {
+	case g.brokenAt == 0 || now.Sub(g.brokenAt) > s.BackoffReset:
+		g.wait = s.BackoffMin
+	case g.backedOff <= now:
+		g.wait = min(2*g.wait, s.BackoffMax)
+	}
+	g.brokenAt, g.backedOff = now, now.Add(g.wait)
+}
+
+// recover forgets the failures of g once it holds what it is to hold: its nodes
+// join again.
+func (g *scalingGroup) recover(now policy.Time) {
+	if g.missing() == 0 && g.backedOff <= now {
+		g.brokenAt = 0
+	}
+}
+
+// init makes the groups of the pools that the Cluster Autoscaler serves.
+func (sg *scalingGroups) init() {
+	serves := func(p policy.Pool) bool { return p.Provisioner == policy.ProvisionerClusterAutoscaler }
+	if !slices.ContainsFunc(sg.Scenario.Pools, serves) {
+		return
+	}
+	n := len(sg.Scenario.Pools)
+	sg.classes, sg.of, sg.scaleDown.soft = make([][]class, n), make([][]int32, n), make([][]policy.Taint, n)
+	for i := range sg.Scenario.Pools {
+		if p := &sg.Scenario.Pools[i]; serves(*p) {
+			sg.scaleDown.soft[i] = append(slices.Clone(p.Taints), policy.Taint{
+				Key: "DeletionCandidateOfClusterAutoscaler", Effect: policy.PreferNoSchedule, Owner: policy.ActorClusterAutoscaler})
+			sg.split(p)
+		}
+	}
+	for i := range sg.all {
+		g := &sg.all[i]
+		g.least, g.most, g.desired = sg.Scenario.Groups.Min, sg.Scenario.Groups.Max, sg.Scenario.Groups.Min
+		if g.own != nil {
+			g.least, g.most, g.desired = g.own.Min, g.own.Max, g.own.Desired
+		}
+		if g.desired > 0 {
+			sg.planFill(int32(i), sg.Clock.Now)
+		}
+	}
+}
+
+// A groupSize is what nodes of one class have in common: the Cluster Autoscaler
+// takes all instances of a group to be of equal size, and users who mix types
+// keep to that. Where pods are bound to zones each zone has groups of its own.
+type groupSize struct {
+	vcpu, memory, gpu int64
+	gpuResource, arch string
+	zone              policy.ZoneID
+}
+
+func (s groupSize) compare(x groupSize) int {
+	return cmp.Or(cmp.Compare(s.vcpu, x.vcpu), cmp.Compare(s.memory, x.memory), cmp.Compare(s.gpu, x.gpu),
+		strings.Compare(s.gpuResource, x.gpuResource), strings.Compare(s.arch, x.arch), cmp.Compare(s.zone, x.zone))
+}
+
+// split makes the classes of pool p, the smallest first. One that is described is a group
+// by itself.
+func (sg *scalingGroups) split(p *policy.Pool) {
+	if own := sg.Prepared.Group(p.ID); own != nil {
+		sg.keepWhole(p, own)
+		return
+	}
+	zonal := sg.zoneBound()
+	sizeOf := func(m policy.MarketID) groupSize {
+		t := &sg.Scenario.Types[sg.Scenario.Markets[m].Type]
+		s := groupSize{t.VCPU, t.Capacity.Memory, t.Capacity.GPU, t.GPUResource, t.Arch, policy.None}
+		if zonal {
+			s.zone = sg.Scenario.Markets[m].Zone
+		}
+		return s
+	}
+	var sizes []groupSize
+	for _, m := range p.Markets {
+		sizes = append(sizes, sizeOf(m))
+	}
+	slices.SortFunc(sizes, groupSize.compare)
+	sizes = slices.Compact(sizes)
+	of := slices.Repeat([]int32{-1}, len(sg.Scenario.Markets))
+	sg.classes[p.ID] = slices.Repeat([]class{{[2]int32{-1, -1}}}, len(sizes))
+	for _, m := range p.Markets {
+		k, _ := slices.BinarySearchFunc(sizes, sizeOf(m), groupSize.compare)
+		twin, spot := onDemandTwin, sg.Scenario.Markets[m].Capacity == policy.Spot
+		if spot {
+			twin = spotTwin
+		}
+		at := &sg.classes[p.ID][k].twin[twin]
+		if *at < 0 {
+			*at = int32(len(sg.all))
+			sg.all = append(sg.all, scalingGroup{pool: p.ID, spot: spot})
+		}
+		of[m] = *at
+		sg.all[*at].markets = append(sg.all[*at].markets, m)
+	}
+	for i := range sg.all {
+		if g := &sg.all[i]; g.pool == p.ID {
+			g.template = sg.templateOf(g)
+		}
+	}
+	sg.of[p.ID] = of
+}
+
+// templateOf returns the offer by which new nodes of g are judged: that of the
+// type that gives pods the least, which users put first for that reason.
+func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
+	var offers []placement.Offer
+	for _, o := range sg.Prepared.Offers[g.pool] {
+		if slices.Contains(g.markets, o.Market) {
+			offers = append(offers, o)
+		}
+	}
+	return slices.MinFunc(offers, func(a, b placement.Offer) int {
+		return cmp.Or(cmp.Compare(a.Allocatable.Memory, b.Allocatable.Memory), cmp.Compare(a.Allocatable.CPU, b.Allocatable.CPU),
+			cmp.Compare(a.Allocatable.Pods, b.Allocatable.Pods), cmp.Compare(a.Market, b.Market))
+	})
+}
+
+// zoneBound reports whether pods of the scenario must run in certain zones, or
+// relative to pods in other zones. A group that spans zones cannot be ordered where
+// to launch, so AWS documentation then asks for one in each zone.
+func (sg *scalingGroups) zoneBound() bool {
+	return slices.ContainsFunc(sg.Scenario.Templates, func(t policy.Template) bool {
+		byZone := func(e policy.PodTerm) bool { return e.TopologyKey == labelZone && e.Weight == 0 }
+		return slices.ContainsFunc(t.Volumes, func(v policy.Volume) bool { return v.Zonal }) ||
+			slices.ContainsFunc(t.Spread, func(s policy.Spread) bool { return s.TopologyKey == labelZone && !s.Soft }) ||
+			slices.ContainsFunc(t.PodAffinity, byZone) || slices.ContainsFunc(t.PodAntiAffinity, byZone) ||
+			slices.ContainsFunc(t.NodeSelector, func(l policy.Label) bool { return l.Key == labelZone }) ||
+			slices.ContainsFunc(t.Affinity, func(e policy.NodeTerm) bool {
+				return slices.ContainsFunc(e.Labels, func(q policy.Requirement) bool { return q.Key == labelZone })
+			})
+	})
+}
+
+// groupOf returns the group that node id belongs to; nil without one.
+func (sg *scalingGroups) groupOf(id policy.NodeID) *scalingGroup {
+	if g := sg.index(id); g >= 0 {
+		return &sg.all[g]
+	}
+	return nil
+}
+
+// serves reports whether the nodes of pool are instances of groups.
+func (sg *scalingGroups) serves(pool policy.PoolID) bool { return sg.of != nil && sg.of[pool] != nil }
+
+func (sg *scalingGroups) index(id policy.NodeID) int32 {
+	if n := &sg.Nodes.All[id]; sg.serves(n.Pool) {
+		return sg.of[n.Pool][n.Market]
+	}
+	return -1
+}
+
+// join counts a new instance. One that the group did not ask for, such as
+// those that are there from the start, raises what it is to hold.
+func (sg *scalingGroups) join(id policy.NodeID) {
+	if g := sg.groupOf(id); g != nil {
+		g.live++
+		sg.setDesired(g, max(g.desired, g.live))
+		sg.Nodes.All[id].AtGroupMin = sg.atMin(g)
+	}
+}
+
+// atMin reports whether g may not become smaller.
+func (sg *scalingGroups) atMin(g *scalingGroup) bool { return g.desired <= g.least }
+
+// maySpare reports whether g may give up one more instance than those that are
+// being drained for that already.
+func (sg *scalingGroups) maySpare(g *scalingGroup) bool { return g.desired-sg.leaving(g) > g.least }
+
+// leaving returns how many instances of g are being drained for good.
+func (sg *scalingGroups) leaving(g *scalingGroup) (n int) {
+	for _, i := range sg.Drains.Active {
+		if d := &sg.Drains.All[i]; !d.Forced && d.Actor != policy.ActorNTH && sg.groupOf(d.Node) == g {
+			n++
+		}
+	}
+	return n
+}
+
+// mayGain reports whether g may become larger.
+func (sg *scalingGroups) mayGain(g *scalingGroup) bool {
+	return g.most == 0 && g.own == nil || g.desired < g.most
+}
+
+// setDesired sets how many instances g is to hold. Its nodes show whether that is
+// the least.
+func (sg *scalingGroups) setDesired(g *scalingGroup, desired int) {
+	before := sg.atMin(g)
+	g.desired = desired
+	if g.least == 0 || sg.atMin(g) == before {
+		return
+	}
+	for i := range sg.Nodes.All {
+		if id := policy.NodeID(i); sg.Nodes.All[i].Phase != policy.NodeGone && sg.groupOf(id) == g {
+			sg.Nodes.SetAtGroupMin(id, !before)
+		}
+	}
+}
+
+// leave counts an instance that is gone. The group launches another in its
+// place unless what it is to hold was lowered.
+func (sg *scalingGroups) leave(id policy.NodeID) {
+	i := sg.index(id)
+	if i < 0 {
+		return
+	}
+	g := &sg.all[i]
+	g.live--
+	if g.missing() > 0 {
+		sg.planFill(i, sg.Clock.Now.Add(sg.GroupHealth))
+	}
+}
+
+// release lowers what the group of node id is to hold, as terminating an
+// instance with decrement does. At its least size the group refuses that and
+// replaces the instance, as it does when the instance has reached its age.
+func (sg *scalingGroups) release(id policy.NodeID) {
+	if g := sg.groupOf(id); g != nil && !sg.atMin(g) && sg.Nodes.All[id].ActedBy != policy.ActorNTH {
+		sg.setDesired(g, g.desired-1)
+	}
+}
+
+func (sg *scalingGroups) planFill(i int32, t policy.Time) {
+	if g := &sg.all[i]; g.fillAt == 0 || t < g.fillAt {
+		g.fillAt = t
+		sg.Clock.Add(t, engine.GroupFills, i, 0, 0)
+	}
+}
+
+// fill launches what group i is missing, as far as the provider has it.
+func (sg *scalingGroups) fill(i int32) {
+	g := &sg.all[i]
+	if g.fillAt != sg.Clock.Now {
+		return // overtaken by an earlier attempt
+	}
+	g.fillAt = 0
+	for g.missing() > 0 {
+		if _, ok := sg.launchIn(i, ""); !ok {
+			sg.shortOf(i)
+			return
+		}
+	}
+	sg.Want()
+}
+
+// grow makes group i one instance larger, and launches it if the provider has
+// one.
+func (sg *scalingGroups) grow(i int32) (policy.NodeID, bool) {
+	g := &sg.all[i]
+	sg.setDesired(g, g.desired+1)
+	if g.failedAt != 0 {
+		return policy.None, false // the group is waiting already
+	}
+	n, ok := sg.launchIn(i, "")
+	if !ok {
+		sg.shortOf(i)
+	}
+	return n, ok
+}
+
+// launchIn launches one instance of group i: in the zone where it has the fewest
+// among those that have one to give, and there as the provider allocates.
+func (sg *scalingGroups) launchIn(i int32, token string) (policy.NodeID, bool) {
+	g := &sg.all[i]
+	open := sg.openIn(g)
+	if len(open) == 0 {
+		return policy.None, false
+	}
+	bid := sg.Pools.StandingBid(g.pool, open)
+	zones := sg.zonesOf(i)
+	for _, kind := range sg.kindsOf(i) {
+		for _, z := range zones {
+			inZone := slices.DeleteFunc(slices.Clone(open), func(m policy.MarketID) bool {
+				return sg.Scenario.Markets[m].Zone != z || g.own != nil && sg.Scenario.Markets[m].Capacity != kind
+			})
+			if m, slot, ok := sg.allocate(g, inZone, bid); ok {
+				g.failedAt = 0
+				return sg.Launches.Launch(machines.Order{Pool: g.pool, Market: m, Slot: slot}, token, bid), true
+			}
+		}
+	}
+	return policy.None, false
+}
+
+// openIn returns the markets that g may launch in: those that the pool was ordered
+// to use, has room for and affords.
+func (sg *scalingGroups) openIn(g *scalingGroup) []policy.MarketID {
+	x, pool := &sg.Pools.State[g.pool], &sg.Pools.All[g.pool]
+	var open []policy.MarketID
+	for _, m := range g.markets {
+		if x.Allowed != nil && !x.Allowed[m] || !sg.Pools.Affords(g.pool, m) {
+			continue
+		}
+		if machines.Allowed(pool.Limits, pool.Used, sg.Scenario.Types[sg.Scenario.Markets[m].Type].Capacity) {
+			open = append(open, m)
+		}
+	}
+	return open
+}
+
+// mayGrow reports whether the Cluster Autoscaler may make g larger.
+func (sg *scalingGroups) mayGrow(g *scalingGroup) bool {
+	return g.backedOff <= sg.Clock.Now && sg.mayGain(g) && len(sg.openIn(g)) > 0
+}
+
+// zonesOf returns the zones of group i, those with the fewest instances first.
+func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
+	var zones []policy.ZoneID
+	for _, m := range sg.all[i].markets {
+		if z := sg.Scenario.Markets[m].Zone; !slices.Contains(zones, z) {
+			zones = append(zones, z)
+		}
+	}
+	if len(zones) == 1 {
+		return zones
+	}
+	count := make([]int, len(sg.Scenario.Zones))
+	for k := range sg.Nodes.All {
+		if id := policy.NodeID(k); sg.Runs(policy.NodeID(k)) && sg.index(id) == i {
+			count[sg.Scenario.Markets[sg.Nodes.All[k].Market].Zone]++
+		}
+	}
+	slices.SortFunc(zones, func(a, b policy.ZoneID) int { return cmp.Or(cmp.Compare(count[a], count[b]), cmp.Compare(a, b)) })
+	return zones
+}
+
+// shortOf notes that group i cannot launch what it is to hold. It goes on trying
+// by itself.
+func (sg *scalingGroups) shortOf(i int32) {
+	g := &sg.all[i]
+	if g.failedAt == 0 {
+		g.failedAt = sg.Clock.Now
+		sg.refuse(g)
+	}
+	sg.planFill(i, sg.Clock.Now.Add(sg.GroupRetry))
+	sg.loop.scanBy(sg.Clock.Now)
+}
+
+// refuse notes that none of the markets of g had a node.
+func (sg *scalingGroups) refuse(g *scalingGroup) {
+	for _, m := range g.markets {
+		if sg.Pools.Affords(g.pool, m) {
+			sg.Market.RefuseGroup(m)
+		}
+	}
+	sg.Pools.Refused(g.pool)
+	sg.Serving.RefusedMarkets(g.pool, g.markets)
+}
+
+// launch carries out a launch of the policy in a pool of groups: it makes
+// the group of the first market that will do one larger. The group, and not the
+// policy, chooses among its types and zones. A raise that brings no instance is
+// taken back, and the group of the next market is tried.
+func (sg *scalingGroups) launch(pool policy.PoolID, markets []policy.MarketID, token string) error {
+	kind := sg.Scenario.Markets[markets[0]].Capacity
+	sg.ordered = &kind
+	defer func() { sg.ordered = nil }()
+	var tried []int32
+	for _, m := range markets {
+		i := sg.of[pool][m]
+		if slices.Contains(tried, i) {
+			continue
+		}
+		tried = append(tried, i)
+		g := &sg.all[i]
+		if g.failedAt != 0 || !sg.mayGain(g) {
+			continue
+		}
+		sg.setDesired(g, g.desired+1)
+		if _, ok := sg.launchIn(i, token); ok {
+			return nil
+		}
+		sg.setDesired(g, g.desired-1)
+		sg.refuse(g)
+	}
+	return driver.ErrNoCapacity
+}

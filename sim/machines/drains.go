@@ -1,0 +1,287 @@
+package machines
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/engine"
+)
+
+// Drains are the nodes that are being emptied.
+type Drains struct {
+	*Machines
+
+	All    []Drain
+	Active []int32 // those under way
+}
+
+// A Drain empties one node and gives it back.
+type Drain struct {
+	gen    int32 // changes when the drain ends
+	Node   policy.NodeID
+	active bool
+	Forced bool // the provider takes the node at the deadline
+	Pods   bool // there were pods on the node when it began
+
+	// after are the tokens of nodes to wait for, none when the waiting is over.
+	// cordoned says that the node takes no more pods.
+	after    []string
+	cordoned bool
+	deadline policy.Time
+	retryAt  policy.Time
+	retries  int
+	Actor    policy.Actor
+
+	// until is when the terminationGracePeriod of the node ends, 0 for without end.
+	until policy.Time
+
+	// least is when Karpenter terminates the instance at the earliest, 0 while the
+	// NodeClaim is not deleted.
+	least policy.Time
+}
+
+// Start begins to drain node id, once the nodes that came of the tokens in
+// after are initialized. Without a deadline it gets the usual limit. A node
+// that is drained already is only hurried.
+func (ds *Drains) Start(id policy.NodeID, after []string, deadline policy.Time, actor policy.Actor) {
+	n, x := &ds.Nodes.All[id], &ds.of[id]
+	forced := n.ReclaimAt != 0
+	if x.drain >= 0 {
+		d := &ds.All[x.drain]
+		if forced && !d.Forced {
+			d.Forced, d.deadline, d.after = true, n.ReclaimAt, nil
+			ds.proceed(int(x.drain), d.gen)
+		}
+		return
+	}
+	if deadline == 0 {
+		deadline = ds.Clock.Now.Add(ds.Delays.DrainMax)
+		if actor == policy.ActorKarpenter && len(after) > 0 {
+			deadline = ds.Clock.Now.Add(ds.Delays.ReplaceMax)
+		}
+	}
+	if forced {
+		deadline, after = n.ReclaimAt, nil
+	}
+	i := slices.IndexFunc(ds.All, func(d Drain) bool { return !d.active })
+	if i < 0 {
+		i = len(ds.All)
+		ds.All = append(ds.All, Drain{})
+	}
+	ds.All[i] = Drain{gen: ds.All[i].gen + 1, Node: id, active: true, Forced: forced, Pods: ds.Nodes.State[id].Pods > 0, after: after, deadline: deadline, Actor: actor}
+	ds.Active = append(ds.Active, int32(i))
+	x.drain = int32(i)
+	ds.Nodes.SetActor(id, actor)
+	ds.DrainBegun.Publish(id)
+	ds.Clock.Add(max(deadline, ds.Clock.Now), engine.DrainContinues, int32(i), 0, ds.All[i].gen)
+	ds.proceed(i, ds.All[i].gen)
+}
+
+// proceed does what can be done now about drain i.
+func (ds *Drains) proceed(i int, gen int32) {
+	d := &ds.All[i]
+	if !d.active || d.gen != gen {
+		return
+	}
+	// Karpenter never gives up a node that it has begun to delete.
+	begun := d.Actor == policy.ActorKarpenter && d.after == nil || d.least != 0
+	if !d.Forced && !begun && ds.Clock.Now >= d.deadline {
+		ds.undo(i)
+		return
+	}
+	wait, failed := ds.waits(d.after)
+	if failed {
+		ds.undo(i)
+		return
+	}
+	// Karpenter taints a node before its replacement is there, so that no pods come
+	// to it any more (disruption/queue.go, StartCommand).
+	if !d.cordoned && (!wait || d.Actor == policy.ActorKarpenter) {
+		ds.cordon(d)
+	}
+	if wait {
+		return
+	}
+	d.after = nil
+	if d.Actor == policy.ActorKarpenter {
+		ds.deleteClaim(i)
+	}
+	ds.boundGrace(i)
+	blocked := false
+	for _, p := range append([]policy.PodID(nil), ds.Space.Pods(d.Node)...) {
+		if ds.Scenario.Templates[ds.Pods.All[p].Template].DaemonSet || ds.Pods.All[p].Phase == policy.PodTerminating {
+			continue
+		}
+		if gentle := ds.of[d.Node].gentle && d.Actor == policy.ActorUs && !d.Forced; gentle && !ds.Serving.Spare(p) || !ds.evict(p, d.Forced, d.Actor) {
+			blocked = !ds.killed(d, p) || blocked
+		}
+	}
+	if ds.Nodes.State[d.Node].Pods == 0 || d.until != 0 && ds.Clock.Now >= d.until {
+		// An instance from whose zone a zonal shift leads away is not ended meanwhile.
+		if n := &ds.Nodes.All[d.Node]; d.Forced || !ds.Away(n.Pool, n.Market) {
+			if ds.deleteClaim(i); d.least <= ds.Clock.Now {
+				ds.Removals.Delete(d.Node)
+			}
+			return
+		}
+		blocked = true
+	}
+	if blocked && d.retryAt <= ds.Clock.Now {
+		d.retryAt = ds.Clock.Now.Add(ds.retryAfter(d))
+		ds.Clock.Add(d.retryAt, engine.DrainContinues, int32(i), 0, gen)
+	}
+}
+
+// deleteClaim deletes the NodeClaim of a drained node, if it is one of Karpenter's, unless
+// that is done. Karpenter drains the node for a while from then on although it is empty.
+func (ds *Drains) deleteClaim(i int) {
+	d := &ds.All[i]
+	if d.least != 0 || ds.Pools.All[ds.Nodes.All[d.Node].Pool].Provisioner != policy.ProvisionerKarpenter {
+		return
+	}
+	if d.Actor != policy.ActorKarpenter {
+		ds.ClaimDeleted.Publish(d.Node)
+	}
+	d.least = ds.Clock.Now.Add(ds.Delays.DrainMin)
+	ds.Clock.Add(d.least, engine.DrainContinues, int32(i), 0, d.gen)
+}
+
+// boundGrace notes by when the node of a drain is gone: Karpenter bounds what it begins to
+// delete by the terminationGracePeriod of the NodePool.
+func (ds *Drains) boundGrace(i int) {
+	d := &ds.All[i]
+	own := ds.Prepared.Own(ds.Nodes.All[d.Node].Pool)
+	if own == nil || own.TerminationGrace == 0 || d.until != 0 || d.Actor != policy.ActorKarpenter {
+		return
+	}
+	d.until = ds.Clock.Now.Add(own.TerminationGrace)
+	ds.Clock.Add(d.until, engine.DrainContinues, int32(i), 0, d.gen)
+}
+
+// killed deletes a pod whose eviction is refused, whatever keeps it, when what is left of
+// the terminationGracePeriod of its node is the time that it may take to end
+// (terminator.go, DeleteExpiringPods). It reports false before that.
+func (ds *Drains) killed(d *Drain, id policy.PodID) bool {
+	if d.until == 0 || ds.Clock.Now.Add(ds.Scenario.Templates[ds.Pods.All[id].Template].Grace) < d.until {
+		return false
+	}
+	ds.remove(id, false, d.Actor)
+	return true
+}
+
+// cordon lets the node of a drain take no more pods.
+func (ds *Drains) cordon(d *Drain) {
+	n := &ds.Nodes.All[d.Node]
+	d.cordoned = true
+	ds.Nodes.Cordon(d.Node)
+	ds.Log.Add(ds.Clock.Now, engine.RecordDraining, n.Name, "", int64(d.deadline))
+	if ds.Clock.Now >= ds.Window.From {
+		ds.Result.Drains++
+	}
+}
+
+// wake lets the drains that wait for the node of a token look again: it
+// is there now, or will never be.
+func (ds *Drains) wake(token string) {
+	if token == "" {
+		return
+	}
+	for _, d := range ds.Active {
+		if slices.Contains(ds.All[d].after, token) {
+			ds.Clock.Add(ds.Clock.Now, engine.DrainContinues, d, 0, ds.All[d].gen)
+		}
+	}
+}
+
+// waits reports whether a node of one of the tokens is still on its way, and
+// whether one will never come.
+func (ds *Drains) waits(tokens []string) (wait, failed bool) {
+	for _, t := range tokens {
+		n, ok := ds.Launches.Tokens[t]
+		switch {
+		case !ok:
+			return false, true
+		case ds.Nodes.All[n].Phase < policy.NodeInitialized:
+			wait = true
+		case ds.Nodes.All[n].Phase > policy.NodeInitialized:
+			return false, true
+		}
+	}
+	return wait, false
+}
+
+// undo gives a drain up and lets the node take pods again.
+func (ds *Drains) undo(i int) {
+	d := &ds.All[i]
+	n := &ds.Nodes.All[d.Node]
+	ds.Log.Add(ds.Clock.Now, engine.RecordUndrained, n.Name, "", 0)
+	ds.DrainUndone.Publish(d.Node)
+	if d.cordoned && n.Phase == policy.NodeDraining {
+		ds.Nodes.Uncordon(d.Node)
+	}
+	ds.end(i)
+	ds.Queue.Want()
+}
+
+// end frees the drain's place.
+func (ds *Drains) end(i int) {
+	d := &ds.All[i]
+	ds.of[d.Node].drain = -1
+	ds.Nodes.SetActor(d.Node, policy.ActorNone)
+	d.active = false
+	d.gen++
+	if k := slices.Index(ds.Active, int32(i)); k >= 0 {
+		ds.Active = slices.Delete(ds.Active, k, k+1)
+	}
+	ds.DrainEnded.Publish(d.Node)
+}
+
+// evict asks for the eviction of a pod as the API server answers it: a budget
+// may refuse it, and a pod under two budgets is refused for ever. Nobody asks for one
+// that its owner keeps where it is, unless the node is taken: Karpenter heeds its own
+// annotation alone, others that of the Cluster Autoscaler too.
+func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
+	p := &ds.Pods.All[id]
+	t := &ds.Scenario.Templates[p.Template]
+	if p.Phase == policy.PodReady || p.Phase == policy.PodStarting {
+		if len(t.PDBs) > 1 || !forced && (p.DoNotDisrupt || t.NotSafeToEvict && by != policy.ActorKarpenter) {
+			return false
+		}
+		if len(t.PDBs) == 1 && !ds.PDBs.Allows(t.PDBs[0], p.Phase) {
+			return false
+		}
+	}
+	ds.CheckEviction(id)
+	ds.remove(id, forced, by)
+	return true
+}
+
+// remove deletes a pod of a node that is drained.
+func (ds *Drains) remove(id policy.PodID, forced bool, by policy.Actor) {
+	p := &ds.Pods.All[id]
+	ds.Pods.Evict(id, ds.Serving.EvictionOf(p.Node, forced, by), ds.Scenario.Templates[p.Template].Grace, forced)
+}
+
+// retryAfter returns how long a refused eviction waits: Karpenter doubles the time
+// from 100 ms (node/termination/terminator/eviction.go).
+func (ds *Drains) retryAfter(d *Drain) time.Duration {
+	if d.Actor != policy.ActorKarpenter || d.retries >= 10 {
+		return ds.Delays.EvictRetry
+	}
+	d.retries++
+	return min(100*time.Millisecond<<(d.retries-1), ds.Delays.EvictRetry)
+}
+
+// podLeft lets the drain of a node look again.
+func (ds *Drains) podLeft(id policy.NodeID) {
+	if i := ds.of[id].drain; i >= 0 {
+		ds.proceed(int(i), ds.All[i].gen)
+	}
+}
+
+// Drained reports whether a node is being drained.
+func (ds *Drains) Drained(id policy.NodeID) bool { return ds.of[id].drain >= 0 }
+
+// SetGentle says whether a drain of ours may leave no workload of a node below what it must have.
+func (ds *Drains) SetGentle(id policy.NodeID, gentle bool) { ds.of[id].gentle = gentle }

@@ -1,0 +1,126 @@
+// Package machines simulates what becomes of nodes between the cloud and the cluster: what pools
+// may buy and hold, what is launched, drained, given back, taken and billed. Who wants nodes, and
+// who wants them gone, is for others.
+package machines
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/cluster"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/market"
+)
+
+// Machines are the nodes of a run as the cloud has them.
+type Machines struct {
+	*cluster.Cluster
+	Events
+	Market *market.Market
+
+	Pools    *Pools
+	Launches *Launches
+	Reclaims *Reclaims
+	Removals *Removals
+	Bills    *Bills
+	Drains   *Drains
+
+	of []machine // by node
+}
+
+// A machine is what is known of a node beyond the cluster.
+type machine struct {
+	born   int   // how many nodes were launched up to this one
+	slot   int32 // of its market
+	drain  int32 // index into Drains, or -1
+	billed bool  // its bill is made: it runs no longer
+	gentle bool  // a drain of ours may leave no workload below what it must have
+}
+
+// Runs reports whether a node costs something: it is launched, and neither given back nor taken.
+func (ms *Machines) Runs(id policy.NodeID) bool {
+	return ms.Nodes.All[id].Phase != policy.NodeGone && !ms.of[id].billed
+}
+
+// Events are what others are told of.
+type Events struct {
+	// Launched is told of a node that was bought, Stopped of one that costs nothing any more,
+	// Terminating of one that is about to be given back.
+	Launched, Stopped, Terminating engine.Topic[policy.NodeID]
+
+	// Initialized is told of a node that was launched and takes pods from now on.
+	Initialized engine.Topic[policy.NodeID]
+
+	// Noticed is told of a node that the provider will take, Recommended of a rebalance
+	// recommendation, Reclaimed of one that it takes.
+	Noticed, Recommended, Reclaimed engine.Topic[policy.NodeID]
+
+	// Expired is told of a node that is drained for its age.
+	Expired engine.Topic[policy.NodeID]
+
+	// ClaimGone is told that a NodeClaim is gone: at the end of Shutdown, or with a lost node.
+	// CommitmentEnded is told that something is paid for in advance no longer.
+	ClaimGone, CommitmentEnded engine.Topic[struct{}]
+
+	// PoolRefused is told of a pool that was refused a node, for whatever reason, and NoCapacity
+	// of one for whose NodeClaim no market had one.
+	PoolRefused, NoCapacity engine.Topic[policy.PoolID]
+
+	// DrainBegun is told of a node that is to be emptied, DrainUndone of one for which that is
+	// given up, DrainEnded of either and of one that is gone. ClaimDeleted is told of a node
+	// of Karpenter that another had drained, and whose NodeClaim is deleted.
+	DrainBegun, DrainUndone, DrainEnded, ClaimDeleted engine.Topic[policy.NodeID]
+}
+
+// New returns the machines of a run, of which there are none yet.
+func New(c *cluster.Cluster, m *market.Market) *Machines {
+	ms := &Machines{Cluster: c, Market: m}
+	ms.Pools = &Pools{Machines: ms}
+	ms.Launches = &Launches{Machines: ms, Tokens: make(map[string]policy.NodeID)}
+	ms.Reclaims = &Reclaims{Machines: ms}
+	ms.Removals = &Removals{Machines: ms}
+	ms.Bills = &Bills{Machines: ms}
+	ms.Drains = &Drains{Machines: ms}
+	ms.Pools.init()
+	ms.Bills.init()
+	ms.subscribe()
+	return ms
+}
+
+// subscribe says what happens to machines at each kind of event.
+func (ms *Machines) subscribe() {
+	ofNode := func(kind engine.Kind, f func(policy.NodeID)) {
+		ms.Clock.On(kind, func(e *engine.Event) {
+			if ms.Nodes.Gen(policy.NodeID(e.A)) == e.Gen {
+				f(policy.NodeID(e.A))
+			}
+		})
+	}
+	ofNode(engine.NodeRegistered, ms.Launches.register)
+	ofNode(engine.NodeInitialized, ms.Launches.initialize)
+	ms.Clock.On(engine.NodeNotice, func(e *engine.Event) {
+		if ms.Nodes.Gen(policy.NodeID(e.A)) == e.Gen {
+			ms.Reclaims.announced(policy.NodeID(e.A), e.B != 0)
+		}
+	})
+	ofNode(engine.NodeRecommendation, ms.Reclaims.recommend)
+	ofNode(engine.NodeReclaimed, ms.Reclaims.Reclaim)
+	ofNode(engine.NodeGone, func(id policy.NodeID) {
+		ms.Removals.Forget(id)
+		ms.ClaimGone.Publish(struct{}{})
+	})
+	ofNode(engine.NodeExpires, ms.Removals.expire)
+	ms.Clock.On(engine.ClaimGone, func(*engine.Event) { ms.ClaimGone.Publish(struct{}{}) })
+	ms.Clock.On(engine.CommitmentEnds, func(e *engine.Event) {
+		ms.Bills.account.Lapse(int(e.A), ms.Clock.Now)
+		ms.CommitmentEnded.Publish(struct{}{})
+	})
+	ms.Clock.On(engine.DrainContinues, func(e *engine.Event) { ms.Drains.proceed(int(e.A), e.Gen) })
+
+	ms.NodeHeld.Subscribe(ms.Pools.hold)
+	ms.PodBound.Subscribe(func(p policy.PodID) { ms.Bills.use(ms.Pods.All[p].Node, ms.Pods.All[p].Template, 1) })
+	ms.PodEnded.Subscribe(func(p cluster.EndedPod) {
+		if p.Node != policy.None {
+			ms.Bills.use(p.Node, p.Template, -1)
+		}
+	})
+	ms.PodLeft.Subscribe(ms.Drains.podLeft)
+}

@@ -1,0 +1,222 @@
+package nodepools
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/fleet"
+	"github.com/spotter-dev/spotter/sim/machines"
+)
+
+// want opens the batch window of the provisioner, or leaves it open.
+// New pods do not wait until those are tried again for which nothing was found.
+func (kp *provisioner) want() {
+	if kp.onlyGroups {
+		return
+	}
+	at := kp.Clock.Now.Add(kp.Delays.BatchIdle)
+	if kp.provisionAt != 0 && (!kp.fresh || kp.provisionAt <= at) {
+		return
+	}
+	kp.batchFrom = kp.Clock.Now
+	kp.plan(at)
+}
+
+func (kp *provisioner) plan(at policy.Time) {
+	kp.provisionAt = at
+	kp.Clock.Add(at, engine.Provision, 0, 0, 0)
+}
+
+// retryProvision is how long the provisioner waits after a refusal.
+const retryProvision = 10 * time.Second
+
+// provision buys nodes for the pending pods, as Karpenter does: all of them are placed
+// anew each time, on nodes that are there or on their way and on new ones.
+func (kp *provisioner) provision() {
+	if kp.provisionAt != kp.Clock.Now {
+		return // overtaken by an earlier look
+	}
+	quiet, longest := kp.lastPending.Add(kp.Delays.BatchIdle), kp.batchFrom.Add(kp.Delays.BatchMax)
+	if next := min(quiet, longest); next > kp.Clock.Now {
+		kp.plan(next)
+		return
+	}
+	kp.provisionAt, kp.fresh = 0, false
+	pods, refused, again := kp.place()
+	switch {
+	case refused || again:
+		kp.batchFrom = kp.Clock.Now.Add(retryProvision)
+	case len(pods) > 0:
+		kp.batchFrom = kp.Clock.Now.Add(kp.Delays.Unavailable) // nothing to buy: look again when markets reopen
+	default:
+		return
+	}
+	kp.plan(kp.batchFrom)
+}
+
+// addOffers adds to list what pool may buy now, of the capacity types wanted, as offers
+// of a NodePool of the given id.
+func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot, onDemand bool) []placement.Offer {
+	x, limits, used := &kp.Pools.State[pool], kp.Pools.All[pool].Limits, kp.Pools.All[pool].Used
+	limited := limits != (policy.Resources{})
+	offers := kp.Prepared.Offers[pool]
+	for i := range offers {
+		o := &offers[i]
+		m := &kp.Scenario.Markets[o.Market]
+		left := 0
+		switch m.Capacity {
+		case policy.Reserved:
+			if left = kp.Market.Left(o.Market); left == 0 || !x.Mixed {
+				continue
+			}
+		default:
+			isSpot := m.Capacity == policy.Spot
+			if isSpot && !spot || !isSpot && !onDemand || x.Allowed != nil && !x.Allowed[o.Market] || x.Mixed && kp.onlyReserved(pool) {
+				continue
+			}
+		}
+		price, offered := kp.believed(pool, o.Market)
+		if !offered || !kp.Pools.Affords(pool, o.Market) || kp.Market.Closed(o.Market) || kp.Away(pool, o.Market) || limited && !machines.Allowed(limits, used, kp.Scenario.Types[m.Type].Capacity) {
+			continue
+		}
+		list = append(list, *o)
+		added := &list[len(list)-1]
+		added.Price, added.Pool, added.Max = price, as, left
+	}
+	return list
+}
+
+// believed returns what Karpenter takes a node of a market to cost, and whether it is offered.
+func (kp *provisioner) believed(pool policy.PoolID, m policy.MarketID) (policy.Money, bool) {
+	price, offered := kp.Market.Believed(m)
+	if own := kp.Prepared.Own(pool); own != nil && offered {
+		if change, changed := own.Prices[m]; changed {
+			price = change.Of(price)
+		}
+	}
+	return price, offered
+}
+
+// onlyReserved reports whether the NodePool of pool launches into reservations alone.
+func (kp *provisioner) onlyReserved(pool policy.PoolID) bool {
+	own := kp.Prepared.Own(pool)
+	return own != nil && own.OnlyReserved
+}
+
+// launchBin buys the node of a bin and promises its place to those of the bin's pods that
+// are pending: the first ones.
+func (kp *provisioner) launchBin(pods []policy.Pod, pending int, offers []placement.Offer, b placement.Bin) bool {
+	pool := offers[b.Offers[0]].Pool % policy.PoolID(len(kp.Pools.All))
+	tries := kp.tries(pool, offers, b)
+	for _, markets := range tries {
+		markets = kp.withinLimits(pool, kp.request(pool, markets))
+		if len(markets) == 0 {
+			continue
+		}
+		if n, ok := kp.Pools.Buy(pool, markets, offers[b.Offers[0]].Choice, ""); ok {
+			for _, i := range b.Pods {
+				if i < pending {
+					kp.Queue.Promise(pods[i].ID, n)
+				}
+			}
+			return true
+		}
+	}
+	if first := tries[0]; len(first) > 0 && kp.Scenario.Markets[first[0]].Capacity == policy.Spot {
+		for _, i := range b.Pods {
+			if i < pending {
+				kp.Serving.RefusedSpot(pods[i].ID)
+			}
+		}
+	}
+	return false
+}
+
+// tries returns the markets that are asked for the node of a bin, those of the capacity
+// type that brings the share nearest to what is wanted, and then the ones that are asked
+// where these refuse. A NodeClaim of both capacity types is asked for once: its
+// markets that refused are left out when Karpenter makes the next one for the pods.
+func (kp *provisioner) tries(pool policy.PoolID, offers []placement.Offer, b placement.Bin) [2][]policy.MarketID {
+	var spot, onDemand, all []policy.MarketID
+	choice := offers[b.Offers[0]].Choice
+	for _, o := range b.Offers {
+		m := offers[o].Market
+		switch {
+		case offers[o].Choice != choice:
+		case kp.Pools.State[pool].Mixed:
+			all = append(all, m)
+		case kp.Scenario.Markets[m].Capacity == policy.Spot:
+			spot = append(spot, m)
+		default:
+			onDemand = append(onDemand, m)
+		}
+	}
+	if kp.Pools.State[pool].Mixed {
+		return [2][]policy.MarketID{all}
+	}
+	first, second := onDemand, spot
+	if len(spot) > 0 && (len(onDemand) == 0 || kp.Pools.WantsSpot(pool, spot[0])) {
+		first, second = spot, onDemand
+	}
+	return [2][]policy.MarketID{first, kp.alternatives(pool, first, second)}
+}
+
+// withinLimits leaves out what is more than the limits of the user's NodePool leave. Both
+// halves that one is steered by count what is held by both, but not what the other buys at
+// the same look.
+func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
+	if kp.Prepared.Own(pool) == nil {
+		return markets
+	}
+	p := &kp.Pools.All[pool]
+	return slices.DeleteFunc(markets, func(m policy.MarketID) bool {
+		return !machines.Allowed(p.Limits, p.Used, kp.Scenario.Types[kp.Scenario.Markets[m].Type].Capacity)
+	})
+}
+
+// interrupted is what Karpenter does when its queue of interruptions says that a node is
+// about to be taken: it does not ask for the market any more for a while, and drains the
+// node (handleNodeClaim in pkg/controllers/interruption/controller.go of
+// karpenter-provider-aws). A rebalance recommendation changes nothing there.
+func (kp *provisioner) interrupted(id policy.NodeID) {
+	n := &kp.Nodes.All[id]
+	if !kp.Pools.State[n.Pool].Mixed {
+		return
+	}
+	kp.Market.Close(n.Market)
+	kp.consolidation.offers.forget()
+	if n.Phase == policy.NodeInitialized {
+		kp.Drains.Start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
+		kp.consolidation.noteChange()
+	}
+}
+
+// alternatives returns what is tried when the first capacity type is refused:
+// on-demand in place of spot where the pool falls back, and never spot in place
+// of on-demand beyond the wanted share.
+func (kp *provisioner) alternatives(pool policy.PoolID, first, second []policy.MarketID) []policy.MarketID {
+	if len(first) > 0 && (kp.Scenario.Markets[first[0]].Capacity != policy.Spot || !kp.Pools.State[pool].Fallback) {
+		return nil
+	}
+	return second
+}
+
+// request reduces what a NodeClaim of pool allows, cheapest first, to what the provider is
+// asked for.
+func (kp *provisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
+	list := kp.requestBuf[:0]
+	for _, m := range markets {
+		price, _ := kp.believed(pool, m)
+		x := &kp.Scenario.Markets[m]
+		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Capacity: x.Capacity, Block: kp.Market.Block(m), Exotic: kp.exotic[x.Type]})
+	}
+	kp.requestBuf = list
+	markets = markets[:0]
+	for _, o := range fleet.Request(list, len(kp.Prepared.Rules[pool].MinValues) > 0) {
+		markets = append(markets, o.Market)
+	}
+	return markets
+}

@@ -1,0 +1,121 @@
+// Package nodepools simulates Karpenter's controllers: they buy nodes for pending pods, keep static
+// pools at their number, give back what is not needed and drain what the provider takes.
+package nodepools
+
+import (
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/sim/cluster"
+	"github.com/spotter-dev/spotter/sim/engine"
+	"github.com/spotter-dev/spotter/sim/machines"
+)
+
+// A Karpenter runs the controllers of the pools that it serves.
+type Karpenter struct {
+	*machines.Machines
+
+	provisioner   *provisioner
+	consolidation *consolidation
+	tracker       *nodeTracker
+}
+
+// New returns the Karpenter of a run.
+func New(ms *machines.Machines) *Karpenter {
+	k := &Karpenter{Machines: ms}
+	k.provisioner = &provisioner{Karpenter: k}
+	k.consolidation = &consolidation{Karpenter: k, launches: make([]int, len(ms.Scenario.Pools))}
+	k.tracker = &nodeTracker{Karpenter: k}
+	k.provisioner.init()
+	k.watch()
+	return k
+}
+
+// watch says what the controllers do about what happens.
+func (k *Karpenter) watch() {
+	kp, cs, tr := k.provisioner, k.consolidation, k.tracker
+	k.Clock.On(engine.Provision, func(*engine.Event) { kp.provision() })
+	k.Clock.On(engine.ReplicasFill, func(e *engine.Event) { kp.fillReplicas(policy.PoolID(e.A)) })
+	k.Clock.On(engine.Disrupt, func(*engine.Event) { cs.disrupt() })
+
+	k.PodPending.Subscribe(func(policy.PodID) { kp.lastPending, kp.fresh = k.Clock.Now, true })
+	k.PodsWait.Subscribe(func(int) { kp.want() })
+	k.PodsOfNode.Subscribe(tr.notePods)
+	k.PodBound.Subscribe(func(p policy.PodID) {
+		cs.noteChange()
+		k.notePodEvent(p)
+	})
+	k.PodEnding.Subscribe(k.notePodEvent)
+	k.PodReady.Subscribe(cs.notePodReady)
+	k.PodUnprotected.Subscribe(cs.notePodReady)
+	k.PodEnded.Subscribe(func(cluster.EndedPod) { cs.noteChange() })
+
+	k.NodeChanged.Subscribe(tr.noteNode)
+	k.Nominations.Subscribe(tr.keepNominated)
+	k.Disowned.Subscribe(tr.noteNode)
+	k.Launched.Subscribe(func(n policy.NodeID) {
+		cs.noteReserved(n)
+		tr.list(n)
+		cs.noteChange()
+	})
+	k.NodeReady.Subscribe(func(policy.NodeID) { cs.noteChange() })
+	k.Initialized.Subscribe(func(n policy.NodeID) {
+		if k.Nodes.All[n].ReclaimAt != 0 {
+			kp.interrupted(n) // the notice came while the node was launching
+		}
+	})
+	k.Noticed.Subscribe(kp.interrupted)
+	k.Stopped.Subscribe(func(n policy.NodeID) {
+		cs.noteReserved(n)
+		kp.wantReplicas(k.Nodes.All[n].Pool)
+	})
+	k.NodeGone.Subscribe(func(n policy.NodeID) {
+		tr.unlist(n)
+		cs.look() // a budget may allow more
+		if len(k.Queue.Pending) > 0 {
+			kp.want()
+		}
+	})
+	k.ClaimGone.Subscribe(func(struct{}) { cs.noteChange() })
+	k.CommitmentEnded.Subscribe(func(struct{}) { cs.noteChange() })
+	k.Expired.Subscribe(func(policy.NodeID) { cs.noteChange() })
+	k.DrainBegun.Subscribe(func(n policy.NodeID) {
+		if x := &k.Nodes.All[n]; x.ActedBy == policy.ActorKarpenter {
+			kp.wantReplicas(x.Pool)
+		}
+	})
+	k.ClaimDeleted.Subscribe(func(policy.NodeID) { cs.noteChange() })
+	k.DrainEnded.Subscribe(func(policy.NodeID) { cs.look() })
+	k.NoCapacity.Subscribe(func(policy.PoolID) { cs.offers.forget() })
+}
+
+// notePodEvent notes that a pod came to a node, or begins to leave it.
+func (k *Karpenter) notePodEvent(p policy.PodID) {
+	if x := &k.Pods.All[p]; !k.Scenario.Templates[x.Template].DaemonSet {
+		k.tracker.notePodEvent(x.Node)
+	}
+}
+
+// Start launches the nodes of static pools.
+func (k *Karpenter) Start() {
+	for p := range k.Pools.All {
+		k.provisioner.wantReplicas(policy.PoolID(p))
+	}
+}
+
+// Steered has what pools may buy read again, since that was changed.
+func (k *Karpenter) Steered() {
+	k.consolidation.offers.forget()
+	if len(k.Queue.Pending) > 0 {
+		k.provisioner.want()
+	}
+	k.consolidation.noteChange()
+}
+
+// ShiftZones has zonal shifts heeded that began or ended now: Karpenter offers nothing any more in
+// the zones that they lead away from, and looks at its nodes again (base_resolver.go, where
+// offerings are available, and instance.go, Delete, of karpenter-provider-aws).
+func (k *Karpenter) ShiftZones() {
+	k.consolidation.reread = true
+	k.consolidation.offers.forget()
+	k.consolidation.noteChange()
+	k.provisioner.want()
+}

@@ -1,0 +1,286 @@
+package nodepools
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/scenarios/chance"
+	"github.com/spotter-dev/spotter/sim/cluster"
+	"github.com/spotter-dev/spotter/sim/fleet"
+	"github.com/spotter-dev/spotter/sim/karpenter"
+)
+
+// A provisioner buys nodes for pending pods as Karpenter does, with its faults:
+// It forgets that a label must exist where another requirement excludes a value of it.
+// Requirements of a label that contradict each other, also merely preferred ones, count as
+// "must be missing". What a placed pod asks of a label that its node lacks is taken for a fact
+// of the node. A zone in which a pool can buy nothing bounds the skew of topology spread. Once
+// a pod tolerates PreferNoSchedule, its spread is counted anew without the pods placed in the
+// same run. The limit of nodes of a NodePool does not fall within a run.
+type provisioner struct {
+	*Karpenter
+
+	// provisionAt is when the batch window closes that opened at batchFrom; 0 for none.
+	// lastPending is when a pod came last, and fresh says that one came since the
+	// last look.
+	provisionAt, batchFrom, lastPending policy.Time
+	fresh                               bool
+
+	onlyGroups bool   // no pool has another provisioner than the Cluster Autoscaler
+	exotic     []bool // by instance type: it has accelerators or is bare metal
+	halves     []half // NodePools in the order of Karpenter
+
+	// What a look counts in.
+	batch      placement.Batch
+	requestBuf []fleet.Offering
+	comingBuf  []policy.NodeID
+}
+
+// init begins with what the scenario says of pools and instance types.
+func (kp *provisioner) init() {
+	kp.onlyGroups = !slices.ContainsFunc(kp.Scenario.Pools, func(p policy.Pool) bool { return p.Provisioner != policy.ProvisionerClusterAutoscaler })
+	for i := range kp.Scenario.Types {
+		t := &kp.Scenario.Types[i]
+		kp.exotic = append(kp.exotic, t.GPUResource != "" || strings.Contains(t.Name, "metal"))
+	}
+}
+
+// A half is one of the NodePools that a pool of Karpenter is made of: the first buys
+// what the pool is to buy, the second, of lower weight, on-demand in place of spot.
+// Where a ratio is to be held exactly the first buys spot alone, up to its part of
+// the pool, and the second the rest.
+type half struct {
+	id     policy.PoolID // of its offers: that of the pool, or above all of these
+	pool   policy.PoolID
+	second bool
+}
+
+// listHalves returns the NodePools in the order in which Karpenter tries them: by
+// weight, which only the user's own have, and then by name with the last of the alphabet first (OrderByWeight in
+// pkg/utils/nodepool/nodepool.go of Karpenter 1.14.1).
+func (kp *provisioner) listHalves() []half {
+	if kp.halves != nil {
+		return kp.halves
+	}
+	for p := range kp.Pools.All {
+		if kp.Pools.All[p].Provisioner == policy.ProvisionerKarpenter && kp.Prepared.Static(policy.PoolID(p)) == nil {
+			kp.halves = append(kp.halves, half{policy.PoolID(p), policy.PoolID(p), false}, half{policy.PoolID(len(kp.Pools.All) + p), policy.PoolID(p), true})
+		}
+	}
+	slices.SortFunc(kp.halves, func(a, b half) int {
+		if a.second != b.second {
+			if b.second {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(kp.weight(b.pool), kp.weight(a.pool)), cmp.Compare(kp.Pools.All[b.pool].Name, kp.Pools.All[a.pool].Name))
+	})
+	return kp.halves
+}
+
+func (kp *provisioner) weight(pool policy.PoolID) int32 {
+	if own := kp.Prepared.Own(pool); own != nil {
+		return own.Weight
+	}
+	return 0
+}
+
+// place runs Karpenter's scheduler, promises places on nodes that are on their way and
+// launches new ones. It returns the pods for which there is none, whether a launch was
+// refused, and whether it is to look again, for pods that
+// should have been bound or that wait for reserved capacity.
+func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
+	b := &kp.batch
+	b.Pods = kp.provisionable(b.Pods[:0])
+	pending := len(b.Pods)
+	if pending == 0 {
+		return nil, false, false
+	}
+	leaving := kp.leaving()
+	b.Pods = append(b.Pods, leaving...)
+	for i := range leaving {
+		kp.Space.Unbind(&leaving[i], leaving[i].Node)
+		b.Pods[pending+i].Phase = policy.PodPending
+	}
+	b.Nodes = kp.staying(b.Nodes[:0])
+	b.Offers, b.Pools = b.Offers[:0], b.Pools[:0]
+	for _, h := range kp.listHalves() {
+		b.Offers, b.Pools = kp.addHalf(b.Offers, h), append(b.Pools, kp.rules(h))
+	}
+	b.Draw, b.AwaitReserved = kp.drawDomain, true
+	version := karpenter.Version(kp.Scenario.Karpenter)
+	b.SharedPorts, b.SharedDaemons = version.Before(13), version.Before(14)
+	sol := kp.Space.Solver().Solve(b)
+	for i := range leaving {
+		kp.Space.Bind(&leaving[i], leaving[i].Node)
+	}
+	for i, n := range sol.Nodes[:pending] {
+		switch {
+		case n == policy.None:
+		case kp.Nodes.All[n].Phase < policy.NodeInitialized:
+			kp.Queue.Promise(b.Pods[i].ID, n)
+		default:
+			again = true // kube-scheduler judges otherwise, or is yet to bind it
+		}
+	}
+	for _, bin := range sol.Bins {
+		refused = !kp.launchBin(b.Pods, pending, b.Offers, bin) || refused
+	}
+	for _, i := range sol.Unplaced {
+		if i < pending {
+			unplaced = append(unplaced, b.Pods[i].ID)
+			kp.Queue.Promise(b.Pods[i].ID, policy.None)
+		}
+	}
+	return unplaced, refused, again || sol.Deferred
+}
+
+// provisionable adds the pending pods to list, but for those that wait for others to be
+// preempted (IsProvisionable in pkg/utils/pod/scheduling.go).
+func (kp *provisioner) provisionable(list []policy.Pod) []policy.Pod {
+	for _, id := range kp.Queue.Pending {
+		p := &kp.Pods.All[id]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None && kp.Nodes.All[p.Nominated].Phase >= policy.NodeInitialized {
+			continue
+		}
+		list = append(list, *p)
+	}
+	return list
+}
+
+// leaving returns the pods of the nodes that Karpenter takes down: it provides for them
+// beforehand.
+func (kp *provisioner) leaving() (pods []policy.Pod) {
+	for _, d := range kp.Drains.Active {
+		if kp.Drains.All[d].Actor != policy.ActorKarpenter {
+			continue
+		}
+		for _, id := range kp.Space.Pods(kp.Drains.All[d].Node) {
+			if p := &kp.Pods.All[id]; p.Phase != policy.PodTerminating && !kp.Scenario.Templates[p.Template].DaemonSet {
+				pods = append(pods, *p)
+			}
+		}
+	}
+	return pods
+}
+
+// staying adds to list the nodes on which Karpenter plans with: initialized ones first,
+// and by name among these and among the others (addExistingNodes and the sort after it in
+// scheduling/scheduler.go of Karpenter 1.14.1). Names end at random, so that a pod that
+// waits for a node on its way may find another before it at the next look, and pods that
+// come later in the queue no room.
+func (kp *provisioner) staying(list []policy.NodeID) []policy.NodeID {
+	coming := kp.comingBuf[:0]
+	for _, id := range kp.tracker.order {
+		switch kp.Nodes.Plans[id] {
+		case cluster.PlanThere:
+			list = append(list, id)
+		case cluster.PlanComing:
+			coming = append(coming, id)
+		}
+	}
+	kp.comingBuf = coming
+	return append(list, coming...)
+}
+
+// addHalf adds what a NodePool may buy now.
+func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer {
+	x := &kp.Pools.State[h.pool]
+	switch {
+	case x.Mixed && h.second:
+		return list
+	case x.Mixed:
+		return kp.addOffers(list, h.pool, h.id, true, true)
+	case x.Divided():
+		return kp.addOffers(list, h.pool, h.id, !h.second, h.second)
+	}
+	if !h.second {
+		spot := x.Share > 0
+		if spot && x.Share < 1 && kp.Pools.PricedOut(h.pool) {
+			// The NodePool for spot is limited to the share, and on-demand makes up no
+			// more of the pool while it costs too much.
+			size := kp.Nodes.Sizes[h.pool]
+			spot = float64(size.Spot) <= float64(x.Share*float64(size.Total))
+		}
+		return kp.addOffers(list, h.pool, h.id, spot, x.Share < 1)
+	}
+	if x.Share < 1 || !x.Fallback {
+		return list
+	}
+	return kp.addOffers(list, h.pool, h.id, false, true)
+}
+
+// rules returns what a NodePool asks for besides its offers, and the pool's limits.
+func (kp *provisioner) rules(h half) placement.Pool {
+	pool := &kp.Pools.All[h.pool]
+	rules := kp.Prepared.Rules[h.pool]
+	rules.ID, rules.Limits, rules.Used = h.id, pool.Limits, pool.Used
+	rules.NodesFull = kp.Pools.Full(h.pool, nil)
+	if x := &kp.Pools.State[h.pool]; x.Divided() && !h.second {
+		limit, used, unit := &rules.Limits.CPU, pool.Used.CPU, int64(1000)
+		if kp.Prepared.InGPUs {
+			limit, used, unit = &rules.Limits.GPU, pool.Used.GPU, 1
+		}
+		part := used + kp.spotMissing(h.pool)*unit
+		if *limit == 0 || part < *limit {
+			*limit = max(part, 1) // 0 would be none
+		}
+	}
+	return rules
+}
+
+// spotMissing returns how much spot the pool may buy for its share of what it holds and
+// of what pending pods need, in units of the share: a node of its smallest offer at
+// least, and half of one more, since a node is bought as spot where that brings the
+// share nearer.
+func (kp *provisioner) spotMissing(pool policy.PoolID) int64 {
+	size := kp.Nodes.Sizes[pool]
+	step := int64(math.MaxInt64)
+	for i := range kp.Prepared.Offers[pool] {
+		m := kp.Prepared.Offers[pool][i].Market
+		if x := &kp.Pools.State[pool]; kp.Scenario.Markets[m].Capacity == policy.Spot && (x.Allowed == nil || x.Allowed[m]) {
+			step = min(step, kp.Pools.SizeOf(m))
+		}
+	}
+	if step == math.MaxInt64 {
+		return 0
+	}
+	all := size.Total + max(kp.pendingFor(pool), step)
+	return max(0, int64(math.Ceil(float64(kp.Pools.State[pool].Share*float64(all))))+step/2-size.Spot)
+}
+
+// pendingFor returns what pending pods that no node is on its way for ask for, of those
+// that the taints of pool let in, in units of the share.
+func (kp *provisioner) pendingFor(pool policy.PoolID) int64 {
+	sum, taints := int64(0), kp.Scenario.Pools[pool].Taints
+	for _, id := range kp.Queue.Pending {
+		p := &kp.Pods.All[id]
+		t := &kp.Scenario.Templates[p.Template]
+		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || slices.ContainsFunc(taints, func(x policy.Taint) bool {
+			return x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, &x)
+		}) {
+			continue
+		}
+		if kp.Prepared.InGPUs {
+			sum += t.Requests.GPU
+		} else {
+			sum += t.Requests.CPU
+		}
+	}
+	if kp.Prepared.InGPUs {
+		return sum
+	}
+	return (sum + 999) / 1000
+}
+
+// drawDomain chooses among equal domains, of which Karpenter takes any: a pod draws once
+// for each look and topology key.
+func (kp *provisioner) drawDomain(pod int, key string, ties []string) int {
+	return chance.New(kp.Seed, "karpenter-domain", kp.batch.Pods[pod].Name).At2(uint64(kp.Clock.Now), portable.HashString(key)).IntN(len(ties))
+}

@@ -1,0 +1,188 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
+)
+
+// An OutageCause is why pods were missed that a workload must have.
+type OutageCause uint8
+
+// The causes of outages. Those up to and including CauseRefused come of Spot.
+const (
+	CauseReclaim     OutageCause = iota // the provider took their spot node, or gave notice that it would
+	CauseRefused                        // they were wanted for the first time, and a spot launch for them was refused
+	CauseMove                           // the policy drained their node or evicted them
+	CauseProvisioner                    // the provisioner consolidated or expired their node
+	CauseFault                          // their node failed with its zone, as the scenario orders
+	CauseBudget                         // a budget had them evicted
+	CausePreemption                     // pods of a higher priority took their place
+	CauseGrowth                         // they were wanted for the first time, and were not ready within the ready grace
+
+	// OutageCauses is how many there are.
+	OutageCauses = iota
+)
+
+// String returns the name used in output.
+func (c OutageCause) String() string {
+	return [...]string{"reclaim", "refused", "move", "provisioner", "fault", "budget", "preemption", "growth"}[c]
+}
+
+// Spot reports whether what comes of c would not be without Spot.
+func (c OutageCause) Spot() bool { return c <= CauseRefused }
+
+// An Incident is a time in which a workload had fewer pods ready than required; gaps
+// under five minutes belong to it, but are not counted.
+type Incident struct {
+	Workload string
+	Began    policy.Time
+
+	// Outage is how long fewer were ready than required, in whole milliseconds, and
+	// Pods how many were missing at most.
+	Outage time.Duration
+	Pods   int32
+
+	// Cause is the one that most of the time comes of.
+	Cause OutageCause
+}
+
+// A CauseOutage is the part of an outage that comes of one cause.
+type CauseOutage struct {
+	Outage    time.Duration
+	Incidents int64 // most of whose time comes of it
+}
+
+// CauseOutages are the parts of an outage by cause. Their sum is the outage.
+//
+// A time below what is required comes of Spot if it would not be without the pods
+// that Spot took or refused; else of the cause that most of the missing pods have.
+type CauseOutages [OutageCauses]CauseOutage
+
+// Spot returns the part that would not be without Spot.
+func (c *CauseOutages) Spot() CauseOutage {
+	a, b := c[CauseReclaim], c[CauseRefused]
+	return CauseOutage{a.Outage + b.Outage, a.Incidents + b.Incidents}
+}
+
+// Outages are the incidents of a workload, or of all of a run.
+type Outages struct {
+	// Outage is how long fewer pods were ready than required, summed over incidents
+	// and workloads, in whole milliseconds. OutageMinutes is the sum in minutes, rounded
+	// once, half up: those of workloads need not add up to those of their run.
+	Outage        time.Duration
+	OutageMinutes int64
+
+	Incidents int64
+
+	// PodsAffected is the sum over incidents of the most pods missing at once, and
+	// Longest the incident that has most of the outage, of equal ones the first.
+	PodsAffected int64
+	Longest      Incident
+
+	Causes CauseOutages
+
+	// WithoutPDB is the part of CauseProvisioner in workloads without a
+	// PodDisruptionBudget, whose pods Karpenter evicts all at once.
+	WithoutPDB time.Duration
+}
+
+// SpotMinutes returns the part that would not be without Spot in minutes, rounded half up.
+func (o *Outages) SpotMinutes() int64 { return OutageMinutes(o.Causes.Spot().Outage) }
+
+// String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
+// (provisioner 1m48s)".
+func (o *Outages) String() string {
+	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, figures.Count(o.Incidents, "incident"))
+	if o.Incidents == 0 {
+		return text
+	}
+	return text + ", " + figures.Count(o.PodsAffected, "pod") + "; " + o.Sources()
+}
+
+// Sources says which part of an outage comes of Spot, and what the parts come of.
+func (o *Outages) Sources() string {
+	spot := o.Causes.Spot().Outage
+	of, others := o.parts(CauseReclaim, CauseRefused), o.parts(CauseRefused+1, OutageCauses-1)
+	switch {
+	case o.Outage == 0:
+		return ""
+	case spot == 0:
+		return "none from Spot (" + others + ")"
+	case spot == o.Outage:
+		return "all from Spot (" + of + ")"
+	}
+	return "from Spot " + of + ", without it " + others
+}
+
+// parts lists what comes of the causes from first to last.
+func (o *Outages) parts(first, last OutageCause) string {
+	var list []string
+	for c := first; c <= last; c++ {
+		if x := o.Causes[c].Outage; x > 0 {
+			list = append(list, c.String()+" "+x.Round(time.Second).String()+o.withoutPDB(c))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// withoutPDB says how much of what comes of c is in workloads without a PodDisruptionBudget.
+func (o *Outages) withoutPDB(c OutageCause) string {
+	switch {
+	case c != CauseProvisioner || o.WithoutPDB == 0:
+		return ""
+	case o.WithoutPDB == o.Causes[c].Outage:
+		return " without a PDB"
+	}
+	return " of which " + o.WithoutPDB.Round(time.Second).String() + " without a PDB"
+}
+
+// String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
+// reclaim)".
+func (i *Incident) String() string {
+	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), figures.Count(i.Pods, "pod"), i.Cause)
+}
+
+// OutageMinutes returns a sum of times below what is required in minutes, rounded half up.
+func OutageMinutes(outage time.Duration) int64 {
+	return int64((outage + time.Minute/2) / time.Minute)
+}
+
+// AddIncident adds one, given its milliseconds below by cause and its greatest shortfall.
+func (o *Outages) AddIncident(began policy.Time, by *[OutageCauses]int64, short int32) {
+	more := Outages{Incidents: 1, PodsAffected: int64(short)}
+	cause := OutageCause(0)
+	for c := range by {
+		more.Causes[c].Outage = time.Duration(by[c]) * time.Millisecond
+		more.Outage += more.Causes[c].Outage
+		if by[c] > by[cause] {
+			cause = OutageCause(c)
+		}
+	}
+	more.Causes[cause].Incidents = 1
+	more.Longest = Incident{Began: began, Outage: more.Outage, Pods: short, Cause: cause}
+	o.Add(&more)
+}
+
+// Add adds the incidents of more.
+func (o *Outages) Add(more *Outages) {
+	o.Outage += more.Outage
+	o.OutageMinutes = OutageMinutes(o.Outage)
+	o.Incidents += more.Incidents
+	o.PodsAffected += more.PodsAffected
+	o.WithoutPDB += more.WithoutPDB
+	if a, b := &o.Longest, &more.Longest; b.Outage > a.Outage || b.Outage == a.Outage && b.Outage > 0 && b.Began < a.Began {
+		*a = *b
+	}
+	for c := range o.Causes {
+		o.Causes[c].Outage += more.Causes[c].Outage
+		o.Causes[c].Incidents += more.Causes[c].Incidents
+	}
+}
+
+// IncidentGap is how long a workload must be back at its required level for an
+// incident to be over; shorter recoveries join two of them.
+const IncidentGap = 5 * time.Minute

@@ -1,0 +1,279 @@
+package setup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/scenarios/weather"
+	"github.com/spotter-dev/spotter/sim/market"
+)
+
+// A Prepared is what all runs of one scenario share: prices, offers and pod values. It
+// is never written after Prepare, so any number of runs may use it at once.
+type Prepared struct {
+	scenario *scenarios.BoundScenario
+
+	// Begin is when warm-up begins; Window is what is metered.
+	Begin  policy.Time
+	Window billing.Span
+
+	// Market has the prices of all markets.
+	Market *market.Prices
+
+	// Offers are those of each pool, in the order of its markets, with the
+	// price at Begin.
+	Offers [][]placement.Offer
+
+	// Rules are, by pool, what its NodePools ask for besides: of the zones of its markets,
+	// and what a NodePool of the user says.
+	Rules []placement.Pool
+
+	// Kinds and podValue are per workload, the value per hour.
+	Kinds    []policy.WorkloadKind
+	podValue []policy.Money
+
+	// VolumeZones are, per StatefulSet with zonal volumes, the zones in which one of its pods
+	// alone fits on demand, ascending.
+	VolumeZones [][]policy.ZoneID
+
+	unschedulable []Unschedulable
+
+	// InGPUs says that sizes are counted in GPUs, since every pool has them.
+	InGPUs bool
+}
+
+// Prepare prepares runs of w. It fails when no workload's pods fit any node that can be bought;
+// where those of some do not, these stay pending, and [Prepared.Unschedulable] has them.
+func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
+	p := &Prepared{scenario: w, Begin: w.Start.Add(-w.WarmUp), Window: billing.Span{From: w.Start, To: w.Start.Add(w.Duration)}}
+	if p.Begin <= 0 || w.Duration <= 0 {
+		return nil, fmt.Errorf("scenario %s: start %v, warm-up %v and duration %v do not make a run", w.Name, w.Start, w.WarmUp, w.Duration)
+	}
+	var err error
+	if p.Market, err = market.NewPrices(w, p.Begin, p.Window.To); err != nil {
+		return nil, err
+	}
+	for i := range w.Workloads {
+		p.Kinds = append(p.Kinds, w.Workloads[i].Kind)
+	}
+	p.listOffers()
+	p.listVolumeZones()
+	return p, p.valuePods()
+}
+
+// Scenario returns what was prepared. It is not to be written.
+func (p *Prepared) Scenario() *scenarios.BoundScenario { return p.scenario }
+
+// Span returns when warm-up begins, and what is metered.
+func (p *Prepared) Span() (begin policy.Time, metered billing.Span) { return p.Begin, p.Window }
+
+// Prices returns the market prices of m over the run, price ramps in them and
+// policy.NoPrice where it is not offered. They are shared and not to be written.
+func (p *Prepared) Prices(m policy.MarketID) scenarios.PriceCurve { return p.Market.Listed(m) }
+
+// Charges returns what a node of market m is charged over time, price ramps and
+// reserve price in it, and policy.NoPrice where nothing is offered. It is shared
+// and not to be written.
+func (p *Prepared) Charges(m policy.MarketID) scenarios.PriceCurve { return p.Market.Charged(m) }
+
+// PodValue returns what one pod of workload w is worth per hour; 0 for a
+// DaemonSet, and where its pods fit nowhere, which no policy can change.
+func (p *Prepared) PodValue(w policy.WorkloadID) policy.Money { return p.podValue[w] }
+
+// DrawWeather draws everything exogenous of a run under seed.
+func (p *Prepared) DrawWeather(seed uint64) (*weather.Weather, error) {
+	return market.DrawWeather(p.scenario, seed, p.Begin, p.Window.To)
+}
+
+// listOffers lists what each pool can buy.
+func (p *Prepared) listOffers() {
+	w := p.scenario
+	p.InGPUs = len(w.Pools) > 0
+	p.Offers, p.Rules = make([][]placement.Offer, len(w.Pools)), make([]placement.Pool, len(w.Pools))
+	for i := range w.Pools {
+		pool := &w.Pools[i]
+		zones := policy.Requirement{Key: "topology.kubernetes.io/zone", Op: policy.OpIn}
+		for _, m := range pool.Markets {
+			if zone := w.Zones[w.Markets[m].Zone]; !slices.Contains(zones.Values, zone) {
+				zones.Values = append(zones.Values, zone)
+			}
+		}
+		p.Rules[i] = placement.Pool{Requirements: []policy.Requirement{zones}, Taints: pool.Taints}
+		if own := p.Own(policy.PoolID(i)); own != nil {
+			p.Rules[i].Requirements = append(p.Rules[i].Requirements, own.Requirements...)
+			for _, c := range own.Choices {
+				p.Rules[i].Requirements = append(p.Rules[i].Requirements, c.Requirements...)
+				if c.Open {
+					p.Rules[i].Open = append(p.Rules[i].Open, c.Key)
+				}
+			}
+			for _, x := range own.MinValues {
+				p.Rules[i].MinValues = append(p.Rules[i].MinValues, placement.MinValues(x))
+			}
+		}
+		choices := p.choicesOf(policy.PoolID(i))
+		for _, m := range w.BoughtBy(policy.PoolID(i)) {
+			market, typ := &w.Markets[m], &w.Types[w.Markets[m].Type]
+			if typ.Allocatable.GPU == 0 {
+				p.InGPUs = false
+			}
+			for k, labels := range choices {
+				chosen := *pool
+				chosen.Labels = labels
+				p.Offers[i] = append(p.Offers[i], placement.Offer{
+					Pool: policy.PoolID(i), Market: m, Price: p.Market.Charges()[m].At(p.Begin),
+					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+					Labels: placement.NodeLabels(w.Types, w.Zones, &chosen, market), Taints: pool.Taints, Choice: k,
+				})
+			}
+		}
+	}
+}
+
+// choicesOf returns the labels that a pool gives to its nodes, one list for each combination of
+// the values that its NodePool leaves open.
+func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
+	own, fixed := p.Own(pool), p.scenario.Pools[pool].Labels
+	if own == nil || len(own.Choices) == 0 {
+		return [][]policy.Label{fixed}
+	}
+	fixed = slices.DeleteFunc(slices.Clone(fixed), func(l policy.Label) bool { return l.Value == policy.AnyValue })
+	lists := [][]policy.Label{fixed}
+	for _, c := range own.Choices {
+		var more [][]policy.Label
+		for _, labels := range lists {
+			for _, value := range c.Values {
+				list := append(slices.Clone(labels), policy.Label{Key: c.Key, Value: value})
+				slices.SortFunc(list, func(a, b policy.Label) int { return cmp.Compare(a.Key, b.Key) })
+				more = append(more, list)
+			}
+		}
+		lists = more
+	}
+	return lists
+}
+
+// Own returns what a NodePool of the user asks for, nil for a pool that is none.
+func (p *Prepared) Own(pool policy.PoolID) *scenarios.NodePool {
+	if p.scenario.NodePools == nil {
+		return nil
+	}
+	return p.scenario.NodePools[pool]
+}
+
+// OnDemand returns the on-demand offers of all pools at the prices at t.
+func (p *Prepared) OnDemand(t policy.Time) []placement.Offer {
+	var out []placement.Offer
+	for _, offers := range p.Offers {
+		for _, o := range offers {
+			if p.scenario.Markets[o.Market].Capacity == policy.OnDemand {
+				o.Price = p.Market.Charges()[o.Market].At(t)
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// listVolumeZones finds where volumes of StatefulSets may be.
+func (p *Prepared) listVolumeZones() {
+	w, offers := p.scenario, p.OnDemand(p.scenario.Start)
+	p.VolumeZones = make([][]policy.ZoneID, len(w.Workloads))
+	for i := range w.Workloads {
+		if w.Workloads[i].Kind != policy.KindStatefulSet || !slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal }) {
+			continue
+		}
+		alone := slices.Clone(w.Templates)
+		alone[i].PodAffinity, alone[i].PodAntiAffinity, alone[i].Spread = nil, nil, nil
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		bins, _ := placement.Provision(placement.New(alone, w.Zones), []policy.Pod{pod}, offers)
+		if len(bins) == 0 {
+			continue
+		}
+		for _, o := range bins[0].Offers {
+			p.VolumeZones[i] = append(p.VolumeZones[i], w.Markets[offers[o].Market].Zone)
+		}
+		slices.Sort(p.VolumeZones[i])
+		p.VolumeZones[i] = slices.Compact(p.VolumeZones[i])
+	}
+}
+
+// valuePods finds for each workload the least price at Start of the part of an on-demand node that
+// one of its pods takes.
+func (p *Prepared) valuePods() error {
+	space := placement.New(p.scenario.Templates, p.scenario.Zones)
+	offers := p.OnDemand(p.scenario.Start)
+	p.podValue = make([]policy.Money, len(p.scenario.Workloads))
+	services := 0
+	for i := range p.scenario.Workloads {
+		t := &p.scenario.Templates[i]
+		if t.DaemonSet {
+			continue
+		}
+		services++
+		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		var fit []placement.Offer
+		if bins, _ := placement.Provision(space, []policy.Pod{pod}, offers); len(bins) > 0 {
+			for _, o := range bins[0].Offers {
+				fit = append(fit, offers[o])
+			}
+		} else {
+			s := search{p: p, space: space, t: t, left: p.atOnDemandPrice()}
+			if why := s.obstacle(); why != "" {
+				id := policy.WorkloadID(i)
+				p.unschedulable = append(p.unschedulable, Unschedulable{id, why, p.pending(id, s.tooExpensive)})
+				continue
+			}
+			fit = s.left
+		}
+		for k := range fit {
+			value := fit[k].Price.Times(t.Requests.LargestShare(fit[k].Allocatable))
+			if p.podValue[i] == 0 || value < p.podValue[i] {
+				p.podValue[i] = value
+			}
+		}
+	}
+	if services == 0 || len(p.unschedulable) < services {
+		return nil
+	}
+	return fmt.Errorf("scenario %s: %s", p.scenario.Name, strings.Join(p.Warnings(), "; "))
+}
+
+// atOnDemandPrice returns all offers, at what a node costs on demand: pods may want nodes that are
+// sold as spot alone, or pods of others there.
+func (p *Prepared) atOnDemandPrice() (all []placement.Offer) {
+	for _, offers := range p.Offers {
+		for _, o := range offers {
+			o.Price = p.scenario.Markets[o.Market].OnDemand
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// Group returns the Auto Scaling group that a pool is, nil for a pool that is none.
+func (p *Prepared) Group(pool policy.PoolID) *scenarios.ScalingGroup {
+	if p.scenario.ScalingGroups == nil {
+		return nil
+	}
+	return p.scenario.ScalingGroups[pool]
+}
+
+// Static returns the NodePool of a pool that keeps a fixed number of nodes, nil for another.
+func (p *Prepared) Static(pool policy.PoolID) *scenarios.NodePool {
+	if own := p.Own(pool); own != nil && own.Static {
+		return own
+	}
+	return nil
+}
+
+// WithoutStatic leaves out the offers of static pools, which buy for no pod.
+func (p *Prepared) WithoutStatic(offers []placement.Offer) []placement.Offer {
+	return slices.DeleteFunc(offers, func(o placement.Offer) bool { return p.Static(o.Pool) != nil })
+}
