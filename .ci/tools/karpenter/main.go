@@ -16,8 +16,8 @@
 //     TIME" is a node whose machine is gone from that time on, which is written as of
 //     RFC 3339, and "recommend NODE" one that its user is advised to leave. With
 //     INTERRUPTION_CONTROLLER=true Karpenter is told of both and does what Karpenter for
-//     AWS does, which the core does not: of each it makes an Event, and it deletes the
-//     NodeClaim of the first;
+//     AWS does, which the core does not: of each it makes an Event, and of the first it
+//     deletes the NodeClaim and shows the market as unavailable for REFUSED_FOR;
 //   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
 //     so that its warnings can be of them;
 //   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
@@ -72,7 +72,8 @@ func run() error {
 		return err
 	}
 	if file := os.Getenv("TAKEN_FILE"); file != "" {
-		r := &reclaimer{file: file, client: op.GetClient(), events: op.EventRecorder, interrupts: os.Getenv("INTERRUPTION_CONTROLLER") == "true"}
+		r := &reclaimer{file: file, client: op.GetClient(), events: op.EventRecorder, markets: scarce,
+			interrupts: os.Getenv("INTERRUPTION_CONTROLLER") == "true"}
 		if err := op.Add(manager.RunnableFunc(r.run)); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ type reclaimer struct {
 	file       string
 	client     client.Client
 	events     events.Recorder
+	markets    *scarcity
 	interrupts bool
 }
 
@@ -110,8 +111,9 @@ func (r *reclaimer) attend(ctx context.Context, a *announcement) error {
 	return nil
 }
 
-// interrupt is what Karpenter for AWS does when it is warned of a node: the reasons of
-// its Events are those of karpenter-provider-aws.
+// interrupt is what Karpenter for AWS does when it is warned of a node: it takes the market
+// for one that refuses, and deletes the NodeClaim. The reasons of its Events are those of
+// karpenter-provider-aws (handleNodeClaim in pkg/controllers/interruption/controller.go).
 func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	claim, err := r.claimOf(ctx, a.node)
 	if claim == nil || err != nil {
@@ -128,6 +130,8 @@ func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	if a.at.IsZero() {
 		return nil
 	}
+	r.markets.note([]market{{typ: claim.Labels[corev1.LabelInstanceTypeStable], zone: claim.Labels[corev1.LabelTopologyZone],
+		capacity: v1.CapacityTypeSpot}})
 	return client.IgnoreNotFound(r.client.Delete(ctx, claim))
 }
 

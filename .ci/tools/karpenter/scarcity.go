@@ -44,15 +44,15 @@ func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.Nod
 		return nil, err
 	}
 	wanted := scheduling.NewNodeSelectorRequirementsWithMinValues(nodeClaim.Spec.Requirements...)
-	open, refused := p.split(p.price(types), wanted)
-	if len(open)+len(refused) == 0 {
+	open, refused, closed := p.split(p.mark(p.price(types)), wanted)
+	if len(open)+len(refused)+closed == 0 {
 		return p.CloudProvider.Create(ctx, nodeClaim) // it says what is wrong with the claim
 	}
 	if len(open) == 0 {
 		p.note(refused)
-		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("all %d markets refuse", len(refused)))
+		return nil, cloudprovider.NewInsufficientCapacityError(fmt.Errorf("all %d markets refuse, or are not asked", len(refused)+closed))
 	}
-	if len(refused) == 0 && len(p.tariff) == 0 {
+	if len(refused)+closed == 0 && len(p.tariff) == 0 {
 		return p.CloudProvider.Create(ctx, nodeClaim)
 	}
 	// The cheapest open market is asked for alone: the kwok provider would take the
@@ -130,24 +130,28 @@ func (s *scarcity) patterns() []string {
 }
 
 // split returns the markets that wanted allows: those that give, the cheapest
-// first and those of one price in any order, and those that refuse.
-func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.Requirements) (open, refused []market) {
+// first and those of one price in any order, those that refuse, and how many are not
+// asked, since they are unavailable.
+func (s *scarcity) split(types []*cloudprovider.InstanceType, wanted scheduling.Requirements) (open, refused []market, closed int) {
 	patterns := s.patterns()
 	for _, t := range types {
 		if !wanted.Get(corev1.LabelInstanceTypeStable).Has(t.Name) {
 			continue
 		}
 		for _, o := range t.Offerings.Compatible(wanted) {
-			if m := marketOf(t, o); s.refuses(patterns, m) {
+			switch m := marketOf(t, o); {
+			case !o.Available:
+				closed++
+			case s.refuses(patterns, m):
 				refused = append(refused, m)
-			} else {
+			default:
 				open = append(open, m)
 			}
 		}
 	}
 	rand.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
 	slices.SortStableFunc(open, func(a, b market) int { return cmp.Compare(a.price, b.price) })
-	return open, refused
+	return open, refused, closed
 }
 
 func marketOf(t *cloudprovider.InstanceType, o *cloudprovider.Offering) market {
