@@ -59,6 +59,11 @@ func TestTwoReleases(t *testing.T) {
 	if p := w.pool(t); p.Status.Controller != "first" || p.ResourceVersion != before {
 		t.Errorf("the second release wrote the status: %+v", p.Status)
 	}
+	w.clock.Step(15 * time.Second) // the first may be about to lead again
+	step(t, second)
+	if got := w.take(); len(got) != 0 {
+		t.Errorf("at the end of the first one's lease the second release did %v", got)
+	}
 	w.clock.Step(15 * time.Second)
 	step(t, second)
 	if got := w.take(); len(got) == 0 {

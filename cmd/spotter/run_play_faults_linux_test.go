@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/spotter-dev/spotter/live/drain"
@@ -328,10 +330,14 @@ func (p *play) flip(t *testing.T, on string) {
 	t.Helper()
 	for _, namespace := range []string{p.second.namespace, p.namespace} {
 		x := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: killSwitch, Annotations: map[string]string{"spotter.dev/kill-switch": on}}}
-		err := p.client.Create(t.Context(), x)
-		if apierrors.IsAlreadyExists(err) {
-			err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))
-		}
+		// An API server that was restarted denies all until its admission is ready.
+		err := retry.OnError(wait.Backoff{Steps: 60, Duration: time.Second}, apierrors.IsForbidden, func() error {
+			err := p.client.Create(t.Context(), x)
+			if apierrors.IsAlreadyExists(err) {
+				err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))
+			}
+			return err
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

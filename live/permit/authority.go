@@ -176,12 +176,13 @@ func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 // Claims returns the namespace of another release that leads and has claimed a pool, empty
 // where there is none, and otherwise the pools that this release has to claim before it may
 // change them, by name. They are shared and never written. A claim is the namespace of the
-// release in status.controller; [Authority.Forget] is called after it.
+// release in status.controller; [Authority.Forget] is called after it. All is read now: the
+// release that a pool is taken from may have begun to lead again a moment ago.
 //
 // CapacityPools are of the whole cluster, and every release decides for all of them: with a
 // claim of one pool, another release changes nothing at all.
 func (a *Authority) Claims(ctx context.Context) (rival string, unclaimed []*v1alpha1.CapacityPool, err error) {
-	s, err := a.state(ctx)
+	s, err := a.stateWithin(ctx, 0)
 	if err != nil || a.cfg.Lease == "" || a.cfg.Mode != policy.ModeActive || s.rival != "" {
 		if s != nil {
 			rival = s.rival
@@ -281,11 +282,16 @@ func (a *Authority) cluster(s *state) Decision {
 // this replica must not write at all, or the caller no longer waits; the reading continues
 // then for the other callers.
 func (a *Authority) state(ctx context.Context) (*state, error) {
+	return a.stateWithin(ctx, a.cfg.Fresh)
+}
+
+// stateWithin returns a state that was read at most so long before the call: see state.
+func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*state, error) {
 	now := a.cfg.Clock.Now()
 	a.mu.Lock()
 	s := a.last
 	a.mu.Unlock()
-	if s != nil && now.Sub(s.at) < a.cfg.Fresh && !now.Before(s.at) {
+	if s != nil && now.Sub(s.at) < fresh && !now.Before(s.at) {
 		return s, s.fence
 	}
 	for range 2 { // the first may have begun long before the call, and the second begins after it
@@ -296,7 +302,7 @@ func (a *Authority) state(ctx context.Context) (*state, error) {
 		case r := <-done:
 			s = r.Val.(*state)
 		}
-		if now.Sub(s.at) <= a.cfg.Fresh {
+		if now.Sub(s.at) <= fresh {
 			break
 		}
 	}
@@ -369,8 +375,9 @@ func (a *Authority) findRival(ctx context.Context, s *state) string {
 	return ""
 }
 
-// leads reports whether the lease of a release is held. One that cannot be read counts as
-// held: two that act harm more than none.
+// leads reports whether the lease of a release is held, or ended less than its duration ago: a
+// release that was killed takes its own lease back once that has ended, and acts on its pools at
+// once. A lease that cannot be read counts as held: two that act harm more than none.
 func (a *Authority) leads(ctx context.Context, namespace string) bool {
 	var l coordinationv1.Lease
 	if err := a.reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: a.cfg.Lease}, &l); err != nil {
@@ -380,7 +387,7 @@ func (a *Authority) leads(ctx context.Context, namespace string) bool {
 	if ptr.Deref(x.HolderIdentity, "") == "" || x.RenewTime == nil {
 		return false
 	}
-	return a.cfg.Clock.Now().Before(x.RenewTime.Add(time.Duration(ptr.Deref(x.LeaseDurationSeconds, 0)) * time.Second))
+	return a.cfg.Clock.Now().Before(x.RenewTime.Add(2 * time.Duration(ptr.Deref(x.LeaseDurationSeconds, 0)) * time.Second))
 }
 
 // readSwitch reads the kill switch. While it does not exist, or no longer has the

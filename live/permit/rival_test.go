@@ -82,12 +82,27 @@ func TestClaims(t *testing.T) {
 	if n := b.unclaimed(t); n != 0 {
 		t.Errorf("%d pools of a rival are to be claimed", n)
 	}
-	change("other-0", b.clock.Now().Add(-15*time.Second)) // its time is over
+	change("other-0", b.clock.Now().Add(-28*time.Second)) // its time is over, and it may be about to lead again
+	b.wants(act, t, Claimed)
+	change("other-0", b.clock.Now().Add(-30*time.Second))
 	b.wants(act, t, Unclaimed)
 	b.wants(enforce, t, Active)
 	change("", b.clock.Now()) // it has been given up
 	if n := b.unclaimed(t); n != 1 {
 		t.Errorf("%d pools of a release that has ended are to be claimed", n)
+	}
+}
+
+// TestClaimsAreReadNow: a release that leads again a moment after the last reading keeps its pools.
+func TestClaimsAreReadNow(t *testing.T) {
+	b := newBench(t, policy.ModeActive, func(c *Config) { c.Lease = "leader" })
+	b.claim(t, "other")
+	change := b.leadFrom(t, "other", "other-0")
+	change("other-0", b.clock.Now().Add(-time.Minute))
+	b.wants(Act(t.Context(), "web"), t, Unclaimed)
+	change("other-1", b.clock.Now())
+	if rival, unclaimed, err := b.Claims(t.Context()); rival != "other" || len(unclaimed) != 0 || err != nil {
+		t.Errorf("the rival is %q, and %d pools are to be claimed, %v", rival, len(unclaimed), err)
 	}
 }
 
