@@ -20,7 +20,7 @@ func (sp *Space) CheckInto(p *policy.Pod, n policy.NodeID, free *policy.Resource
 	case s == coming:
 		return NotReady
 	case sp.table.kinds[p.Template].daemon: // DaemonSet pods do not wait
-	case s == joined:
+	case s == joined || s == failing:
 		return NotReady
 	default:
 		return Unschedulable
@@ -35,7 +35,7 @@ func (sp *Space) CheckExpected(p *policy.Pod, n policy.NodeID) Result {
 	if int(n) >= len(sp.occupancy.slots) || n < 0 {
 		return NoNode
 	}
-	if s := sp.occupancy.slots[n].state; s != coming && s != joined {
+	if s := sp.occupancy.slots[n].state; s != coming && s != joined && s != failing {
 		return sp.Check(p, n)
 	}
 	free := sp.occupancy.slots[n].free

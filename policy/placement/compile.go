@@ -52,6 +52,9 @@ type volumeNeeds struct {
 	claims []claimRef
 }
 
+// any reports whether there are volumes.
+func (v *volumeNeeds) any() bool { return v.own > 0 || len(v.claims) > 0 }
+
 // podTerms are what a pod asks of where others run.
 type podTerms struct {
 	spreads []spread
@@ -120,7 +123,7 @@ var (
 // bears reports whether pods of k tolerate the taints that come with s.
 func (k *kind) bears(s state) bool {
 	switch s {
-	case coming, joined:
+	case coming, joined, failing:
 		return k.unready
 	case closed, leaving:
 		return k.cordoned

@@ -60,7 +60,8 @@ type state uint8
 const (
 	absent  state = iota
 	coming        // not yet a Node object
-	joined        // a Node object, not ready for pods
+	joined        // a Node object, not ready for pods yet
+	failing       // its kubelet fails
 	ready         // takes pods
 	closed        // being emptied
 	leaving       // being deleted
@@ -84,7 +85,7 @@ func stateOf(n *policy.Node) state {
 		return leaving
 	}
 	if n.NotReady {
-		return joined
+		return failing
 	}
 	return ready
 }
@@ -143,7 +144,7 @@ func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	nd.assumedCPU += delta * k.assumedCPU
 	nd.assumedMemory += delta * k.assumedMemory
 	oc.useExtended(k, n, delta)
-	if k.volumes.own > 0 || len(k.volumes.claims) > 0 {
+	if k.volumes.any() {
 		oc.attach(k, n, int32(delta))
 	}
 }
@@ -177,10 +178,15 @@ func (oc *occupancy) checkVolumes(k *kind, p *policy.Pod, n policy.NodeID) Resul
 	if v := oc.checkAttach(k, n); v != OK {
 		return v
 	}
-	if k.volumes.zonal && p.VolumeZone >= 0 && p.VolumeZone != oc.table.classes[oc.slots[n].class].zone {
+	if !oc.inVolumeZone(k, p, n) {
 		return OtherZone
 	}
 	return OK
+}
+
+// inVolumeZone reports whether n is where the zonal volumes of p, a pod of k, are bound.
+func (oc *occupancy) inVolumeZone(k *kind, p *policy.Pod, n policy.NodeID) bool {
+	return !k.volumes.zonal || p.VolumeZone < 0 || p.VolumeZone == oc.table.classes[oc.slots[n].class].zone
 }
 
 // checkAttach compares the volumes that a pod of k adds with the node's limit.

@@ -138,7 +138,7 @@ func (sv *Solver) leave(delta int32) {
 		x := nd.bound[at]
 		k := &sv.sp.table.kinds[x.template]
 		sv.sp.groups.countGroups(k, n, x.terminating, delta)
-		if k.volumes.own > 0 || len(k.volumes.claims) > 0 {
+		if k.volumes.any() {
 			sv.sp.occupancy.attach(k, n, delta)
 		}
 	}

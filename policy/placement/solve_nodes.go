@@ -29,8 +29,9 @@ type existingNodes struct {
 	daemons bool // there are DaemonSets
 	cursor  []int32
 
-	// ports are the pods with host ports that were placed on existing nodes.
-	ports []portUse
+	// ports are the pods with host ports that were placed on existing nodes, attached those with
+	// volumes.
+	ports, attached []placedPod
 
 	// classes are how many of Nodes exist, by class, those left out counted, too. They are
 	// counted when they are first asked for.
@@ -38,8 +39,8 @@ type existingNodes struct {
 	counted bool
 }
 
-// A portUse is a pod with host ports on an existing node.
-type portUse struct {
+// A placedPod is a pod of a template that was placed on an existing node.
+type placedPod struct {
 	node     policy.NodeID
 	template policy.TemplateID
 }
@@ -57,6 +58,10 @@ func (en *existingNodes) end() {
 		en.read[at] = 0
 	}
 	en.taken = en.taken[:0]
+	for _, u := range en.attached {
+		en.occupancy.attach(&en.table.kinds[u.template], u.node, -1)
+	}
+	en.attached = en.attached[:0]
 	en.leaveOut(false)
 }
 
@@ -129,7 +134,11 @@ func (en *existingNodes) addToNode(p, s int32) bool {
 		en.free[at] = en.free[at].Minus(k.requests)
 		en.taken = append(en.taken, at)
 		if k.ports != nil {
-			en.ports = append(en.ports, portUse{n, st.template})
+			en.ports = append(en.ports, placedPod{n, st.template})
+		}
+		if k.volumes.any() {
+			en.occupancy.attach(k, n, 1)
+			en.attached = append(en.attached, placedPod{n, st.template})
 		}
 		if st.own {
 			en.sv.asks.remember(st, en.table.classes[en.occupancy.slots[n].class].labels, n, nil)
@@ -147,7 +156,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	n := en.sv.b.Nodes[at]
 	k, s, pod := &en.table.kinds[st.template], &en.occupancy.slots[n], &en.sv.b.Pods[p]
 	r := &k.requests
-	if en.out[at] || r.CPU > s.free.CPU || r.Memory > s.free.Memory {
+	if en.out[at] || r.CPU > s.free.CPU || r.Memory > s.free.Memory || s.state == failing && !k.unready {
 		return never // of what is free without the DaemonSet pods and the pods placed here there is no more
 	}
 	free := en.freeAt(at)
@@ -173,7 +182,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	if en.sv.b.Resting != nil && en.sv.b.Resting[at] && pod.Phase != policy.PodPending {
 		return later
 	}
-	if (k.volumes.own > 0 || len(k.volumes.claims) > 0 || k.volumes.zonal) && en.occupancy.checkVolumes(k, pod, n) != OK {
+	if k.volumes.any() && !en.volumesFit(k, pod, n) {
 		return later
 	}
 	if len(st.groups)+len(k.avoids) > 0 && !en.groupsLet(st, k, n, p) {
@@ -201,6 +210,16 @@ func (en *existingNodes) groupsLet(st *relaxation, k *kind, n policy.NodeID, p i
 	return !bare || en.bareMeets(st, k, n, p)
 }
 
+// volumesFit reports whether the volumes of a pod can be attached to a node. How many a node takes is
+// known once it has joined. Karpenter does not heed that a claim is ReadWriteOncePod
+// (tryVolumeAlternative in existingnode.go, ExceedsLimits in pkg/scheduling/volumeusage.go).
+func (en *existingNodes) volumesFit(k *kind, pod *policy.Pod, n policy.NodeID) bool {
+	if !en.occupancy.inVolumeZone(k, pod, n) {
+		return false
+	}
+	return en.occupancy.slots[n].state == coming || en.occupancy.checkAttach(k, n) == OK
+}
+
 // suits returns what is known of nodes of class c: 0 nothing, 1 yes, 2 no.
 func (s *relaxation) suits(c int32) int8 {
 	if int(c) < len(s.byClass) {
@@ -210,7 +229,7 @@ func (s *relaxation) suits(c int32) int8 {
 }
 
 func (en *existingNodes) portTaken(k *kind, n policy.NodeID) bool {
-	return en.occupancy.portTaken(k, n) || slices.ContainsFunc(en.ports, func(u portUse) bool {
+	return en.occupancy.portTaken(k, n) || slices.ContainsFunc(en.ports, func(u placedPod) bool {
 		return u.node == n && slices.Contains(k.ports, u.template)
 	})
 }
