@@ -201,7 +201,7 @@ func generateDisruption(seed uint64) *State {
 	if g.chance(20) {
 		return s
 	}
-	if g.chance(60) {
+	if g.chance(60) && !s.has("label domains") {
 		for i := range s.Workloads {
 			w := &s.Workloads[i]
 			w.Spread, w.Affinity, w.Anti = nil, nil, nil
@@ -210,14 +210,23 @@ func generateDisruption(seed uint64) *State {
 	if g.chance(75) {
 		for i := range s.Pools {
 			p := &s.Pools[i]
-			p.Requirements, p.Taints, p.CPUMax, p.MemoryMax, p.NodesMax = nil, nil, 0, 0, 0
+			p.Taints = nil
+			if !s.has("min values") {
+				p.Requirements = nil
+			}
+			if !s.has("limits") {
+				p.CPUMax, p.MemoryMax, p.NodesMax, p.GPUMax = 0, 0, 0, 0
+			}
 			p.Budgets = []Budget{{Nodes: pick(g, "100%", "100%", "60%")}}
 			p.Policy = known(pick(g, "WhenEmptyOrUnderutilized", "WhenEmptyOrUnderutilized", "Balanced"))
 		}
 		s.PDBs = nil
 		for i := range s.Workloads {
 			w := &s.Workloads[i]
-			w.Selector, w.Required, w.HostPort = nil, nil, 0
+			w.Selector, w.Required = nil, nil
+			if !s.has("host ports") {
+				w.HostPorts = nil
+			}
 		}
 		for i := range s.Pods {
 			s.Pods[i].DoNotDisrupt = false

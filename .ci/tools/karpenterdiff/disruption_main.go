@@ -22,7 +22,7 @@ func runDisruption(seeds []uint64, file, out string) error {
 		}
 		return showDisruption(s)
 	}
-	t, n := disruptionTally{causes: map[string]int{}}, len(seeds)
+	t, n := disruptionTally{causes: map[string]int{}, features: newFeatureTally()}, len(seeds)
 	for _, seed := range seeds {
 		s := generateDisruption(seed)
 		contests, err := compareDisruption(s)
@@ -32,7 +32,9 @@ func runDisruption(seeds []uint64, file, out string) error {
 		for k := range contests {
 			t.add(&contests[k])
 		}
-		if i := slices.IndexFunc(contests, func(x contest) bool { return x.difference != "" }); i >= 0 {
+		i := slices.IndexFunc(contests, func(x contest) bool { return x.difference != "" })
+		t.features.add(s, i >= 0)
+		if i >= 0 {
 			t.differ++
 			name := filepath.Join(out, fmt.Sprintf("karpenterdiff-%d.json", s.Seed))
 			if err := s.write(name); err != nil {
@@ -70,6 +72,7 @@ type disruptionTally struct {
 	asked, candidates, deletes, places [karpenter.Methods]int
 	later                              int
 	causes                             map[string]int
+	features                           featureTally
 	saved                              int64
 	more                               []int64
 }
@@ -109,6 +112,7 @@ func (t *disruptionTally) report(n int) string {
 	for _, c := range causes {
 		s += fmt.Sprintf("  %d differ in %s\n", t.causes[c], c)
 	}
+	s += t.features.String()
 	slices.Sort(t.more)
 	var sum int64
 	for _, x := range t.more {

@@ -178,7 +178,7 @@ func (v *disruptionView) Pools(without []policy.NodeID) []placement.Pool {
 				continue
 			}
 			if slices.Contains(without, policy.NodeID(k)) {
-				list[i].Used = list[i].Used.Minus(v.s.typ(n.Type).capacity())
+				list[i].Used = list[i].Used.Minus(v.s.typ(n.Type).capacity().resources())
 			} else {
 				nodes++
 			}

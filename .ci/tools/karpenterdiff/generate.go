@@ -21,11 +21,10 @@ func generate(seed uint64) *State {
 	g.types()
 	g.pools()
 	g.workloads()
+	g.addFeatures()
 	g.nodes()
 	g.pods()
 	g.pdbs()
-	g.reserve()
-	g.open()
 	return g.s
 }
 
@@ -146,55 +145,6 @@ func (g *generator) requirements(p *Pool) {
 	}
 }
 
-// reserve adds capacity reservations to some states, which are else as they were without. No
-// node is launched into one yet.
-func (g *generator) reserve() {
-	g.Rand = rand.New(rand.NewPCG(g.s.Seed, 0x7e5e7))
-	if !g.chance(30) {
-		return
-	}
-	for i, n := 0, 1+g.IntN(3); i < n; i++ {
-		t := &g.s.Types[g.IntN(len(g.s.Types))]
-		t.Offerings = append(t.Offerings, Offering{Zone: pick(g, g.zones...), Capacity: "reserved", Price: t.CPU * 4, Available: true,
-			Reservation: fmt.Sprintf("cr-%d", i), Left: 1 + g.IntN(4)})
-	}
-	for i := range g.s.Pools {
-		for k := range g.s.Pools[i].Requirements {
-			if r := &g.s.Pools[i].Requirements[k]; r.Key == "karpenter.sh/capacity-type" && g.chance(60) {
-				r.Values = append(r.Values, "reserved")
-			}
-		}
-	}
-}
-
-// openValues are the values of labels that pools leave open.
-var openValues = map[string][]string{labelTeam: {"red", "blue", "green"}, labelRack: {"r1", "r2", "r3"}}
-
-// open has some pools leave open the value of a label that they do not give their nodes.
-func (g *generator) open() {
-	g.Rand = rand.New(rand.NewPCG(g.s.Seed, 0x09e11))
-	if !g.chance(30) {
-		return
-	}
-	for i := range g.s.Pools {
-		p := &g.s.Pools[i]
-		r := Requirement{Key: pick(g, labelTeam, labelTeam, labelRack), Op: pick(g, "In", "In", "Exists")}
-		if _, fixed := p.Labels[r.Key]; fixed || !g.chance(60) {
-			continue
-		}
-		values := some(g, openValues[r.Key])
-		if r.Op == "In" {
-			r.Values = values
-		}
-		p.Requirements = append(p.Requirements, r)
-		for k := range g.s.Nodes {
-			if n := &g.s.Nodes[k]; n.Pool == p.Name {
-				n.Labels = map[string]string{r.Key: pick(g, values...)}
-			}
-		}
-	}
-}
-
 func (g *generator) workloads() {
 	if g.chance(30) {
 		for i, n := 0, 1+g.IntN(2); i < n; i++ {
@@ -238,7 +188,7 @@ func (g *generator) workload(i int) Workload {
 		}
 	}
 	if g.chance(5) {
-		w.HostPort = pick[int32](g, 8080, 9090)
+		w.HostPorts = []HostPort{{Port: pick[int32](g, 8080, 9090), Protocol: "TCP"}}
 	}
 	return w
 }
@@ -381,45 +331,55 @@ func (g *generator) nodes() {
 			}
 			x.Consolidable = since >= p.ConsolidateAfter
 		}
-		g.s.Nodes = append(g.s.Nodes, x)
+		g.addNode(x, p)
 	}
+}
+
+// addNode gives a node of a pool what features of the state add to it.
+func (g *generator) addNode(x Node, p Pool) {
+	x.NotReady = g.s.has("unready nodes") && x.Phase == "initialized" && g.chance(20)
+	x.Retainted = len(p.StartupTaints) > 0 && x.Phase == "initialized" && g.chance(20)
+	for _, r := range p.open() {
+		values := r.Values
+		if r.Op == "Exists" {
+			values = openValues[r.Key]
+		}
+		x.Labels = map[string]string{r.Key: pick(g, values...)}
+	}
+	g.s.Nodes = append(g.s.Nodes, x)
 }
 
 // pods binds some of the pods to nodes that have the room and the labels that they ask
 // for, and leaves the others pending.
 func (g *generator) pods() {
-	type room struct{ cpu, memory, pods int64 }
-	free := make([]room, len(g.s.Nodes))
+	b := binder{generator: g}
 	for i := range g.s.Nodes {
-		t := g.s.typ(g.s.Nodes[i].Type)
-		free[i].cpu, free[i].memory = t.allocatable()
-		free[i].pods = t.Pods
-	}
-	bind := func(w, n int) bool {
-		x, f := &g.s.Workloads[w], &free[n]
-		if x.CPU > f.cpu || x.Memory > f.memory || f.pods < 1 || g.s.Nodes[n].Phase == "launching" || !g.s.admits(&g.s.Nodes[n], x) {
-			return false
-		}
-		f.cpu, f.memory, f.pods = f.cpu-x.CPU, f.memory-x.Memory, f.pods-1
-		return true
+		b.free = append(b.free, nodeRoom{Amount: g.s.typ(g.s.Nodes[i].Type).allocatable()})
 	}
 	for w := range g.s.Workloads {
 		x := &g.s.Workloads[w]
 		if x.Daemon {
 			for n := range g.s.Nodes {
-				if g.chance(90) && bind(w, n) {
+				if g.chance(90) && b.bind(w, n, "") {
 					g.s.Pods = append(g.s.Pods, Pod{Workload: w, Node: g.s.Nodes[n].Name, Age: g.s.Nodes[n].Age / 2})
 				}
 			}
 			continue
 		}
+		shared := ""
+		if slices.ContainsFunc(x.Volumes, func(v Volume) bool { return v.Zonal && v.Claim != "" }) {
+			shared = pick(g, g.zones...)
+		}
 		for i, n := 0, 1+g.IntN(pick(g, 4, 12, 30)); i < n; i++ {
-			p := Pod{Workload: w, Age: g.Int64N(40)}
+			p := Pod{Workload: w, Age: g.Int64N(40), VolumeZone: shared}
 			if len(g.s.Nodes) > 0 && g.chance(60) {
-				if at := g.IntN(len(g.s.Nodes)); (x.HostPort == 0) && bind(w, at) {
+				if at := g.IntN(len(g.s.Nodes)); (len(x.HostPorts) == 0 || g.s.has("host ports")) && b.bind(w, at, shared) {
 					p.Node, p.Age = g.s.Nodes[at].Name, 40+g.Int64N(3600)
 					p.Terminating = g.chance(3)
 				}
+			}
+			if shared == "" && slices.ContainsFunc(x.Volumes, func(v Volume) bool { return v.Zonal }) {
+				p.VolumeZone = g.volumeZone(&p)
 			}
 			if g.chance(10) {
 				p.DeletionCost = pick[int32](g, -1000, 1000, 1<<28)
@@ -430,16 +390,67 @@ func (g *generator) pods() {
 	}
 }
 
+// volumeZone returns where the own volumes of a pod are: with the pod, or where it ran before.
+func (g *generator) volumeZone(p *Pod) string {
+	if p.Node != "" {
+		return g.s.Nodes[slices.IndexFunc(g.s.Nodes, func(n Node) bool { return n.Name == p.Node })].Zone
+	}
+	return pick(g, append([]string{""}, g.zones...)...)
+}
+
+// A nodeRoom is what is left of a node, and what takes ports and shared claims there.
+type nodeRoom struct {
+	Amount
+	ports  []HostPort
+	claims []string
+	own    int // claims of one pod each
+}
+
+// A binder binds pods to nodes.
+type binder struct {
+	*generator
+	free []nodeRoom
+}
+
+// bind binds a pod of workload w to node n if it may run there. Its shared volumes are in a zone.
+func (b *binder) bind(w, n int, zone string) bool {
+	x, node, f := &b.s.Workloads[w], &b.s.Nodes[n], &b.free[n]
+	if node.Phase == "launching" || zone != "" && zone != node.Zone || !b.s.admits(node, x) {
+		return false
+	}
+	if x.CPU > f.CPU || x.Memory > f.Memory || x.Storage > f.Storage || f.Pods < 1 || x.GPUs > 0 && (x.GPUs > f.GPUs || x.GPUResource != f.GPUResource) {
+		return false
+	}
+	if slices.ContainsFunc(x.HostPorts, func(p HostPort) bool {
+		return slices.ContainsFunc(f.ports, func(q HostPort) bool { return p.Port == q.Port && p.Protocol == q.Protocol })
+	}) {
+		return false
+	}
+	own, claims := f.own, slices.Clone(f.claims)
+	for _, v := range x.Volumes {
+		if v.Claim == "" {
+			own++
+		} else if !slices.Contains(claims, v.Claim) {
+			claims = append(claims, v.Claim)
+		}
+	}
+	if most := b.s.typ(node.Type).VolumesMax; most > 0 && own+len(claims) > most {
+		return false
+	}
+	f.CPU, f.Memory, f.Storage, f.GPUs, f.Pods = f.CPU-x.CPU, f.Memory-x.Memory, f.Storage-x.Storage, f.GPUs-x.GPUs, f.Pods-1
+	f.ports, f.own, f.claims = append(f.ports, x.HostPorts...), own, claims
+	return true
+}
+
 // admits reports whether labels and taints of a node let pods of w run there.
 func (s *State) admits(n *Node, w *Workload) bool {
-	p := s.pool(n.Pool)
 	labels := s.labelsOn(n)
 	for k, v := range w.Selector {
 		if labels[k] != v {
 			return false
 		}
 	}
-	for _, t := range p.Taints {
+	for _, t := range s.taintsOn(n) {
 		tolerated := t.Effect == "PreferNoSchedule" || slices.ContainsFunc(w.Tolerations, func(x Toleration) bool {
 			return (x.Key == "" || x.Key == t.Key) && (x.Op == "Exists" || x.Value == t.Value) && (x.Effect == "" || x.Effect == t.Effect)
 		})

@@ -85,7 +85,7 @@ type cluster struct {
 
 // newCluster fills Karpenter's view of s.
 func newCluster(s *State) (*cluster, error) {
-	return newClusterOf(s, func(c client.Client) client.Client { return c })
+	return newClusterOf(s, func(c client.Client) client.Client { return &scopingClient{c} })
 }
 
 // newClusterOf does so with another client around that of the objects.

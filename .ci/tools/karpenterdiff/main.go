@@ -32,6 +32,7 @@ func tooMany(differ, n int, least float64) bool {
 func run() error {
 	n := flag.Int("n", 1000, "states to draw, half of them from fixed seeds")
 	seed := flag.Uint64("seed", uint64(time.Now().Unix())<<20, "seed of the first of the others")
+	flag.StringVar(&forced, "feature", "", "a feature of the table in features.go that all states have")
 	file := flag.String("state", "", "a state as a file, in place of drawn ones")
 	out := flag.String("out", os.TempDir(), "where states are written in which the two differ")
 	side := flag.String("side", "scheduling", "what is compared: scheduling or disruption")
@@ -68,14 +69,14 @@ func runScheduling(seeds []uint64, fixed int, file, out string) error {
 		}
 		return show(s)
 	}
-	t, plain := tally{causes: map[string]int{}}, 0
+	t, plain := tally{causes: map[string]int{}, features: newFeatureTally()}, 0
 	for i, seed := range seeds {
 		s := generate(seed)
 		x, err := compareScheduling(s)
 		if err != nil {
 			return err
 		}
-		t.add(&x)
+		t.add(s, &x)
 		if x.difference == "" {
 			continue
 		}
@@ -114,11 +115,13 @@ func show(s *State) error {
 type tally struct {
 	states, differ, again, tied, pods int
 	causes                            map[string]int
+	features                          featureTally
 	more                              []float64 // per hundred of Karpenter's cost, where that is above 0
 }
 
-func (t *tally) add(x *verdict) {
+func (t *tally) add(s *State, x *verdict) {
 	t.states++
+	t.features.add(s, x.difference != "")
 	t.pods += x.pods
 	if x.ties > 0 {
 		t.tied++
@@ -146,6 +149,7 @@ func (t *tally) String() string {
 	for _, c := range causes {
 		s += fmt.Sprintf("  %d differ in %s\n", t.causes[c], c)
 	}
+	s += t.features.String()
 	if len(t.more) > 0 {
 		for i := range t.more {
 			t.more[i] = max(t.more[i], -t.more[i])

@@ -96,9 +96,9 @@ func (x sizedCluster) state() *State {
 		}
 		s.Types = append(s.Types, t)
 	}
-	cpu, memory := s.Types[0].allocatable()
+	free := s.Types[0].allocatable()
 	pods := int64(x.podsPerNode)
-	s.Workloads = []Workload{{Name: "web", Labels: map[string]string{"app": "web"}, CPU: cpu / pods, Memory: memory / pods * 9 / 10}}
+	s.Workloads = []Workload{{Name: "web", Labels: map[string]string{"app": "web"}, CPU: free.CPU / pods, Memory: free.Memory / pods * 9 / 10}}
 	for i := range x.nodes {
 		n := Node{Name: fmt.Sprintf("node-%04d", i), Pool: s.Pools[i%x.pools].Name, Type: s.Types[0].Name, Zone: "zone-0", Capacity: "spot",
 			Phase: "initialized", Age: 3600, Initialized: 3570, LastPodEvent: 3000, Consolidable: true}

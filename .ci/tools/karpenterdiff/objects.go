@@ -34,14 +34,20 @@ func init() {
 	cloudprovider.ReservationIDLabel = labelReservation
 }
 
-// resourcesOf returns amounts in thousandths of a core and in MiB; pods 0 leaves them out.
-func resourcesOf(cpu, memory, pods int64) corev1.ResourceList {
+// list returns a as Kubernetes has it, without pods, storage and GPUs of which there are none.
+func (a Amount) list() corev1.ResourceList {
 	l := corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewMilliQuantity(cpu, resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(memory<<20, resource.BinarySI),
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(a.CPU, resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(a.Memory<<20, resource.BinarySI),
 	}
-	if pods > 0 {
-		l[corev1.ResourcePods] = *resource.NewQuantity(pods, resource.DecimalSI)
+	if a.Pods > 0 {
+		l[corev1.ResourcePods] = *resource.NewQuantity(a.Pods, resource.DecimalSI)
+	}
+	if a.Storage > 0 {
+		l[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(a.Storage<<20, resource.BinarySI)
+	}
+	if a.GPUs > 0 {
+		l[corev1.ResourceName(a.GPUResource)] = *resource.NewQuantity(a.GPUs, resource.DecimalSI)
 	}
 	return l
 }
@@ -54,8 +60,8 @@ const labelReservation = "example.com/reservation"
 func (t *Type) instanceType() *cloudprovider.InstanceType {
 	var zones, capacities []string
 	x := &cloudprovider.InstanceType{
-		Name: t.Name, Capacity: resourcesOf(t.CPU*1000, t.Memory*1024, t.Pods),
-		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: resourcesOf(reservedCPU, reservedMemory, 0)},
+		Name: t.Name, Capacity: t.capacity().list(),
+		Overhead: &cloudprovider.InstanceTypeOverhead{KubeReserved: Amount{CPU: reservedCPU, Memory: reservedMemory}.list()},
 	}
 	for _, o := range t.Offerings {
 		of := &cloudprovider.Offering{
@@ -112,7 +118,9 @@ func (p *Pool) object() *v1.NodePool {
 		x.Spec.Weight = ptr(p.Weight)
 	}
 	limits := v1.Limits{}
-	for name, n := range map[corev1.ResourceName]int64{corev1.ResourceCPU: p.CPUMax, corev1.ResourceMemory: p.MemoryMax << 30, "nodes": p.NodesMax} {
+	for name, n := range map[corev1.ResourceName]int64{
+		corev1.ResourceCPU: p.CPUMax, corev1.ResourceMemory: p.MemoryMax << 30, "nodes": p.NodesMax, gpuResource: p.GPUMax,
+	} {
 		if n > 0 {
 			limits[name] = *resource.NewQuantity(n, resource.DecimalSI)
 		}
@@ -136,7 +144,10 @@ func (p *Pool) object() *v1.NodePool {
 	}
 	t := &x.Spec.Template
 	t.Labels = p.Labels
-	t.Spec.Taints = taintsOf(p.Taints)
+	t.Spec.Taints, t.Spec.StartupTaints = taintsOf(p.Taints), taintsOf(p.StartupTaints)
+	if p.TerminationGrace > 0 {
+		t.Spec.TerminationGracePeriod = &metav1.Duration{Duration: time.Duration(p.TerminationGrace) * time.Second}
+	}
 	t.Spec.NodeClassRef = nodeClassRef()
 	t.Spec.ExpireAfter = v1.MustParseNillableDuration("Never")
 	if p.ExpireAfter > 0 {
@@ -162,7 +173,6 @@ func (n *Node) providerID() string { return "fake://" + n.Name }
 // claim returns the NodeClaim of a node.
 func (s *State) claim(n *Node) *v1.NodeClaim {
 	p, t := s.pool(n.Pool), s.typ(n.Type)
-	cpu, memory := t.allocatable()
 	labels := s.labelsOn(n)
 	pool := p.object()
 	c := &v1.NodeClaim{
@@ -173,10 +183,11 @@ func (s *State) claim(n *Node) *v1.NodeClaim {
 				v1.NodePoolHashAnnotationKey: pool.Hash(), v1.NodePoolHashVersionAnnotationKey: v1.NodePoolHashVersion,
 			},
 		},
-		Spec: v1.NodeClaimSpec{Taints: taintsOf(p.Taints), NodeClassRef: nodeClassRef(), ExpireAfter: pool.Spec.Template.Spec.ExpireAfter},
-		Status: v1.NodeClaimStatus{
-			ProviderID: n.providerID(), Capacity: resourcesOf(t.CPU*1000, t.Memory*1024, t.Pods), Allocatable: resourcesOf(cpu, memory, t.Pods),
+		Spec: v1.NodeClaimSpec{
+			Taints: taintsOf(p.Taints), StartupTaints: taintsOf(p.StartupTaints), NodeClassRef: nodeClassRef(),
+			ExpireAfter: pool.Spec.Template.Spec.ExpireAfter, TerminationGracePeriod: pool.Spec.Template.Spec.TerminationGracePeriod,
 		},
+		Status: v1.NodeClaimStatus{ProviderID: n.providerID(), Capacity: t.capacity().list(), Allocatable: t.allocatable().list()},
 	}
 	for k, v := range labels {
 		c.Spec.Requirements = append(c.Spec.Requirements, v1.NodeSelectorRequirementWithMinValues{
@@ -220,23 +231,23 @@ func (s *State) claim(n *Node) *v1.NodeClaim {
 
 // object returns the Node of a node that has joined.
 func (s *State) node(n *Node) *corev1.Node {
-	p, t := s.pool(n.Pool), s.typ(n.Type)
-	cpu, memory := t.allocatable()
+	t := s.typ(n.Type)
 	x := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: n.Name, UID: types.UID("node-" + n.Name), Labels: s.labelsOn(n), CreationTimestamp: ago(n.Age - 20),
 			Finalizers: []string{v1.TerminationFinalizer}, Annotations: map[string]string{},
 		},
-		Spec: corev1.NodeSpec{ProviderID: n.providerID(), Taints: taintsOf(p.Taints)},
+		Spec: corev1.NodeSpec{ProviderID: n.providerID(), Taints: taintsOf(s.taintsOn(n))},
 		Status: corev1.NodeStatus{
-			Capacity: resourcesOf(t.CPU*1000, t.Memory*1024, t.Pods), Allocatable: resourcesOf(cpu, memory, t.Pods),
+			Capacity: t.capacity().list(), Allocatable: t.allocatable().list(),
 			Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 		},
 	}
 	x.Labels[corev1.LabelHostname], x.Labels[v1.NodeRegisteredLabelKey] = n.Name, "true"
 	if n.Phase == "initialized" {
 		x.Labels[v1.NodeInitializedLabelKey] = "true"
-	} else {
+	}
+	if n.Phase != "initialized" || n.NotReady {
 		x.Spec.Taints = append(x.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeNotReady, Effect: corev1.TaintEffectNoSchedule})
 		x.Status.Conditions[0].Status = corev1.ConditionFalse
 	}
@@ -299,9 +310,9 @@ func addTerm(t Term, required *[]corev1.PodAffinityTerm, preferred *[]corev1.Wei
 }
 
 func (w *Workload) spec() corev1.PodSpec {
-	c := corev1.Container{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: resourcesOf(w.CPU, w.Memory, 0)}}
-	if w.HostPort > 0 {
-		c.Ports = []corev1.ContainerPort{{HostPort: w.HostPort, ContainerPort: w.HostPort, Protocol: corev1.ProtocolTCP}}
+	c := corev1.Container{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: w.requests().list()}}
+	for _, p := range w.HostPorts {
+		c.Ports = append(c.Ports, corev1.ContainerPort{HostIP: p.IP, HostPort: p.Port, ContainerPort: p.Port, Protocol: corev1.Protocol(p.Protocol)})
 	}
 	spec := corev1.PodSpec{Containers: []corev1.Container{c}, NodeSelector: w.Selector, Affinity: w.affinity(), Priority: ptr(w.Priority)}
 	for _, t := range w.Tolerations {
@@ -356,7 +367,7 @@ func (s *State) pod(i int) *corev1.Pod {
 		Spec:   w.spec(),
 		Status: corev1.PodStatus{Phase: corev1.PodRunning},
 	}
-	x.Spec.NodeName = p.Node
+	x.Spec.NodeName, x.Spec.Volumes = p.Node, s.volumesOf(i)
 	if p.Node == "" {
 		x.Status.Phase = corev1.PodPending
 		x.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
@@ -384,7 +395,7 @@ func (s *State) objects() []client.Object {
 		n := &s.Nodes[i]
 		list = append(list, s.claim(n))
 		if n.Phase != "launching" {
-			list = append(list, s.node(n))
+			list = append(list, s.node(n), s.csiNode(n))
 		}
 	}
 	for i := range s.Workloads {
@@ -401,6 +412,7 @@ func (s *State) objects() []client.Object {
 	for i := range s.Pods {
 		list = append(list, s.pod(i))
 	}
+	list = append(list, s.claims()...)
 	for i := range s.PDBs {
 		b := &s.PDBs[i]
 		list = append(list, &policyv1.PodDisruptionBudget{

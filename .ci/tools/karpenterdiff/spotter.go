@@ -31,6 +31,11 @@ func newView(s *State, batch []int) *view {
 			}
 		}
 	}
+	for i := range s.Pods {
+		if zone := s.Pods[i].VolumeZone; zone != "" && !slices.Contains(v.zones, zone) {
+			v.zones = append(v.zones, zone)
+		}
+	}
 	v.space = placement.New(s.templates(), v.zones)
 	for i := range s.Nodes {
 		v.space.SetNode(v.node(i))
@@ -110,7 +115,7 @@ func (s *State) templates() []policy.Template {
 		w := &s.Workloads[i]
 		t := policy.Template{
 			ID: policy.TemplateID(i), Namespace: "default", Labels: labelList(w.Labels), Priority: w.Priority, DaemonSet: w.Daemon,
-			Requests:     policy.Resources{CPU: w.CPU, Memory: w.Memory << 20, Pods: 1},
+			Requests: w.requests().resources().Plus(policy.Resources{Pods: 1}), GPUResource: w.GPUResource,
 			NodeSelector: labelList(w.Selector), PodAffinity: termList(w.Affinity), PodAntiAffinity: termList(w.Anti),
 		}
 		for _, r := range w.Required {
@@ -128,29 +133,31 @@ func (s *State) templates() []policy.Template {
 		for _, x := range w.Tolerations {
 			t.Tolerations = append(t.Tolerations, policy.Toleration{Key: x.Key, Exists: x.Op == "Exists", Value: x.Value, Effect: effectOf(x.Effect)})
 		}
-		if w.HostPort > 0 {
-			t.HostPorts = []policy.HostPort{{Port: w.HostPort, Protocol: "TCP"}}
+		for _, p := range w.HostPorts {
+			t.HostPorts = append(t.HostPorts, policy.HostPort{IP: p.IP, Port: p.Port, Protocol: p.Protocol})
+		}
+		for _, x := range w.Volumes {
+			t.Volumes = append(t.Volumes, policy.Volume{Zonal: x.Zonal, Claim: x.Claim, Once: x.Once})
 		}
 		out = append(out, t)
 	}
 	return out
 }
 
-func (t *Type) room() policy.Resources {
-	cpu, memory := t.allocatable()
-	return policy.Resources{CPU: cpu, Memory: memory << 20, Pods: t.Pods}
-}
-
-func (t *Type) capacity() policy.Resources {
-	return policy.Resources{CPU: t.CPU * 1000, Memory: t.Memory << 30, Pods: t.Pods}
+func (a Amount) resources() policy.Resources {
+	return policy.Resources{CPU: a.CPU, Memory: a.Memory << 20, Storage: a.Storage << 20, Pods: a.Pods, GPU: a.GPUs}
 }
 
 func (v *view) node(i int) *policy.Node {
 	n := &v.s.Nodes[i]
 	p, t := v.s.pool(n.Pool), v.s.typ(n.Type)
 	x := &policy.Node{
-		ID: policy.NodeID(i), Name: n.Name, Phase: policy.NodeInitialized, Allocatable: t.room(),
+		ID: policy.NodeID(i), Name: n.Name, Phase: policy.NodeInitialized, Allocatable: t.allocatable().resources(),
+		VolumesMax: int32(t.VolumesMax), GPUResource: t.GPUResource, NotReady: n.NotReady,
 		Labels: labelList(v.s.labelsOn(n)), Taints: taintList(p.Taints), DoNotDisrupt: n.DoNotDisrupt,
+	}
+	if n.Phase == "initialized" {
+		x.Taints = taintList(v.s.taintsOn(n))
 	}
 	switch {
 	case n.Deleting && n.Phase != "launching":
@@ -176,6 +183,9 @@ func (v *view) pod(i int) policy.Pod {
 	if p.Terminating {
 		x.Phase = policy.PodTerminating
 	}
+	if p.VolumeZone != "" {
+		x.VolumeZone = policy.ZoneID(slices.Index(v.zones, p.VolumeZone))
+	}
 	return x
 }
 
@@ -195,7 +205,7 @@ func (v *view) offer(p int) {
 	taints := taintList(pool.Taints)
 	rules := placement.Pool{
 		ID: policy.PoolID(p), Requirements: requirementList(pool.Requirements), Taints: taints,
-		Limits: policy.Resources{CPU: pool.CPUMax * 1000, Memory: pool.MemoryMax << 30},
+		Limits: policy.Resources{CPU: pool.CPUMax * 1000, Memory: pool.MemoryMax << 30, GPU: pool.GPUMax},
 	}
 	for _, r := range pool.Requirements {
 		if r.MinValues > 0 {
@@ -226,7 +236,8 @@ func (v *view) offer(p int) {
 				maps.Copy(chosen, more)
 				v.offers = append(v.offers, placement.Offer{
 					Pool: policy.PoolID(p), Market: policy.MarketID(market - 1), Price: policy.Money(o.Price), Choice: choice,
-					Allocatable: t.room(), Capacity: t.capacity(), Labels: labelList(chosen), Taints: taints, Max: o.Left,
+					Allocatable: t.allocatable().resources(), Capacity: t.capacity().resources(), VolumesMax: int32(t.VolumesMax),
+					GPUResource: t.GPUResource, Labels: labelList(chosen), Taints: taints, Max: o.Left,
 				})
 			}
 		}
@@ -234,7 +245,7 @@ func (v *view) offer(p int) {
 	nodes := int64(0)
 	for i := range v.s.Nodes {
 		if n := &v.s.Nodes[i]; n.Pool == pool.Name && !n.Deleting {
-			rules.Used = rules.Used.Plus(v.s.typ(n.Type).capacity())
+			rules.Used = rules.Used.Plus(v.s.typ(n.Type).capacity().resources())
 			nodes++
 		}
 	}
@@ -344,13 +355,13 @@ func (v *view) cut(out *Outcome) {
 		if len(c.Types) <= typesMax {
 			return false
 		}
-		for _, r := range v.s.pool(c.Pool).Requirements {
-			if r.MinValues > typesMax {
-				out.Unplaced = append(out.Unplaced, c.Pods...)
-				return true
-			}
+		few := slices.ContainsFunc(v.s.pool(c.Pool).Requirements, func(r Requirement) bool {
+			return r.MinValues > 0 && v.s.values(r.Key, c.Types[:typesMax]) < r.MinValues
+		})
+		if few {
+			out.Unplaced = append(out.Unplaced, c.Pods...)
 		}
-		return false
+		return few
 	})
 	for i := range out.Claims {
 		c := &out.Claims[i]
@@ -358,4 +369,22 @@ func (v *view) cut(out *Outcome) {
 		c.Types, c.Prices = c.Types[:n], c.Prices[:n]
 		slices.Sort(c.Types)
 	}
+}
+
+// values returns how many values of a label types have.
+func (s *State) values(key string, types []string) int {
+	values := map[string]bool{}
+	for _, name := range types {
+		switch t := s.typ(name); key {
+		case labelType:
+			values[t.Name] = true
+		case labelFamily:
+			values[t.Family] = true
+		case labelArch:
+			values[t.Arch] = true
+		default:
+			panic("minValues of " + key)
+		}
+	}
+	return len(values)
 }

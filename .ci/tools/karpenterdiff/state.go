@@ -4,13 +4,15 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"slices"
 )
 
 // A State is a cluster at one instant, as both sides are given it. It is kept as a
 // file where the two differ. Times are in seconds before now.
 type State struct {
-	// Seed is what the state was drawn from.
-	Seed uint64 `json:"seed"`
+	// Seed is what the state was drawn from, and Features are those of the table that it has.
+	Seed     uint64   `json:"seed"`
+	Features []string `json:"features,omitempty"`
 
 	Pools     []Pool     `json:"pools"`
 	Types     []Type     `json:"types"`
@@ -27,13 +29,18 @@ type Pool struct {
 	CPUMax       int64             `json:"cpuMax,omitempty"`    // in cores, 0 for no limit
 	MemoryMax    int64             `json:"memoryMax,omitempty"` // in GiB
 	NodesMax     int64             `json:"nodesMax,omitempty"`
+	GPUMax       int64             `json:"gpuMax,omitempty"`
 	Labels       map[string]string `json:"labels,omitempty"`
 	Taints       []Taint           `json:"taints,omitempty"`
 	Requirements []Requirement     `json:"requirements,omitempty"`
 
+	// StartupTaints are on nodes until they are initialized.
+	StartupTaints []Taint `json:"startupTaints,omitempty"`
+
 	// Policy is WhenEmpty, WhenEmptyOrUnderutilized or Balanced.
 	Policy           string   `json:"policy"`
 	ConsolidateAfter int64    `json:"consolidateAfter"` // in seconds, -1 for Never
+	TerminationGrace int64    `json:"terminationGrace,omitempty"`
 	ExpireAfter      int64    `json:"expireAfter,omitempty"`
 	Budgets          []Budget `json:"budgets,omitempty"`
 }
@@ -66,10 +73,17 @@ type Type struct {
 	Name      string     `json:"name"`
 	Arch      string     `json:"arch"`
 	Family    string     `json:"family"`
-	CPU       int64      `json:"cpu"`    // in cores
-	Memory    int64      `json:"memory"` // in GiB
+	CPU       int64      `json:"cpu"`               // in cores
+	Memory    int64      `json:"memory"`            // in GiB
+	Storage   int64      `json:"storage,omitempty"` // ephemeral, in GiB
 	Pods      int64      `json:"pods"`
 	Offerings []Offering `json:"offerings"`
+
+	GPUs        int64  `json:"gpus,omitempty"`
+	GPUResource string `json:"gpuResource,omitempty"`
+
+	// VolumesMax is how many volumes a node can attach, 0 for no limit.
+	VolumesMax int `json:"volumesMax,omitempty"`
 }
 
 // An Offering is where a type is sold.
@@ -104,6 +118,10 @@ type Node struct {
 	DoNotDisrupt bool  `json:"doNotDisrupt,omitempty"`
 	Deleting     bool  `json:"deleting,omitempty"` // marked for deletion
 	Nominated    bool  `json:"nominated,omitempty"`
+	NotReady     bool  `json:"notReady,omitempty"` // the kubelet fails
+
+	// Retainted reports that an initialized node has the startup taints of its pool again.
+	Retainted bool `json:"retainted,omitempty"`
 
 	// Labels are those whose values the pool leaves open.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -117,6 +135,10 @@ type Workload struct {
 	CPU    int64             `json:"cpu"`    // in thousandths
 	Memory int64             `json:"memory"` // in MiB
 
+	Storage     int64  `json:"storage,omitempty"` // ephemeral, in MiB
+	GPUs        int64  `json:"gpus,omitempty"`
+	GPUResource string `json:"gpuResource,omitempty"`
+
 	Priority    int32             `json:"priority,omitempty"`
 	Selector    map[string]string `json:"selector,omitempty"`
 	Required    [][]Requirement   `json:"required,omitempty"`
@@ -125,7 +147,23 @@ type Workload struct {
 	Anti        []Term            `json:"anti,omitempty"`
 	Spread      []Spread          `json:"spread,omitempty"`
 	Tolerations []Toleration      `json:"tolerations,omitempty"`
-	HostPort    int32             `json:"hostPort,omitempty"`
+	HostPorts   []HostPort        `json:"hostPorts,omitempty"`
+	Volumes     []Volume          `json:"volumes,omitempty"`
+}
+
+// A HostPort is a port of the node. An empty address is every address.
+type HostPort struct {
+	IP       string `json:"ip,omitempty"`
+	Port     int32  `json:"port"`
+	Protocol string `json:"protocol"`
+}
+
+// A Volume is a claim of each pod of a workload, or one that all of them share. Zonal volumes
+// are in one zone; of a claim that is Once no two pods may run.
+type Volume struct {
+	Zonal bool   `json:"zonal,omitempty"`
+	Claim string `json:"claim,omitempty"`
+	Once  bool   `json:"once,omitempty"`
 }
 
 // A Preference is a preferred term of node affinity.
@@ -168,6 +206,9 @@ type Pod struct {
 	DeletionCost int32  `json:"deletionCost,omitempty"`
 	DoNotDisrupt bool   `json:"doNotDisrupt,omitempty"`
 	Terminating  bool   `json:"terminating,omitempty"`
+
+	// VolumeZone is the zone of its zonal volumes, empty while they are bound to none.
+	VolumeZone string `json:"volumeZone,omitempty"`
 }
 
 // A PDB is a PodDisruptionBudget with its status.
@@ -228,6 +269,8 @@ const (
 	labelFamily = "example.com/family" // of instance types, known to Karpenter as well-known
 	labelTeam   = "example.com/team"   // of pools
 	labelRack   = "example.com/rack"   // of pools
+	labelType   = "node.kubernetes.io/instance-type"
+	labelArch   = "kubernetes.io/arch"
 )
 
 const region = "region"
@@ -238,6 +281,9 @@ func (s *State) labelsOf(p *Pool, t *Type, o *Offering) map[string]string {
 		"karpenter.sh/nodepool": p.Name, "karpenter.sh/capacity-type": o.Capacity,
 		"kubernetes.io/arch": t.Arch, "kubernetes.io/os": "linux", labelFamily: t.Family,
 		"node.kubernetes.io/instance-type": t.Name, "topology.kubernetes.io/zone": o.Zone, "topology.kubernetes.io/region": region,
+	}
+	if o.Reservation != "" {
+		l[labelReservation] = o.Reservation
 	}
 	for k, v := range p.Labels {
 		l[k] = v
@@ -252,6 +298,15 @@ func (s *State) labelsOn(n *Node) map[string]string {
 	return l
 }
 
+// taintsOn returns the taints of a node, without those that Kubernetes puts there.
+func (s *State) taintsOn(n *Node) []Taint {
+	p := s.pool(n.Pool)
+	if n.Phase == "initialized" && !n.Retainted {
+		return p.Taints
+	}
+	return slices.Concat(p.Taints, p.StartupTaints)
+}
+
 // open returns the requirements of the pool that leave the value of a label open.
 func (p *Pool) open() (list []Requirement) {
 	for _, r := range p.Requirements {
@@ -262,9 +317,28 @@ func (p *Pool) open() (list []Requirement) {
 	return list
 }
 
-// allocatable returns what is left of a type for pods: CPU in thousandths, memory in MiB.
-func (t *Type) allocatable() (cpu, memory int64) {
-	return t.CPU*1000 - reservedCPU, t.Memory*1024 - reservedMemory
+// An Amount is of the resources that types have and pods request: CPU in thousandths, memory and
+// storage in MiB.
+type Amount struct {
+	CPU, Memory, Storage, Pods, GPUs int64
+	GPUResource                      string
+}
+
+// capacity returns what a type has.
+func (t *Type) capacity() Amount {
+	return Amount{CPU: t.CPU * 1000, Memory: t.Memory * 1024, Storage: t.Storage * 1024, Pods: t.Pods, GPUs: t.GPUs, GPUResource: t.GPUResource}
+}
+
+// allocatable returns what is left of a type for pods.
+func (t *Type) allocatable() Amount {
+	a := t.capacity()
+	a.CPU, a.Memory = a.CPU-reservedCPU, a.Memory-reservedMemory
+	return a
+}
+
+// requests returns what a pod of w requests, which of the number of pods is not said to Karpenter.
+func (w *Workload) requests() Amount {
+	return Amount{CPU: w.CPU, Memory: w.Memory, Storage: w.Storage, GPUs: w.GPUs, GPUResource: w.GPUResource}
 }
 
 // What the kubelet and the system keep of every type, as thousandths and MiB.
