@@ -212,8 +212,8 @@ func (p *Pool) Closed() string {
 // reason, as Karpenter counts: over the pool's initialized nodes, percentages
 // rounded up, less the nodes that are not ready or going away, or are marked to
 // go once their replacement is there. A node that a person cordoned and did not
-// delete is none of these. Without a budget in force there is no bound and it
-// returns the number of nodes.
+// delete is none of these. It returns at most the number of nodes that are not going
+// away, of which those that are not ready may be disrupted.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	if m := s.Mark(); m.of != nil {
 		return m.of.counts.Of(pool).Disruptable(&s.Pools[pool], reason)
@@ -227,9 +227,10 @@ func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	return x.Disruptable(&s.Pools[pool], reason)
 }
 
-// NodeCounts are of the nodes of a pool: those that are initialized, on their way out
-// too, and those of them that count against its disruption budgets.
-type NodeCounts struct{ Nodes, Down int32 }
+// NodeCounts are of the nodes of a pool: those that are initialized, on their way out too, and
+// those of them that count against its disruption budgets, since they are going away or their
+// kubelets fail.
+type NodeCounts struct{ Nodes, Going, Failing int32 }
 
 // counts returns what n adds to those of its pool.
 func (n *Node) counts() (x NodeCounts) {
@@ -237,28 +238,31 @@ func (n *Node) counts() (x NodeCounts) {
 		return x
 	}
 	x.Nodes = 1
-	if n.NotReady || n.Phase > NodeInitialized || n.ActedBy != ActorNone && n.ActedBy != ActorPerson {
-		x.Down = 1
+	switch {
+	case n.Phase > NodeInitialized || n.ActedBy != ActorNone && n.ActedBy != ActorPerson:
+		x.Going = 1
+	case n.NotReady:
+		x.Failing = 1
 	}
 	return x
 }
 
 // add adds (1) others, or takes them off (-1).
 func (x *NodeCounts) add(y NodeCounts, sign int32) {
-	x.Nodes, x.Down = x.Nodes+sign*y.Nodes, x.Down+sign*y.Down
+	x.Nodes, x.Going, x.Failing = x.Nodes+sign*y.Nodes, x.Going+sign*y.Going, x.Failing+sign*y.Failing
 }
 
 // Disruptable returns how many more nodes of a pool with such nodes may be disrupted now for
 // reason.
 func (x NodeCounts) Disruptable(p *Pool, reason DisruptionReason) int {
-	allowed := int(x.Nodes)
+	allowed := int(x.Nodes - x.Going)
 	for i := range p.Budgets {
 		b := &p.Budgets[i]
 		if b.Active && b.appliesTo(reason) {
-			allowed = min(allowed, int(b.Nodes.Of(x.Nodes)))
+			allowed = min(allowed, int(b.Nodes.Of(x.Nodes)-x.Going-x.Failing))
 		}
 	}
-	return max(0, allowed-int(x.Down))
+	return max(0, allowed)
 }
 
 // A PoolCounts keeps the NodeCounts of all pools while nodes change. The zero value has

@@ -97,6 +97,8 @@ func TestDisruptable(t *testing.T) {
 		{"without a budget", 7, 0, 0, 0, nil, policy.Underutilized, 7},
 		{"a tenth, rounded up", 11, 0, 0, 0, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 2},
 		{"less those that are down", 19, 1, 0, 0, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 1},
+		{"those that are down may go", 2, 1, 0, 0, []policy.DisruptionBudget{{Nodes: count(5), Active: true}}, policy.Underutilized, 3},
+		{"down without a budget", 2, 1, 1, 0, nil, policy.Underutilized, 3},
 		{"less those that go", 9, 0, 1, 0, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 0},
 		{"never below none", 5, 3, 2, 0, []policy.DisruptionBudget{{Nodes: count(1), Active: true}}, policy.Underutilized, 0},
 		{"arriving nodes do not count", 10, 0, 0, 10, []policy.DisruptionBudget{{Nodes: percent(10), Active: true}}, policy.Underutilized, 1},
