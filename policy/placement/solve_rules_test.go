@@ -124,7 +124,7 @@ func TestSolveClaims(t *testing.T) {
 		"all addresses":    {ports(port("10.0.0.1", 80, "TCP")), ports(port("0.0.0.0", 80, "")), make([]placement.Offer, 1), placement.Pool{}, 4, 0},
 		"two kinds of GPU": {gpu("x/a"), gpu("x/b"), []placement.Offer{has("x/a", 2), has("x/b", 2)}, placement.Pool{}, 2, 0},
 		"too few GPUs":     {gpu("x/a"), gpu("x/a"), []placement.Offer{has("x/a", 1)}, placement.Pool{Limits: policy.Resources{GPU: 3}}, 3, 1},
-		"as large as it gets": {alone, alone, []placement.Offer{has("x/a", 4), has("x/a", 8)},
+		"as large as it gets": {alone, alone, []placement.Offer{has("x/a", 8), has("x/a", 4)},
 			placement.Pool{Limits: policy.Resources{GPU: 13}, Used: policy.Resources{GPU: 4}}, 1, 3},
 		"GPUs of no claim": {gpu("x/a"), gpu("x/a"), []placement.Offer{has("x/a", 4)}, placement.Pool{Limits: policy.Resources{GPU: 7}, Used: policy.Resources{GPU: 4}}, 0, 4},
 		"one family":       {policy.Template{}, policy.Template{}, families, wanted(1), 1, 0},
