@@ -26,7 +26,7 @@ type poolState struct {
 	id     policy.PoolID
 	rules  *Pool
 	open   bitset  // positions of its offers within what is left of its limits
-	all    bitset  // positions of its offers
+	all    bitset  // positions of its offers that have room for DaemonSets
 	sets   keysets // what it asks of labels
 	taints []policy.Taint
 	left   policy.Resources // of its limits
@@ -69,15 +69,27 @@ func (pl *poolSet) makePools() {
 	ot := pl.sv.offerTable
 	for _, positions := range ot.ofPool {
 		o := &pl.sv.b.Offers[ot.rank[positions.next(0)]]
-		x := poolState{id: o.Pool, all: positions, open: slices.Clone(positions), taints: o.Taints, sets: pl.groups.layout.make()}
+		x := poolState{id: o.Pool, all: ot.roomy(positions), open: slices.Clone(positions), taints: o.Taints, sets: pl.groups.layout.make()}
 		x.rules = pl.rulesOf(o.Pool)
 		pl.readRules(&x)
 		pl.ownLabels(&x, positions)
-		x.shapes = ot.shapesOf(positions, nil)
+		x.shapes = ot.shapesOf(x.all, nil)
 		x.most = ot.most(x.shapes)
 		pl.selling = append(pl.selling, x)
 	}
 	pl.closePools()
+}
+
+// roomy returns the positions whose nodes have room for their DaemonSets: others take no pods,
+// whatever those request (fits in nodeclaim.go adds the two up).
+func (ot *offerTable) roomy(positions bitset) bitset {
+	list := slices.Clone(positions)
+	for s := range ot.shapes {
+		if r := &ot.shapes[s].free; min(r.CPU, r.Memory, r.Storage, r.GPU) < 0 {
+			list.andNot(ot.ofShape[s])
+		}
+	}
+	return list
 }
 
 // rulesOf returns what a pool asks for.

@@ -170,3 +170,22 @@ func TestSolveLabelDomains(t *testing.T) {
 		t.Errorf("pods by team: %v, want 2 each", pods)
 	}
 }
+
+// TestSolveDaemonsDoNotFit: no pod comes to a node that has too little of anything for its
+// DaemonSets, whether or not the pod requests that.
+func TestSolveDaemonsDoNotFit(t *testing.T) {
+	daemon := policy.Template{DaemonSet: true, Requests: policy.Resources{Storage: 10 * testGiB}}
+	small := placement.Offer{Allocatable: policy.Resources{Storage: 5 * testGiB}}
+	large := placement.Offer{Allocatable: policy.Resources{Storage: 20 * testGiB}}
+	for name, c := range map[string]struct {
+		offers []placement.Offer
+		left   int
+		offer  int // the cheapest of the claim
+	}{"small": {[]placement.Offer{small}, 2, 0}, "both": {[]placement.Offer{small, large}, 0, 1}, "large first": {[]placement.Offer{large, small}, 0, 0}} {
+		sp, b := solveOf([]policy.Template{{}, daemon}, []int{2, 0}, c.offers...)
+		sol := sp.Solver().Solve(b)
+		if len(sol.Unplaced) != c.left || c.left == 0 && !slices.Equal(sol.Bins[0].Offers, []int{c.offer}) {
+			t.Errorf("%s: %d left, claims %v; want %d left, else a claim of offer %d", name, len(sol.Unplaced), sol.Bins, c.left, c.offer)
+		}
+	}
+}
