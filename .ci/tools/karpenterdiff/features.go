@@ -26,6 +26,7 @@ var features = []feature{
 	{"label domains", 12, (*generator).labelDomains},
 	{"storage", 12, (*generator).storage},
 	{"unready nodes", 8, nil},
+	{"grace periods", 12, (*generator).gracePeriods},
 }
 
 // forced names a feature that all states have; empty for none.
@@ -234,6 +235,13 @@ func (g *generator) startupTaints() {
 		if g.chance(20) {
 			p.StartupTaints = append(p.StartupTaints, Taint{Key: "dedicated", Value: "x", Effect: "NoSchedule"})
 		}
+	}
+}
+
+// gracePeriods bounds how long nodes of pools terminate, which consolidation does not heed.
+func (g *generator) gracePeriods() {
+	for i := range g.s.Pools {
+		g.s.Pools[i].TerminationGrace = pick[int64](g, 0, 60, 3600)
 	}
 }
 

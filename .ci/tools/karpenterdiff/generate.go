@@ -390,7 +390,7 @@ func (g *generator) pods() {
 	}
 }
 
-// volumeZone returns where the own volumes of a pod are: with the pod, or where it ran before.
+// volumeZone returns the zone of a pod's own volumes: that of its node, else any or none.
 func (g *generator) volumeZone(p *Pod) string {
 	if p.Node != "" {
 		return g.s.Nodes[slices.IndexFunc(g.s.Nodes, func(n Node) bool { return n.Name == p.Node })].Zone

@@ -336,7 +336,7 @@ func (t *Type) allocatable() Amount {
 	return a
 }
 
-// requests returns what a pod of w requests, which of the number of pods is not said to Karpenter.
+// requests returns what one pod of w requests, the pod itself not counted.
 func (w *Workload) requests() Amount {
 	return Amount{CPU: w.CPU, Memory: w.Memory, Storage: w.Storage, GPUs: w.GPUs, GPUResource: w.GPUResource}
 }

@@ -50,7 +50,7 @@ func (c *tieCheck) untied() bool {
 // is never given up, and whether no rule of w for its key counts other pods.
 func (w *Workload) countsItself(x *Spread) bool {
 	others := slices.ContainsFunc(w.Spread, func(y Spread) bool { return y.Key == x.Key && !maps.Equal(y.Match, x.Match) })
-	zonal := slices.ContainsFunc(w.Volumes, func(v Volume) bool { return v.Zonal }) // its pods do not ask for the same
+	zonal := slices.ContainsFunc(w.Volumes, func(v Volume) bool { return v.Zonal }) // its pods may require different zones
 	return !others && !zonal && !x.Soft && !x.HonorTaints && len(w.Required) == 0 && len(w.Affinity) == 0 &&
 		maps.Equal(x.Match, map[string]string{"app": w.Labels["app"]})
 }
