@@ -11,13 +11,17 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// What runs begin with, see [setup].
 type (
-	Prepared      = setup.Prepared
+	// Prepared is what all runs of a scenario share.
+	Prepared = setup.Prepared
+	// Unschedulable is a workload whose pods fit no node that can be bought.
 	Unschedulable = setup.Unschedulable
-	Delays        = setup.Delays
-	Autoscaler    = groups.Settings
-	Breakable     = controller.Breakable
+	// Delays are how long things take in the simulated cluster.
+	Delays = setup.Delays
+	// Autoscaler has the settings of the Cluster Autoscaler and its groups.
+	Autoscaler = groups.Settings
+	// Breakable is a forecaster whose model fails on demand.
+	Breakable = controller.Breakable
 )
 
 // Prepare prepares runs of w: see [setup.Prepare].
@@ -29,21 +33,33 @@ func DefaultDelays() Delays { return setup.DefaultDelays() }
 // DefaultAutoscaler returns the defaults of the Cluster Autoscaler: see [groups.DefaultSettings].
 func DefaultAutoscaler() Autoscaler { return groups.DefaultSettings() }
 
-// What runs come to, see [result].
 type (
-	Result         = result.Result
+	// Result is what a run did and what it cost.
+	Result = result.Result
+	// WorkloadResult is the part of a Result that one workload has.
 	WorkloadResult = result.WorkloadResult
-	GangResult     = result.GangResult
-	BudgetResult   = result.BudgetResult
-	Outages        = result.Outages
-	OutageCause    = result.OutageCause
-	CauseOutage    = result.CauseOutage
-	CauseOutages   = result.CauseOutages
-	Incident       = result.Incident
-	Sample         = result.Sample
-	Held           = result.Held
-	Taken          = result.Taken
-	WorkloadState  = cluster.WorkloadState
+	// GangResult is what gangs came to.
+	GangResult = result.GangResult
+	// BudgetResult is what a GPU budget came to.
+	BudgetResult = result.BudgetResult
+	// Outages are the incidents of a workload or of a run.
+	Outages = result.Outages
+	// OutageCause is why pods were missed.
+	OutageCause = result.OutageCause
+	// CauseOutage is the part of an outage that has one cause.
+	CauseOutage = result.CauseOutage
+	// CauseOutages are the parts of an outage by cause.
+	CauseOutages = result.CauseOutages
+	// Incident is a time in which a workload had too few pods.
+	Incident = result.Incident
+	// Sample is what a run has come to at an instant.
+	Sample = result.Sample
+	// Held is how many nodes of a market there are.
+	Held = result.Held
+	// Taken is a node that the provider took.
+	Taken = result.Taken
+	// WorkloadState is where a workload stands at an instant.
+	WorkloadState = cluster.WorkloadState
 )
 
 // The causes of outages.
