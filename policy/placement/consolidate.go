@@ -364,6 +364,8 @@ func (c *consolidator) replaceOne(m *rebalancer, nodes []policy.NodeID) bool {
 		n := &s.Nodes[id]
 		most := m.saved(n).Times(1 - c.threshold())
 		m.sell(s.Markets[n.Market].Capacity, most)
+		// Another node of its own market costs the same, whatever commitments seem to leave for one more.
+		m.markets = slices.DeleteFunc(m.markets, func(x policy.MarketID) bool { return x == n.Market })
 		pods, _, ok := m.movable(n)
 		if !ok || len(m.markets) == 0 {
 			continue
