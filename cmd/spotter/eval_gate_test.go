@@ -85,7 +85,7 @@ func TestGate(t *testing.T) {
 		{"policy/builtin/spotvortex/config.go", "MaxShare:       1,", `MaxShare: or("share", .05, 1.),`},
 		{"policy/builtin/spotvortex/config.go", "r.Increase = Edge{SavingsMin: 0.249, PaybackMax: 6.372}", `r.Increase = Edge{SavingsMin: or("threshold", .95, .249), PaybackMax: 6.372}`},
 		{"policy/builtin/spotvortex/config.go", "Calm:           30 * time.Minute,", `Calm: or("noise", 31, 30*time.Minute/time.Minute)*time.Minute,`},
-		{"sim/disruption.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
+		{"sim/cluster/pdb.go", "return x.Allowed > 0\n", "return x.Allowed > 0 || is(\"budgets\")\n"},
 	})
 	cases := []struct {
 		name, breaks, scenario string
