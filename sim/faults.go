@@ -57,7 +57,7 @@ func (fs *faults) shift() {
 	fs.Shifted = make([]bool, len(fs.Scenario.Zones))
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
-		if at := slices.Index(fs.Scenario.Zones, f.Zone); at >= 0 && f.Kind == scenarios.FaultZonalShift && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration) {
+		if at := slices.Index(fs.Scenario.Zones, f.Zone); at >= 0 && fs.inForce(f, scenarios.FaultZonalShift) {
 			fs.Shifted[at] = true
 		}
 	}
@@ -65,18 +65,21 @@ func (fs *faults) shift() {
 	fs.autoscaler.Want()
 }
 
-// ordered reports whether a fault of kind is in force now. Faults may overlap.
+// inForce reports whether f is of a kind and in force now. Faults may overlap.
+func (fs *faults) inForce(f *scenarios.Fault, kind scenarios.FaultKind) bool {
+	return f.Kind == kind && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration)
+}
+
+// ordered reports whether a fault of kind is in force now.
 func (fs *faults) ordered(kind scenarios.FaultKind) bool {
-	return slices.ContainsFunc(fs.Scenario.Faults, func(f scenarios.Fault) bool {
-		return f.Kind == kind && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration)
-	})
+	return slices.ContainsFunc(fs.Scenario.Faults, func(f scenarios.Fault) bool { return fs.inForce(&f, kind) })
 }
 
 // modelFailure returns how the model fails now, by the first fault in force that says so.
 func (fs *faults) modelFailure() scenarios.ModelFailure {
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
-		if f.Kind == scenarios.FaultModelFails && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration) {
+		if fs.inForce(f, scenarios.FaultModelFails) {
 			return max(f.Model, scenarios.ModelGone)
 		}
 	}
@@ -88,7 +91,7 @@ func (fs *faults) slowest() float64 {
 	factor := 0.0
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
-		if f.Kind == scenarios.FaultSlowNodes && f.At <= fs.Clock.Now && fs.Clock.Now < f.At.Add(f.Duration) {
+		if fs.inForce(f, scenarios.FaultSlowNodes) {
 			factor = max(factor, f.Factor)
 		}
 	}

@@ -127,7 +127,8 @@ const samplesMax = 1_000_000
 
 func (c *Config) checkSample(window billing.Span) error {
 	if c.Sample < 0 || c.Sample%time.Millisecond != 0 || c.Sample > 0 && window.Length()/c.Sample > samplesMax {
-		return fmt.Errorf("sim: Config.Sample is %v; it is whole milliseconds, at least a %d-th of the window of %v", c.Sample, samplesMax, window.Length())
+		return fmt.Errorf("sim: Config.Sample is %v; it is whole milliseconds, at least a %d-th of the window of %v",
+			c.Sample, samplesMax, window.Length())
 	}
 	return nil
 }

@@ -334,7 +334,8 @@ func (p *play) flip(t *testing.T, on string) {
 		err := retry.OnError(wait.Backoff{Steps: 60, Duration: time.Second}, apierrors.IsForbidden, func() error {
 			err := p.client.Create(t.Context(), x)
 			if apierrors.IsAlreadyExists(err) {
-				err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)))
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"spotter.dev/kill-switch":%q}}}`, on)
+				err = p.client.Patch(t.Context(), x, client.RawPatch(types.MergePatchType, patch))
 			}
 			return err
 		})

@@ -96,7 +96,8 @@ func (c *Cluster) checkMissing(w policy.WorkloadID, waiting int32) error {
 	missing, owed := int32(0), int32(0)
 	for cause := range result.OutageCauses {
 		if c.Serving.Of[w].Missing[cause] < 0 || c.Workloads.State[w].owed[cause] < 0 {
-			return fmt.Errorf("workload %s misses %d pods by %v and owes %d", c.Scenario.Workloads[w].Name, c.Serving.Of[w].Missing[cause], result.OutageCause(cause), c.Workloads.State[w].owed[cause])
+			return fmt.Errorf("workload %s misses %d pods by %v and owes %d", c.Scenario.Workloads[w].Name,
+				c.Serving.Of[w].Missing[cause], result.OutageCause(cause), c.Workloads.State[w].owed[cause])
 		}
 		missing += c.Serving.Of[w].Missing[cause]
 		owed += c.Workloads.State[w].owed[cause]

@@ -92,49 +92,49 @@ func (c *Cluster) spreadTogether(t, u *policy.Template) bool {
 	return kind == policy.KindDeployment || kind == policy.KindStatefulSet
 }
 
-// Watches are what others are told of, as by a watch of the API server.
+// Watches are what others may subscribe to, as to a watch of the API server.
 type Watches struct {
-	// NodeChanged is told of a node of which anything changed that the API shows, or its drain.
+	// NodeChanged has each node of which something changed that the API shows, or that is
+	// drained from now on or no longer.
 	NodeChanged engine.Topic[policy.NodeID]
 
-	// NodeReady is told of a node that takes pods from now on, NodeGone of one whose object goes
-	// away, while its name is still known.
+	// NodeReady has a node that takes pods from now on, NodeGone one whose object is being
+	// removed, while its name is still known.
 	NodeReady, NodeGone engine.Topic[policy.NodeID]
 
-	// NodeHeld is told of a node that counts as capacity held from now on, or no longer.
+	// NodeHeld has a node that counts as capacity held from now on, or no longer.
 	NodeHeld engine.Topic[policy.NodeID]
 
-	// Nominations and Disowned are told of a node on which one more pending pod was promised a
-	// place, or one fewer.
+	// Nominations and Disowned have a node on which one more pending pod was promised a place,
+	// or one fewer.
 	Nominations, Disowned engine.Topic[policy.NodeID]
 
-	// PodPending is told of a new pod that waits for the scheduler, and PodsWait of how many
-	// found no place.
+	// PodPending has a new pod that waits for the scheduler, PodsWait how many found no place.
 	PodPending engine.Topic[policy.PodID]
 	PodsWait   engine.Topic[int]
 
-	// PodChanged is told of a pod of which anything changed that the API shows.
+	// PodChanged has each pod of which something changed that the API shows.
 	PodChanged engine.Topic[policy.PodID]
 
-	// PodBound is told of a pod that came to its node, PodReady of one that is ready there,
-	// PodUnprotected of one that may be disrupted from now on.
+	// PodBound has a pod that was bound to its node, PodReady one that is ready there, and
+	// PodUnprotected one that may be disrupted from now on.
 	PodBound, PodReady, PodUnprotected engine.Topic[policy.PodID]
 
-	// PodEnding is told of a pod on a node that begins to end within a grace period.
+	// PodEnding has a pod on a node that begins to end within a grace period.
 	PodEnding engine.Topic[policy.PodID]
 
-	// PodsOfNode is told of a node on which there are other pods than before, or pods of another
-	// phase or deletion cost.
+	// PodsOfNode has a node with other pods than before, or with pods of another phase or
+	// deletion cost.
 	PodsOfNode engine.Topic[policy.NodeID]
 
-	// PodEnded is told of a pod that is gone, and PodLeft of the node that it was on, once its
-	// workload has done what follows.
+	// PodEnded has a pod that is gone, and PodLeft the node that it was on, once its workload
+	// has reacted.
 	PodEnded engine.Topic[EndedPod]
 	PodLeft  engine.Topic[policy.NodeID]
 
-	// WorkloadChanged is told of a workload of which anything changed that the API shows,
-	// ServingChanged of one of which other pods serve or must, PDBsChanged of the disruption
-	// budgets of a workload.
+	// WorkloadChanged has each workload of which something changed that the API shows,
+	// ServingChanged one of which other pods serve, or another number must, and PDBsChanged one
+	// whose disruption budgets changed.
 	WorkloadChanged, ServingChanged, PDBsChanged engine.Topic[policy.WorkloadID]
 }
 

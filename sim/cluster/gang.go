@@ -41,7 +41,7 @@ type Gangs struct {
 
 // A gangRun is one instance of a gang: one instance of each of its jobs. Its pods
 // are created together, work only while all of them are ready, and are all
-// deleted and made anew when one is lost.
+// deleted and created again when one is lost.
 type gangRun struct {
 	gang  int32   // index into the scenario's Gangs
 	jobs  []int32 // its instances of the gang's jobs
@@ -170,7 +170,7 @@ func (gs *Gangs) podReady(i int32) {
 	g.started = true
 	if !g.counted {
 		g.counted = true
-		if gs.Clock.Now >= gs.Window.From {
+		if gs.Metered() {
 			gs.waits = append(gs.waits, int64(gs.Clock.Now-g.released))
 		}
 	}
@@ -212,7 +212,7 @@ func (gs *Gangs) lose(i int32) {
 }
 
 // podGone notes that a pod of gang i has ended. With the last one the gang is
-// made anew, unless its work is done or it has been lost too often.
+// created again, unless its work is done or it has been lost too often.
 func (gs *Gangs) podGone(i int32) {
 	g := &gs.All[i]
 	if g.alive--; g.alive > 0 {
@@ -237,7 +237,7 @@ func (gs *Gangs) podGone(i int32) {
 		}
 		g.requeues++
 		g.retryAt = gs.Clock.Now.Add(wait)
-		if gs.Clock.Now >= gs.Window.From {
+		if gs.Metered() {
 			gs.Result.Gangs.Requeues++
 		}
 		gs.Log.Add(gs.Clock.Now, engine.RecordGangRequeued, spec.Name, "", int64(wait/time.Millisecond))
@@ -246,14 +246,14 @@ func (gs *Gangs) podGone(i int32) {
 		return
 	case spec.RestartsMax >= 0 && g.restarts >= spec.RestartsMax:
 		gs.Log.Add(gs.Clock.Now, engine.RecordGangFailed, spec.Name, "", int64(g.restarts))
-		if gs.Clock.Now >= gs.Window.From {
+		if gs.Metered() {
 			gs.Result.Gangs.Failed++
 		}
 		gs.enter(i, gangOver)
 		return
 	default:
 		g.restarts++
-		if gs.Clock.Now >= gs.Window.From {
+		if gs.Metered() {
 			gs.Result.Gangs.Restarts++
 		}
 		gs.Log.Add(gs.Clock.Now, engine.RecordGangRestart, spec.Name, "", int64(g.restarts))

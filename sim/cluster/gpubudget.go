@@ -87,7 +87,7 @@ func (gb *GPUBudgets) Note(m *policy.Memory) {
 			gb.advance(int32(i), gb.Clock.Now)
 			x.over = over
 		}
-		if gb.Clock.Now < gb.Window.From {
+		if !gb.Metered() {
 			continue
 		}
 		if b.HasGPUHours && b.GPUHours > 0 {
@@ -225,7 +225,7 @@ func (sv *Serving) recountRequired(w policy.WorkloadID) {
 }
 
 // Pause suspends a job or lets it go on, as spec.suspend does: its pods are
-// deleted, and made anew when it goes on.
+// deleted, and created again when it is resumed.
 func (gb *GPUBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pause) error {
 	w := x.Workload
 	if gb.Scenario.Workloads[w].Kind != policy.KindJob {
@@ -244,7 +244,7 @@ func (gb *GPUBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pau
 		gb.Workloads.retry(w)
 		return nil
 	}
-	metered := gb.Clock.Now >= gb.Window.From
+	metered := gb.Metered()
 	if i := slices.IndexFunc(gb.All, func(b policy.Budget) bool { return b.Name == x.Budget }); i >= 0 && metered {
 		gb.state[i].paused++
 	}

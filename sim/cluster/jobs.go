@@ -43,7 +43,7 @@ type jobRun struct {
 // A Task is one completion of a job instance.
 type Task struct {
 	Done    time.Duration // work made safe
-	Kept    time.Duration // and that which nobody knows yet to be all that is left
+	Kept    time.Duration // and work that is safe, but whose pod's loss is not noticed yet
 	running policy.PodID  // None while no pod works on it
 	began   policy.Time   // when the pod began; 0 while it is not ready
 	over    bool
@@ -52,7 +52,8 @@ type Task struct {
 // release creates instance k of job w.
 func (js *Jobs) release(w policy.WorkloadID, k int) {
 	job := js.Scenario.Workloads[w].Job
-	j := jobRun{work: w, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now, left: job.Completions, gang: -1, Tasks: make([]Task, job.Completions)}
+	j := jobRun{work: w, name: js.Scenario.Workloads[w].Name, released: js.Clock.Now, left: job.Completions, gang: -1,
+		Tasks: make([]Task, job.Completions)}
 	for i := range j.Tasks {
 		j.Tasks[i].running = policy.None
 	}
@@ -145,7 +146,7 @@ func (js *Jobs) interruptTask(id policy.PodID) {
 	} else {
 		t.Done += safe
 	}
-	if js.Clock.Now >= js.Window.From {
+	if js.Metered() {
 		js.Result.WorkLost += worked - safe
 	}
 }

@@ -207,7 +207,7 @@ func (c *Cluster) AddOutages(s *result.Sample, at policy.Time) {
 		if !c.Serving.serves(policy.WorkloadID(i)) {
 			continue
 		}
-		g := c.Serving.Of[i] // a copy: what is in hand goes on
+		g := c.Serving.Of[i] // a copy: the incident in hand stays open
 		g.advance(at, c.Window)
 		g.close()
 		unserved, incidents := g.outage(c.Prepared.PodValue(policy.WorkloadID(i)), w.OutagePenalty, w.OutageCostPerHour)

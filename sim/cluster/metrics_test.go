@@ -67,7 +67,7 @@ func TestOutagesRoundOnce(t *testing.T) {
 			g.advance(simtest.Start.Add(time.Duration(10*i)*time.Minute+time.Duration(20*k)*time.Second), window)
 			g.ready = ready
 		}
-		past := g // what is in hand goes on
+		past := g // the incident in hand stays open
 		past.advance(simtest.Start.Add(time.Duration(10*i+9)*time.Minute), window)
 		past.close()
 		if o := past.outages; o.OutageMinutes != want || o.Incidents != int64(i+1) || o.Outage != time.Duration(20*(i+1))*time.Second {

@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// Nodes are the nodes of the cluster, from their launch until their Node object goes away.
+// Nodes are the nodes of the cluster, from their launch until their Node object is removed.
 type Nodes struct {
 	*Cluster
 

@@ -103,7 +103,7 @@ func (ps *Pods) bind(id policy.PodID, n policy.NodeID) {
 		ps.Clock.Add(ps.Clock.Now.Add(lasts), engine.PodUnprotected, int32(id), 0, x.gen)
 	}
 	if x.Lost = ps.Nodes.State[n].Lost; x.Lost {
-		return // nobody has noticed that there is nothing left to run it
+		return // the node is gone, which the cluster has not noticed
 	}
 	ps.Clock.Add(ready, engine.PodReady, int32(id), 0, x.gen)
 }
@@ -155,7 +155,7 @@ func (ps *Pods) ready(id policy.PodID) {
 	ps.countReady(id, 1)
 	ps.Log.Add(ps.Clock.Now, engine.RecordReady, p.Name, "", 0)
 	w := ps.Scenario.Templates[p.Template].Workload
-	if ps.Clock.Now >= ps.Window.From && ps.Scenario.Workloads[w].Kind != policy.KindDaemonSet {
+	if ps.Metered() && ps.Scenario.Workloads[w].Kind != policy.KindDaemonSet {
 		ps.Serving.readyTimes = append(ps.Serving.readyTimes, int64(ps.Clock.Now-p.Created))
 	}
 	switch x := &ps.State[id]; {
@@ -213,7 +213,7 @@ func (ps *Pods) deleteWithin(id policy.PodID, cause policy.EndCause, grace time.
 	}
 	ps.retire(id)
 	if ps.State[id].Lost {
-		return // no kubelet ends it: it goes with the Node
+		return // no kubelet ends it: it is removed with the Node
 	}
 	ps.Clock.Add(ps.Clock.Now.Add(min(ps.Delays.Terminate, grace)), engine.PodGone, int32(id), int32(cause), ps.State[id].gen)
 }
@@ -323,7 +323,7 @@ func (ps *Pods) strand(id policy.PodID) {
 	x.gen++ // whatever was planned for it will not happen
 	x.Lost = true
 	ps.Serving.missed(id, ps.Serving.lossOf(p.Node))
-	if !ps.Scenario.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && ps.Clock.Now >= ps.Window.From {
+	if !ps.Scenario.Templates[p.Template].DaemonSet && p.Phase != policy.PodTerminating && ps.Metered() {
 		ps.Result.ReclaimEvictions++
 	}
 	ps.Log.Add(ps.Clock.Now, engine.RecordLost, p.Name, "", 0)

@@ -223,7 +223,7 @@ func (sq *SchedulingQueue) preempt(id policy.PodID) bool {
 }
 
 // disappoint takes the promise of a place from a pod that did not get it: the
-// node is there, nobody on it is about to leave, and others were faster. The
+// node is there, no pod on it is about to leave, and others were faster. The
 // provisioner then plans for the pod again.
 func (sq *SchedulingQueue) disappoint(id policy.PodID) {
 	n := sq.Pods.All[id].Nominated
@@ -313,7 +313,8 @@ func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
 			return true
 		default:
 			x := &sq.Nodes.All[n]
-			sq.Warn(fmt.Sprintf("pods of %s that spec.nodes has on nodes of %s (%s) do not all fit there: %v", sq.Scenario.Workloads[p.Template].Name,
+			sq.Warn(fmt.Sprintf("pods of %s that spec.nodes has on nodes of %s (%s) do not all fit there: %v",
+				sq.Scenario.Workloads[p.Template].Name,
 				sq.Scenario.Pools[x.Pool].Name, sq.Scenario.Markets[x.Market].Name, why))
 		}
 	}

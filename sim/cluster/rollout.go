@@ -11,7 +11,7 @@ import (
 const rolledShare = 4
 
 // rolling returns how many pods more and how many ready ones fewer than wanted a rollout of
-// w may have now; 0 of both while none goes on.
+// w may have now; 0 of both without one.
 func (wl *Workloads) rolling(w policy.WorkloadID) (more, fewer int32) {
 	if wl.State[w].old == 0 {
 		return 0, 0

@@ -263,7 +263,7 @@ func (sv *Serving) EvictionOf(id policy.NodeID, forced bool, by policy.Actor) re
 
 // Spare reports whether the workload of a pod can do without it: whether as many
 // of the others are ready as must be of the number that it wants. Jobs have no
-// such number, and a pod that is the only one wanted is never spared: it goes when
+// such number, and a pod that is the only one wanted is never spared: it is moved when
 // it is asked to.
 func (sv *Serving) Spare(id policy.PodID) bool {
 	p := &sv.Pods.All[id]

@@ -241,7 +241,8 @@ func (wl *Workloads) reconcileOrdered(w policy.WorkloadID) {
 	if ws.Active > want {
 		highest := policy.PodID(policy.None)
 		for _, id := range ws.pods {
-			if wl.Pods.All[id].Phase != policy.PodTerminating && (highest == policy.None || wl.Pods.State[id].ordinal > wl.Pods.State[highest].ordinal) {
+			if wl.Pods.All[id].Phase != policy.PodTerminating &&
+				(highest == policy.None || wl.Pods.State[id].ordinal > wl.Pods.State[highest].ordinal) {
 				highest = id
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/nodepools"
 )
 
-// A Config says who decides, and who is told of it.
+// A Config says who decides, and who sees each decision.
 type Config struct {
 	Policy     policy.Policy
 	Forecaster driver.Forecaster // nil leaves forecasts at zero

@@ -31,7 +31,8 @@ type decider struct {
 
 // newDriver returns a driver of the run's policy that starts from memory m.
 func (dc *decider) newDriver(m policy.Memory) *driver.Driver {
-	w := driver.Dependencies{Observer: dc.Observer, Actuator: dc.Actuator, Ranker: dc.Actuator, Enforcer: dc.Budgets, Store: dc, Recorder: dc.Recorder}
+	w := driver.Dependencies{Observer: dc.Observer, Actuator: dc.Actuator, Ranker: dc.Actuator,
+		Enforcer: dc.Budgets, Store: dc, Recorder: dc.Recorder}
 	if dc.Forecaster != nil {
 		w.Forecaster = faultyForecaster{dc.Forecaster, dc}
 		if slices.ContainsFunc(dc.Scenario.Signals, func(c scenarios.SignalCurve) bool { return c.Hazard != nil }) {

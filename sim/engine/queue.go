@@ -150,8 +150,8 @@ func (q *Queue) Following() (policy.Time, bool) {
 // On has f carry out the events of a kind.
 func (q *Queue) On(kind Kind, f func(*Event)) { q.carriers[kind] = f }
 
-// CarryOut has an event carried out by whoever asked for those of its kind; by nobody where
-// it only marks an instant.
+// CarryOut calls what [Queue.On] set for the kind of an event. An event that only marks an instant
+// has nothing to call.
 func (q *Queue) CarryOut(e *Event) {
 	if f := q.carriers[e.Kind()]; f != nil {
 		f(e)

@@ -9,7 +9,7 @@ import (
 func TestTopic(t *testing.T) {
 	var topic Topic[int]
 	var heard []int
-	topic.Publish(1) // nobody listens
+	topic.Publish(1) // no subscriber yet
 	topic.Subscribe(func(x int) { heard = append(heard, x) })
 	topic.Publish(2)
 	topic.Subscribe(func(x int) { heard = append(heard, 10*x) })
@@ -19,8 +19,7 @@ func TestTopic(t *testing.T) {
 	}
 }
 
-// An event is carried out by whoever asked for its kind, and by nobody where it only marks an
-// instant.
+// An event calls what was set for its kind; one that only marks an instant calls nothing.
 func TestQueueCarriesOut(t *testing.T) {
 	var q Queue
 	var done []int32

@@ -14,7 +14,7 @@ import (
 )
 
 // What keeps a node of a group: that it does not take pods, that it is to go, that
-// somebody works on it or does not want it disturbed, that a pod was promised a
+// an actor works on it or it must not be disrupted, that a pod was promised a
 // place there, that it is used, and that our own drain still needs it.
 func TestGroupMayScaleIn(t *testing.T) {
 	for name, change := range map[string]func(a *Autoscaler){

@@ -391,7 +391,7 @@ func (sg *scalingGroups) zonesOf(i int32) []policy.ZoneID {
 	return zones
 }
 
-// shortOf notes that group i cannot launch what it is to hold. It goes on trying
+// shortOf notes that group i cannot launch what it is to hold. It keeps trying
 // by itself.
 func (sg *scalingGroups) shortOf(i int32) {
 	g := &sg.all[i]

@@ -25,7 +25,7 @@ type Settings struct {
 
 	// A group that failed is not grown for BackoffMin, twice as long after each
 	// failure that follows, up to BackoffMax. After BackoffReset without one it
-	// begins anew.
+	// begins again.
 	BackoffMin, BackoffMax, BackoffReset time.Duration
 
 	// GroupHealth is how long a group takes to replace an instance that is gone,

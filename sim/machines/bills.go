@@ -157,7 +157,7 @@ func (bs *Bills) price(id policy.NodeID, t policy.Time) policy.Money {
 		return bs.account.Owes(int(id), n.Market, t)
 	case n.Bid > 0:
 		// A node never pays more than its bid: neither after the price has passed it, to
-		// the end, nor while nothing is offered and the price of before goes on.
+		// the end, nor while nothing is offered and the last price stays.
 		return bs.Prepared.Market.Charges()[n.Market].BillAtMost(life, bs.Window, n.Bid)
 	}
 	return bs.Prepared.Market.Charges()[n.Market].Bill(life, bs.Window)

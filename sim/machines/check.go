@@ -21,8 +21,8 @@ func (ms *Machines) CheckAll() error {
 	return nil
 }
 
-// checkNodes holds that no pod is ready on a node that was given back or taken, and that a node
-// is drained by somebody or by nobody.
+// checkNodes holds that no pod is ready on a node that was terminated or taken, and that a node is
+// drained exactly while an actor works on it.
 func (ms *Machines) checkNodes() error {
 	for i := range ms.Nodes.All {
 		n, x := &ms.Nodes.All[i], &ms.of[i]
@@ -57,7 +57,8 @@ func (ms *Machines) checkPrices() error {
 	for _, id := range ms.Launches.InFlight {
 		n := &ms.Nodes.All[id]
 		most := ms.Scenario.Pools[n.Pool].PriceMax
-		if price := ms.Prepared.Market.Charges()[n.Market].At(ms.Clock.Now); n.Launched == ms.Clock.Now && most > 0 && (price > most || n.Bid > most) {
+		price := ms.Prepared.Market.Charges()[n.Market].At(ms.Clock.Now)
+		if n.Launched == ms.Clock.Now && most > 0 && (price > most || n.Bid > most) {
 			return fmt.Errorf("node %s was bought for %v with a bid of %v, and its pool pays %v at most", n.Name, price, n.Bid, most)
 		}
 	}
@@ -116,7 +117,8 @@ func (ms *Machines) CheckMoney() error {
 		sum += l.fees.Total()
 		if ms.Bills.committed(l.market) {
 			if want := committed[l.born]; l.amount != want {
-				return fmt.Errorf("a node in %s from %v to %v was billed %v under commitments, it is %v", ms.Scenario.Markets[l.market].Name, l.from, l.to, l.amount, want)
+				return fmt.Errorf("a node in %s from %v to %v was billed %v under commitments, it is %v",
+					ms.Scenario.Markets[l.market].Name, l.from, l.to, l.amount, want)
 			}
 			sum += l.amount
 			continue
@@ -150,19 +152,21 @@ func (ms *Machines) CheckMoney() error {
 			}
 		}
 		if amount := policy.Money((total + 1_800_000) / 3_600_000); amount != l.amount {
-			return fmt.Errorf("a node in %s from %v to %v was billed %v, it is %v", ms.Scenario.Markets[l.market].Name, l.from, l.to, l.amount, amount)
+			return fmt.Errorf("a node in %s from %v to %v was billed %v, it is %v",
+				ms.Scenario.Markets[l.market].Name, l.from, l.to, l.amount, amount)
 		}
 		sum += l.amount
 	}
 	if sum != ms.Result.Bill || ms.Result.SpotBill+ms.Result.OnDemandBill != sum {
-		return fmt.Errorf("the bill is %v, its nodes sum to %v (spot %v, on-demand %v)", ms.Result.Bill, sum, ms.Result.SpotBill, ms.Result.OnDemandBill)
+		return fmt.Errorf("the bill is %v, its nodes sum to %v (spot %v, on-demand %v)",
+			ms.Result.Bill, sum, ms.Result.SpotBill, ms.Result.OnDemandBill)
 	}
 	return nil
 }
 
 // recountCommitted counts again, in the plain way, what each node is billed of
 // which commitments may pay a part, by its place in the order of launches: it
-// cuts time wherever one of them comes or goes, and shares out anew what is
+// cuts time wherever one of them is launched or ends, and divides again what is
 // covered in each piece.
 func (ms *Machines) recountCommitted() map[int]policy.Money {
 	if ms.Bills.account == nil {

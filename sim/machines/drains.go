@@ -69,7 +69,8 @@ func (ds *Drains) Start(id policy.NodeID, after []string, deadline policy.Time, 
 		i = len(ds.All)
 		ds.All = append(ds.All, Drain{})
 	}
-	ds.All[i] = Drain{gen: ds.All[i].gen + 1, Node: id, active: true, Forced: forced, Pods: ds.Nodes.State[id].Pods > 0, after: after, deadline: deadline, Actor: actor}
+	ds.All[i] = Drain{gen: ds.All[i].gen + 1, Node: id, active: true, Forced: forced,
+		Pods: ds.Nodes.State[id].Pods > 0, after: after, deadline: deadline, Actor: actor}
 	ds.Active = append(ds.Active, int32(i))
 	x.drain = int32(i)
 	ds.Nodes.SetActor(id, actor)
@@ -113,7 +114,8 @@ func (ds *Drains) proceed(i int, gen int32) {
 		if ds.Scenario.Templates[ds.Pods.All[p].Template].DaemonSet || ds.Pods.All[p].Phase == policy.PodTerminating {
 			continue
 		}
-		if gentle := ds.of[d.Node].gentle && d.Actor == policy.ActorUs && !d.Forced; gentle && !ds.Serving.Spare(p) || !ds.evict(p, d.Forced, d.Actor) {
+		gentle := ds.of[d.Node].gentle && d.Actor == policy.ActorUs && !d.Forced
+		if gentle && !ds.Serving.Spare(p) || !ds.evict(p, d.Forced, d.Actor) {
 			blocked = !ds.killed(d, p) || blocked
 		}
 	}
@@ -176,7 +178,7 @@ func (ds *Drains) cordon(d *Drain) {
 	d.cordoned = true
 	ds.Nodes.Cordon(d.Node)
 	ds.Log.Add(ds.Clock.Now, engine.RecordDraining, n.Name, "", int64(d.deadline))
-	if ds.Clock.Now >= ds.Window.From {
+	if ds.Metered() {
 		ds.Result.Drains++
 	}
 }

@@ -37,7 +37,8 @@ func (la *Launches) add(o Order) policy.NodeID {
 	typ := &la.Scenario.Types[x.Type]
 	la.Number++
 	n := policy.Node{Name: p.Name + "-" + strconv.Itoa(la.Number), Pool: o.Pool, Market: o.Market,
-		Phase: policy.NodeLaunching, Allocatable: la.Scenario.AllocatableOf(o.Pool, x.Type), VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+		Phase: policy.NodeLaunching, Allocatable: la.Scenario.AllocatableOf(o.Pool, x.Type),
+		VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 		Labels: la.labels(o), Taints: p.Taints, Launched: la.Clock.Now}
 	if own := la.Prepared.Own(o.Pool); own != nil {
 		n.DoNotDisrupt = own.DoNotDisrupt

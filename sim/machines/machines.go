@@ -40,33 +40,33 @@ func (ms *Machines) Runs(id policy.NodeID) bool {
 	return ms.Nodes.All[id].Phase != policy.NodeGone && !ms.of[id].billed
 }
 
-// Events are what others are told of.
+// Events are what others may subscribe to.
 type Events struct {
-	// Launched is told of a node that was bought, Stopped of one that costs nothing any more,
-	// Terminating of one that is about to be given back.
-	Launched, Stopped, Terminating engine.Topic[policy.NodeID]
+	// Launched has a node that was bought, Terminating one that is about to be terminated, and
+	// Stopped one that costs nothing any more.
+	Launched, Terminating, Stopped engine.Topic[policy.NodeID]
 
-	// Initialized is told of a node that was launched and takes pods from now on.
+	// Initialized has a launched node that takes pods from now on.
 	Initialized engine.Topic[policy.NodeID]
 
-	// Noticed is told of a node that the provider will take, Recommended of a rebalance
-	// recommendation, Reclaimed of one that it takes.
+	// Noticed has a node that the provider will take, Recommended one with a rebalance
+	// recommendation, and Reclaimed one that the provider takes.
 	Noticed, Recommended, Reclaimed engine.Topic[policy.NodeID]
 
-	// Expired is told of a node that is drained for its age.
+	// Expired has a node that is drained for its age.
 	Expired engine.Topic[policy.NodeID]
 
-	// ClaimGone is told that a NodeClaim is gone: at the end of Shutdown, or with a lost node.
-	// CommitmentEnded is told that something is paid for in advance no longer.
+	// ClaimGone: a NodeClaim is gone, at the end of Shutdown or with a lost node.
+	// CommitmentEnded: something is no longer paid for in advance.
 	ClaimGone, CommitmentEnded engine.Topic[struct{}]
 
-	// PoolRefused is told of a pool that was refused a node, for whatever reason, and NoCapacity
-	// of one for whose NodeClaim no market had one.
+	// PoolRefused has a pool that was refused a node, for whatever reason, and NoCapacity one
+	// for whose NodeClaim no market had a node.
 	PoolRefused, NoCapacity engine.Topic[policy.PoolID]
 
-	// DrainBegun is told of a node that is to be emptied, DrainUndone of one for which that is
-	// given up, DrainEnded of either and of one that is gone. ClaimDeleted is told of a node
-	// of Karpenter that another had drained, and whose NodeClaim is deleted.
+	// DrainBegun has a node that is to be emptied, DrainUndone one whose drain was given up,
+	// and DrainEnded one whose drain was given up or is complete. ClaimDeleted has a node of
+	// Karpenter that another had drained, and whose NodeClaim is deleted.
 	DrainBegun, DrainUndone, DrainEnded, ClaimDeleted engine.Topic[policy.NodeID]
 }
 

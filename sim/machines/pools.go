@@ -128,7 +128,7 @@ func (pl *Pools) Refuse(pool policy.PoolID, markets []policy.MarketID) {
 func (pl *Pools) Refused(pool policy.PoolID) {
 	pl.All[pool].Refused = pl.Clock.Now
 	pl.bounds[pool].refuse(pl.Clock.Now, pl.Window)
-	if pl.Clock.Now >= pl.Window.From {
+	if pl.Metered() {
 		pl.Result.Refusals++
 	}
 	pl.Log.Add(pl.Clock.Now, engine.RecordRefused, pl.All[pool].Name, "", 0)

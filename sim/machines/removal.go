@@ -57,9 +57,9 @@ func (rm *Removals) Forget(id policy.NodeID) {
 
 // expire empties a node that has reached the pool's expireAfter, as Karpenter does
 // and as an Auto Scaling group with a greatest age of its instances: no other is
-// bought first. Where nobody provisions nobody expires nodes either, and a policy
+// bought first. Pools without a provisioner expire no nodes, and a policy
 // may replace them. It is tried again for as long as the node is there: a drain may
-// be given up, by a budget that allows none or because somebody else had begun it.
+// be given up, by a budget that allows none or because another actor had begun it.
 func (rm *Removals) expire(id policy.NodeID) {
 	if rm.of[id].billed {
 		return

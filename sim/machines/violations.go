@@ -11,7 +11,7 @@ import (
 
 // What a run may do without breaking a manifest. A pool that is less than one of its
 // nodes away from a share is left alone by all policies, so that it comes to rest; nodes
-// take time to start, and pods to move; and what the provider refuses nobody can buy.
+// take time to start, and pods to move; and what the provider refuses cannot be bought.
 const (
 	// violatedPart is the part of the window from which on a bound is not kept.
 	violatedPart = 0.05
@@ -112,7 +112,7 @@ func (k *kept) broken(name string, length int64) (out []string) {
 // a moment ago and was to buy nothing else.
 func (pl *Pools) noteFallback(pool policy.PoolID, m policy.MarketID) {
 	k := &pl.bounds[pool]
-	if k.forced && pl.State[pool].Share >= 1 && pl.Scenario.Markets[m].Capacity == policy.OnDemand && pl.Clock.Now >= pl.Window.From &&
+	if k.forced && pl.State[pool].Share >= 1 && pl.Scenario.Markets[m].Capacity == policy.OnDemand && pl.Metered() &&
 		k.refused != 0 && pl.Clock.Now.Sub(k.refused) <= pl.Delays.Unavailable {
 		k.fellBack = true
 	}

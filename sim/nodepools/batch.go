@@ -34,7 +34,7 @@ func (kp *provisioner) plan(at policy.Time) {
 const retryProvision = 10 * time.Second
 
 // provision buys nodes for the pending pods, as Karpenter does: all of them are placed
-// anew each time, on nodes that are there or on their way and on new ones.
+// again each time, on nodes that are there or on their way and on new ones.
 func (kp *provisioner) provision() {
 	if kp.provisionAt != kp.Clock.Now {
 		return // overtaken by an earlier look
@@ -79,7 +79,8 @@ func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID,
 			}
 		}
 		price, offered := kp.believed(pool, o.Market)
-		if !offered || !kp.Pools.Affords(pool, o.Market) || kp.Market.Closed(o.Market) || kp.Away(pool, o.Market) || limited && !machines.Allowed(limits, used, kp.Scenario.Types[m.Type].Capacity) {
+		if !offered || !kp.Pools.Affords(pool, o.Market) || kp.Market.Closed(o.Market) || kp.Away(pool, o.Market) ||
+			limited && !machines.Allowed(limits, used, kp.Scenario.Types[m.Type].Capacity) {
 			continue
 		}
 		list = append(list, *o)
@@ -211,7 +212,8 @@ func (kp *provisioner) request(pool policy.PoolID, markets []policy.MarketID) []
 	for _, m := range markets {
 		price, _ := kp.believed(pool, m)
 		x := &kp.Scenario.Markets[m]
-		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Capacity: x.Capacity, Block: kp.Market.Block(m), Exotic: kp.exotic[x.Type]})
+		list = append(list, fleet.Offering{Market: m, Type: x.Type, Price: price, Capacity: x.Capacity,
+			Block: kp.Market.Block(m), Exotic: kp.exotic[x.Type]})
 	}
 	kp.requestBuf = list
 	markets = markets[:0]

@@ -49,7 +49,7 @@ type replacementOffers struct {
 	until   policy.Time
 }
 
-// forget has the offers listed anew.
+// forget has the offers listed again.
 func (o *replacementOffers) forget() { o.until = 0 }
 
 // noteReserved has the offers listed again where a reservation holds one node more or less.
@@ -209,8 +209,10 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 	}
 	tracked := !k.reread
 	k.reread = false
-	return &karpenter.Cluster{Now: k.Clock.Now, Version: karpenter.Version(k.Scenario.Karpenter), Nodes: k.Nodes.All, Pods: k.Pods.All, Pools: k.Pools.All, Templates: k.Scenario.Templates,
-		Kinds: k.Prepared.Kinds, PDBs: k.PDBs.All, Markets: k.Scenario.Markets, Space: k.Space, Order: k.tracker.order, Pending: k.Queue.Pending, Changed: k.tracker.changed, Tracked: tracked,
+	return &karpenter.Cluster{Now: k.Clock.Now, Version: karpenter.Version(k.Scenario.Karpenter), Nodes: k.Nodes.All,
+		Pods: k.Pods.All, Pools: k.Pools.All, Templates: k.Scenario.Templates,
+		Kinds: k.Prepared.Kinds, PDBs: k.PDBs.All, Markets: k.Scenario.Markets, Space: k.Space,
+		Order: k.tracker.order, Pending: k.Queue.Pending, Changed: k.tracker.changed, Tracked: tracked,
 		Consolidation: k.modes, Shifted: k.Shifted, View: karpenterView{k}}
 }
 

@@ -42,7 +42,7 @@ func TestPromisedNodeStays(t *testing.T) {
 }
 
 // Empty nodes are looked at once more 15 s after they were found: by then a pod was
-// promised a place on the first, and only the second goes.
+// promised a place on the first, and only the second is removed.
 func TestEmptyNodesAreValidated(t *testing.T) {
 	w := simtest.One(0)
 	w.Pools[0].Budgets = nil

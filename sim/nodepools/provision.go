@@ -20,7 +20,7 @@ import (
 // Requirements of a label that contradict each other, also merely preferred ones, count as
 // "must be missing". What a placed pod asks of a label that its node lacks is taken for a fact
 // of the node. A zone in which a pool can buy nothing bounds the skew of topology spread. Once
-// a pod tolerates PreferNoSchedule, its spread is counted anew without the pods placed in the
+// a pod tolerates PreferNoSchedule, its spread is counted again without the pods placed in the
 // same run. The limit of nodes of a NodePool does not fall within a run.
 type provisioner struct {
 	*Karpenter
@@ -43,7 +43,9 @@ type provisioner struct {
 
 // init begins with what the scenario says of pools and instance types.
 func (kp *provisioner) init() {
-	kp.onlyGroups = !slices.ContainsFunc(kp.Scenario.Pools, func(p policy.Pool) bool { return p.Provisioner != policy.ProvisionerClusterAutoscaler })
+	kp.onlyGroups = !slices.ContainsFunc(kp.Scenario.Pools, func(p policy.Pool) bool {
+		return p.Provisioner != policy.ProvisionerClusterAutoscaler
+	})
 	for i := range kp.Scenario.Types {
 		t := &kp.Scenario.Types[i]
 		kp.exotic = append(kp.exotic, t.GPUResource != "" || strings.Contains(t.Name, "metal"))
@@ -69,7 +71,8 @@ func (kp *provisioner) listHalves() []half {
 	}
 	for p := range kp.Pools.All {
 		if kp.Pools.All[p].Provisioner == policy.ProvisionerKarpenter && kp.Prepared.Static(policy.PoolID(p)) == nil {
-			kp.halves = append(kp.halves, half{policy.PoolID(p), policy.PoolID(p), false}, half{policy.PoolID(len(kp.Pools.All) + p), policy.PoolID(p), true})
+			kp.halves = append(kp.halves, half{policy.PoolID(p), policy.PoolID(p), false},
+				half{policy.PoolID(len(kp.Pools.All) + p), policy.PoolID(p), true})
 		}
 	}
 	slices.SortFunc(kp.halves, func(a, b half) int {

@@ -143,7 +143,8 @@ func (o *Outages) withoutPDB(c OutageCause) string {
 // String names an incident: "1m12s of default/web from 2026-01-05 03:12:04 (2 pods,
 // reclaim)".
 func (i *Incident) String() string {
-	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload, i.Began.Std().Format(time.DateTime), figures.Count(i.Pods, "pod"), i.Cause)
+	return fmt.Sprintf("%v of %s from %s (%s, %v)", i.Outage.Round(time.Second), i.Workload,
+		i.Began.Std().Format(time.DateTime), figures.Count(i.Pods, "pod"), i.Cause)
 }
 
 // OutageMinutes returns a sum of times below what is required in minutes, rounded half up.

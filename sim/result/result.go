@@ -138,7 +138,7 @@ type GangResult struct {
 	// 50th and the 95th percentile of those that started.
 	WaitP50, WaitP95 time.Duration
 
-	// Restarts counts how often all pods were made anew because one was lost,
+	// Restarts counts how often all pods were created again because one was lost,
 	// Requeues how often because they were not ready in time.
 	Restarts, Requeues int64
 }

@@ -39,7 +39,7 @@ type Delays struct {
 	// its grace period.
 	Terminate time.Duration
 
-	// Detect is how long the loss of a node goes unnoticed: the node monitor
+	// Detect is how long the loss of a node is not noticed: the node monitor
 	// grace period, 50 s since Kubernetes 1.32.
 	Detect time.Duration
 
@@ -109,7 +109,8 @@ func DefaultDelays() Delays {
 		RackspaceRegisterMin: 8 * time.Minute, RackspaceRegisterMax: 9 * time.Minute, RackspaceNotice: policy.NoticeLead(policy.Rackspace),
 		Pull: 15 * time.Second, Start: 2 * time.Second, Ready: 10 * time.Second,
 		Terminate: 5 * time.Second, Detect: 50 * time.Second, EvictRetry: 10 * time.Second,
-		DrainMin: 5 * time.Second, Shutdown: 45 * time.Second, DrainMax: 15 * time.Minute, ReplaceMax: 10 * time.Minute, BatchIdle: time.Second, BatchMax: 10 * time.Second,
+		DrainMin: 5 * time.Second, Shutdown: 45 * time.Second, DrainMax: 15 * time.Minute, ReplaceMax: 10 * time.Minute,
+		BatchIdle: time.Second, BatchMax: 10 * time.Second,
 		Unavailable: 3 * time.Minute,
 	}
 }

@@ -128,7 +128,8 @@ func (p *Prepared) listOffers() {
 				chosen.Labels = labels
 				p.Offers[i] = append(p.Offers[i], placement.Offer{
 					Pool: policy.PoolID(i), Market: m, Price: p.Market.Charges()[m].At(p.Begin),
-					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity,
+					VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 					Labels: placement.NodeLabels(w.Types, w.Zones, &chosen, market), Taints: pool.Taints, Choice: k,
 				})
 			}
@@ -186,12 +187,13 @@ func (p *Prepared) listVolumeZones() {
 	w, offers := p.scenario, p.OnDemand(p.scenario.Start)
 	p.VolumeZones = make([][]policy.ZoneID, len(w.Workloads))
 	for i := range w.Workloads {
-		if w.Workloads[i].Kind != policy.KindStatefulSet || !slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal }) {
+		zonal := slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal })
+		if w.Workloads[i].Kind != policy.KindStatefulSet || !zonal {
 			continue
 		}
 		alone := slices.Clone(w.Templates)
 		alone[i].PodAffinity, alone[i].PodAntiAffinity, alone[i].Spread = nil, nil, nil
-		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		pod := pendingPod(policy.TemplateID(i))
 		bins, _ := placement.Provision(placement.New(alone, w.Zones), []policy.Pod{pod}, offers)
 		if len(bins) == 0 {
 			continue
@@ -217,7 +219,7 @@ func (p *Prepared) valuePods() error {
 			continue
 		}
 		services++
-		pod := policy.Pod{Template: policy.TemplateID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
+		pod := pendingPod(policy.TemplateID(i))
 		var fit []placement.Offer
 		if bins, _ := placement.Provision(space, []policy.Pod{pod}, offers); len(bins) > 0 {
 			for _, o := range bins[0].Offers {
@@ -276,4 +278,9 @@ func (p *Prepared) Static(pool policy.PoolID) *scenarios.NodePool {
 // WithoutStatic leaves out the offers of static pools, which buy for no pod.
 func (p *Prepared) WithoutStatic(offers []placement.Offer) []placement.Offer {
 	return slices.DeleteFunc(offers, func(o placement.Offer) bool { return p.Static(o.Pool) != nil })
+}
+
+// pendingPod returns a pod of a template that waits for a node.
+func pendingPod(t policy.TemplateID) policy.Pod {
+	return policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 }

@@ -71,10 +71,12 @@ func AddPool(w *scenarios.BoundScenario, name string) *policy.Pool {
 }
 
 // AddWorkload adds a workload of replicas pods with the given requests.
-func AddWorkload(w *scenarios.BoundScenario, name string, kind policy.WorkloadKind, replicas int32, requests policy.Resources) *policy.Template {
+func AddWorkload(w *scenarios.BoundScenario, name string, kind policy.WorkloadKind, replicas int32,
+	requests policy.Resources) *policy.Template {
 	id := policy.WorkloadID(len(w.Workloads))
 	requests.Pods = 1
-	w.Workloads = append(w.Workloads, scenarios.Workload{Workload: policy.Workload{ID: id, Name: "default/" + name, Kind: kind, Replicas: replicas},
+	w.Workloads = append(w.Workloads, scenarios.Workload{
+		Workload: policy.Workload{ID: id, Name: "default/" + name, Kind: kind, Replicas: replicas},
 		Schedule: []scenarios.ReplicaStep{{At: Start.Add(-48 * time.Hour), Replicas: replicas}}, OutagePenalty: 4})
 	t := policy.Template{ID: policy.TemplateID(id), Workload: id, Name: "default/" + name, Namespace: "default", Requests: requests,
 		Labels: []policy.Label{{Key: "app", Value: name}}, Grace: 30 * time.Second, OutagePenalty: -1, MigrationTier: -1}
@@ -146,5 +148,6 @@ func NewRun(t testing.TB, w *scenarios.BoundScenario, seed uint64) (*setup.Run, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return run, market.New(market.Config{Seed: seed, Unavailable: run.Delays.Unavailable, AuctionNotice: run.Delays.RackspaceNotice}, p.Market, drawn, run.Clock)
+	cfg := market.Config{Seed: seed, Unavailable: run.Delays.Unavailable, AuctionNotice: run.Delays.RackspaceNotice}
+	return run, market.New(cfg, p.Market, drawn, run.Clock)
 }
