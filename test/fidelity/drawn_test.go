@@ -204,11 +204,29 @@ func TestHoldTotal(t *testing.T) {
 		{"runs not covered", total{name: drawnBill, covered: 40, runs: 60}, false},
 		{"runs not covered of so few days that they may be", total{name: drawnBill, covered: 2, runs: 4}, true},
 	} {
-		if got := readBars(t).failures(14, &x.of); (len(got) == 0) != x.want {
+		if got := readBars(t).failures(unpublished, &x.of); (len(got) == 0) != x.want {
+			t.Errorf("%s: %q", x.name, got)
+		}
+	}
+	known := bars{{Figure: drawnEvictions, Relative: .05, Known: map[string]gap{"1.14": {Most: .2, Covered: .7}}}}
+	for _, x := range []struct {
+		name string
+		of   total
+		want bool
+	}{
+		{"off by what is known", total{name: drawnEvictions, err: ratio{-.4, .25}}, true},
+		{"off by more", total{name: drawnEvictions, err: ratio{-.5, .25}}, false},
+		{"covered as is known", total{name: drawnEvictions, covered: 38, runs: 60}, true},
+		{"covered less", total{name: drawnEvictions, covered: 28, runs: 60}, false},
+	} {
+		if got := known.failures(14, &x.of); (len(got) == 0) != x.want {
 			t.Errorf("%s: %q", x.name, got)
 		}
 	}
 }
+
+// unpublished is a version of Karpenter of which nothing is known.
+const unpublished scenarios.KarpenterVersion = 99
 
 // TestWilson: the interval of a share, by the formula.
 func TestWilson(t *testing.T) {
