@@ -1,6 +1,7 @@
 package fidelity
 
 import (
+	"path"
 	"slices"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // A claim is what the player knows of a NodeClaim.
 type claim struct {
-	name, node string
+	name, node string // the node's from the launch on
 	market     policy.MarketID
 	slot       int
 	reclaim    weather.Reclaim // At is 0 while none is drawn
@@ -57,9 +58,6 @@ func (p *player) seeClaim(c *karpv1.NodeClaim) {
 			}
 		}
 	}
-	if c.Status.NodeName != "" {
-		x.node = c.Status.NodeName
-	}
 	if x.market != policy.None || c.Status.ProviderID == "" {
 		return
 	}
@@ -67,7 +65,7 @@ func (p *player) seeClaim(c *karpv1.NodeClaim) {
 	if !known {
 		return
 	}
-	x.market, x.launched = market, time.Now()
+	x.market, x.launched, x.node = market, time.Now(), path.Base(c.Status.ProviderID)
 	taken := p.slots[market]
 	if x.slot = slices.Index(taken, false); x.slot < 0 {
 		x.slot = len(taken)

@@ -274,7 +274,7 @@ func (p *player) reclaim(now policy.Time) error {
 		if c.reclaim.Notice != 0 {
 			due = c.reclaim.Notice
 		}
-		if due == 0 || c.announced || c.node == "" || now < due {
+		if due == 0 || c.announced || now < due {
 			continue
 		}
 		c.announced, c.reason = true, byReclaim
@@ -319,9 +319,9 @@ func (p *player) record(t *testing.T, seed uint64) *record {
 		}
 		if l.Node != "" {
 			index[l.Node] = len(r.Nodes)
-		}
-		if c := p.claims[l.Claim]; c != nil {
-			reasons[l.Node] = c.reason
+			if c := p.claims[l.Claim]; c != nil {
+				reasons[l.Node] = c.reason
+			}
 		}
 		r.Nodes = append(r.Nodes, n)
 	}

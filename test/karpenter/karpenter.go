@@ -208,7 +208,8 @@ func (k *Karpenter) Refuse(patterns ...string) error {
 	return os.Rename(next, k.refusedFile())
 }
 
-// Reclaim announces that the machine of a node is gone from an instant on.
+// Reclaim announces that the machine of a node is gone from an instant on. The node is named by the
+// last part of its provider ID, and need not have joined yet.
 func (k *Karpenter) Reclaim(node string, at time.Time) error {
 	return k.announce(fmt.Sprintf("reclaim %s %s", node, at.UTC().Format(time.RFC3339Nano)))
 }

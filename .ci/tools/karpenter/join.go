@@ -37,13 +37,17 @@ func newLatecomer(c client.Client, after string) (client.Client, error) {
 	return latecomer{c, least, most}, nil
 }
 
-// Create implements client.Client.
+// Create implements client.Client. A node whose NodeClaim was deleted meanwhile never joins: the
+// provider has ended its machine.
 func (c latecomer) Create(ctx context.Context, o client.Object, options ...client.CreateOption) error {
-	if _, ok := o.(*corev1.Node); ok && c.most > 0 {
+	if n, ok := o.(*corev1.Node); ok && c.most > 0 {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(c.least + rand.N(c.most-c.least+1)):
+		}
+		if claim, err := claimOf(ctx, c, n.Name); err != nil || claim == nil || !claim.DeletionTimestamp.IsZero() {
+			return err
 		}
 	}
 	return c.Client.Create(ctx, o, options...)

@@ -14,14 +14,15 @@
 //     keeps the price of its type;
 //   - the file that TAKEN_FILE names says, a line each, what is announced: "reclaim NODE
 //     TIME" is a node whose machine is gone from that time on, which is written as of
-//     RFC 3339, and "recommend NODE" one that its user is advised to leave. With
+//     RFC 3339, and "recommend NODE" one that its user is advised to leave. NODE is the
+//     last part of its provider ID, and need not have joined yet. With
 //     INTERRUPTION_CONTROLLER=true Karpenter is told of both and does what Karpenter for
 //     AWS does, which the core does not: of each it makes an Event, and of the first it
 //     deletes the NodeClaim and shows the market as unavailable for REFUSED_FOR;
 //   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
 //     so that its warnings can be of them;
 //   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
-//     after a time drawn evenly between the two.
+//     after a time drawn evenly between the two, unless their NodeClaim is deleted before.
 //
 // With the argument crds it prints the definitions of its kinds as JSON and ends.
 //

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,18 +106,16 @@ func (r *reclaimer) attend(ctx context.Context, a *announcement) error {
 	if a.taken || time.Now().Before(a.at) {
 		return nil
 	}
-	if err := r.take(ctx, a.node); err != nil {
-		return err
-	}
-	a.taken = true
-	return nil
+	var err error
+	a.taken, err = r.take(ctx, a.node)
+	return err
 }
 
 // interrupt is what Karpenter for AWS does when it is warned of a node: it takes the market
 // for one that refuses, and deletes the NodeClaim. The reasons of its Events are those of
 // karpenter-provider-aws (handleNodeClaim in pkg/controllers/interruption/controller.go).
 func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
-	claim, err := r.claimOf(ctx, a.node)
+	claim, err := claimOf(ctx, r.client, a.node)
 	if claim == nil || err != nil {
 		return err
 	}
@@ -135,26 +135,33 @@ func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	return client.IgnoreNotFound(r.client.Delete(ctx, claim))
 }
 
-// claimOf returns the NodeClaim of a node, nil where there is none.
-func (r *reclaimer) claimOf(ctx context.Context, node string) (*v1.NodeClaim, error) {
+// claimOf returns the NodeClaim whose machine joins, or joined, as a node; nil where there is none.
+func claimOf(ctx context.Context, c client.Reader, node string) (*v1.NodeClaim, error) {
 	var all v1.NodeClaimList
-	if err := r.client.List(ctx, &all); err != nil {
+	if err := c.List(ctx, &all); err != nil {
 		return nil, err
 	}
 	for i := range all.Items {
-		if all.Items[i].Status.NodeName == node {
+		if path.Base(all.Items[i].Status.ProviderID) == node {
 			return &all.Items[i], nil
 		}
 	}
 	return nil, nil
 }
 
-// take has a machine vanish: of the kwok provider that is the Node object, whoever
-// wants to see to it first.
-func (r *reclaimer) take(ctx context.Context, node string) error {
+// take has a machine vanish, and reports whether it has: of the kwok provider that is the Node
+// object, whoever wants to see to it first. One that has not joined yet vanishes once it has, unless
+// its NodeClaim is deleted before.
+func (r *reclaimer) take(ctx context.Context, node string) (bool, error) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	if err := r.client.Delete(ctx, n, client.GracePeriodSeconds(0)); err != nil {
-		return client.IgnoreNotFound(err)
+	err := r.client.Delete(ctx, n, client.GracePeriodSeconds(0))
+	if apierrors.IsNotFound(err) {
+		claim, err := claimOf(ctx, r.client, node)
+		return claim == nil || !claim.DeletionTimestamp.IsZero(), err
 	}
-	return client.IgnoreNotFound(r.client.Patch(ctx, n, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	if err != nil {
+		return false, err
+	}
+	err = r.client.Patch(ctx, n, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	return true, client.IgnoreNotFound(err)
 }
