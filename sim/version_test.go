@@ -78,7 +78,7 @@ func TestVersionsProvision(t *testing.T) {
 	port := slices.Concat(day, []string{"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}}",
 		"{name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 1500m, memory: 2Gi}}, ports: [{containerPort: 80, hostPort: 80}]}"})
 	before, since := weekUnder(t, 12, 1, port...), weekUnder(t, 13, 1, port...)
-	if before.TimeToReadyP95 < since.TimeToReadyP95*3/2 {
+	if before.TimeToReadyP95 < since.TimeToReadyP95*11/10 {
 		t.Errorf("p95 of the time to ready is %v under 1.12, %v under 1.13", before.TimeToReadyP95, since.TimeToReadyP95)
 	}
 }

@@ -59,7 +59,11 @@ func evictionCost(p *policy.Pod, t *policy.Template) float64 {
 // (pkg/utils/pod/scheduling.go, IsReschedulable).
 func (c *Cluster) reschedulable(p *policy.Pod) bool {
 	t := &c.Templates[p.Template]
-	return !t.DaemonSet && (p.Phase != policy.PodTerminating || c.Kinds[t.Workload] == policy.KindStatefulSet)
+	return reschedulable(p, t, c.Kinds[t.Workload])
+}
+
+func reschedulable(p *policy.Pod, t *policy.Template, kind policy.WorkloadKind) bool {
+	return !t.DaemonSet && (p.Phase != policy.PodTerminating || kind == policy.KindStatefulSet)
 }
 
 // cost is that of disrupting n.

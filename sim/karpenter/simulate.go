@@ -88,7 +88,8 @@ func (sm *simulator) prepare(c *Cluster) {
 	}
 	for _, n := range sm.nodes.going {
 		for _, id := range c.Space.Pods(n) {
-			if p := &c.Pods[id]; c.reschedulable(p) && c.currentlyReschedulable(p) {
+			p := &c.Pods[id]
+			if t := &c.Templates[p.Template]; CurrentlyReschedulable(p, t, c.Kinds[t.Workload], c.PDBs) {
 				sm.move(c, p, n, uprooted)
 			}
 		}
@@ -137,14 +138,17 @@ func (sm *simulator) leave(c *Cluster, candidates []Candidate) {
 	}
 }
 
-// currentlyReschedulable reports whether p, on a node that goes, will be evicted
-// some day: it is not kept by its annotation or by a budget that never allows it
-// (pkg/utils/pdb, IsCurrentlyReschedulable).
-func (c *Cluster) currentlyReschedulable(p *policy.Pod) bool {
+// CurrentlyReschedulable reports whether p, on a node that goes, will need another place: it will be
+// evicted some day, and is not kept by its annotation or by a budget that never allows it
+// (pkg/utils/pdb, IsCurrentlyReschedulable). t is the template of p, kind the kind of its workload;
+// budgets are indexed by t.PDBs.
+func CurrentlyReschedulable(p *policy.Pod, t *policy.Template, kind policy.WorkloadKind, budgets []policy.PDB) bool {
+	if !reschedulable(p, t, kind) {
+		return false
+	}
 	if p.Phase == policy.PodTerminating {
 		return true
 	}
-	t := &c.Templates[p.Template]
 	switch {
 	case p.DoNotDisrupt:
 		return false
@@ -153,7 +157,7 @@ func (c *Cluster) currentlyReschedulable(p *policy.Pod) bool {
 	case len(t.PDBs) > 1:
 		return false
 	}
-	b := &c.PDBs[t.PDBs[0]]
+	b := &budgets[t.PDBs[0]]
 	if b.AlwaysAllowUnhealthy && p.Phase != policy.PodReady {
 		return true
 	}

@@ -242,12 +242,14 @@ func (ds *Drains) end(i int) {
 // evict asks for the eviction of a pod as the API server answers it: a budget
 // may refuse it, and a pod under two budgets is refused for ever. Nobody asks for one
 // that its owner keeps where it is, unless the node is taken: Karpenter heeds its own
-// annotation alone, others that of the Cluster Autoscaler too.
+// annotation alone, even then (IsEvictable in pkg/utils/pod/scheduling.go), others that of
+// the Cluster Autoscaler too.
 func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	p := &ds.Pods.All[id]
 	t := &ds.Scenario.Templates[p.Template]
 	if p.Phase == policy.PodReady || p.Phase == policy.PodStarting {
-		if len(t.PDBs) > 1 || !forced && (p.DoNotDisrupt || t.NotSafeToEvict && by != policy.ActorKarpenter) {
+		kept := p.DoNotDisrupt && (!forced || by == policy.ActorKarpenter) || t.NotSafeToEvict && !forced && by != policy.ActorKarpenter
+		if len(t.PDBs) > 1 || kept {
 			return false
 		}
 		if len(t.PDBs) == 1 && !ds.PDBs.Allows(t.PDBs[0], p.Phase) {

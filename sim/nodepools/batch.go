@@ -179,9 +179,10 @@ func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketI
 }
 
 // interrupted is what Karpenter does when its queue of interruptions says that a node is
-// about to be taken: it does not ask for the market any more for a while, and drains the
-// node (handleNodeClaim in pkg/controllers/interruption/controller.go of
-// karpenter-provider-aws). A rebalance recommendation changes nothing there.
+// about to be taken: it does not ask for the market any more for a while, and deletes the
+// NodeClaim, which ends a node that has not joined yet and drains others (handleNodeClaim in
+// pkg/controllers/interruption/utils.go of karpenter-provider-aws). A rebalance
+// recommendation changes nothing there.
 func (kp *provisioner) interrupted(id policy.NodeID) {
 	n := &kp.Nodes.All[id]
 	if !kp.Pools.State[n.Pool].Mixed {
@@ -189,10 +190,12 @@ func (kp *provisioner) interrupted(id policy.NodeID) {
 	}
 	kp.Market.Close(n.Market)
 	kp.consolidation.offers.forget()
-	if n.Phase == policy.NodeInitialized {
-		kp.Drains.Start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
-		kp.consolidation.noteChange()
+	if n.Phase < policy.NodeInitialized {
+		kp.Removals.Delete(id)
+		return
 	}
+	kp.Drains.Start(id, nil, n.ReclaimAt, policy.ActorKarpenter)
+	kp.consolidation.noteChange()
 }
 
 // alternatives returns what is tried when the first capacity type is refused:

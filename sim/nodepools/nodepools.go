@@ -57,11 +57,6 @@ func (k *Karpenter) watch() {
 		cs.noteChange()
 	})
 	k.NodeReady.Subscribe(func(policy.NodeID) { cs.noteChange() })
-	k.Initialized.Subscribe(func(n policy.NodeID) {
-		if k.Nodes.All[n].ReclaimAt != 0 {
-			kp.interrupted(n) // the notice came while the node was launching
-		}
-	})
 	k.Noticed.Subscribe(kp.interrupted)
 	k.Stopped.Subscribe(func(n policy.NodeID) {
 		cs.noteReserved(n)
@@ -80,6 +75,7 @@ func (k *Karpenter) watch() {
 	k.DrainBegun.Subscribe(func(n policy.NodeID) {
 		if x := &k.Nodes.All[n]; x.ActedBy == policy.ActorKarpenter {
 			kp.wantReplicas(x.Pool)
+			kp.want()
 		}
 	})
 	k.ClaimDeleted.Subscribe(func(policy.NodeID) { cs.noteChange() })

@@ -96,16 +96,18 @@ func (kp *provisioner) weight(pool policy.PoolID) int32 {
 
 // place runs Karpenter's scheduler, promises places on nodes that are on their way and
 // launches new ones. It returns the pods for which there is none, whether a launch was
-// refused, and whether it is to look again, for pods that
-// should have been bound or that wait for reserved capacity.
+// refused, and whether it is to look again: for pods that should have been bound or that
+// wait for reserved capacity, as long as pods are to leave nodes
+// (provisioning/controller.go, NodeController), and where nodes were bought and pods are left: a
+// NodeClaim counts against the limits as its largest type until it is launched.
 func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	b := &kp.batch
 	b.Pods = kp.provisionable(b.Pods[:0])
 	pending := len(b.Pods)
-	if pending == 0 {
+	leaving := kp.leaving()
+	if pending+len(leaving) == 0 {
 		return nil, false, false
 	}
-	leaving := kp.leaving()
 	b.Pods = append(b.Pods, leaving...)
 	for i := range leaving {
 		kp.Space.Unbind(&leaving[i], leaving[i].Node)
@@ -141,7 +143,8 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 			kp.Queue.Promise(b.Pods[i].ID, policy.None)
 		}
 	}
-	return unplaced, refused, again || sol.Deferred
+	again = again || sol.Deferred || len(leaving) > 0 || len(unplaced) > 0 && len(sol.Bins) > 0
+	return unplaced, refused, again
 }
 
 // provisionable adds the pending pods to list, but for those that wait for others to be
@@ -157,15 +160,17 @@ func (kp *provisioner) provisionable(list []policy.Pod) []policy.Pod {
 	return list
 }
 
-// leaving returns the pods of the nodes that Karpenter takes down: it provides for them
-// beforehand.
+// leaving returns the pods that are to leave the nodes that Karpenter takes down: it
+// provides for them beforehand.
 func (kp *provisioner) leaving() (pods []policy.Pod) {
 	for _, d := range kp.Drains.Active {
 		if kp.Drains.All[d].Actor != policy.ActorKarpenter {
 			continue
 		}
 		for _, id := range kp.Space.Pods(kp.Drains.All[d].Node) {
-			if p := &kp.Pods.All[id]; p.Phase != policy.PodTerminating && !kp.Scenario.Templates[p.Template].DaemonSet {
+			p := &kp.Pods.All[id]
+			t := &kp.Scenario.Templates[p.Template]
+			if karpenter.CurrentlyReschedulable(p, t, kp.Prepared.Kinds[t.Workload], kp.PDBs.All) {
 				pods = append(pods, *p)
 			}
 		}
