@@ -198,7 +198,11 @@ func dayTable(days []*drawnDay) string {
 	fmt.Fprintln(&b, "| day | commit | bill, $ | node-hours | evictions | time to ready, s | trajectory, simulated and real | repeat |")
 	fmt.Fprintln(&b, "|:--|:--|--:|--:|--:|--:|--:|:--|")
 	for _, d := range days {
-		fmt.Fprintf(&b, "| %d | %.8s |", d.Seed, d.Commit)
+		again := ""
+		if d.Again != "" {
+			again = fmt.Sprintf(", %.8s", d.Again)
+		}
+		fmt.Fprintf(&b, "| %d | %.8s%s |", d.Seed, d.Commit, again)
 		for i, name := range []string{drawnBill, drawnHours, drawnEvictions, drawnReady} {
 			f, digits := d.figure(name), []int{3, 2, 0, 1}[i]
 			least, most := math.Inf(1), math.Inf(-1)

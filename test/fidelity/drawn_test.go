@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -152,7 +153,7 @@ func TestTotals(t *testing.T) {
 
 // TestKeptDays: what is kept was drawn by the code that draws now, has both its runs, and
 // figures that follow from them; the simulator as it is now says the same of their bills as
-// far as their spread lets one tell.
+// far as their spread lets one tell. With -rewrite days are kept as they are simulated now.
 func TestKeptDays(t *testing.T) {
 	bars := readBars(t)
 	for v := scenarios.OldestKarpenter; v <= scenarios.NewestKarpenter; v++ {
@@ -171,6 +172,11 @@ func TestKeptDays(t *testing.T) {
 				}
 			}
 			*d = now
+			if d.Again = os.Getenv(randomCommit); *rewrite && d.Again != "" && d.Again != d.Commit {
+				if err := d.write(dayFile(randomKept, v, d.Seed)); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		if len(days) == 0 {
 			continue
