@@ -15,6 +15,14 @@ type Batch struct {
 	// orders by name.
 	Nodes []policy.NodeID
 
+	// NewOnly has pods placed on new nodes alone: Nodes only count for topology. What can be attached
+	// to new nodes bounds their volumes, to which Karpenter pays no attention.
+	NewOnly bool
+
+	// IgnorePreferences has preferences of pods count for nothing, as Karpenter with preference
+	// policy Ignore.
+	IgnorePreferences bool
+
 	// Resting says, by position in Nodes, which of them take pods in phase PodPending
 	// only: those within consolidateAfter of their pool, while nodes are disrupted. Nil
 	// means none. Pods of nodes that go away anyhow are given as pending.

@@ -69,7 +69,7 @@ func parseCase(t *testing.T, d *datadriven.TestData) *testCase {
 			c.names = append(c.names, f[1])
 			c.offers = append(c.offers, placement.Offer{
 				Pool: n.Pool, Market: policy.MarketID(len(c.offers)), Price: policy.Dollars(price), Allocatable: n.Allocatable,
-				VolumesMax: n.VolumesMax, GPUResource: n.GPUResource, Labels: n.Labels, Taints: n.Taints, Max: int(n.Launched),
+				VolumesMax: n.VolumesMax, GPUResource: n.GPUResource, Labels: n.Labels, Taints: n.Taints,
 			})
 		case "template":
 			c.s.Templates = append(c.s.Templates, c.template(t, f[1], f[2:]))
@@ -134,8 +134,6 @@ func (c *testCase) node(t *testing.T, name string, fields []string) policy.Node 
 			n.VolumesMax = int32(number(t, value))
 		case "pool":
 			n.Pool = policy.PoolID(number(t, value))
-		case "max":
-			n.Launched = policy.Time(number(t, value))
 		case "phase":
 			for p := policy.NodeGone; p <= policy.NodeDeleting; p++ {
 				if p.String() == value {
@@ -227,6 +225,7 @@ func (c *testCase) placement(t *testing.T, x *policy.Template, key, value string
 			s.MinDomains = int32(number(t, part[2]))
 		}
 		s.IgnoreAffinity, s.HonorTaints = strings.Contains(part[3], "ignore"), strings.Contains(part[3], "honor")
+		s.Soft = strings.Contains(part[3], "soft")
 		x.Spread = append(x.Spread, s)
 	case "port": // port[:ip[:protocol]]
 		x.HostPorts = append(x.HostPorts, policy.HostPort{Port: int32(number(t, part[0])), IP: part[1], Protocol: part[2]})
@@ -299,16 +298,13 @@ func (c *testCase) buy(d *datadriven.TestData) string {
 			pods = append(pods, c.pod(name))
 		}
 	}
-	var bins []placement.Bin
-	var unplaced []int
-	var b strings.Builder
+	buy := placement.Provision
 	if d.Cmd == "pack" {
-		var total policy.Money
-		bins, unplaced, total = placement.Pack(sp, pods, c.offers)
-		fmt.Fprintf(&b, "total %s\n", total.Short())
-	} else {
-		bins, unplaced = placement.Provision(sp, pods, c.offers)
+		buy = placement.Pack
 	}
+	p := buy(sp, pods, c.offers)
+	var b strings.Builder
+	fmt.Fprintf(&b, "total %s\n", p.Total.Short())
 	count := func(list []int) string {
 		per := make([]int, len(c.s.Templates))
 		for _, i := range list {
@@ -322,15 +318,15 @@ func (c *testCase) buy(d *datadriven.TestData) string {
 		}
 		return strings.Join(words, " ")
 	}
-	for _, bin := range bins {
+	for _, bin := range p.Bins {
 		var names []string
 		for _, o := range bin.Offers {
 			names = append(names, c.names[o])
 		}
 		fmt.Fprintf(&b, "%s on %s\n", count(bin.Pods), strings.Join(names, ", "))
 	}
-	if len(unplaced) > 0 {
-		fmt.Fprintf(&b, "no place for %s\n", count(unplaced))
+	if len(p.Unplaced) > 0 {
+		fmt.Fprintf(&b, "no place for %s\n", count(p.Unplaced))
 	}
 	return b.String()
 }

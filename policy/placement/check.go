@@ -69,11 +69,7 @@ func (sp *Space) check(p *policy.Pod, n policy.NodeID, free *policy.Resources) R
 	if !k.topology {
 		return OK
 	}
-	domainState := expectedNode
-	if s.state.exists() {
-		domainState = knownNode
-	}
-	return sp.topology.checkTopology(k, int32(n), sp.table.classes[s.class].domain, domainState)
+	return sp.topology.checkTopology(k, int32(n), sp.table.classes[s.class].domain, s.state.exists())
 }
 
 // fits compares requests with what is free, as kube-scheduler does: what is

@@ -31,6 +31,7 @@ type nodeClaim struct {
 	pods      []int // positions in the batch
 	used      policy.Resources
 	gpu       int16
+	volumes   int32               // where the batch has NewOnly
 	templates []policy.TemplateID // of pods with host ports, and shared DaemonSets
 	host      int32
 	pool      int32
@@ -56,10 +57,11 @@ func (cs *claimSet) end() {
 	cs.ordered, cs.opened = cs.ordered[:0], cs.opened[:0]
 }
 
-// addToClaim puts a pod into the open claim with the fewest pods that takes it. The sort
-// is the one of Go's library that Karpenter uses, which orders equal claims alike.
+// addToClaim puts a pod into the open claim with the fewest pods that takes it, or the first that
+// does where their size is bounded. The sort is the one of Go's library that Karpenter uses, which
+// orders equal claims alike.
 func (cs *claimSet) addToClaim(p, s int32) bool {
-	if !cs.sorted {
+	if !cs.sorted && !cs.sv.filling.bounds {
 		slices.SortFunc(cs.ordered, func(a, b *nodeClaim) int { return cmp.Compare(len(a.pods), len(b.pods)) })
 		cs.sorted = true
 	}
@@ -175,11 +177,14 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 		c.never.set(s)
 		return false
 	}
-	need, gpu := c.used.Plus(k.requests), max(c.gpu, k.gpu)
+	need, gpu, volumes := c.used.Plus(k.requests), max(c.gpu, k.gpu), int32(0)
+	if cs.sv.b.NewOnly {
+		volumes = c.volumes + k.volumes.own + int32(len(k.volumes.claims))
+	}
 	copy(cs.cand, c.alive)
 	cs.keepSuited(c, s)
 	for _, shape := range c.shapes {
-		if !ot.shapes[shape].holds(&need, gpu, 0) {
+		if !ot.shapes[shape].holds(&need, gpu, volumes) {
 			cs.cand.andNot(ot.ofShape[shape])
 		}
 	}
@@ -193,16 +198,23 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	cs.sv.domains.base.narrow(&cs.groups.layout, &st.sets)
 	cs.boundByVolume(k, pod)
 	cs.sv.domains.sets.copyFrom(&cs.sv.domains.base)
-	if !cs.sv.domains.narrow(c, st, k, p) || cs.cand.empty() || !cs.varied(cs.sv.pools.selling[c.pool].rules) || !cs.sv.reserved.take(c, cs.cand) {
+	if !cs.sv.domains.narrow(c, st, k, p) || cs.cand.empty() {
 		return false
 	}
-	c.used, c.gpu = need, gpu
+	if cs.sv.filling.pinned && len(c.pods) == 0 {
+		cs.pin()
+	}
+	if !cs.varied(cs.sv.pools.selling[c.pool].rules) || !cs.sv.reserved.take(c, cs.cand) {
+		return false
+	}
+	c.used, c.gpu, c.volumes = need, gpu, volumes
 	c.sets.copyFrom(&cs.sv.domains.sets)
 	if !c.alive.equal(cs.cand) {
 		copy(c.alive, cs.cand)
 		c.shapes = slices.DeleteFunc(c.shapes, func(s int32) bool { return !ot.ofShape[s].meets(c.alive) })
 		c.most = ot.most(c.shapes)
 	}
+	cs.bound(c)
 	c.pods = append(c.pods, int(p))
 	if st.own {
 		cs.sv.asks.remember(st, cs.table.classes[ot.class[c.alive.next(0)]].labels, policy.None, c)
@@ -212,6 +224,16 @@ func (cs *claimSet) join(c *nodeClaim, p, s int32) bool {
 	}
 	cs.recordOnClaim(c, k)
 	return true
+}
+
+// within reports whether requests fit with what is used; resources that are not requested are not
+// compared.
+func within(requests, used, most *policy.Resources) bool {
+	return used.Pods+requests.Pods <= most.Pods &&
+		(requests.CPU == 0 || used.CPU+requests.CPU <= most.CPU) &&
+		(requests.Memory == 0 || used.Memory+requests.Memory <= most.Memory) &&
+		(requests.Storage == 0 || used.Storage+requests.Storage <= most.Storage) &&
+		(requests.GPU == 0 || used.GPU+requests.GPU <= most.GPU)
 }
 
 // portTaken reports whether a pod that c has, or one that shares ports with it has, has a

@@ -299,31 +299,17 @@ func (tp *Topology) Domain(t Counter, n policy.NodeID) int32 {
 // Counted returns the pods that t counts in domain d.
 func (tp *Topology) Counted(t Counter, d int32) int32 { return tp.counters[t].at(d) }
 
-// A domainState says how far a node's domains count for topology spread yet.
-type domainState uint8
-
-const (
-	// knownNode has a Node object: its domains count.
-	knownNode domainState = iota
-
-	// expectedNode will have one: its domains will count as they are now.
-	expectedNode
-
-	// newNode is a bin that may be one of many: some other bin without pods
-	// of the template must be assumed, so the emptiest host counts none.
-	newNode
-)
-
 // checkTopology asks spread and pod (anti-)affinity about a node that is given
-// by its domains: host is its own, domain those of the other keys.
-func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, is domainState) Result {
+// by its domains: host is its own, domain those of the other keys. Those of a node without a Node
+// object count from when it has one.
+func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, exists bool) Result {
 	for i := range k.terms.spreads {
 		c := &k.terms.spreads[i]
 		d := host
 		if c.key != keyHost {
 			d = domain[c.key]
 		}
-		if d < 0 || tp.skew(c, d, is) > c.skewMax {
+		if d < 0 || tp.skew(c, d, exists) > c.skewMax {
 			return Skewed
 		}
 	}
@@ -340,13 +326,10 @@ func (tp *Topology) checkTopology(k *kind, host int32, domain []int32, is domain
 }
 
 // skew returns by how much domain d would exceed the emptiest one with the pod.
-func (tp *Topology) skew(c *spread, d int32, is domainState) int32 {
+func (tp *Topology) skew(c *spread, d int32, exists bool) int32 {
 	t := &tp.counters[c.counter]
 	least, domains, here := t.least, t.domains, t.at(d)
-	if is == newNode && c.key == keyHost {
-		return here + c.self
-	}
-	if is != knownNode && (int(d) >= len(t.nodes) || t.nodes[d] == 0) {
+	if !exists && (int(d) >= len(t.nodes) || t.nodes[d] == 0) {
 		domains++
 		if domains == 1 || here < least {
 			least = here

@@ -65,6 +65,7 @@ func (g *goldenPacking) space() (*placement.Space, []policy.Pod, []placement.Off
 	return placement.New(templates, nil), pods, offers
 }
 
+// TestGoldenBinpack packs no case at a higher price than the packing that is stated for it.
 func TestGoldenBinpack(t *testing.T) {
 	var cases []goldenPacking
 	if err := json.Unmarshal(policytest.Golden(t, "karpetrack_binpack.json"), &cases); err != nil {
@@ -74,9 +75,9 @@ func TestGoldenBinpack(t *testing.T) {
 	for i := range cases {
 		g := &cases[i]
 		sp, pods, offers := g.space()
-		bins, unplaced, total := placement.Pack(sp, pods, offers)
-		if failed := len(unplaced) > 0; failed != (g.Want.Error != "") {
-			t.Errorf("case %d: %d pods unplaced, want error %q", i, len(unplaced), g.Want.Error)
+		p := placement.Pack(sp, pods, offers)
+		if failed := len(p.Unplaced) > 0; failed != (g.Want.Error != "") {
+			t.Errorf("case %d: %d pods unplaced, want error %q", i, len(p.Unplaced), g.Want.Error)
 			continue
 		}
 		if g.Want.Error != "" {
@@ -84,12 +85,12 @@ func TestGoldenBinpack(t *testing.T) {
 		}
 		packed++
 		want := policy.Dollars(g.Want.Cost)
-		if total > want {
-			t.Errorf("case %d: %d pods cost %v in %d bins, want at most %v", i, len(pods), total, len(bins), want)
+		if p.Total > want {
+			t.Errorf("case %d: %d pods cost %v in %d bins, want at most %v", i, len(pods), p.Total, len(p.Bins), want)
 		}
-		if total < want {
+		if p.Total < want {
 			cheaper++
 		}
 	}
-	t.Logf("%d of %d packings are cheaper than asked", cheaper, packed)
+	t.Logf("%d of %d packings are cheaper than stated", cheaper, packed)
 }

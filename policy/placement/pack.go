@@ -1,218 +1,256 @@
 package placement
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Pack groups pods onto new nodes at the least total price that it finds. It
-// compares what Provision does with nodes of one type only and with several
-// greedy mixtures, and gives every bin the cheapest offer that holds it. Total
-// is the price per hour of the first offer of every bin.
-//
-// It returns the bins, and the indices of the pods that no offer holds. The
-// space is used as scratch and left as it was.
-func Pack(sp *Space, pods []policy.Pod, offers []Offer) (bins []Bin, unplaced []int, total policy.Money) {
-	tr := newTrial(sp, pods, offers)
-	return tr.buy(tr.pack)
+// A Packing is a set of new nodes for pods.
+type Packing struct {
+	Bins     []Bin
+	Unplaced []int        // pods that no offer holds
+	Total    policy.Money // price per hour of the first offer of every bin
 }
 
-// A packing is one way to buy nodes for what is wanted.
-type packing struct {
-	loads []load
-	rest  []int32 // pods that found no place, by lot
-	left  int32   // their number
-	cost  policy.Money
-}
-
-func (p *packing) better(q *packing) bool {
-	return p.left < q.left || p.left == q.left && p.cost < q.cost
-}
-
-// pack finds the cheapest packing of the wanted pods. Lots bound by topology,
-// ports or shared claims are packed pod by pod; for the loose ones counting is
-// enough, which makes many more attempts affordable.
-func (tr *trial) pack(allowed bitset, want []int32) []load {
-	base := tr.bins
-	loose, bound := slices.Clone(want), slices.Clone(want)
-	anyLoose, anyBound := false, false
-	for i := range tr.lots {
-		if tr.lots[i].loose {
-			bound[i] = 0
-			anyLoose = anyLoose || want[i] > 0
-		} else {
-			loose[i] = 0
-			anyBound = anyBound || want[i] > 0
-		}
-	}
-	best := tr.attempt(allowed, allowed, want, base)
-	starts := []packing{{rest: make([]int32, len(want))}}
-	if anyBound {
-		starts = starts[:0]
-		for _, mask := range tr.restrictions(allowed, bound) {
-			starts = append(starts, tr.attempt(mask, allowed, bound, base))
-		}
-	}
-	// The loose pods are added to the best start only: the mixtures that are
-	// tried there cost more than a start does.
-	start := -1
-	for i := range starts {
-		if start < 0 || starts[i].better(&starts[start]) {
-			start = i
-		}
-	}
-	if start >= 0 {
-		p := starts[start]
-		if anyLoose {
-			tr.extend(&p, allowed, loose)
-		}
-		if p.better(&best) {
-			best = p
-		}
-	}
-	for i := range best.loads {
-		if b := best.loads[i].bin; b != nil {
-			tr.countBin(b, 1)
-			tr.bins = max(tr.bins, b.host-int32(len(tr.sp.occupancy.slots))+1)
-		}
-	}
-	copy(want, best.rest)
-	return best.loads
-}
-
-// attempt provisions the wanted pods on offers of mask (of allowed where none
-// of those will do), gives each bin all of the allowed offers that hold it, and
-// takes the bins out of the counters again.
-func (tr *trial) attempt(mask, allowed bitset, want []int32, base int32) packing {
-	p := packing{rest: slices.Clone(want)}
-	tr.bins, tr.filler.fallback = base, allowed
-	p.loads = tr.filler.provision(mask, p.rest)
-	tr.filler.fallback = nil
-	for i := range p.loads {
-		tr.widen(&p.loads[i], allowed)
-		if b := p.loads[i].bin; b != nil {
-			tr.lay(b, tr.spare(b, p.loads[i].alive))
-		}
-		p.cost += tr.price(&p.loads[i])
-	}
-	for _, n := range p.rest {
-		p.left += n
-	}
-	tr.withdraw(p.loads)
-	tr.bins = base
-	return p
-}
-
-// widen sets the offers of l to all of the allowed ones that hold its parts
-// and have the domains that its bin was given.
-func (tr *trial) widen(l *load, allowed bitset) {
-	ot := tr.offerTable
-	l.alive = slices.Clone(allowed)
-	need, gpu, volumes := tr.needs(l.parts)
-	for _, p := range l.parts {
-		l.alive.and(tr.lots[p.lot].fit)
-	}
-	if l.bin != nil {
-		volumes = l.bin.volumes
-		for key, d := range l.bin.domain {
-			if d != unpinned {
-				l.alive.and(ot.ofDomain[key][d+1])
+// Quality compares Total with a price per hour that no nodes of offers for the same pods are below.
+func (p *Packing) Quality(sp *Space, pods []policy.Pod, offers []Offer) string {
+	lowest := func(need *policy.Resources) policy.Money {
+		price := p.Total
+		for i := range offers {
+			if need.Within(offers[i].Allocatable) {
+				price = min(price, offers[i].Price)
 			}
 		}
+		return price
 	}
-	for s := range ot.shapes {
-		if !ot.shapes[s].holds(&need, gpu, volumes) {
-			l.alive.andNot(ot.ofShape[s])
+	var demand policy.Resources
+	largest := policy.Money(0) // the price of a node for the pod that needs the most expensive one
+	for i := range p.Bins {
+		for _, k := range p.Bins[i].Pods {
+			requests := &sp.table.kinds[pods[k].Template].requests
+			demand = demand.Plus(*requests)
+			largest = max(largest, lowest(requests))
 		}
 	}
-	if l.bin != nil {
-		for _, p := range l.parts {
-			tr.added.agree(l.alive, &tr.lots[p.lot], l.bin.claim)
+	parts := policy.Money(FloorOf(offers).Cost(demand) * float64(policy.Dollar))
+	bound := max(largest, parts, min(lowest(&demand), 2*lowest(&policy.Resources{}))) // one node, or two
+	if p.Total <= bound {
+		return "no packing costs less"
+	}
+	return fmt.Sprintf("no packing costs less than %s", bound.Short())
+}
+
+// sizesMax is the number of sizes of nodes that Pack tries.
+const sizesMax = 3
+
+// A filling says how claims are filled. The zero filling is Karpenter's: a claim takes pods while any
+// node holds them.
+type filling struct {
+	// bounds reports that claims hold no more than size, and are tried in the order in which they
+	// were opened. Pods that request more by themselves are placed first.
+	bounds bool
+	size   policy.Resources
+
+	// claims is the number of claims that are bounded; 0 means all.
+	claims int
+
+	// tight bounds a claim for a pod that requests more than size to the room on the cheapest node
+	// for it.
+	tight bool
+
+	// pinned gives each claim the topology domains of the cheapest node for its first pod, so that
+	// pods that must run near or away from others know where these are.
+	pinned bool
+}
+
+// Provision returns the nodes that Karpenter's scheduler asks for where pods may run on new nodes
+// alone and have no preferences. The space is used as scratch and left as it was.
+func Provision(sp *Space, pods []policy.Pod, offers []Offer) Packing {
+	return sp.solver.pack(pods, offers, func() []filling { return []filling{{}} })
+}
+
+// Pack returns the cheapest of several packings: that of Provision, and what it would be if nodes had
+// no more room than those of the sizes that suit the pods best. The space is used as scratch and left
+// as it was.
+func Pack(sp *Space, pods []policy.Pod, offers []Offer) Packing {
+	return sp.solver.pack(pods, offers, sp.solver.fillings)
+}
+
+// pack returns the cheapest packing of some fillings. Where each leaves pods without a node, it tries
+// them pinned.
+func (sv *Solver) pack(pods []policy.Pod, offers []Offer, fillings func() []filling) (best Packing) {
+	b := Batch{Pods: pods, Offers: offers, NewOnly: true, IgnorePreferences: true}
+	related := sv.sp.related(pods)
+	if related {
+		for n := range sv.sp.occupancy.slots {
+			b.Nodes = append(b.Nodes, policy.NodeID(n))
 		}
 	}
-}
-
-// needs returns what parts request together; shared claims are left out.
-func (tr *trial) needs(parts []part) (need policy.Resources, gpu int16, volumes int32) {
-	for _, p := range parts {
-		k := tr.lots[p.lot].kind
-		need = need.Plus(k.requests.Scale(int64(p.n)))
-		gpu = max(gpu, k.gpu)
-		volumes += k.volumes.own * p.n
+	sv.Prepare(&b)
+	b.Draw = func(_ int, key string, ties []string) int { return sv.offerTable.cheapest(key, ties) }
+	best.Unplaced = make([]int, len(pods)+1) // more than any filling leaves
+	list := fillings()
+	for _, f := range list {
+		sv.try(f, &best)
 	}
-	return need, gpu, volumes
-}
-
-// price returns what the bins of l cost at their cheapest offer.
-func (tr *trial) price(l *load) policy.Money {
-	if l.bin != nil {
-		return tr.priceAt(l.bin.claim)
+	if len(best.Unplaced) > 0 && related {
+		for _, f := range list {
+			f.pinned = true
+			sv.try(f, &best)
+		}
 	}
-	return tr.priceAt(l.alive.next(0)) * policy.Money(l.times)
+	return best
 }
 
-func (tr *trial) priceAt(at int32) policy.Money {
-	return tr.offerTable.offers[tr.offerTable.rank[at]].Price
-}
-
-// The most shapes on which bound lots are provisioned alone, with few and with
-// many pods.
-const (
-	restrictionsMax     = 8
-	restrictionsManyMax = 3
-	manyPods            = 1000
-)
-
-// restrictions returns sets of offers to provision the wanted pods on: all of
-// them, and for the shapes that would hold all pods at the least price, if
-// pods could be cut in pieces, the offers of each.
-func (tr *trial) restrictions(allowed bitset, want []int32) []bitset {
-	ot, demand, pods := tr.offerTable, policy.Resources{}, int32(0)
-	for i, n := range want {
-		demand = demand.Plus(tr.lots[i].kind.requests.Scale(int64(n)))
-		pods += n
+// try packs with f, and replaces best if it leaves fewer pods or costs less.
+func (sv *Solver) try(f filling, best *Packing) {
+	sv.filling = f
+	sv.run()
+	left, cost := sv.claims.left(), sv.claims.cost()
+	if cmp.Or(cmp.Compare(left, len(best.Unplaced)), cmp.Compare(cost, best.Total)) >= 0 {
+		sv.undo()
+		return
 	}
+	x := sv.end()
+	*best = Packing{Bins: x.Bins, Unplaced: x.Unplaced, Total: cost}
+}
+
+// left returns the number of pods that are in no claim.
+func (cs *claimSet) left() int {
+	n := len(cs.sv.b.Pods)
+	for _, c := range cs.opened {
+		n -= len(c.pods)
+	}
+	return n
+}
+
+// cost returns what the claims cost at the cheapest of their offers.
+func (cs *claimSet) cost() (total policy.Money) {
+	for _, c := range cs.opened {
+		total += cs.sv.offerTable.priceAt(c.alive.next(0))
+	}
+	return total
+}
+
+func (ot *offerTable) priceAt(position int32) policy.Money { return ot.offers[ot.rank[position]].Price }
+
+// related reports whether topology decides where some of pods may run.
+func (sp *Space) related(pods []policy.Pod) bool {
+	return slices.ContainsFunc(pods, func(p policy.Pod) bool {
+		k := &sp.table.kinds[p.Template]
+		return k.topology || len(k.avoids) > 0
+	})
+}
+
+// fillings returns the ways in which Pack fills claims.
+func (sv *Solver) fillings() []filling {
+	list := []filling{{}}
+	if len(sv.b.Pods) == 1 {
+		return list
+	}
+	for _, size := range sv.sizes() {
+		f := filling{bounds: true, size: size}
+		list = append(list, f)
+		if sv.exceeded(&size) {
+			f.tight = true
+			list = append(list, f)
+		}
+		f.claims = 1
+		list = append(list, f)
+	}
+	return list
+}
+
+// sizes returns the room on nodes of the shapes of which several would hold the demand at the lowest
+// price if pods could be cut in pieces. Devices are left out: most pods need none.
+func (sv *Solver) sizes() (sizes []policy.Resources) {
 	type ranked struct {
-		shape int32
-		cost  float64
+		free policy.Resources
+		cost float64
 	}
+	ot, demand := sv.offerTable, policy.Resources{}
+	for i := range sv.b.Pods {
+		demand = demand.Plus(sv.sp.table.kinds[sv.b.Pods[i].Template].requests)
+	}
+	demand.GPU = 0
 	var order []ranked
 	for s := range ot.shapes {
-		positions := slices.Clone(ot.ofShape[s])
-		positions.and(allowed)
-		at := positions.next(0)
-		if share := sharesOf(&demand, &ot.shapes[s].free); at >= 0 && share < 1e9 {
-			order = append(order, ranked{int32(s), tr.priceAt(at).Float() * share})
+		free := &ot.shapes[s].free
+		if share := demand.LargestShare(*free); free.Pods > 0 && share < 1e9 && !demand.Within(*free) {
+			lowest := ot.priceAt(ot.ofShape[s].next(0)).Float()
+			order = append(order, ranked{*free, lowest * max(share, float64(demand.Pods)/float64(free.Pods))})
 		}
 	}
-	slices.SortStableFunc(order, func(a, b ranked) int {
-		switch {
-		case a.cost < b.cost:
-			return -1
-		case a.cost > b.cost:
+	slices.SortStableFunc(order, func(x, y ranked) int { return cmp.Compare(x.cost, y.cost) })
+	for _, r := range order[:min(sizesMax, len(order))] {
+		sizes = append(sizes, r.free)
+	}
+	return sizes
+}
+
+// exceeded reports whether a pod requests more than size.
+func (sv *Solver) exceeded(size *policy.Resources) bool {
+	return slices.ContainsFunc(sv.b.Pods, func(p policy.Pod) bool {
+		return !sv.sp.table.kinds[p.Template].requests.Within(*size)
+	})
+}
+
+// largeFirst moves the pods that request more than the size of claims to the front of the queue.
+func (sv *Solver) largeFirst() {
+	within := func(p int32) int {
+		if sv.sp.table.kinds[sv.b.Pods[p].Template].requests.Within(sv.filling.size) {
 			return 1
 		}
 		return 0
-	})
-	most := restrictionsMax
-	if pods > manyPods {
-		most = restrictionsManyMax
 	}
-	masks := []bitset{allowed}
-	for _, r := range order[:min(most, len(order))] {
-		mask := slices.Clone(ot.ofShape[r.shape])
-		mask.and(allowed)
-		masks = append(masks, mask)
-	}
-	return masks
+	slices.SortStableFunc(sv.queue, func(x, y int32) int { return cmp.Compare(within(x), within(y)) })
 }
 
-// sharesOf returns how many times demand fills free, pods counted too.
-func sharesOf(demand, free *policy.Resources) float64 {
-	share := demand.LargestShare(*free)
-	if free.Pods <= 0 {
-		return 1e9
+// pin leaves the candidates in the topology domains of the cheapest of them.
+func (cs *claimSet) pin() {
+	ot, sets := cs.sv.offerTable, &cs.sv.domains.sets
+	for key, d := range cs.table.classes[ot.class[cs.cand.next(0)]].domain {
+		if key == keyHost || d < 0 {
+			continue
+		}
+		one := newBitset(len(cs.table.keys[key].values))
+		one.set(d)
+		sets.narrowKey(&cs.groups.layout, int32(key), oneOf, one)
+		cs.cand.and(ot.ofDomain[key][d+1])
 	}
-	return max(share, float64(demand.Pods)/float64(free.Pods))
+}
+
+// bound keeps the pods of c within the size of claims that Pack asks for.
+func (cs *claimSet) bound(c *nodeClaim) {
+	f, ot := &cs.sv.filling, cs.sv.offerTable
+	switch {
+	case !f.bounds || f.claims > 0 && int(c.host)-len(cs.occupancy.slots) >= f.claims:
+	case c.used.Within(f.size):
+		c.most = least(&c.most, &f.size)
+	case f.tight:
+		c.most = least(&c.most, &ot.shapes[ot.shape[c.alive.next(0)]].free)
+	}
+}
+
+// least returns the smaller amount of each resource.
+func least(x, y *policy.Resources) policy.Resources {
+	return policy.Resources{
+		CPU: min(x.CPU, y.CPU), Memory: min(x.Memory, y.Memory), Storage: min(x.Storage, y.Storage),
+		GPU: min(x.GPU, y.GPU), Pods: min(x.Pods, y.Pods),
+	}
+}
+
+// cheapest returns the position in values of the value of a label that the cheapest offer has.
+func (ot *offerTable) cheapest(key string, values []string) int {
+	for _, i := range ot.rank {
+		if v, there := policy.FindLabel(ot.offers[i].Labels, key); there {
+			if at := slices.Index(values, v); at >= 0 {
+				return at
+			}
+		}
+	}
+	return 0
 }

@@ -41,17 +41,27 @@ type preferences struct {
 	spread              []int
 }
 
-// relaxationsOf returns the first relaxation of a template, made at first use.
-func (gt *groupTable) relaxationsOf(t policy.TemplateID) int32 {
-	if first := gt.table.kinds[t].relaxation; first > 0 {
-		return first - 1
+// relaxationsOf returns the first relaxation of a template, made at first use. Without its preferences
+// there is one for each of its required terms of node affinity (preference policy Ignore).
+func (gt *groupTable) relaxationsOf(t policy.TemplateID, ignorePreferences bool) int32 {
+	made := &gt.table.kinds[t].relaxation
+	if ignorePreferences {
+		made = &gt.table.kinds[t].required
+	}
+	if *made > 0 {
+		return *made - 1
 	}
 	first := int32(len(gt.relaxations))
 	x := &gt.table.templates[t]
-	left := preferences{nodes: heaviest(len(x.Preferred), func(i int) int32 { return x.Preferred[i].Weight })}
-	left.affinity, left.repulsion = softTerms(x.PodAffinity), softTerms(x.PodAntiAffinity)
+	var left preferences
+	if !ignorePreferences {
+		left.nodes = heaviest(len(x.Preferred), func(i int) int32 { return x.Preferred[i].Weight })
+		left.affinity, left.repulsion = softTerms(x.PodAffinity), softTerms(x.PodAntiAffinity)
+	}
 	for i := range x.Spread {
-		left.spread = append(left.spread, i)
+		if !ignorePreferences || !x.Spread[i].Soft {
+			left.spread = append(left.spread, i)
+		}
 	}
 	for more := true; more; more = left.relax(x) {
 		gt.addRelaxation(t, &left, false)
@@ -60,7 +70,7 @@ func (gt *groupTable) relaxationsOf(t policy.TemplateID) int32 {
 		gt.addRelaxation(t, &left, true)
 	}
 	gt.relaxations[len(gt.relaxations)-1].next = -1
-	gt.table.kinds[t].relaxation = first + 1
+	*made = first + 1
 	return first
 }
 

@@ -106,10 +106,11 @@ func (m *rebalancer) replacements(pods []policy.Pod, launches bool) [][]policy.M
 			offers = append(offers, m.offer(i))
 		}
 	}
-	bins, unplaced, total := Pack(m.sp, pods, offers)
-	several := len(bins) > 0 && len(bins) <= splitMax && len(unplaced) == 0
+	packing := Pack(m.sp, pods, offers)
+	bins := packing.Bins
+	several := len(bins) > 0 && len(bins) <= splitMax && len(packing.Unplaced) == 0
 	switch {
-	case several && (len(single) == 0 || total < offered(m.cover, m.s, m.o.Pool, single[0])):
+	case several && (len(single) == 0 || packing.Total < offered(m.cover, m.s, m.o.Pool, single[0])):
 	case len(single) == 0:
 		return nil
 	default:
@@ -152,12 +153,12 @@ func (m *rebalancer) holding(pods []policy.Pod, oneNode bool) []policy.MarketID 
 		if len(offers) == 0 {
 			continue
 		}
-		bins, unplaced := Provision(m.sp, pods, offers)
-		if len(unplaced) > 0 || len(bins) == 0 || oneNode && len(bins) > 1 {
+		x := Provision(m.sp, pods, offers)
+		if len(x.Unplaced) > 0 || len(x.Bins) == 0 || oneNode && len(x.Bins) > 1 {
 			continue
 		}
 		markets := make([]policy.MarketID, 0, marketsMax)
-		for _, i := range bins[0].Offers {
+		for _, i := range x.Bins[0].Offers {
 			if len(markets) < marketsMax {
 				markets = append(markets, offers[i].Market)
 			}

@@ -136,9 +136,10 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 	at := BalanceOf(b.s, pool)
 	rest := pods
 	if share > 0 && len(spot) > 0 {
-		packing := PackProven(b.sp, pods, spot)
+		packing := Pack(b.sp, pods, spot)
 		bins := packing.Bins
 		rest = pick(pods, packing.Unplaced)
+		quality := packing.Quality(b.sp, pods, spot)
 		for i := range bins {
 			l, size, ok := b.order(pool, headroom, bins[i], spot)
 			inBin := pick(pods, bins[i].Pods)
@@ -149,7 +150,7 @@ func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []poli
 				continue
 			}
 			at.Spot += size
-			l.Why.Text += "; " + packing.Quality()
+			l.Why.Text += "; " + quality
 			b.add(headroom, l)
 		}
 	}
@@ -171,9 +172,10 @@ func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.P
 		if round > 0 {
 			offers = offersUnder(b.s, b.cover, pool, policy.OnDemand)
 		}
-		packing := PackProven(b.sp, pods, offers)
+		packing := Pack(b.sp, pods, offers)
 		bins := packing.Bins
 		left = append(left, pick(pods, packing.Unplaced)...)
+		quality := packing.Quality(b.sp, pods, offers)
 		var again []policy.Pod
 		for i := range bins {
 			first := &offers[bins[i].Offers[0]]
@@ -186,7 +188,7 @@ func (b *buyer) buyFixed(pool policy.PoolID, headroom *Headroom, pods []policy.P
 				left = append(left, pick(pods, bins[i].Pods)...)
 				continue
 			}
-			l.Why.Text += "; " + packing.Quality()
+			l.Why.Text += "; " + quality
 			b.add(headroom, l)
 		}
 		pods = again

@@ -32,6 +32,7 @@ type Solver struct {
 	domains domainChooser
 
 	reserved reservations
+	filling  filling
 }
 
 func (sv *Solver) init(sp *Space) {
@@ -59,7 +60,7 @@ func (sv *Solver) Solve(b *Batch) Solution {
 // hold, and what runs on nodes that are left out or not in Nodes.
 func (sv *Solver) Prepare(b *Batch) {
 	sp := sv.sp
-	sv.b = b
+	sv.b, sv.filling = b, filling{}
 	sp.groups.compileRepelled()
 	sv.offerTable = sp.offers.offerTableOf(b.Offers, b)
 	sv.reserved.read(sv.offerTable, b.OffersVersion)
@@ -71,8 +72,20 @@ func (sv *Solver) Prepare(b *Batch) {
 
 // Attempt solves the batch that was prepared last.
 func (sv *Solver) Attempt() Solution {
+	if !sv.run() {
+		return Solution{Aborted: true}
+	}
+	return sv.end()
+}
+
+// run places the pods of an attempt. It reports false, and has undone it, where the attempt was
+// aborted.
+func (sv *Solver) run() bool {
 	sv.begin()
 	sv.order()
+	if sv.filling.bounds {
+		sv.largeFirst()
+	}
 	for head := 0; head < len(sv.queue); head++ {
 		p, left := sv.queue[head], int32(len(sv.queue)-head)
 		if sv.pushed[p] == left {
@@ -83,17 +96,17 @@ func (sv *Solver) Attempt() Solution {
 			sv.pushed[p] = left
 		} else if sv.b.Abort != nil && sv.b.Abort(int(p), sv.placed[p], len(sv.claims.opened)) {
 			sv.undo()
-			return Solution{Aborted: true}
+			return false
 		}
 	}
-	return sv.end()
+	return true
 }
 
 // begin readies the scratch for an attempt.
 func (sv *Solver) begin() {
 	sp, b := sv.sp, sv.b
 	for i := range b.Pods {
-		sp.groups.relaxationsOf(b.Pods[i].Template)
+		sv.relaxationsOf(&b.Pods[i])
 	}
 	sv.leave(-1)
 	sv.pools.learn()
@@ -114,7 +127,7 @@ func (sv *Solver) begin() {
 	sv.version = 1
 	sv.nodes.begin()
 	for i := range b.Pods {
-		sv.domains.activate(&sp.groups.relaxations[sp.groups.relaxationsOf(b.Pods[i].Template)])
+		sv.domains.activate(&sp.groups.relaxations[sv.relaxationsOf(&b.Pods[i])])
 	}
 	for id := range sp.groups.groups {
 		if g := &sp.groups.groups[id]; g.sort == repelled && g.pods > 0 && g.run != sv.domains.run {
@@ -253,11 +266,15 @@ func (k QueueKey) Compare(o QueueKey) int {
 	return cmp.Compare(k.id, o.id)
 }
 
+func (sv *Solver) relaxationsOf(p *policy.Pod) int32 {
+	return sv.sp.groups.relaxationsOf(p.Template, sv.b.IgnorePreferences)
+}
+
 // schedule places one pod, giving up preferences where it must.
 func (sv *Solver) schedule(p int32) bool {
 	sp := sv.sp
 	pod := &sv.b.Pods[p]
-	first := sp.groups.relaxationsOf(pod.Template)
+	first := sv.relaxationsOf(pod)
 	same := pod.VolumeZone == policy.None && sv.b.Resting == nil
 	if same && (sv.hopeless[first] || sv.failed[first] == sv.version) {
 		return false
@@ -273,7 +290,7 @@ func (sv *Solver) schedule(p int32) bool {
 			sv.domains.activate(st)
 		}
 		bound = bound || len(st.groups) > 0 || st.own
-		if sv.nodes.addToNode(p, s) || sv.claims.addToClaim(p, s) || sv.claims.addToNew(p, s) {
+		if !sv.b.NewOnly && sv.nodes.addToNode(p, s) || sv.claims.addToClaim(p, s) || sv.claims.addToNew(p, s) {
 			sv.version++
 			return true
 		}

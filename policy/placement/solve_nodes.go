@@ -150,6 +150,15 @@ func (en *existingNodes) addToNode(p, s int32) bool {
 	return false
 }
 
+// An outcome says what became of a pod offered to a node.
+type outcome uint8
+
+const (
+	taken outcome = iota
+	later         // not as pods are spread now
+	never
+)
+
 // fitsNode reports whether the node at a position takes a pod (CanAdd in
 // existingnode.go).
 func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
@@ -188,7 +197,7 @@ func (en *existingNodes) fitsNode(st *relaxation, p, at int32) outcome {
 	if len(st.groups)+len(k.avoids) > 0 && !en.groupsLet(st, k, n, p) {
 		return later
 	}
-	return joinedBin
+	return taken
 }
 
 // groupsLet reports whether topology lets a pod onto an existing node.

@@ -222,8 +222,7 @@ func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID)
 		}
 		fits, known := asked[p.Template]
 		if !known {
-			bins, _ := placement.Provision(sv.Space, []policy.Pod{*p}, offers)
-			fits = len(bins) > 0
+			fits = len(placement.Provision(sv.Space, []policy.Pod{*p}, offers).Bins) > 0
 			asked[p.Template] = fits
 		}
 		if fits {

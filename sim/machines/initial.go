@@ -88,8 +88,7 @@ func (la *Launches) startPacked() {
 		return
 	}
 	offers := la.Prepared.WithoutStatic(la.Prepared.OnDemand(la.Clock.Now))
-	bins, _, _ := placement.Pack(la.Space, pods, offers)
-	for _, b := range bins {
+	for _, b := range placement.Pack(la.Space, pods, offers).Bins {
 		for _, o := range b.Offers {
 			m := offers[o].Market
 			pool := &la.Pools.All[offers[o].Pool]

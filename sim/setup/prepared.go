@@ -128,8 +128,7 @@ func (p *Prepared) listOffers() {
 				chosen.Labels = labels
 				p.Offers[i] = append(p.Offers[i], placement.Offer{
 					Pool: policy.PoolID(i), Market: m, Price: p.Market.Charges()[m].At(p.Begin),
-					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity,
-					VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 					Labels: placement.NodeLabels(w.Types, w.Zones, &chosen, market), Taints: pool.Taints, Choice: k,
 				})
 			}
@@ -187,19 +186,17 @@ func (p *Prepared) listVolumeZones() {
 	w, offers := p.scenario, p.OnDemand(p.scenario.Start)
 	p.VolumeZones = make([][]policy.ZoneID, len(w.Workloads))
 	for i := range w.Workloads {
-		zonal := slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal })
-		if w.Workloads[i].Kind != policy.KindStatefulSet || !zonal {
+		if w.Workloads[i].Kind != policy.KindStatefulSet || !slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal }) {
 			continue
 		}
 		alone := slices.Clone(w.Templates)
 		alone[i].PodAffinity, alone[i].PodAntiAffinity, alone[i].Spread = nil, nil, nil
-		pod := pendingPod(policy.TemplateID(i))
-		bins, _ := placement.Provision(placement.New(alone, w.Zones), []policy.Pod{pod}, offers)
-		if len(bins) == 0 {
+		s := search{p: p, space: placement.New(alone, w.Zones), t: &alone[i], left: offers}
+		if s.obstacle() != "" {
 			continue
 		}
-		for _, o := range bins[0].Offers {
-			p.VolumeZones[i] = append(p.VolumeZones[i], w.Markets[offers[o].Market].Zone)
+		for k := range s.left {
+			p.VolumeZones[i] = append(p.VolumeZones[i], w.Markets[s.left[k].Market].Zone)
 		}
 		slices.Sort(p.VolumeZones[i])
 		p.VolumeZones[i] = slices.Compact(p.VolumeZones[i])
@@ -219,23 +216,19 @@ func (p *Prepared) valuePods() error {
 			continue
 		}
 		services++
-		pod := pendingPod(policy.TemplateID(i))
-		var fit []placement.Offer
-		if bins, _ := placement.Provision(space, []policy.Pod{pod}, offers); len(bins) > 0 {
-			for _, o := range bins[0].Offers {
-				fit = append(fit, offers[o])
-			}
-		} else {
-			s := search{p: p, space: space, t: t, left: p.atOnDemandPrice()}
-			if why := s.obstacle(); why != "" {
-				id := policy.WorkloadID(i)
-				p.unschedulable = append(p.unschedulable, Unschedulable{id, why, p.pending(id, s.tooExpensive)})
-				continue
-			}
-			fit = s.left
+		s := search{p: p, space: space, t: t, left: offers}
+		why := s.obstacle()
+		if why != "" {
+			s = search{p: p, space: space, t: t, left: p.atOnDemandPrice()}
+			why = s.obstacle()
 		}
-		for k := range fit {
-			value := fit[k].Price.Times(t.Requests.LargestShare(fit[k].Allocatable))
+		if why != "" {
+			id := policy.WorkloadID(i)
+			p.unschedulable = append(p.unschedulable, Unschedulable{id, why, p.pending(id, s.tooExpensive)})
+			continue
+		}
+		for k := range s.left {
+			value := s.left[k].Price.Times(t.Requests.LargestShare(s.left[k].Allocatable))
 			if p.podValue[i] == 0 || value < p.podValue[i] {
 				p.podValue[i] = value
 			}
@@ -278,9 +271,4 @@ func (p *Prepared) Static(pool policy.PoolID) *scenarios.NodePool {
 // WithoutStatic leaves out the offers of static pools, which buy for no pod.
 func (p *Prepared) WithoutStatic(offers []placement.Offer) []placement.Offer {
 	return slices.DeleteFunc(offers, func(o placement.Offer) bool { return p.Static(o.Pool) != nil })
-}
-
-// pendingPod returns a pod of a template that waits for a node.
-func pendingPod(t policy.TemplateID) policy.Pod {
-	return policy.Pod{Template: t, Phase: policy.PodPending, Node: policy.None, Nominated: policy.None, VolumeZone: policy.None}
 }

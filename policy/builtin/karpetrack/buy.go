@@ -68,12 +68,13 @@ func (k *marketplace) purchase(c policy.CapacityType, pods []policy.Pod, nodesMa
 		return purchase{}, false
 	}
 	offers := k.offersOf(c)
-	packing, ok := placement.PackWithin(k.pods.space(), pods, offers, most)
+	packing := placement.Pack(k.pods.space(), pods, offers)
 	bins := packing.Bins
-	if !ok || len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {
+	if len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax || packing.Total > most {
 		return purchase{}, false
 	}
-	p := purchase{quality: packing.Quality()}
+	p := purchase{quality: packing.Quality(k.pods.space(), pods, offers)}
+	var ok bool
 	if p.nodes, ok = replan.Markets(k.s, k.headroom, offers, bins, (most-packing.Total)/policy.Money(len(bins))); !ok {
 		return purchase{}, false
 	}

@@ -131,7 +131,7 @@ func (d *planState) awaits() bool {
 		if offers == nil {
 			offers = d.e.offersIn(d.s, d.pool.ID, d.pool.Markets)
 		}
-		if _, unplaced, _ := placement.Pack(d.space(), []policy.Pod{*p}, offers); len(unplaced) == 0 {
+		if x := placement.Provision(d.space(), []policy.Pod{*p}, offers); len(x.Unplaced) == 0 {
 			return true
 		}
 		hopeless[p.Template] = hopeless[p.Template] || p.VolumeZone < 0

@@ -194,8 +194,8 @@ func (m *rebalance) ofParts(t *trial, parts int64) []placement.Offer {
 // buy finds the nodes to be bought for what has no place.
 func (m *rebalance) buy(t *trial) bool {
 	t.to, t.after, t.risk = t.to[:0], 0, 0
-	var unplaced []int
-	t.bins, unplaced, _ = placement.Pack(m.sp, t.rest, t.offers)
+	packing := placement.Pack(m.sp, t.rest, t.offers)
+	t.bins = packing.Bins
 	for i := range t.at {
 		to := policy.MarketID(policy.None)
 		if t.at[i] >= 0 {
@@ -210,5 +210,5 @@ func (m *rebalance) buy(t *trial) bool {
 		t.after += policy.Dollars(m.prices.buying(t.offers[t.bins[i].Offers[0]].Market))
 	}
 	_, suffices := m.offers.beside(t, t.bins)
-	return len(unplaced) == 0 && len(t.bins) <= splitMax && suffices
+	return len(packing.Unplaced) == 0 && len(t.bins) <= splitMax && suffices
 }

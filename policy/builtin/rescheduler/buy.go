@@ -89,8 +89,9 @@ func (b *board) nodesFor(pool policy.PoolID, pods []*policy.Pod, most policy.Mon
 	for _, p := range pods {
 		wanted = append(wanted, *p)
 	}
-	bins, unplaced, total := placement.Pack(b.sp, wanted, offers)
-	if len(bins) == 0 || len(unplaced) > 0 || len(bins) > nodesMax {
+	packing := placement.Pack(b.sp, wanted, offers)
+	bins, total := packing.Bins, packing.Total
+	if len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax {
 		return nil, 0
 	}
 	if total > most {
