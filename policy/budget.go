@@ -85,20 +85,7 @@ func (s *Selector) Matches(labels []Label) bool {
 		return true
 	}
 	for i := range s.Requirements {
-		q := &s.Requirements[i]
-		v, has := FindLabel(labels, q.Key)
-		ok := false
-		switch q.Op {
-		case OpIn:
-			ok = has && slices.Contains(q.Values, v)
-		case OpNotIn:
-			ok = !has || !slices.Contains(q.Values, v)
-		case OpExists:
-			ok = has
-		case OpDoesNotExist:
-			ok = !has
-		}
-		if !ok {
+		if !s.Requirements[i].MetByLabels(labels) {
 			return false
 		}
 	}

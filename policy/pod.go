@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"slices"
+	"strconv"
+	"time"
+)
 
 // A PodPhase is where a pod is in its life.
 type PodPhase uint8
@@ -251,6 +255,44 @@ type Requirement struct {
 	Key    string
 	Op     Operator
 	Values []string
+}
+
+// MetBy reports whether a label with a value, or no label where there is none, meets r.
+func (r *Requirement) MetBy(value string, there bool) bool {
+	if there && value == AnyValue {
+		return r.Op != OpDoesNotExist
+	}
+	switch r.Op {
+	case OpIn:
+		return there && slices.Contains(r.Values, value)
+	case OpNotIn:
+		return !there || !slices.Contains(r.Values, value)
+	case OpExists:
+		return there
+	case OpDoesNotExist:
+		return !there
+	}
+	if !there || len(r.Values) != 1 {
+		return false
+	}
+	have, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return false
+	}
+	want, err := strconv.ParseInt(r.Values[0], 10, 64)
+	if err != nil {
+		return false
+	}
+	if r.Op == OpGt {
+		return have > want
+	}
+	return have < want
+}
+
+// MetByLabels reports whether labels meet r.
+func (r *Requirement) MetByLabels(labels []Label) bool {
+	value, there := FindLabel(labels, r.Key)
+	return r.MetBy(value, there)
 }
 
 // A NodeTerm holds requirements that must all match a node's labels, and

@@ -168,7 +168,7 @@ func admits(w *BoundScenario, i int, m policy.MarketID) bool {
 	return len(tmpl.Affinity) == 0 || slices.ContainsFunc(tmpl.Affinity, func(term policy.NodeTerm) bool {
 		return !slices.ContainsFunc(term.Labels, func(r policy.Requirement) bool {
 			v, has := label(r.Key)
-			return !meets(&r, v, has)
+			return !r.MetBy(v, has)
 		})
 	})
 }

@@ -113,7 +113,7 @@ func listed(requirements []policy.Requirement) (values []string, ok bool) {
 // meeting keeps the values that meet all requirements, each once.
 func meeting(requirements []policy.Requirement, values []string) (kept []string) {
 	for _, v := range values {
-		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements, func(r policy.Requirement) bool { return !meets(&r, v, true) }) {
+		if !slices.Contains(kept, v) && !slices.ContainsFunc(requirements, func(r policy.Requirement) bool { return !r.MetBy(v, true) }) {
 			kept = append(kept, v)
 		}
 	}

@@ -177,7 +177,7 @@ func (x *overlay) matches(w *BoundScenario, p *policy.Pool, m *policy.Market) bo
 				value, there = policy.FindLabel(t.Labels, r.Key)
 			}
 		}
-		if !meets(r, value, there) {
+		if !r.MetBy(value, there) {
 			return false
 		}
 	}

@@ -336,7 +336,7 @@ func (r *poolReader) capacityTypes() []policy.CapacityType {
 	var types []policy.CapacityType
 	for _, c := range []policy.CapacityType{policy.OnDemand, policy.Spot, policy.Reserved} {
 		if !slices.ContainsFunc(r.spec.Template.Spec.Requirements, func(q karpv1.NodeSelectorRequirementWithMinValues) bool {
-			return q.Key == karpv1.CapacityTypeLabelKey && !meets(requirementOf(&q), c.String(), true)
+			return q.Key == karpv1.CapacityTypeLabelKey && !requirementOf(&q).MetBy(c.String(), true)
 		}) {
 			types = append(types, c)
 		}

@@ -41,26 +41,6 @@ func requirementOf(q *karpv1.NodeSelectorRequirementWithMinValues) *policy.Requi
 	return out
 }
 
-// meets reports whether a node with that value of the label, or without it, is allowed.
-func meets(r *policy.Requirement, value string, there bool) bool {
-	switch r.Op {
-	case policy.OpIn:
-		return there && slices.Contains(r.Values, value)
-	case policy.OpNotIn:
-		return !there || !slices.Contains(r.Values, value)
-	case policy.OpExists:
-		return there
-	case policy.OpDoesNotExist:
-		return !there
-	}
-	have, err := strconv.Atoi(value)
-	if !there || err != nil || len(r.Values) != 1 {
-		return false
-	}
-	want, err := strconv.Atoi(r.Values[0])
-	return err == nil && (r.Op == policy.OpGt && have > want || r.Op == policy.OpLt && have < want)
-}
-
 // readRequirements reads what is required of labels. Labels of the user's own become labels of the
 // NodePool's nodes.
 func (r *poolReader) readRequirements(template *v1alpha1.NodeTemplate) {
@@ -179,7 +159,7 @@ func (o *ownPool) takes(x *v1alpha1.Offer) (ok bool, unknown string) {
 		default:
 			value, there = policy.FindLabel(x.Type.Labels, r.Key)
 		}
-		if !meets(r, value, there) {
+		if !r.MetBy(value, there) {
 			return false, ""
 		}
 	}

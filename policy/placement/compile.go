@@ -249,7 +249,7 @@ func (tp *Topology) compileRepellers(id policy.TemplateID) {
 // (pkg/scheduler/framework/plugins/podtopologyspread/common.go,
 // countPodsMatchSelector, Kubernetes 1.35).
 func SpreadCounts(t *policy.Template, c *policy.Spread, u *policy.Template) bool {
-	return u.Namespace == t.Namespace && !c.Selector.Everything && Selects(&c.Selector, u.Labels)
+	return u.Namespace == t.Namespace && !c.Selector.Everything && c.Selector.Matches(u.Labels)
 }
 
 // TermMatches reports whether term, of a pod of owner, matches pods of t.
@@ -260,10 +260,10 @@ func TermMatches(owner *policy.Template, term *policy.PodTerm, t *policy.Templat
 		if t.Namespace != owner.Namespace {
 			return false
 		}
-	case !contains(term.Namespaces, t.Namespace):
+	case !slices.Contains(term.Namespaces, t.Namespace):
 		return false
 	}
-	return Selects(&term.Selector, t.Labels)
+	return term.Selector.Matches(t.Labels)
 }
 
 func (ct *classTable) membersOf(in func(*policy.Template) bool) bitset {

@@ -107,7 +107,7 @@ func (gt *groupTable) spreadGroup(t policy.TemplateID, i, dropped int, lenient b
 	}
 	return gt.addGroup(group{
 		sort: spreads, key: key, owner: t, constraint: i, skewMax: c.MaxSkew, domainsMin: c.MinDomains,
-		members: gt.table.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && Selects(&c.Selector, u.Labels) }),
+		members: gt.table.membersOf(func(u *policy.Template) bool { return u.Namespace == x.Namespace && c.Selector.Matches(u.Labels) }),
 		filter:  f,
 	})
 }
@@ -241,7 +241,7 @@ func (ct *classTable) filterSuits(f *filter, c int32, host, name string) bool {
 	return slices.ContainsFunc(f.wants, func(list []*policy.Requirement) bool {
 		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool {
 			value, there := view.label(r.Key)
-			return !holds(r, value, there)
+			return !r.MetBy(value, there)
 		})
 	})
 }

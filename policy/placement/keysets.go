@@ -118,7 +118,7 @@ func (gt *groupTable) require(s *keysets, r *policy.Requirement) {
 		values := gt.table.keys[key].values
 		set := newBitset(len(values))
 		for d, value := range values {
-			if holds(r, value, true) {
+			if r.MetBy(value, true) {
 				set.set(int32(d))
 			}
 		}

@@ -1,10 +1,6 @@
 package placement
 
-import (
-	"strconv"
-
-	"github.com/spotter-dev/spotter/policy"
-)
+import "github.com/spotter-dev/spotter/policy"
 
 // The labels and taints that have a meaning of their own here.
 const (
@@ -51,62 +47,6 @@ func blockedBy(taints []policy.Taint, tolerations []policy.Toleration) bool {
 	return false
 }
 
-// holds reports whether a label that is value (there or not) meets r.
-func holds(r *policy.Requirement, value string, there bool) bool {
-	if there && value == policy.AnyValue {
-		return r.Op != policy.OpDoesNotExist
-	}
-	switch r.Op {
-	case policy.OpIn:
-		return there && contains(r.Values, value)
-	case policy.OpNotIn:
-		return !there || !contains(r.Values, value)
-	case policy.OpExists:
-		return there
-	case policy.OpDoesNotExist:
-		return !there
-	}
-	if !there || len(r.Values) != 1 {
-		return false
-	}
-	have, err := strconv.ParseInt(value, 10, 64)
-	if err != nil {
-		return false
-	}
-	want, err := strconv.ParseInt(r.Values[0], 10, 64)
-	if err != nil {
-		return false
-	}
-	if r.Op == policy.OpGt {
-		return have > want
-	}
-	return have < want
-}
-
-func contains(values []string, v string) bool {
-	for _, x := range values {
-		if x == v {
-			return true
-		}
-	}
-	return false
-}
-
-// Selects reports whether s selects a pod with the labels.
-func Selects(s *policy.Selector, labels []policy.Label) bool {
-	if s.Everything {
-		return true
-	}
-	for i := range s.Requirements {
-		r := &s.Requirements[i]
-		value, there := policy.FindLabel(labels, r.Key)
-		if !holds(r, value, there) {
-			return false
-		}
-	}
-	return len(s.Requirements) > 0
-}
-
 // A nodeView is what selectors see of a node. Its host name stands beside the
 // labels, since it alone differs between nodes that are otherwise alike. That
 // of a node yet to be bought is empty: it has one, but none that a pod names.
@@ -130,13 +70,13 @@ func (v *nodeView) meets(term *policy.NodeTerm) bool {
 	}
 	for i := range term.Labels {
 		value, there := v.label(term.Labels[i].Key)
-		if !holds(&term.Labels[i], value, there) {
+		if !term.Labels[i].MetBy(value, there) {
 			return false
 		}
 	}
 	for i := range term.Fields {
 		f := &term.Fields[i]
-		if f.Key != fieldName || !holds(f, v.name, true) {
+		if f.Key != fieldName || !f.MetBy(v.name, true) {
 			return false
 		}
 	}

@@ -195,7 +195,7 @@ func combined(list []*policy.Requirement) []*policy.Requirement {
 // all of them.
 func contradictory(list []*policy.Requirement, key string) bool {
 	meets := func(value string) bool {
-		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return r.Key == key && !holds(r, value, true) })
+		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return r.Key == key && !r.MetBy(value, true) })
 	}
 	for _, r := range list {
 		if r.Key == key && (r.Op == policy.OpIn || r.Op == policy.OpDoesNotExist) && !slices.ContainsFunc(r.Values, meets) {
@@ -218,7 +218,7 @@ func (ct *classTable) relaxationSuits(s *relaxation, c int32, host, name string)
 	ok := !taintedFor(ct.classes[c].taints, ct.kinds[s.template].tolerations, s.lenient)
 	for _, r := range s.wants {
 		value, there := view.label(r.Key)
-		ok = ok && holds(r, value, there)
+		ok = ok && r.MetBy(value, there)
 	}
 	if !s.byName {
 		s.byClass[c] = 2

@@ -67,7 +67,7 @@ func (al *askList) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c
 				continue
 			}
 		}
-		if !holds(r, value, there) {
+		if !r.MetBy(value, there) {
 			return false
 		}
 	}
@@ -85,7 +85,7 @@ func compatible(known, wants []*policy.Requirement, key string) bool {
 		}
 	}
 	meets := func(value string) bool {
-		return !slices.ContainsFunc(all, func(r *policy.Requirement) bool { return !holds(r, value, true) })
+		return !slices.ContainsFunc(all, func(r *policy.Requirement) bool { return !r.MetBy(value, true) })
 	}
 	bounded := false
 	for _, r := range all {
@@ -102,7 +102,7 @@ func compatible(known, wants []*policy.Requirement, key string) bool {
 // dispensable reports whether the requirements of one label may be met without it.
 func dispensable(list []*policy.Requirement) bool {
 	meets := func(value string) bool {
-		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return !holds(r, value, true) })
+		return !slices.ContainsFunc(list, func(r *policy.Requirement) bool { return !r.MetBy(value, true) })
 	}
 	excluded := false
 	for _, r := range list {

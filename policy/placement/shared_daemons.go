@@ -66,7 +66,7 @@ func (x *poolLabels) meet(wants []*policy.Requirement) bool {
 			if !compatible(known, wants, r.Key) {
 				return false
 			}
-		case !x.ofTypes(r.Key) && !holds(r, "", false):
+		case !x.ofTypes(r.Key) && !r.MetBy("", false):
 			return false
 		}
 	}

@@ -264,12 +264,6 @@ func (sp *Space) DaemonPort(t policy.TemplateID, labels []policy.Label, taints [
 	return daemon, daemon != policy.None
 }
 
-// Meets reports whether labels meet r.
-func Meets(r *policy.Requirement, labels []policy.Label) bool {
-	value, there := policy.FindLabel(labels, r.Key)
-	return holds(r, value, there)
-}
-
 // Daemons returns what DaemonSet pods will request on a new node with these
 // labels and taints.
 func (sp *Space) Daemons(labels []policy.Label, taints []policy.Taint) policy.Resources {

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"slices"
-	"strconv"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/scratch"
@@ -185,38 +184,12 @@ func (r *access) wanted(t *policy.Template, pool *policy.Pool, m policy.MarketID
 	return len(t.Affinity) == 0 || slices.ContainsFunc(t.Affinity, func(term policy.NodeTerm) bool {
 		for i := range term.Labels {
 			value, known := r.label(pool, m, term.Labels[i].Key)
-			if known && !meets(&term.Labels[i], value) {
+			if known && !term.Labels[i].MetBy(value, true) {
 				return false
 			}
 		}
 		return true
 	})
-}
-
-// meets reports whether a label that is there with value meets q.
-func meets(q *policy.Requirement, value string) bool {
-	switch q.Op {
-	case policy.OpIn:
-		return slices.Contains(q.Values, value)
-	case policy.OpNotIn:
-		return !slices.Contains(q.Values, value)
-	case policy.OpExists:
-		return true
-	case policy.OpDoesNotExist:
-		return false
-	}
-	have, err := strconv.ParseInt(value, 10, 64)
-	if err != nil || len(q.Values) != 1 {
-		return false
-	}
-	want, err := strconv.ParseInt(q.Values[0], 10, 64)
-	if err != nil {
-		return false
-	}
-	if q.Op == policy.OpGt {
-		return have > want
-	}
-	return have < want
 }
 
 // label returns the value that a node of m in pool has for key, and whether

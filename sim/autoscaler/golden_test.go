@@ -236,7 +236,7 @@ func (c *goldenCluster) addTemplate(w *goldenWorkload) {
 func (c *goldenCluster) addBudget(namespace string, labels map[string]string, allowed int32) {
 	selector := selectorOf(labels)
 	for i := range c.Templates {
-		if t := &c.Templates[i]; t.Namespace == namespace && placement.Selects(&selector, t.Labels) {
+		if t := &c.Templates[i]; t.Namespace == namespace && selector.Matches(t.Labels) {
 			t.PDBs = append(t.PDBs, policy.PDBID(len(c.Allowed)))
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/kube"
-	"github.com/spotter-dev/spotter/policy/placement"
 )
 
 // owners knows the workloads of a cluster, and which pods they have.
@@ -114,7 +113,7 @@ func (c *Cluster) peersOf(o *owners, p *corev1.Pod, labels []policy.Label) (*pol
 		if err != nil {
 			return nil, err
 		}
-		if placement.Selects(&x, labels) {
+		if x.Matches(labels) {
 			all.Requirements = append(all.Requirements, x.Requirements...)
 		}
 	}

@@ -122,7 +122,7 @@ func (t *templateTable) read(p *pod) (policy.Template, []placement.Amount) {
 		}
 	}
 	for i := range t.cluster.budgets {
-		if b := &t.cluster.budgets[i]; b.Namespace == x.Namespace && placement.Selects(&b.Selector, x.Labels) {
+		if b := &t.cluster.budgets[i]; b.Namespace == x.Namespace && b.Selector.Matches(x.Labels) {
 			x.PDBs = append(x.PDBs, b.ID)
 		}
 	}
@@ -207,7 +207,7 @@ func (t *templateTable) namespaces(s *metav1.LabelSelector) (names []string, err
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		own := map[string]string{corev1.LabelMetadataName: name}
 		maps.Copy(own, labels[name])
-		if placement.Selects(&selector, kube.Labels(own)) {
+		if selector.Matches(kube.Labels(own)) {
 			names = append(names, name)
 		}
 	}
@@ -221,5 +221,5 @@ func (t *templateTable) note(what string, p *pod) {
 // peer reports whether the default constraints spread pods of x over those of u; see scheduler.New.
 func (t *templateTable) peer(x, u *policy.Template) bool {
 	s := t.peers[x.ID]
-	return s != nil && x.Namespace == u.Namespace && placement.Selects(s, u.Labels)
+	return s != nil && x.Namespace == u.Namespace && s.Matches(u.Labels)
 }

@@ -130,8 +130,7 @@ func allows(t *policy.Template, capacity string) bool {
 	}
 	return len(t.Affinity) == 0 || slices.ContainsFunc(t.Affinity, func(term policy.NodeTerm) bool {
 		for _, q := range term.Labels {
-			if q.Key == labelCapacityType && (q.Op == policy.OpIn && !slices.Contains(q.Values, capacity) ||
-				q.Op == policy.OpNotIn && slices.Contains(q.Values, capacity) || q.Op == policy.OpDoesNotExist) {
+			if q.Key == labelCapacityType && !q.MetBy(capacity, true) {
 				return false
 			}
 		}

@@ -163,7 +163,7 @@ func (s *plainScheduler) constraints(t *policy.Template) (list []constraint) {
 	for i := range t.Spread {
 		c := &t.Spread[i]
 		if c.Soft {
-			list = append(list, constraint{c.TopologyKey, c.MaxSkew, func(u *policy.Template) bool { return placement.Selects(&c.Selector, u.Labels) }})
+			list = append(list, constraint{c.TopologyKey, c.MaxSkew, func(u *policy.Template) bool { return c.Selector.Matches(u.Labels) }})
 		}
 	}
 	return list

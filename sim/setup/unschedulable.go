@@ -37,8 +37,7 @@ func (p *Prepared) Warnings() (lines []string) {
 func (p *Prepared) describe(u Unschedulable) string {
 	name := p.scenario.Templates[u.Workload].Name
 	if !u.Pending {
-		return fmt.Sprintf("the pods of %s stay pending once their first nodes are gone, as they fit no node that can be bought: %s",
-			name, u.Reason)
+		return fmt.Sprintf("the pods of %s stay pending once their first nodes are gone, as they fit no node that can be bought: %s", name, u.Reason)
 	}
 	most := int32(0)
 	for _, step := range p.scenario.Workloads[u.Workload].Schedule {
@@ -47,8 +46,7 @@ func (p *Prepared) describe(u Unschedulable) string {
 	if most > 0 {
 		name += fmt.Sprintf(" (%d)", most)
 	}
-	return fmt.Sprintf("the pods of %s stay pending and do not count in outages and availability, as they fit no node that can be bought: %s",
-		name, u.Reason)
+	return fmt.Sprintf("the pods of %s stay pending and do not count in outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
 }
 
 // pending reports whether no pod of a workload that fits no node that can be bought runs at the start.
@@ -105,16 +103,15 @@ func (s *search) obstacle() string {
 func (s *search) labels() string {
 	for _, l := range s.t.NodeSelector {
 		r := policy.Requirement{Key: l.Key, Op: policy.OpIn, Values: []string{l.Value}}
-		if !s.keep(func(o *placement.Offer) bool { return placement.Meets(&r, o.Labels) }) {
+		if !s.keep(func(o *placement.Offer) bool { return r.MetByLabels(o.Labels) }) {
 			return "its node selector wants " + s.unmet(&r)
 		}
 	}
 	if len(s.t.Affinity) == 0 {
 		return ""
 	}
-	if s.keep(func(o *placement.Offer) bool {
-		return slices.ContainsFunc(s.t.Affinity, func(term policy.NodeTerm) bool { return termMeets(&term, o) })
-	}) {
+	alone := policy.Template{Affinity: s.t.Affinity}
+	if s.keep(func(o *placement.Offer) bool { return placement.Selected(&alone, o.Labels) }) {
 		return ""
 	}
 	var terms []string
@@ -124,19 +121,12 @@ func (s *search) labels() string {
 	return "its node affinity wants " + strings.Join(terms, "; or ")
 }
 
-// termMeets reports whether a new node may meet a term: it has no name that a pod knows.
-func termMeets(term *policy.NodeTerm, o *placement.Offer) bool {
-	unmet := func(r policy.Requirement) bool { return !placement.Meets(&r, o.Labels) }
-	return len(term.Labels)+len(term.Fields) > 0 && !slices.ContainsFunc(term.Labels, unmet) &&
-		!slices.ContainsFunc(term.Fields, func(r policy.Requirement) bool { return r.Op == policy.OpIn })
-}
-
 // unmetOf returns the first requirement of a term that none of the offers meets which meet those
 // before it.
 func (s *search) unmetOf(term *policy.NodeTerm) string {
 	one := *s
 	for i := range term.Labels {
-		if r := &term.Labels[i]; !one.keep(func(o *placement.Offer) bool { return placement.Meets(r, o.Labels) }) {
+		if r := &term.Labels[i]; !one.keep(func(o *placement.Offer) bool { return r.MetByLabels(o.Labels) }) {
 			return one.unmet(r)
 		}
 	}
@@ -217,7 +207,7 @@ func (s *search) domains() string {
 	}
 	for _, key := range keys {
 		r := policy.Requirement{Key: key, Op: policy.OpExists}
-		if key != "kubernetes.io/hostname" && !s.keep(func(o *placement.Offer) bool { return placement.Meets(&r, o.Labels) }) {
+		if key != "kubernetes.io/hostname" && !s.keep(func(o *placement.Offer) bool { return r.MetByLabels(o.Labels) }) {
 			return "it is spread or kept together by " + key + ", a label that no node has"
 		}
 	}
@@ -329,8 +319,7 @@ func (s *search) prices() string {
 func (s *search) companions() string {
 	for i := range s.t.PodAffinity {
 		term := &s.t.PodAffinity[i]
-		matches := func(u policy.Template) bool { return placement.TermMatches(s.t, term, &u) }
-		if term.Weight == 0 && !slices.ContainsFunc(s.p.scenario.Templates, matches) {
+		if term.Weight == 0 && !slices.ContainsFunc(s.p.scenario.Templates, func(u policy.Template) bool { return placement.TermMatches(s.t, term, &u) }) {
 			return "its pod affinity matches the pods of no workload"
 		}
 	}

@@ -145,7 +145,7 @@ func (c *converter) volumeZone(o *ours, p *corev1.Pod) policy.ZoneID {
 func (c *converter) namespaces(s *metav1.LabelSelector) (names []string, err error) {
 	selector, err := kube.Selector(s)
 	for i := range c.st.Namespaces {
-		if placement.Selects(&selector, kube.Labels(c.st.Namespaces[i].Labels)) {
+		if selector.Matches(kube.Labels(c.st.Namespaces[i].Labels)) {
 			names = append(names, c.st.Namespaces[i].Name)
 		}
 	}
@@ -158,7 +158,7 @@ func (c *converter) addBudgets(o *ours) {
 		selector, _ := kube.Selector(b.Spec.Selector)
 		o.budgets = append(o.budgets, policy.PDB{ID: policy.PDBID(i), Namespace: b.Namespace, Selector: selector, Allowed: b.Status.DisruptionsAllowed})
 		for k := range o.templates {
-			if t := &o.templates[k]; t.Namespace == b.Namespace && len(t.Labels) > 0 && placement.Selects(&selector, t.Labels) {
+			if t := &o.templates[k]; t.Namespace == b.Namespace && len(t.Labels) > 0 && selector.Matches(t.Labels) {
 				t.PDBs = append(t.PDBs, policy.PDBID(i))
 			}
 		}
@@ -174,14 +174,15 @@ func (c *converter) peers(t, u *policy.Template) bool {
 	for i := range c.st.Services {
 		s := &c.st.Services[i]
 		selector, _ := kube.Selector(&metav1.LabelSelector{MatchLabels: s.Spec.Selector})
-		if s.Namespace == t.Namespace && len(s.Spec.Selector) > 0 && placement.Selects(&selector, t.Labels) {
+		if s.Namespace == t.Namespace && len(s.Spec.Selector) > 0 && selector.Matches(t.Labels) {
 			all = append(all, selector.Requirements...)
 		}
 	}
 	if owner := metav1.GetControllerOf(c.owners[t.ID]); owner != nil {
 		all = append(all, c.ownerSelector(t.Namespace, owner).Requirements...)
 	}
-	return placement.Selects(&policy.Selector{Requirements: all}, u.Labels)
+	selector := policy.Selector{Requirements: all}
+	return selector.Matches(u.Labels)
 }
 
 func (c *converter) ownerSelector(namespace string, owner *metav1.OwnerReference) policy.Selector {
