@@ -101,7 +101,7 @@ const offerTablesMax = 4
 
 // offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same
 // offers, so that the last tables are kept, the latest first. It is in use until the next
-// trial begins. Offers may be known by the version that b has of them, where it is not 0: a
+// batch is prepared. Offers may be known by the version that b has of them, where it is not 0: a
 // table of another version is not asked for again, and is used anew where only prices differ.
 func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
 	at, version := -1, b.OffersVersion
