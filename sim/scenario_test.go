@@ -134,7 +134,7 @@ func (b *builder) randomCredits(rnd *rand.Rand) {
 func (b *builder) randomPriceMax(rnd *rand.Rand) {
 	for i := range b.w.Pools {
 		if rnd.IntN(5) == 0 {
-			b.w.Pools[i].PriceMax = policy.Money(20_000 + rnd.IntN(400_000))
+			b.w.Pools[i].PriceMax = policy.Money(60_000 + rnd.IntN(360_000))
 		}
 	}
 }

@@ -128,7 +128,8 @@ func (p *Prepared) listOffers() {
 				chosen.Labels = labels
 				p.Offers[i] = append(p.Offers[i], placement.Offer{
 					Pool: policy.PoolID(i), Market: m, Price: p.Market.Charges()[m].At(p.Begin),
-					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity, VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
+					Allocatable: w.AllocatableOf(policy.PoolID(i), market.Type), Capacity: typ.Capacity,
+					VolumesMax: typ.VolumesMax, GPUResource: typ.GPUResource,
 					Labels: placement.NodeLabels(w.Types, w.Zones, &chosen, market), Taints: pool.Taints, Choice: k,
 				})
 			}
@@ -186,7 +187,8 @@ func (p *Prepared) listVolumeZones() {
 	w, offers := p.scenario, p.OnDemand(p.scenario.Start)
 	p.VolumeZones = make([][]policy.ZoneID, len(w.Workloads))
 	for i := range w.Workloads {
-		if w.Workloads[i].Kind != policy.KindStatefulSet || !slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal }) {
+		zonal := slices.ContainsFunc(w.Templates[i].Volumes, func(v policy.Volume) bool { return v.Zonal })
+		if w.Workloads[i].Kind != policy.KindStatefulSet || !zonal {
 			continue
 		}
 		alone := slices.Clone(w.Templates)

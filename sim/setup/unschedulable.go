@@ -37,7 +37,8 @@ func (p *Prepared) Warnings() (lines []string) {
 func (p *Prepared) describe(u Unschedulable) string {
 	name := p.scenario.Templates[u.Workload].Name
 	if !u.Pending {
-		return fmt.Sprintf("the pods of %s stay pending once their first nodes are gone, as they fit no node that can be bought: %s", name, u.Reason)
+		return fmt.Sprintf("the pods of %s stay pending once their first nodes are gone, as they fit no node that can be bought: %s",
+			name, u.Reason)
 	}
 	most := int32(0)
 	for _, step := range p.scenario.Workloads[u.Workload].Schedule {
@@ -46,7 +47,8 @@ func (p *Prepared) describe(u Unschedulable) string {
 	if most > 0 {
 		name += fmt.Sprintf(" (%d)", most)
 	}
-	return fmt.Sprintf("the pods of %s stay pending and do not count in outages and availability, as they fit no node that can be bought: %s", name, u.Reason)
+	return fmt.Sprintf("the pods of %s stay pending and do not count in outages and availability, as they fit no node that can be bought: %s",
+		name, u.Reason)
 }
 
 // pending reports whether no pod of a workload that fits no node that can be bought runs at the start.
@@ -319,7 +321,8 @@ func (s *search) prices() string {
 func (s *search) companions() string {
 	for i := range s.t.PodAffinity {
 		term := &s.t.PodAffinity[i]
-		if term.Weight == 0 && !slices.ContainsFunc(s.p.scenario.Templates, func(u policy.Template) bool { return placement.TermMatches(s.t, term, &u) }) {
+		matches := func(u policy.Template) bool { return placement.TermMatches(s.t, term, &u) }
+		if term.Weight == 0 && !slices.ContainsFunc(s.p.scenario.Templates, matches) {
 			return "its pod affinity matches the pods of no workload"
 		}
 	}
