@@ -284,6 +284,12 @@ func (ds *Drains) podLeft(id policy.NodeID) {
 	}
 }
 
+// deletes reports whether Karpenter takes a node down.
+func (ds *Drains) deletes(id policy.NodeID) bool {
+	d := ds.of[id].drain
+	return d >= 0 && (ds.All[d].Actor == policy.ActorKarpenter || ds.All[d].least != 0)
+}
+
 // Drained reports whether a node is being drained.
 func (ds *Drains) Drained(id policy.NodeID) bool { return ds.of[id].drain >= 0 }
 

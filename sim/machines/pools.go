@@ -48,6 +48,23 @@ func (pl *Pools) Buy(pool policy.PoolID, markets []policy.MarketID, choice int, 
 	return pl.Launches.Launch(Order{pool, m, slot, choice}, token, bid), true
 }
 
+// Counted returns what counts against the limits of pool: nodes that Karpenter takes down do not
+// (nodePoolResources in state/cluster.go of Karpenter 1.14.1).
+func (pl *Pools) Counted(pool policy.PoolID) policy.Resources {
+	p := &pl.All[pool]
+	used := p.Used
+	if p.Limits == (policy.Resources{}) {
+		return used
+	}
+	for _, d := range pl.Drains.Active {
+		id := pl.Drains.All[d].Node
+		if n := &pl.Nodes.All[id]; n.Pool == pool && pl.Drains.deletes(id) {
+			used = used.Minus(pl.Scenario.Types[pl.Scenario.Markets[n.Market].Type].Capacity)
+		}
+	}
+	return used
+}
+
 // Full reports whether pool holds as many nodes as it may once some are gone.
 func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	own := pl.Prepared.Own(pool)
@@ -56,7 +73,8 @@ func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	}
 	left := own.NodesMax
 	for i := range pl.Nodes.All {
-		if n := &pl.Nodes.All[i]; n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) {
+		n := &pl.Nodes.All[i]
+		if n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) && !pl.Drains.deletes(n.ID) {
 			left--
 		}
 	}

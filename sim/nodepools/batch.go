@@ -60,7 +60,7 @@ func (kp *provisioner) provision() {
 // addOffers adds to list what pool may buy now, of the capacity types wanted, as offers
 // of a NodePool of the given id.
 func (kp *provisioner) addOffers(list []placement.Offer, pool, as policy.PoolID, spot, onDemand bool) []placement.Offer {
-	x, limits, used := &kp.Pools.State[pool], kp.Pools.All[pool].Limits, kp.Pools.All[pool].Used
+	x, limits, used := &kp.Pools.State[pool], kp.Pools.All[pool].Limits, kp.Pools.Counted(pool)
 	limited := limits != (policy.Resources{})
 	offers := kp.Prepared.Offers[pool]
 	for i := range offers {
@@ -172,9 +172,9 @@ func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketI
 	if kp.Prepared.Own(pool) == nil {
 		return markets
 	}
-	p := &kp.Pools.All[pool]
+	limits, used := kp.Pools.All[pool].Limits, kp.Pools.Counted(pool)
 	return slices.DeleteFunc(markets, func(m policy.MarketID) bool {
-		return !machines.Allowed(p.Limits, p.Used, kp.Scenario.Types[kp.Scenario.Markets[m].Type].Capacity)
+		return !machines.Allowed(limits, used, kp.Scenario.Types[kp.Scenario.Markets[m].Type].Capacity)
 	})
 }
 

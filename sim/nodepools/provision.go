@@ -228,12 +228,12 @@ func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer
 func (kp *provisioner) rules(h half) placement.Pool {
 	pool := &kp.Pools.All[h.pool]
 	rules := kp.Prepared.Rules[h.pool]
-	rules.ID, rules.Limits, rules.Used = h.id, pool.Limits, pool.Used
+	rules.ID, rules.Limits, rules.Used = h.id, pool.Limits, kp.Pools.Counted(h.pool)
 	rules.NodesFull = kp.Pools.Full(h.pool, nil)
 	if x := &kp.Pools.State[h.pool]; x.Divided() && !h.second {
-		limit, used, unit := &rules.Limits.CPU, pool.Used.CPU, int64(1000)
+		limit, used, unit := &rules.Limits.CPU, rules.Used.CPU, int64(1000)
 		if kp.Prepared.InGPUs {
-			limit, used, unit = &rules.Limits.GPU, pool.Used.GPU, 1
+			limit, used, unit = &rules.Limits.GPU, rules.Used.GPU, 1
 		}
 		part := used + kp.spotMissing(h.pool)*unit
 		if *limit == 0 || part < *limit {

@@ -21,6 +21,7 @@
 //     deletes the NodeClaim and shows the market as unavailable for REFUSED_FOR;
 //   - with INSTANCE_IDS=true nodes and their machines are named as AWS names instances,
 //     so that its warnings can be of them;
+//   - nodes have the capacity of their instance types, and not what pods request;
 //   - with JOIN_AFTER=30s-60s nodes join the cluster so long after their launch, each
 //     after a time drawn evenly between the two, unless their NodeClaim is deleted before.
 //
@@ -87,7 +88,9 @@ func run() error {
 	if asInstances {
 		named = instances{named}
 	}
-	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, named, types), scarcity: scarce, tariff: priced, instances: asInstances}
+	sizes := capacitiesOf(types)
+	undecorated := &provider{CloudProvider: kwok.NewCloudProvider(ctx, sizing{named, sizes}, types), scarcity: scarce, tariff: priced,
+		capacities: sizes, instances: asInstances}
 	provider := overlay.Decorate(undecorated, op.GetClient(), op.InstanceTypeStore)
 	all, err := controllersOf(ctx, op, provider, undecorated)
 	if err != nil {

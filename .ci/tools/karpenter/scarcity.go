@@ -24,6 +24,7 @@ type provider struct {
 	*kwok.CloudProvider
 	*scarcity
 	tariff
+	capacities
 
 	// instances says that nodes go by the IDs of instances.
 	instances bool
@@ -32,10 +33,14 @@ type provider struct {
 // Create launches what nodeClaim asks for in a market that does not refuse.
 func (p *provider) Create(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.NodeClaim, error) {
 	launched, err := p.launch(ctx, nodeClaim)
-	if err == nil && p.instances {
+	if err != nil {
+		return nil, err
+	}
+	p.capacities.set(launched)
+	if p.instances {
 		rename(launched)
 	}
-	return launched, err
+	return launched, nil
 }
 
 func (p *provider) launch(ctx context.Context, nodeClaim *v1.NodeClaim) (*v1.NodeClaim, error) {
