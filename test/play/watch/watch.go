@@ -50,8 +50,8 @@ type Config struct {
 	// Quiet is how long after its last progress a mark may stand.
 	Quiet time.Duration
 
-	// Takeover is how long after a release has ended its pools may still be claimed by it: a
-	// lease, a step and the time of grace.
+	// Takeover is how long after a release has ended its pools may still be claimed by it: two
+	// leases, as another has to see that its lease is not renewed, a step and the time of grace.
 	Takeover time.Duration
 
 	// Launch is how old a NodeClaim must be before it is given up for having no machine.
@@ -62,7 +62,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Releases: map[string]string{"spotter": "spotter"}, Lease: "spotter-leader", KillSwitch: "spotter-kill-switch", PoolLabel: "team",
-		Grace: 2 * time.Second, Quiet: time.Minute, Takeover: 22 * time.Second, Launch: time.Minute,
+		Grace: 2 * time.Second, Quiet: time.Minute, Takeover: 37 * time.Second, Launch: time.Minute,
 	}
 }
 

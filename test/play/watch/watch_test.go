@@ -384,16 +384,16 @@ func TestRules(t *testing.T) {
 		"a release that ended and keeps its pools": {func(s scene) {
 			s.first()
 			s.Ended(at(10), "spotter")
-			s.Taken(at(31))
+			s.Taken(at(46))
 			s.Ended(at(10), "spotter")
-			s.Taken(at(33))
+			s.Taken(at(48))
 		}, "takeover"},
 		"a release that ended and has its pools taken": {func(s scene) {
 			s.first()
 			s.lease(10, "spotter", false)
 			s.Ended(at(10), "spotter")
 			s.claim(12, "second", "other")
-			s.Taken(at(33))
+			s.Taken(at(48))
 		}, ""},
 		"a launch given up early":    {func(s scene) { s.launch(30, false) }, "launch"},
 		"a launch given up in time":  {func(s scene) { s.launch(59, false) }, ""},
