@@ -16,18 +16,17 @@ type bar struct {
 	// difference within the sampling error.
 	Relative float64 `json:"relative"`
 
-	// Known are the days, or of random days the versions of Karpenter, on which the bar is not met, with the most that the
-	// difference may be there, in the terms of the bar or, without Relative, in units
-	// of the figure, and why. A bar that is met there needs none.
+	// Known are the days, or for random days the versions of Karpenter, on which the bar
+	// is not met, with the most that the difference may be there, in the terms of the
+	// bar or, without Relative, in units of the figure, and why. A bar that is met there
+	// needs none.
 	Known map[string]gap `json:"known,omitempty"`
 }
 
 // A gap is a bar that is not met.
 type gap struct {
 	Most float64 `json:"most"`
-	// Covered stands for coveredLeast where it is not 0.
-	Covered float64 `json:"covered,omitempty"`
-	Why     string  `json:"why"`
+	Why  string  `json:"why"`
 }
 
 type bars []bar
