@@ -78,7 +78,7 @@ const daysIntro = `# Random days
 Every random day, in the simulator and twice on a real control plane with Karpenter's core: [how it is done](fidelity.md#random-days).
 A cell has the mean and the range of 20 simulated runs, then both real runs. The trajectory is the integral of the difference between
 the numbers of nodes, of a simulated and a real run and of both real ones, as a part of the real node-hours. The commit is that from
-which a day was drawn, simulated and played; a second one simulated it anew.
+which a day was drawn, simulated and played; a second one simulated it again.
 `
 
 // totalsTable returns the rows of a version.
