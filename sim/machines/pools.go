@@ -65,16 +65,17 @@ func (pl *Pools) Counted(pool policy.PoolID) policy.Resources {
 	return used
 }
 
-// Full reports whether pool holds as many nodes as it may once some are gone.
+// Full reports whether pool holds as many nodes as it may once some are gone. Static pools count
+// those that Karpenter takes down, too (ReserveNodeCount in state/statenodepool.go).
 func (pl *Pools) Full(pool policy.PoolID, without []policy.NodeID) bool {
 	own := pl.Prepared.Own(pool)
 	if own == nil || own.NodesMax == 0 {
 		return false
 	}
-	left := own.NodesMax
+	left, static := own.NodesMax, pl.Prepared.Static(pool) != nil
 	for i := range pl.Nodes.All {
 		n := &pl.Nodes.All[i]
-		if n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) && !pl.Drains.deletes(n.ID) {
+		if n.Pool == pool && n.Phase != policy.NodeGone && !slices.Contains(without, n.ID) && (static || !pl.Drains.deletes(n.ID)) {
 			left--
 		}
 	}
