@@ -164,16 +164,25 @@ func (all bars) failures(v scenarios.KarpenterVersion, x *total) []string {
 	if x.name == drawnTrajectory {
 		c.difference, c.err = max(0, x.beyond.value), x.beyond.err
 	}
+	least := coveredLeast
 	for i := range all {
-		if b := &all[i]; b.Figure == x.name && b.judge(v.String(), &c) == failing {
+		b := &all[i]
+		if b.Figure != x.name {
+			continue
+		}
+		if known := b.Known[v.String()]; known.Covered > 0 {
+			least = known.Covered
+		}
+		if b.judge(v.String(), &c) == failing {
 			texts = append(texts, fmt.Sprintf("%s is off by %s, more than %g%% and than is known", x.name, ratio{c.difference, c.err}.percent(true), 100*b.Relative))
 		}
 	}
 	if x.runs == 0 {
 		return texts
 	}
-	if _, _, to := x.coverage(); to < coveredLeast {
-		texts = append(texts, fmt.Sprintf("%s: only %d of %d real runs are within the simulated ones", x.name, x.covered, x.runs))
+	if _, _, to := x.coverage(); to < least {
+		texts = append(texts, fmt.Sprintf("%s: only %d of %d real runs are within the simulated ones, at most %.0f%% for %.0f%%",
+			x.name, x.covered, x.runs, 100*to, 100*least))
 	}
 	return texts
 }

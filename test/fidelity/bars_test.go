@@ -26,7 +26,11 @@ type bar struct {
 // A gap is a bar that is not met.
 type gap struct {
 	Most float64 `json:"most"`
-	Why  string  `json:"why"`
+
+	// Covered stands for coveredLeast where it is not 0.
+	Covered float64 `json:"covered,omitempty"`
+
+	Why string `json:"why"`
 }
 
 type bars []bar

@@ -214,7 +214,7 @@ func TestHoldTotal(t *testing.T) {
 			t.Errorf("%s: %q", x.name, got)
 		}
 	}
-	known := bars{{Figure: drawnEvictions, Relative: .05, Known: map[string]gap{"1.14": {Most: .2}}}}
+	known := bars{{Figure: drawnEvictions, Relative: .05, Known: map[string]gap{"1.14": {Most: .2, Covered: .7}}}}
 	for _, x := range []struct {
 		name string
 		of   total
@@ -222,6 +222,8 @@ func TestHoldTotal(t *testing.T) {
 	}{
 		{"off by what is known", total{name: drawnEvictions, err: ratio{-.4, .25}}, true},
 		{"off by more", total{name: drawnEvictions, err: ratio{-.5, .25}}, false},
+		{"covered as is known", total{name: drawnEvictions, covered: 38, runs: 60}, true},
+		{"covered less", total{name: drawnEvictions, covered: 28, runs: 60}, false},
 	} {
 		if got := known.failures(14, &x.of); (len(got) == 0) != x.want {
 			t.Errorf("%s: %q", x.name, got)
