@@ -85,8 +85,8 @@ func TestNoticeBeforeJoining(t *testing.T) {
 			early++
 		}
 	}
-	if early == 0 || count(log, " launch ", "/z1/") == 0 {
-		t.Errorf("%d nodes ended before they joined, and %d were bought in the other zone; want some of both", early, count(log, " launch ", "/z1/"))
+	if other := count(log, " launch ", "/z1/"); early == 0 || other == 0 {
+		t.Errorf("%d nodes ended before they joined, and %d were bought in the other zone; want some of both", early, other)
 	}
 }
 

@@ -36,8 +36,8 @@ type kind struct {
 	terms    podTerms
 
 	// What Karpenter's scheduler asks: relaxation is the first of the template plus one, 0
-	// before it was made, required that without preferences. groups count pods of this template, avoids are those of the
-	// anti-affinity of others that keeps them away.
+	// before it was made, required that without preferences. groups count pods of this
+	// template, avoids are those of the anti-affinity of others that keeps them away.
 	relaxation     int32
 	required       int32
 	groups, avoids []int32

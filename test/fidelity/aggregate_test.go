@@ -174,7 +174,8 @@ func (all bars) failures(v scenarios.KarpenterVersion, x *total) []string {
 			least = known.Covered
 		}
 		if b.judge(v.String(), &c) == failing {
-			texts = append(texts, fmt.Sprintf("%s is off by %s, more than %g%% and than is known", x.name, ratio{c.difference, c.err}.percent(true), 100*b.Relative))
+			texts = append(texts, fmt.Sprintf("%s is off by %s, more than %g%% and than is known",
+				x.name, ratio{c.difference, c.err}.percent(true), 100*b.Relative))
 		}
 	}
 	if x.runs == 0 {

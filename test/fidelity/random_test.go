@@ -42,8 +42,8 @@ type drawnDay struct {
 	Commit string `json:"commit"`
 	Script string `json:"script"`
 
-	// Again is the commit that simulated the day anew when the simulator had changed since; it
-	// is empty where none did.
+	// Again is the commit that simulated the day again after the simulator had changed; it is
+	// empty where none did.
 	Again string `json:"again,omitempty"`
 
 	Figures []drawnFigure `json:"figures"`

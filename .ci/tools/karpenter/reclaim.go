@@ -113,7 +113,7 @@ func (r *reclaimer) attend(ctx context.Context, a *announcement) error {
 
 // interrupt is what Karpenter for AWS does when it is warned of a node: it takes the market
 // for one that refuses, and deletes the NodeClaim. The reasons of its Events are those of
-// karpenter-provider-aws (handleNodeClaim in pkg/controllers/interruption/controller.go).
+// karpenter-provider-aws (handleNodeClaim in pkg/controllers/interruption/utils.go).
 func (r *reclaimer) interrupt(ctx context.Context, a *announcement) error {
 	claim, err := claimOf(ctx, r.client, a.node)
 	if claim == nil || err != nil {

@@ -79,7 +79,8 @@ func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: policy.None, Why: policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
 		Text: fmt.Sprintf("repacked on %v nodes, its pods would cost %s an hour instead of %s: less than the required %s is saved; %s",
-			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.pool.SavingsThreshold, 0), packing.Quality(r.pods.space(), pods, offers)),
+			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.pool.SavingsThreshold, 0),
+			packing.Quality(r.pods.space(), pods, offers)),
 	}})
 	return false
 }
