@@ -12,7 +12,7 @@ import (
 type candidates struct {
 	*poolContext
 	prices  *prices
-	offers  *marketOffers
+	demand  *demand
 	balance *poolBalance
 
 	// stay and alone are by template as stays returns them.
@@ -78,14 +78,14 @@ func (c *candidates) mayGo(id policy.NodeID) bool {
 
 // wasted returns what node id costs more than its pods need, for each of them and one more.
 func (c *candidates) wasted(id policy.NodeID) float64 {
-	value := c.offers.valueFor(c.balance.spotFor(&c.s.Nodes[id]))
-	waste := c.prices.keepingIn(c.e.nodes.all[id].market) - value.of(c.e.pods.used(id))
+	value := c.prices.worth(id, c.e.pods.used(id), c.balance.spotFor(&c.s.Nodes[id]))
+	waste := c.prices.keepingIn(c.e.nodes.all[id].market) - value
 	return waste / float64(1+len(c.e.pods.on(id)))
 }
 
 // find returns the nodes of the pool that waste something or are to be left, those first that
 // waste most. All of a class waste the same, unless what is bought in place of a node that is
-// not spot depends on how its pods wish to be spread.
+// not Spot depends on how its pods wish to be spread, or on what they select.
 func (c *candidates) find() []wasting {
 	var list []wasting
 	add := func(nodes []policy.NodeID) {
@@ -97,7 +97,7 @@ func (c *candidates) find() []wasting {
 		class := &c.e.classes.list[i]
 		switch {
 		case class.pool != c.pool.ID || len(class.nodes) == 0:
-		case class.market >= 0 && (!c.e.spread.wished || c.s.Markets[class.market].Capacity == policy.Spot):
+		case class.market >= 0 && (!c.e.spread.wished && !c.demand.some || c.s.Markets[class.market].Capacity == policy.Spot):
 			add(class.nodes)
 		default:
 			for k := range class.nodes {

@@ -111,11 +111,13 @@ type knownWaste struct {
 	known   bool
 }
 
-// alike reports by kind whether it costs the same to move pods of all its templates.
+// alike reports by kind whether it costs the same to move pods of all its templates, and all may
+// go to Spot or none.
 func (g *steering) alike(moves []float64) []bool {
 	alike := make([]bool, len(moves))
 	for i, x := range g.e.pods.needs {
-		alike[x.kind] = int(x.kind) == i || alike[x.kind] && moves[i] == moves[x.kind]
+		same := moves[i] == moves[x.kind] && g.demand.fixed[i] == g.demand.fixed[x.kind]
+		alike[x.kind] = int(x.kind) == i || alike[x.kind] && same
 	}
 	return alike
 }
@@ -132,6 +134,6 @@ func (g *steering) wasted(id policy.NodeID, moves []float64) float64 {
 		}
 	}
 	spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
-	value, cost := g.prices.evaluate(spot), g.prices.keepingIn(n.market)
-	return max(0, cost-value.of(used)-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
+	value, cost := g.prices.worth(id, used, spot), g.prices.keepingIn(n.market)
+	return max(0, cost-value-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 }

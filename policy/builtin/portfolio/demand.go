@@ -1,6 +1,8 @@
 package portfolio
 
 import (
+	"slices"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/scratch"
@@ -22,6 +24,11 @@ type demand struct {
 	// any pool.
 	asked []bool
 
+	// fixed tells the templates of pods of the pool that its Spot nodes cannot hold, by what they
+	// select; some is whether there are any.
+	fixed []bool
+	some  bool
+
 	// lossAll is what the sudden loss of every one of them would cost, in dollars.
 	lossAll float64
 }
@@ -42,10 +49,44 @@ func (d *demand) read() {
 		d.asked[i] = d.asked[i] || d.pods[i] > 0
 		d.total = d.total.Plus(r.Scale(int64(d.pods[i])))
 	}
+	d.readFixed()
 	if nodes > 0 {
 		x := &d.daemons
 		*x = policy.Resources{CPU: x.CPU / nodes, Memory: x.Memory / nodes, Storage: x.Storage / nodes, GPU: x.GPU / nodes}
 	}
+}
+
+// readFixed finds the templates whose pods select no Spot market of the pool.
+func (d *demand) readFixed() {
+	d.fixed = make([]bool, len(d.s.Templates))
+	for i := range d.s.Templates {
+		t := &d.s.Templates[i]
+		if len(t.NodeSelector)+len(t.Affinity) == 0 || d.pods[i] == 0 {
+			continue
+		}
+		d.fixed[i] = !slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool {
+			return d.s.Markets[id].Capacity == policy.Spot && placement.Selected(t, d.e.labelsOf(d.s, d.pool, id))
+		})
+		d.some = d.some || d.fixed[i]
+	}
+}
+
+// fixedOn returns what the pods of node id request that no Spot node holds, and whether these are
+// all of its pods.
+func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
+	if !d.some {
+		return sum, false
+	}
+	pods := d.e.pods.on(id)
+	all = len(pods) > 0
+	for _, p := range pods {
+		if d.fixed[p.template] {
+			sum = sum.Plus(d.e.pods.needs[p.template].sum)
+		} else {
+			all = false
+		}
+	}
+	return sum, all
 }
 
 // readPods counts the pods of the pool, and sums what their losses cost in the order of pods.

@@ -42,6 +42,7 @@ func (d *planState) replace() {
 	m.offers.evaluate()
 	m.offers.read()
 	t.offers = m.offers.sorts[of(m.balance.spotFor(&s.Nodes[nodes[0]]))].offers
+	t.own = len(t.offers)
 	m.buy(&t)
 	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}
 	for i := range t.bins {

@@ -12,19 +12,27 @@ import (
 // the moves that are planned.
 type poolBalance struct {
 	*poolContext
-	share float64
-	at    placement.Balance
+	demand *demand
+	share  float64
+	at     placement.Balance
 }
 
 // spotFor reports whether a node in place of n is to be spot: whether the pool is
-// then nearer to its share, and its pods may go there.
+// then nearer to its share, and some of its pods may go there.
 func (b *poolBalance) spotFor(n *policy.Node) bool {
 	size := b.size(n)
 	spot, total := float64(b.at.Spot), float64(b.at.Total)
 	if b.isSpot(n) {
 		spot -= size
 	}
-	return spot+size/2 <= float64(b.share*total) && b.share > 0 && (b.isSpot(n) || b.e.spread.mayLeave(n.ID, &b.e.pods))
+	if spot+size/2 > float64(b.share*total) || b.share <= 0 {
+		return false
+	}
+	if b.isSpot(n) {
+		return true
+	}
+	_, fixed := b.demand.fixedOn(n.ID)
+	return !fixed && b.e.spread.mayLeave(n.ID, &b.e.pods)
 }
 
 func (b *poolBalance) isSpot(n *policy.Node) bool {

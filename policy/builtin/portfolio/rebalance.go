@@ -29,6 +29,7 @@ type round struct {
 type rebalance struct {
 	*poolContext
 	round
+	demand     *demand
 	prices     *prices
 	refusals   *refusals
 	places     places
@@ -44,10 +45,13 @@ type rebalance struct {
 // newRebalance returns a rebalance without moves.
 func (d *planState) newRebalance() *rebalance {
 	x := &d.poolContext
-	m := &rebalance{poolContext: x, prices: &d.prices, refusals: &d.refusals, places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e)}
-	m.balance = poolBalance{x, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
+	m := &rebalance{
+		poolContext: x, demand: &d.demand, prices: &d.prices, refusals: &d.refusals,
+		places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e),
+	}
+	m.balance = poolBalance{x, &d.demand, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
 	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
-	m.candidates = candidates{poolContext: x, prices: m.prices, offers: &m.offers, balance: &m.balance}
+	m.candidates = candidates{poolContext: x, prices: m.prices, demand: &d.demand, balance: &m.balance}
 	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
 	m.risk = moveRisk{x, &d.reclaims, &m.costs}
 	return m

@@ -15,6 +15,7 @@ type trial struct {
 	rest   []policy.Pod    // of pods those that need new nodes, at index in pods
 	index  []int
 	offers []placement.Offer // to those, at what they cost with their risk
+	own    int               // how many of offers, the first, are for pods that Spot nodes hold; the rest are on demand
 	bins   []placement.Bin
 	to     []policy.MarketID // by pod, where it goes
 	moving float64           // what it costs in dollars that pods are missed meanwhile
@@ -116,12 +117,20 @@ func (m *rebalance) place(t *trial) bool {
 		m.sp.Bind(&t.pods[i], to)
 		m.e.move(t.podMove(m.s, i, m.places.marketOf(to)))
 	}
-	t.offers = m.offers.sorts[of(m.balance.spotFor(n))].offers
-	if free := m.offers.paidFor(); m.balance.spotFor(n) && len(free) > 0 {
+	spot := m.balance.spotFor(n)
+	t.offers = m.offers.sorts[of(spot)].offers
+	if free := m.offers.paidFor(); spot && len(free) > 0 {
 		t.offers = append(free, t.offers...)
+	}
+	t.own = len(t.offers)
+	if spot && slices.ContainsFunc(t.rest, m.fixed) {
+		t.offers = slices.Concat(t.offers, m.offers.sorts[of(false)].offers)
 	}
 	return true
 }
+
+// fixed reports whether no Spot node holds p.
+func (m *rebalance) fixed(p policy.Pod) bool { return m.demand.fixed[p.Template] }
 
 // unplace takes back what place did.
 func (m *rebalance) unplace(t *trial) {
@@ -165,7 +174,7 @@ func (m *rebalance) settle(t *trial) bool {
 			return false
 		}
 		m.refusals.add(t.node.ID, added.workload, added.group)
-		t.offers = slices.DeleteFunc(slices.Clone(t.offers), func(o placement.Offer) bool { return inGroup(m.s, added.group, o.Market) })
+		t.leaveOut(func(o *placement.Offer) bool { return inGroup(m.s, added.group, o.Market) })
 	}
 	return false
 }
@@ -175,26 +184,82 @@ func (m *rebalance) settle(t *trial) bool {
 func (m *rebalance) buyFew(t *trial) bool {
 	found := m.buy(t)
 	for parts := int64(splitMax); len(t.bins) > splitMax && parts > 0; parts /= 2 {
-		t.offers = m.ofParts(t, parts)
+		m.leaveSmall(t, parts)
 		found = m.buy(t)
 	}
 	return found
 }
 
-// ofParts returns the offers of t of which so many have room for as much as its pods ask
-// for that have no place.
-func (m *rebalance) ofParts(t *trial, parts int64) []placement.Offer {
-	var need policy.Resources
+// leaveSmall leaves out offers of which so many nodes hold less than the pods without a place request
+// that may go there.
+func (m *rebalance) leaveSmall(t *trial, parts int64) {
+	var need [2]policy.Resources // where most pods may go, and on demand
 	for i := range t.rest {
-		need = need.Plus(m.s.Templates[t.rest[i].Template].Requests)
+		k := of(t.own < len(t.offers) && m.fixed(t.rest[i]))
+		need[k] = need[k].Plus(m.s.Templates[t.rest[i].Template].Requests)
 	}
-	return slices.DeleteFunc(slices.Clone(t.offers), func(o placement.Offer) bool { return !need.Within(o.Allocatable.Scale(parts)) })
+	own := t.own
+	at := -1
+	t.leaveOut(func(o *placement.Offer) bool {
+		at++
+		return !need[of(at >= own)].Within(o.Allocatable.Scale(parts))
+	})
+}
+
+// leaveOut takes the offers out of t for which out holds. It asks for each once, in their order.
+func (t *trial) leaveOut(out func(*placement.Offer) bool) {
+	kept := make([]placement.Offer, 0, len(t.offers))
+	own := 0
+	for i := range t.offers {
+		if out(&t.offers[i]) {
+			continue
+		}
+		kept = append(kept, t.offers[i])
+		if i < t.own {
+			own++
+		}
+	}
+	t.offers, t.own = kept, own
+}
+
+// pack finds nodes for the pods of t without a place. Those that no Spot node holds have nodes to
+// themselves where the others are offered Spot.
+func (m *rebalance) pack(t *trial) placement.Packing {
+	if t.own == len(t.offers) {
+		return placement.Pack(m.sp, t.rest, t.offers)
+	}
+	var pods [2][]policy.Pod
+	var index [2][]int // in rest
+	for i := range t.rest {
+		k := of(m.fixed(t.rest[i]))
+		pods[k], index[k] = append(pods[k], t.rest[i]), append(index[k], i)
+	}
+	var all placement.Packing
+	for k, offers := range [...][]placement.Offer{t.offers[:t.own], t.offers[t.own:]} {
+		if len(pods[k]) == 0 {
+			continue
+		}
+		x := placement.Pack(m.sp, pods[k], offers)
+		for _, i := range x.Unplaced {
+			all.Unplaced = append(all.Unplaced, index[k][i])
+		}
+		for _, b := range x.Bins {
+			for i := range b.Pods {
+				b.Pods[i] = index[k][b.Pods[i]]
+			}
+			for i := range b.Offers {
+				b.Offers[i] += k * t.own
+			}
+			all.Bins = append(all.Bins, b)
+		}
+	}
+	return all
 }
 
 // buy finds the nodes to be bought for what has no place.
 func (m *rebalance) buy(t *trial) bool {
 	t.to, t.after, t.risk = t.to[:0], 0, 0
-	packing := placement.Pack(m.sp, t.rest, t.offers)
+	packing := m.pack(t)
 	t.bins = packing.Bins
 	for i := range t.at {
 		to := policy.MarketID(policy.None)

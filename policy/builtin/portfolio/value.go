@@ -94,6 +94,17 @@ func (p *prices) evaluate(spot bool) resourceValue {
 	return best
 }
 
+// worth returns what used, of the pods of node id, costs an hour where it costs least: on demand, or
+// with spot there only the part of pods that no Spot node holds.
+func (p *prices) worth(id policy.NodeID, used policy.Resources, spot bool) float64 {
+	value := p.evaluate(spot)
+	if fixed, _ := p.demand.fixedOn(id); spot && fixed != (policy.Resources{}) {
+		onDemand := p.evaluate(false)
+		return value.of(used.Minus(fixed)) + onDemand.of(fixed)
+	}
+	return value.of(used)
+}
+
 // A knownValue is the value of what is sold, once it is known.
 type knownValue struct {
 	value resourceValue
