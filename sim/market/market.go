@@ -26,8 +26,8 @@ type Config struct {
 	// provider takes the node.
 	AuctionNotice time.Duration
 
-	// LowestPrice has spot launched in the cheapest open market. Without it the
-	// strategy is price-capacity-optimised.
+	// LowestPrice has nodes launched in the cheapest open market, of either capacity type. Without
+	// it the strategy for spot is price-capacity-optimised.
 	LowestPrice bool
 }
 
@@ -154,7 +154,7 @@ func (m *Market) Close(id policy.MarketID) {
 func (m *Market) CallFails() bool { return m.weather.CallFails(m.clock.Now) }
 
 // Allocate asks the provider for one node in one of the markets, all of one
-// capacity type. For spot it chooses as price-capacity-optimised does: of the
+// capacity type unless Config.LowestPrice is set. For spot it chooses as price-capacity-optimised does: of the
 // markets that are open it drops the third with the most pressure, unless
 // Config.LowestPrice is set, and takes the cheapest of the rest. An auction knows
 // no such choice: it takes the cheapest that bid is enough for. Among equal prices,

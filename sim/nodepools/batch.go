@@ -33,6 +33,16 @@ func (kp *provisioner) plan(at policy.Time) {
 // retryProvision is how long the provisioner waits after a refusal.
 const retryProvision = 10 * time.Second
 
+// retryPending is how often Karpenter places a pod again until it is bound
+// (provisioning/controller.go, PodController).
+const retryPending = 10 * time.Second
+
+// lastLook returns when Karpenter placed the pending pods last. Looks that would place them as the
+// last one did are left out of a run, but Karpenter makes them as long as a pod waits.
+func (kp *provisioner) lastLook() policy.Time {
+	return kp.looked.Add(kp.Clock.Now.Sub(kp.looked) / retryPending * retryPending)
+}
+
 // provision buys nodes for the pending pods, as Karpenter does: all of them are placed
 // again each time, on nodes that are there or on their way and on new ones.
 func (kp *provisioner) provision() {
@@ -209,8 +219,12 @@ func (kp *provisioner) alternatives(pool policy.PoolID, first, second []policy.M
 }
 
 // request reduces what a NodeClaim of pool allows, cheapest first, to what the provider is
-// asked for.
+// asked for. A provider that takes the cheapest open market is asked for all of them, of either
+// capacity type (toNode in kwok/cloudprovider/cloudprovider.go).
 func (kp *provisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
+	if kp.Market.LowestPrice {
+		return markets
+	}
 	list := kp.requestBuf[:0]
 	for _, m := range markets {
 		price, _ := kp.believed(pool, m)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim/engine"
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
@@ -72,6 +73,13 @@ const (
 	pollingPeriod   = 10 * time.Second
 	validationDelay = 15 * time.Second
 )
+
+// firstPoll returns an instant before the run at which the controller looked. It looks every ten
+// seconds from the start of its process on, which has nothing to do with what happens in the
+// cluster (disruption/controller.go, Reconcile).
+func firstPoll(seed uint64) policy.Time {
+	return policy.Time(chance.New(seed, "karpenter-poll", "").IntN(int(pollingPeriod.Milliseconds())))
+}
 
 // noteChange says that the cluster changed in a way that may let Karpenter save.
 func (k *consolidation) noteChange() {

@@ -23,6 +23,7 @@ func New(ms *machines.Machines) *Karpenter {
 	k := &Karpenter{Machines: ms}
 	k.provisioner = &provisioner{Karpenter: k}
 	k.consolidation = &consolidation{Karpenter: k, launches: make([]int, len(ms.Scenario.Pools))}
+	k.consolidation.poll.last = firstPoll(ms.Seed)
 	k.tracker = &nodeTracker{Karpenter: k}
 	k.provisioner.init()
 	k.watch()
@@ -56,7 +57,10 @@ func (k *Karpenter) watch() {
 		tr.list(n)
 		cs.noteChange()
 	})
-	k.NodeReady.Subscribe(func(policy.NodeID) { cs.noteChange() })
+	k.NodeReady.Subscribe(func(n policy.NodeID) {
+		tr.joined(n)
+		cs.noteChange()
+	})
 	k.Noticed.Subscribe(kp.interrupted)
 	k.Stopped.Subscribe(func(n policy.NodeID) {
 		cs.noteReserved(n)

@@ -139,3 +139,111 @@ func TestShutdownIsAChange(t *testing.T) {
 		}
 	}
 }
+
+// Nodes that take the pods of a node that goes are nominated at every look of the provisioner: for
+// twenty seconds each time, whether they are initialized or on their way.
+func TestTargetsAreNominated(t *testing.T) {
+	w := simtest.One(2)
+	w.StartCluster = scenarios.StartNodes
+	w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 3}}
+	k := begin(t, w, 1)
+	from := k.Pods.All[0].Node
+	k.Drains.Start(from, nil, 0, policy.ActorKarpenter)
+	for _, later := range []time.Duration{0, 10 * time.Second} {
+		k.Clock.Now = k.Clock.Now.Add(later)
+		k.provisioner.place()
+		nominated := 0
+		for id := range k.Nodes.All {
+			switch until := k.tracker.of[id].nominatedUntil; {
+			case until == 0:
+			case until != k.Clock.Now.Add(20*time.Second) || policy.NodeID(id) == from:
+				t.Errorf("after %v node %d is nominated until %v", later, id, until)
+			default:
+				nominated++
+			}
+		}
+		if nominated != 1 {
+			t.Errorf("after %v %d nodes are nominated, want the one that takes the pods", later, nominated)
+		}
+	}
+}
+
+// A node that pods waited for stays nominated for a while after it has joined: since the last look of
+// the provisioner, which looks every ten seconds while pods wait.
+func TestJoinedNodeStaysNominated(t *testing.T) {
+	w := simtest.One(0)
+	w.StartCluster = scenarios.StartNodes
+	w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 2}}
+	k := begin(t, w, 1)
+	looked := k.Clock.Now
+	k.provisioner.looked, k.Nodes.State[0].Nominated = looked, 1
+	k.Clock.Now = looked.Add(37 * time.Second)
+	k.NodeReady.Publish(0)
+	k.NodeReady.Publish(1)
+	k.Nodes.State[0].Nominated = 0
+	view := karpenterView{k.consolidation}
+	if got, want := view.NominatedUntil(0), looked.Add(30*time.Second+20*time.Second); got != want {
+		t.Errorf("nominated until %v, want %v", got, want)
+	}
+	if got := view.NominatedUntil(1); got != 0 {
+		t.Errorf("a node that no pod waited for is nominated until %v", got)
+	}
+}
+
+// The API keeps the time of the last pod event in whole seconds, so that consolidateAfter ends up to a
+// second early, and the next event counts up to a second early.
+func TestPodEventsAreWholeSeconds(t *testing.T) {
+	w := simtest.One(0)
+	w.StartCluster = scenarios.StartNodes
+	w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
+	k := begin(t, w, 1)
+	second := k.Clock.Now.Add(time.Minute)
+	for _, x := range []struct{ at, want time.Duration }{
+		{900 * time.Millisecond, 0},
+		{9999 * time.Millisecond, 0},
+		{10100 * time.Millisecond, 10 * time.Second},
+	} {
+		k.Clock.Now = second.Add(x.at)
+		k.tracker.notePodEvent(0)
+		if got, want := k.tracker.lastPodEvent(0), second.Add(x.want); got != want {
+			t.Errorf("after %v the last event is at %v, want %v", x.at, got, want)
+		}
+	}
+}
+
+// The disruption controller looks every ten seconds from an instant on that the seed draws.
+func TestLooksBeginAtRandom(t *testing.T) {
+	phases := map[int64]bool{}
+	for seed := range uint64(20) {
+		k := begin(t, simtest.One(4), seed)
+		k.consolidation.noteChange()
+		at := k.consolidation.poll.at
+		if wait := at.Sub(k.Clock.Now); wait < 0 || wait > pollingPeriod {
+			t.Fatalf("seed %d: the first look is %v after the start", seed, wait)
+		}
+		phases[int64(at)%pollingPeriod.Milliseconds()] = true
+	}
+	if len(phases) < 15 {
+		t.Errorf("20 seeds look at %d different instants of ten seconds, want almost as many", len(phases))
+	}
+}
+
+// A provider that takes the cheapest open market is asked for both capacity types, and EC2 for one.
+func TestRequestedCapacityTypes(t *testing.T) {
+	w := simtest.One(0)
+	for _, cheapest := range []bool{false, true} {
+		k := begin(t, w, 1)
+		k.Market.LowestPrice = cheapest
+		var markets []policy.MarketID
+		for m := range k.Scenario.Markets {
+			markets = append(markets, policy.MarketID(m))
+		}
+		types := map[policy.CapacityType]bool{}
+		for _, m := range k.provisioner.request(0, markets) {
+			types[k.Scenario.Markets[m].Capacity] = true
+		}
+		if want := map[bool]int{false: 1, true: 2}[cheapest]; len(types) != want {
+			t.Errorf("where the cheapest market is taken (%v) %d capacity types are requested, want %d", cheapest, len(types), want)
+		}
+	}
+}

@@ -27,9 +27,9 @@ type provisioner struct {
 
 	// provisionAt is when the batch window closes that opened at batchFrom; 0 for none.
 	// lastPending is when a pod came last, and fresh says that one came since the
-	// last look.
-	provisionAt, batchFrom, lastPending policy.Time
-	fresh                               bool
+	// last look, which was at looked.
+	provisionAt, batchFrom, lastPending, looked policy.Time
+	fresh                                       bool
 
 	onlyGroups bool   // no pool has another provisioner than the Cluster Autoscaler
 	exotic     []bool // by instance type: it has accelerators or is bare metal
@@ -125,9 +125,14 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	for i := range leaving {
 		kp.Space.Bind(&leaving[i], leaving[i].Node)
 	}
-	for i, n := range sol.Nodes[:pending] {
+	kp.looked = kp.Clock.Now
+	for i, n := range sol.Nodes {
+		if n == policy.None {
+			continue
+		}
+		kp.tracker.keepNominated(n) // Karpenter nominates every existing node that takes a pod (scheduler.go, Record)
 		switch {
-		case n == policy.None:
+		case i >= pending:
 		case kp.Nodes.All[n].Phase < policy.NodeInitialized:
 			kp.Queue.Promise(b.Pods[i].ID, n)
 		default:

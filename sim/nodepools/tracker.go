@@ -59,6 +59,16 @@ func (tr *nodeTracker) keepNominated(n policy.NodeID) {
 	tr.noteNode(n)
 }
 
+// joined notes that a node takes pods now. If pods were promised a place there, Karpenter renewed
+// the promise at its last look, and it outlasts the binding of the pods.
+func (tr *nodeTracker) joined(n policy.NodeID) {
+	if tr.Nodes.State[n].Nominated > 0 {
+		x := &tr.of[n]
+		x.nominatedUntil = max(x.nominatedUntil, tr.provisioner.lastLook().Add(tr.nominationWindow()))
+		tr.noteNode(n)
+	}
+}
+
 // list puts a new node into its place among the others by name.
 func (tr *nodeTracker) list(id policy.NodeID) {
 	for len(tr.of) <= int(id) {
@@ -91,10 +101,14 @@ const podEventsApart = 10 * time.Second
 // notePodEvent notes that a pod came to a node or began to leave it.
 func (tr *nodeTracker) notePodEvent(n policy.NodeID) {
 	if x := &tr.of[n]; x.podEvent == 0 || tr.Clock.Now.Sub(x.podEvent) >= podEventsApart {
-		x.podEvent = tr.Clock.Now
+		x.podEvent = inStatus(tr.Clock.Now)
 		tr.noteNode(n)
 	}
 }
+
+// inStatus returns an instant as the status of a NodeClaim has it: the API keeps whole seconds
+// (apimachinery, pkg/apis/meta/v1/time.go, MarshalJSON).
+func inStatus(t policy.Time) policy.Time { return t - t%policy.Time(time.Second.Milliseconds()) }
 
 // notePods notes that the pods of a node are others, or became ready.
 func (tr *nodeTracker) notePods(n policy.NodeID) {
@@ -114,5 +128,5 @@ func (tr *nodeTracker) lastPodEvent(n policy.NodeID) policy.Time {
 	if t := tr.of[n].podEvent; t != 0 {
 		return t
 	}
-	return tr.Nodes.All[n].Initialized
+	return inStatus(tr.Nodes.All[n].Initialized)
 }
