@@ -40,20 +40,10 @@ func canon(s *policy.Snapshot) []string {
 		}
 		return s.Nodes[n].Name
 	}
-	busy := map[policy.NodeID]bool{}
-	for i := range s.Pods {
-		if p := &s.Pods[i]; p.Phase != policy.PodGone && !s.Templates[p.Template].DaemonSet {
-			busy[p.Node] = true
-		}
-	}
 	for i := range s.Nodes {
 		n := s.Nodes[i]
 		if n.Phase == policy.NodeGone {
 			continue
-		}
-		// The simulator drains a node for the few seconds in which Karpenter deletes it empty.
-		if n.Phase == policy.NodeDraining && n.ActedBy == policy.ActorKarpenter && !busy[n.ID] {
-			n.Phase = policy.NodeDeleting
 		}
 		n.ID = 0
 		// Karpenter says of nodes that they are initialized, and a cordon is a taint.

@@ -142,6 +142,13 @@ func (ns *Nodes) Cordon(id policy.NodeID) {
 	ns.Touch(id)
 }
 
+// Leave notes that an empty node is being deleted.
+func (ns *Nodes) Leave(id policy.NodeID) {
+	ns.All[id].Phase = policy.NodeDeleting
+	ns.show(id)
+	ns.Touch(id)
+}
+
 // Uncordon lets a node take pods again.
 func (ns *Nodes) Uncordon(id policy.NodeID) {
 	ns.All[id].Phase = policy.NodeInitialized

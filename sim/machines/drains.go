@@ -124,6 +124,8 @@ func (ds *Drains) proceed(i int, gen int32) {
 		if n := &ds.Nodes.All[d.Node]; d.Forced || !ds.Away(n.Pool, n.Market) {
 			if ds.deleteClaim(i); d.least <= ds.Clock.Now {
 				ds.Removals.Delete(d.Node)
+			} else if n.Phase == policy.NodeDraining && ds.Nodes.State[d.Node].Pods == 0 {
+				ds.Nodes.Leave(d.Node)
 			}
 			return
 		}

@@ -247,3 +247,18 @@ func TestRequestedCapacityTypes(t *testing.T) {
 		}
 	}
 }
+
+// While Karpenter drains an empty node for its least time the node is shown as being deleted, as
+// the deletion of its NodeClaim has it in live mode; one with pods is being drained.
+func TestEmptyNodesAreDeleting(t *testing.T) {
+	for replicas, want := range map[int32]policy.NodePhase{0: policy.NodeDeleting, 2: policy.NodeDraining} {
+		w := simtest.One(replicas)
+		w.StartCluster = scenarios.StartNodes
+		w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
+		k := begin(t, w, 1)
+		k.Drains.Start(0, nil, 0, policy.ActorKarpenter)
+		if got := k.Nodes.All[0].Phase; got != want {
+			t.Errorf("a node with %d pods is %v, want %v", replicas, got, want)
+		}
+	}
+}
