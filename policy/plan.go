@@ -88,10 +88,10 @@ type Steer struct {
 	// Fallback lets a refused spot launch go to on-demand.
 	Fallback bool
 
-	// Mixed leaves the choice between spot and on-demand to the pool's provisioner, as
-	// one NodePool that allows both capacity types does, with that NodePool's handling
-	// of interruptions. Share is then 1 and Fallback set, which say the same to
-	// provisioners of which each NodePool or group has one capacity type.
+	// Mixed leaves the choice among the capacity types that the pool allows to its
+	// provisioner, with that provisioner's handling of interruptions, as one NodePool
+	// does. Share is then 1, and Fallback set unless the pool allows Spot only, which say
+	// the same to provisioners of which each NodePool or group has one capacity type.
 	Mixed bool
 
 	// Limits bound the pool; zero components are left as they are.

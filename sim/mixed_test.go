@@ -90,13 +90,21 @@ func TestMixedFallsBack(t *testing.T) {
 }
 
 // TestMixedInterruption: a node under notice is drained by Karpenter and not by us, and
-// for three minutes no node is bought in its market.
+// for three minutes no node is bought in its market: also where a NodePool that is left to
+// itself allows Spot only.
 func TestMixedInterruption(t *testing.T) {
+	t.Run("both", func(t *testing.T) { interrupted(t, "karpenter", nil) })
+	t.Run("spot", func(t *testing.T) { interrupted(t, "as-is", []policy.CapacityType{policy.Spot}) })
+}
+
+// interrupted has Spot nodes of a pool that allows capacity types taken under a policy.
+func interrupted(t *testing.T, name string, types []policy.CapacityType) {
 	b := one(10)
+	b.w.Pools[0].CapacityTypes = types
 	b.w.Faults = []scenarios.Fault{{Kind: scenarios.FaultCapacityShortage, At: at(2 * time.Hour), Duration: time.Minute, Share: 1}}
 	var ours, theirs int
 	noticed := map[policy.MarketID]policy.Time{}
-	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, "karpenter"), Seed: 1, Check: true,
+	cfg := Config{Prepared: mustPrepare(t, b.scenario()), Policy: mustPolicy(t, name), Seed: 1, Check: true,
 		Observed: func(s *policy.Snapshot, plan *policy.Plan) {
 			ours += len(plan.Drains)
 			for i := range s.Nodes {

@@ -135,7 +135,7 @@ func steerDetail(x *policy.Steer) string {
 		detail += " of " + figures.Count(len(x.Markets), "market")
 	}
 	if x.Mixed {
-		detail = joined(detail, "the provisioner chooses between Spot and on-demand")
+		detail = joined(detail, "the provisioner chooses the capacity type")
 	} else if x.Fallback {
 		detail = joined(detail, "on demand where spot is refused")
 	}

@@ -86,7 +86,10 @@ func steer(s *policy.Snapshot, p *policy.Pool) policy.Steer {
 	case spot && onDemand:
 		x.Mixed, x.Fallback, x.Why.Text = true, true, "the pool allows Spot and on-demand"
 	case spot:
-		x.Why.Text = "the pool allows Spot only"
+		// Its own NodePool or group handles interruptions, as one of both capacity types does.
+		if x.Why.Text = "the pool allows Spot only"; len(p.CapacityTypes) > 0 {
+			x.Mixed, x.Markets = true, placement.MarketsOf(s, p.ID, policy.Spot)
+		}
 	default:
 		x.Markets, x.Fallback, x.Why.Text = placement.MarketsOf(s, p.ID, policy.OnDemand), true, "the pool allows on-demand only"
 	}
