@@ -197,6 +197,10 @@ func TestPodEventsAreWholeSeconds(t *testing.T) {
 	w.StartCluster = scenarios.StartNodes
 	w.Seeds = []scenarios.NodeSeed{{Pool: 0, Market: 0, Count: 1}}
 	k := begin(t, w, 1)
+	k.Nodes.All[0].Initialized = k.Clock.Now.Add(300 * time.Millisecond)
+	if got := k.tracker.lastPodEvent(0); got != k.Clock.Now {
+		t.Errorf("a node without pod events counts from %v, want %v", got, k.Clock.Now)
+	}
 	second := k.Clock.Now.Add(time.Minute)
 	for _, x := range []struct{ at, want time.Duration }{
 		{900 * time.Millisecond, 0},
