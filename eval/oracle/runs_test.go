@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/nightly"
 )
 
 // overheadMax is the most by which on-demand's bill may exceed the bound over
@@ -31,6 +32,7 @@ func TestPackingOverhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	longest := time.Duration(nightly.Count(48, 24*365)) * time.Hour
 	for _, name := range scenarios.Names() {
 		if strings.HasPrefix(name, "bench-") && name != "bench-100" {
 			continue // the same services in greater number
@@ -46,6 +48,7 @@ func TestPackingOverhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		w.Duration = min(w.Duration, longest)
 		r := run(t, w, "on-demand", 1)
 		bound := Of(w)
 		t.Logf("%s %.3f", name, float64(r.Bill)/float64(bound.OnDemand))
@@ -87,7 +90,7 @@ func run(t *testing.T, w *scenarios.BoundScenario, spec string, seed uint64) *si
 }
 
 // scenariosTried is the number of random scenarios in which every policy is run.
-const scenariosTried = 1000
+var scenariosTried = nightly.Count(250, 1000)
 
 // TestNoRunBeatsOracle runs every policy in random scenarios, under the bound of the
 // seed with its slots, in every fourth cut short. That of on-demand also holds for
