@@ -37,9 +37,10 @@ func (t *turn) leaveRecommended(c *course) {
 	}
 }
 
-// recommended reports whether the provider recommends to leave n, and did so lately.
+// recommended reports whether the provider recommends to leave n, and did so lately. EC2 says
+// that of Spot instances only, and another node is not to become one for it.
 func recommended(s *policy.Snapshot, n *policy.Node) bool {
-	return n.Recommended != 0 && s.Now.Sub(n.Recommended) <= recommendedFor
+	return s.Markets[n.Market].Capacity == policy.Spot && n.Recommended != 0 && s.Now.Sub(n.Recommended) <= recommendedFor
 }
 
 // leave moves n, or says once why it stays. It reports whether it moves.
