@@ -16,6 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/importer"
 	"github.com/spotter-dev/spotter/sim"
+	"pgregory.net/rapid"
 )
 
 // The job of Can't Be Late (Wu et al., NSDI 2024): 48 hours of work on one V100, due after
@@ -172,6 +173,78 @@ func TestJobsWithDeadlines(t *testing.T) {
 			t.Errorf("due after %d hours portfolio costs %.3f of Uniform Progress and %.3f of hindsight", x.hours, a, b)
 		}
 	}
+}
+
+// neverLate is the scenario of a job on one GPU in the embedded trace, without weather of its own.
+const neverLate = `
+apiVersion: spotter.dev/v1alpha1
+kind: Scenario
+metadata: {name: never-late}
+spec: {duration: 30h, market: {intensity: 0}}
+---
+apiVersion: spotter.dev/v1alpha1
+kind: CapacityPool
+metadata: {name: gpu}
+spec:
+  backend: {karpenter: {nodeClassName: default}}
+  markets: {minGPUs: 1, maxVCPU: 16}
+  capacity: {spotShare: {min: 0, max: 1}}
+  disruption: {budget: 100%%, consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 10s}
+  mode: active
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: train
+  annotations: {spotter.dev/duration: 8h, spotter.dev/checkpoint-interval: %dm, spotter.dev/deadline: %dm, spotter.dev/startup-time: %dm}
+spec:
+  parallelism: 1
+  completions: 1
+  backoffLimit: 1000
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: main, image: registry.k8s.io/pause:3.10, resources: {requests: {cpu: 2, memory: 8Gi}, limits: {nvidia.com/gpu: 1}}}
+`
+
+// TestJobsAreNeverLate: however spot comes and goes, a job is done in time that could change
+// to on demand twice and wait for two decisions when it began, at any start-up and interval
+// of checkpoints.
+func TestJobsAreNeverLate(t *testing.T) {
+	tr, _, err := trace.EmbeddedNamed("synthetic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		checkpoint, startup := rapid.IntRange(1, 30).Draw(rt, "checkpoint"), rapid.IntRange(1, 20).Draw(rt, "startup")
+		least := 8*60 + 2*(checkpoint+startup+2) + 20
+		due := rapid.IntRange(least, 24*60).Draw(rt, "due")
+		sc, err := scenarios.Parse("never-late.yaml", fmt.Appendf(nil, neverLate, checkpoint, due, startup))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		b, err := scenarios.Bind(sc, tr, scenarios.BindOptions{})
+		if err != nil {
+			rt.Fatal(err)
+		}
+		for at := b.Start; at < b.Start.Add(28*time.Hour); {
+			up := rapid.IntRange(0, 300).Draw(rt, "up")
+			down := rapid.IntRange(1, 300).Draw(rt, "down")
+			at = at.Add(time.Duration(up) * time.Minute)
+			b.Faults = append(b.Faults, scenarios.Fault{
+				Kind: scenarios.FaultCapacityShortage, At: at, Duration: time.Duration(down) * time.Minute, Capacity: "spot", Share: 1,
+			})
+			at = at.Add(time.Duration(down) * time.Minute)
+		}
+		res, err := sim.Run(context.Background(), evaltest.Config(t, b, "portfolio", 1))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if res.JobsMissed > 0 || res.JobsDone != 1 {
+			rt.Errorf("%d missed, %d done", res.JobsMissed, res.JobsDone)
+		}
+	})
 }
 
 // readWindow binds the scenario to the recording of one zone.

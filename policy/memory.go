@@ -102,6 +102,10 @@ type Shocks struct {
 	Nodes    int
 	Reclaims float64
 	Lost     float64
+
+	// Spans is in how many spans a pool with gangs lost spot nodes, and Taken how many nodes
+	// it lost in these.
+	Spans, Taken float64 `json:",omitempty"`
 }
 
 // A Depth is what is believed of a market that refused.

@@ -15,8 +15,9 @@ type jobs struct {
 	reclaims *reclaims
 	demand   *demand
 
-	// markets is by template in how many markets nodes with pods of a gang stand.
-	markets []int32
+	// markets is by template in how many markets nodes with pods of a gang stand, and nodes
+	// how many these are.
+	markets, nodes []int32
 
 	// progress is by template what the pods of jobs have done; nil where there is no job.
 	progress []jobProgress
@@ -33,10 +34,9 @@ type jobs struct {
 func (j *jobs) read() {
 	j.readMates()
 	j.all, j.gangs = 0, j.gangs[:0]
-	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return ofJob(j.s, &t) }) {
+	if j.progress == nil {
 		return
 	}
-	j.readProgress()
 	for i := range j.s.Pods {
 		p := &j.s.Pods[i]
 		if ofJob(j.s, &j.s.Templates[p.Template]) && j.holds(p) {
@@ -86,11 +86,13 @@ func (j *jobs) readMates() {
 	if !slices.ContainsFunc(j.s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
 		return
 	}
-	j.markets = make([]int32, len(j.s.Templates))
+	j.markets, j.nodes = make([]int32, len(j.s.Templates)), make([]int32, len(j.s.Templates))
 	seen := map[int64]bool{}
 	for i := range j.s.Pods {
 		if p := &j.s.Pods[i]; p.Node >= 0 && p.Phase != policy.PodGone && j.s.Templates[p.Template].Gang > 0 {
-			j.e.mates[int64(p.Node)<<32|int64(p.Template)]++
+			if j.e.mates[int64(p.Node)<<32|int64(p.Template)]++; j.e.mates[int64(p.Node)<<32|int64(p.Template)] == 1 {
+				j.nodes[p.Template]++
+			}
 			if at := int64(j.s.Nodes[p.Node].Market)<<32 | int64(p.Template); !seen[at] {
 				seen[at] = true
 				j.markets[p.Template]++
@@ -99,14 +101,16 @@ func (j *jobs) readMates() {
 	}
 }
 
-// losses returns how many times as often as one node the gang of t is lost: as often as one
-// of its markets, since what takes a node is taken to be a shortage that takes all of ours
-// there, and those were counted one by one.
+// losses returns how many times as often as one node the gang of t is lost: as many as it has
+// nodes, by how many of them are lost at once. Before any was lost a shortage is taken to take
+// all of ours in a market, which counts as one that was met.
 func (j *jobs) losses(t *policy.Template) float64 {
-	if t.Gang == 0 {
+	if t.Gang == 0 || j.nodes == nil {
 		return 1
 	}
-	return float64(max(j.markets[t.ID], 1))
+	x, nodes := &j.memory.Shocks, float64(max(j.nodes[t.ID], 1))
+	most := nodes / float64(max(j.markets[t.ID], 1))
+	return nodes / min(max((most+x.Taken)/(1+x.Spans), 1), most)
 }
 
 // lostWith returns how many pods are lost with p, p counted, of which those that
@@ -148,7 +152,7 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 		redo = float64((portable.Expm1(x)/x - 1) * safe / x)
 	}
 	redo += j.e.losses.minutes[p.Template] / 60
-	work = float64(value * redo)
+	work = float64(j.e.losses.redo[p.Template] * redo)
 	if w.Deadline == 0 || t.Checkpoint > 0 {
 		return work, 0
 	}
@@ -197,7 +201,7 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 		lost = min(lost, t.Checkpoint.Hours()/2)
 		needed = j.changeover(t)
 	}
-	cost := float64(float64(value*lost) * j.lostWith(p))
+	cost := float64(float64(j.e.losses.redo[p.Template]*lost) * j.lostWith(p))
 	if w.Deadline != 0 && spare >= 0 && spare < needed {
 		cost += float64(value*float64(max(w.Replicas, 1))) * penaltyHours(t)
 	}

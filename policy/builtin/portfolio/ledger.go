@@ -30,8 +30,8 @@ type ledger struct {
 // read counts our nodes, and notes what the refusals since the last decision say of the
 // depth of a market. One that refuses while it runs nodes of ours is full: what we hold is
 // its depth. One that refuses and runs none is short of capacity, which passes within
-// hours, and says nothing of its depth.
-func (l *ledger) read() {
+// hours, and says nothing of its depth: it is not asked again before first has passed.
+func (l *ledger) read(first time.Duration) {
 	s := l.s
 	l.readHeld()
 	depths := make([]policy.Depth, 0, len(l.memory.Depths))
@@ -52,7 +52,7 @@ func (l *ledger) read() {
 			continue
 		case known && at <= x.Refused:
 		case held == 0:
-			x, changed = policy.Depth{Market: m.Name, Refused: at, Until: at.Add(probeFirst)}, true
+			x, changed = policy.Depth{Market: m.Name, Refused: at, Until: at.Add(first)}, true
 		default:
 			if x.Nodes != held {
 				x = policy.Depth{Market: m.Name, Nodes: held}

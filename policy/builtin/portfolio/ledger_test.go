@@ -25,7 +25,7 @@ func TestLedger(t *testing.T) {
 			s.Markets[0].Experience.Refused = s.Now
 		}
 		l.e.nodes.read(s, policy.Mark{})
-		l.read()
+		l.read(probeFirst)
 		if got := l.depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)
 		}

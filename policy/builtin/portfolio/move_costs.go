@@ -56,7 +56,7 @@ func moveCostsOf(s *policy.Snapshot, e *Policy) moveCosts {
 		c.slack[w] = ready[w] - workload.Required(s, t, s.Workloads[w].Replicas)
 		c.each[w] = e.losses.missed(value, minutes[w])
 		if s.Workloads[w].Kind == policy.KindJob {
-			c.each[w] = float64(value*minutes[w]) / 60 // nobody misses it: its node is paid for while it starts
+			c.each[w] = float64(e.losses.redo[t.ID]*minutes[w]) / 60 // only its node is paid for while it starts
 		}
 		if c.slack[w] < 1 {
 			c.each[w] += c.penalty[w]

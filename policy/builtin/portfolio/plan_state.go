@@ -27,11 +27,11 @@ type planState struct {
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
 	d := &planState{poolContext: poolContext{e: e, s: s, pool: p, out: plan, memory: m}}
 	x := &d.poolContext
-	d.ledger = ledger{poolContext: x}
 	d.demand = demand{poolContext: x}
 	d.concentration = newConcentration(x)
 	d.reclaims = reclaims{poolContext: x}
 	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims, demand: &d.demand}
+	d.ledger = ledger{poolContext: x}
 	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}
 	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger}
 	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims}
@@ -46,8 +46,9 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 
 // look reads what the pool is and finds the share that it is to have.
 func (d *planState) look() {
-	d.ledger.read()
-	d.e.losses.read(d.s, d.pool)
+	d.jobs.readProgress()
+	d.ledger.read(d.jobs.probeFirst())
+	d.readLosses()
 	d.demand.read()
 	d.demand.readPeak()
 	d.concentration.read(&d.e.nodes)
@@ -68,9 +69,15 @@ func (d *planState) look() {
 // the same memory.
 func (d *planState) readAgain() {
 	if len(d.s.Pools) > 1 {
-		d.e.losses.read(d.s, d.pool)
+		d.readLosses()
 	}
 	d.prices.read()
+}
+
+// readLosses reads what the loss of a pod costs in this pool.
+func (d *planState) readLosses() {
+	d.e.losses.read(d.s, d.pool)
+	d.jobs.readRedo()
 }
 
 // decide plans what is done in the pool. All pools have been looked at before.

@@ -16,8 +16,9 @@ type podLosses struct {
 	disturbance time.Duration
 
 	// each is what the loss costs in dollars, values that of a pod for an hour, and
-	// minutes for how long its workload is short of it.
-	each, values, minutes []float64
+	// minutes for how long its workload is short of it. redo is what an hour of work costs
+	// that a pod of a job does again: see jobs.
+	each, values, minutes, redo []float64
 
 	known []podValues // by pool
 	sales []sale      // on demand of the pool in hand
@@ -59,6 +60,7 @@ func (l *podLosses) read(s *policy.Snapshot, pool *policy.Pool) {
 		}
 		l.values[i] = value
 	}
+	l.redo = append(l.redo[:0], l.values...)
 	for i := range s.Templates {
 		l.each[i] = l.loss(s, &s.Templates[i], l.values[i], l.minutes[i])
 	}
@@ -98,7 +100,7 @@ func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 		if t.Checkpoint > 0 {
 			redo = min(redo, t.Checkpoint/2)
 		}
-		loss += l.values[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
+		loss += l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
 	}
 	return loss
 }

@@ -63,6 +63,9 @@ func (d *planState) repack() {
 	interval := d.pool.Cooldown
 	if interval == 0 {
 		interval = d.e.cfg.Interval
+		if d.jobs.deadlines() {
+			interval = 0 // what a job can afford is asked of each move
+		}
 	}
 	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
 		return

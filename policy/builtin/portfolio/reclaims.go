@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -87,7 +88,11 @@ func (r *reclaims) readShocks() {
 	r.changed = true
 	lost := 0.0
 	if x.Since != 0 && s.Now.Sub(x.Since) < 3*shockSpan && x.Nodes > 0 {
-		lost = min(1, max(0, r.met-x.Reclaims)/float64(x.Nodes))
+		taken := max(0, r.met-x.Reclaims)
+		lost = min(1, taken/float64(x.Nodes))
+		if taken > 0.5 && slices.ContainsFunc(s.Templates, func(t policy.Template) bool { return t.Gang > 0 }) {
+			x.Spans, x.Taken = x.Spans+1, x.Taken+taken
+		}
 	}
 	part := min(1, lost+x.Lost)
 	if part >= shockPart && float64(part*float64(x.Nodes)) >= shockNodes-0.1 {

@@ -153,6 +153,7 @@ func TestGangLoss(t *testing.T) {
 			nodes[d.s.Pods[i].Node] = true
 		}
 		d.reclaims.hazard = 1e-9
+		d.jobs.readProgress()
 		d.jobs.read()
 		sums[gang] = [3]float64{d.jobs.all / float64(len(nodes)), d.jobs.shock(.5), d.jobs.redone(d.s.Pods[:1])}
 		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 || gang == 0 && math.Abs(sums[0][0]-per*0.05*(10+again)) > 1e-3 {

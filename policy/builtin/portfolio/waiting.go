@@ -26,16 +26,16 @@ func (w *waiting) read() {
 		return
 	}
 	n := len(w.s.Templates)
-	placed, pending, stays := make([]bool, n), make([]bool, n), make([]bool, n)
+	placed, pending, stays := make([]int, n), make([]int, n), make([]bool, n)
 	for i := range w.e.pods.all {
 		x := &w.e.pods.all[i]
 		switch {
 		case x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating:
 			continue
 		case x.at < 0:
-			pending[x.template] = true
+			pending[x.template]++
 		case w.s.Nodes[x.at].Pool == w.pool.ID:
-			placed[x.template] = true
+			placed[x.template]++
 		default:
 			continue
 		}
@@ -45,36 +45,42 @@ func (w *waiting) read() {
 		stays[x.template] = stays[x.template] || x.doNotDisrupt
 	}
 	asked := pending
-	if !slices.Contains(asked, true) {
+	if !slices.ContainsFunc(asked, func(n int) bool { return n > 0 }) {
 		asked = placed
 	}
-	w.waits = slices.Contains(asked, true)
+	w.waits = slices.ContainsFunc(asked, func(n int) bool { return n > 0 })
 	for i := range w.s.Templates {
-		if t := &w.s.Templates[i]; asked[i] {
-			slack, x := w.jobs.slack(t), w.jobs.changeover(t)
-			if !pending[i] {
-				slack -= x // the next node is bought for what is lost
+		if t := &w.s.Templates[i]; asked[i] > 0 {
+			spare := w.jobs.spare(t)
+			if pending[i] == 0 {
+				spare -= w.jobs.changeover(t) // the next node is bought for what is lost
 			}
-			w.waits = w.waits && slack > w.reserve(t, stays[i])
-			w.urgent = w.urgent || t.Checkpoint > 0 && slack < step+2*x && !math.IsInf(slack, -1)
+			w.waits = w.waits && spare > w.reserve(t, stays[i]) && !w.idles(t, placed[i], pending[i])
+			w.urgent = w.urgent || t.Checkpoint > 0 && spare < 0 && !math.IsInf(spare, -1)
 		}
 	}
+}
+
+// idles reports whether an hour of waiting for the pending pods of a gang costs more than it
+// saves: the nodes of the others are paid for and do nothing.
+func (w *waiting) idles(t *policy.Template, placed, pending int) bool {
+	spot := w.e.losses.redo[t.ID]
+	return t.Gang > 0 && pending > 0 && float64(float64(placed)*spot) > float64(float64(pending)*(w.e.losses.values[t.ID]-spot))
 }
 
 // step is how late a decision may come, in hours.
 var step = policy.DefaultStep.Sub(0).Hours()
 
-// reserve returns the hours of slack that a job does not spend on waiting: for a decision
-// that comes late, and for one change to a node on demand and one back. A job that may be
-// moved keeps besides what the restarts use up that are expected if all that is left is done
-// on spot: without slack it would have to stay on demand to its end also where spot is back
-// (Wu et al., Can't Be Late, NSDI 2024). One that stays where it is does so anyway.
+// reserve returns the hours that a job could spare and does not spend on waiting. One that may
+// be moved keeps what it loses if all that is left is done on spot, a change to a node on
+// demand and one back for each loss: without them it would have to stay on demand to its end
+// also where spot is back (Wu et al., Can't Be Late, NSDI 2024). One that stays where it is
+// does so anyway.
 func (w *waiting) reserve(t *policy.Template, stays bool) float64 {
-	x := w.jobs.changeover(t)
 	if stays {
-		return step + 2*x
+		return 0
 	}
-	return step + 2*x + float64(w.jobs.hazard()*float64(w.jobs.rest(t)*x))
+	return float64(2*w.jobs.hazard()*w.jobs.losses(t)) * float64(w.jobs.rest(t)*w.jobs.changeover(t))
 }
 
 // anySpot returns the spot markets of the pool of which a node costs less for the demand
