@@ -17,7 +17,8 @@ import (
 //
 // which is what it costs if each node is emptied once in the time that a saving lasts,
 // as if it were lost, and if packing the pool closer has it meet shocks in full. Nor
-// may it where that would take a service down which no disruption budget protects, where
+// may it in a pool of jobs with deadlines, of which it would move one that has no time for it,
+// where that would take a service down which no disruption budget protects, where
 // capacity was paid for in advance, of which a provisioner knows nothing, or where a part
 // of the pool is to be on demand: it would replace that by spot again and again.
 func (g *steering) emptyOnly() bool {
@@ -25,7 +26,7 @@ func (g *steering) emptyOnly() bool {
 		return false
 	}
 	paid := func(id policy.MarketID) bool { return g.e.cover.Covers(id) }
-	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.unprotected() {
+	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.waiting.jobs.dueOnly || g.unprotected() {
 		return true
 	}
 	nodes := float64(g.losses.perNode*float64(g.demand.total.CPU)) / 1000

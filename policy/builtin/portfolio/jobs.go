@@ -22,6 +22,10 @@ type jobs struct {
 	// progress is by template what the pods of jobs have done; nil where there is no job.
 	progress []jobProgress
 
+	// dueOnly says that all pods of the pool, and those that wait for a node of any pool, are
+	// of jobs that are due at a time.
+	dueOnly bool
+
 	// all is what the loss of every pod of a job would cost, in dollars, one node at a
 	// time; gangs is the same of each pod once, by the size of its gang.
 	all   float64

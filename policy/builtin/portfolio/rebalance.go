@@ -63,7 +63,7 @@ func (d *planState) repack() {
 	interval := d.pool.Cooldown
 	if interval == 0 {
 		interval = d.e.cfg.Interval
-		if d.jobs.deadlines() {
+		if d.jobs.dueOnly {
 			interval = 0 // what a job can afford is asked of each move
 		}
 	}

@@ -38,6 +38,7 @@ func (j *jobs) readProgress() {
 			}
 		}
 	}
+	j.readDue()
 }
 
 // madeSafe returns the hours that a pod at work for so long has made safe, or all of them
@@ -174,26 +175,23 @@ const usualLife = 2.7
 // asked again. Where only jobs with deadlines wait for it, it is asked in every step: that
 // costs nothing, and each hour on demand costs what spot saves.
 func (j *jobs) probeFirst() time.Duration {
-	if j.deadlines() {
+	if j.dueOnly {
 		return policy.DefaultStep.Sub(0) / 2
 	}
 	return probeFirst
 }
 
-// deadlines reports whether all pods of the pool, and those that wait for a node of any pool,
-// are of jobs that are due at a time.
-func (j *jobs) deadlines() bool {
-	some := false
+// readDue finds whether all pods of the pool, and those that wait for a node of any pool, are
+// of jobs that are due at a time.
+func (j *jobs) readDue() {
 	for i := range j.e.pods.all {
 		x := &j.e.pods.all[i]
 		if x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating || x.at >= 0 && j.s.Nodes[x.at].Pool != j.pool.ID {
 			continue
 		}
 		t := &j.s.Templates[x.template]
-		if !ofJob(j.s, t) || math.IsInf(j.slack(t), -1) {
-			return false
+		if j.dueOnly = ofJob(j.s, t) && !math.IsInf(j.slack(t), -1); !j.dueOnly {
+			return
 		}
-		some = true
 	}
-	return some
 }
