@@ -47,6 +47,7 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 // look reads what the pool is and finds the share that it is to have.
 func (d *planState) look() {
 	d.jobs.readProgress()
+	d.jobs.forgetRefused()
 	d.ledger.read(d.jobs.probeFirst())
 	d.readLosses()
 	d.demand.read()

@@ -181,6 +181,22 @@ func (j *jobs) probeFirst() time.Duration {
 	return probeFirst
 }
 
+// forgetRefused lets nodes be tried again whose drains were given up since the spot that was
+// bought in their place was refused, where only jobs with deadlines wait for it: nothing
+// speaks against these drains, and to leave the nodes alone for ever longer costs what spot
+// saves.
+func (j *jobs) forgetRefused() {
+	if !j.dueOnly || len(j.memory.Backoff) == 0 {
+		return
+	}
+	if slices.ContainsFunc(j.pool.Markets, func(id policy.MarketID) bool {
+		m := &j.s.Markets[id]
+		return m.Capacity == policy.Spot && m.Experience.Refused != 0 && m.Experience.Refused >= j.memory.Moved
+	}) {
+		j.memory.Backoff, j.changed = nil, true
+	}
+}
+
 // readDue finds whether all pods of the pool, and those that wait for a node of any pool, are
 // of jobs that are due at a time.
 func (j *jobs) readDue() {

@@ -167,3 +167,19 @@ func TestPace(t *testing.T) {
 		}
 	}
 }
+
+// TestForgetsRefused: a node is left alone for longer each time that its drain did not end it,
+// but not for the spot that was refused in its place.
+func TestForgetsRefused(t *testing.T) {
+	for _, x := range []struct {
+		refused time.Duration // ago; the move was ten minutes ago
+		left    int
+	}{{10 * time.Minute, 0}, {11 * time.Minute, 1}} {
+		d := jobsOf(t, 30, func(s *policy.Snapshot) { s.Markets[1].Experience.Refused = s.Now.Add(-x.refused) })
+		d.memory.Moved = d.s.Now.Add(-10 * time.Minute)
+		d.memory.Backoff = []policy.Backoff{{Node: "n1", Until: d.s.Now.Add(time.Hour), Tries: 2}}
+		if d.jobs.forgetRefused(); len(d.memory.Backoff) != x.left {
+			t.Errorf("refused %v ago: %d nodes are left alone", x.refused, len(d.memory.Backoff))
+		}
+	}
+}
