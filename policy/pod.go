@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -230,6 +231,22 @@ type Template struct {
 
 	// PDBs are those that select the pods, ascending.
 	PDBs []PDBID
+}
+
+// PenaltyHours returns the hours of pod value that an incident costs for each missing pod: as
+// stated, else 12, 4 or 1 for a high, normal or low priority class. A class is known by its name,
+// in which the word "high", "critical" or "low" appears.
+func (t *Template) PenaltyHours() float64 {
+	class := strings.ToLower(t.PriorityClass)
+	switch {
+	case t.OutagePenalty >= 0:
+		return t.OutagePenalty
+	case strings.Contains(class, "high"), strings.Contains(class, "critical"):
+		return 12
+	case strings.Contains(class, "low"):
+		return 1
+	}
+	return 4
 }
 
 // Bare reports whether no controller would create a pod of t again.

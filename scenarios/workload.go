@@ -221,7 +221,7 @@ func (sc *Scenario) readWorkload(doc *document, s *source) (*policy.Template, *l
 	}
 	l := &load{object: doc.kind() + " " + namespace + "/" + s.meta.Name, loadSchedule: parsed(a, AnnotationLoad, parseLoadSchedule), Workload: Workload{
 		Workload:          policy.Workload{Name: name, Kind: s.kind},
-		OutagePenalty:     PenaltyHours(t),
+		OutagePenalty:     t.PenaltyHours(),
 		OutageCostPerHour: t.OutageCost,
 		Expendable:        expendable,
 		LocalStorage:      writesLocally(s.pod.Spec.Volumes),
@@ -244,22 +244,6 @@ func writesLocally(volumes []corev1.Volume) bool {
 	return slices.ContainsFunc(volumes, func(v corev1.Volume) bool {
 		return v.HostPath != nil || v.EmptyDir != nil && v.EmptyDir.Medium != corev1.StorageMediumMemory
 	})
-}
-
-// PenaltyHours returns the hours of pod value that an incident costs: as stated,
-// else 12, 4 or 1 for a high, normal or low priority class. A class is known by
-// its name, in which the word "high", "low" or "critical" stands.
-func PenaltyHours(t *policy.Template) float64 {
-	class := strings.ToLower(t.PriorityClass)
-	switch {
-	case t.OutagePenalty >= 0:
-		return t.OutagePenalty
-	case strings.Contains(class, "high"), strings.Contains(class, "critical"):
-		return 12
-	case strings.Contains(class, "low"):
-		return 1
-	}
-	return 4
 }
 
 // uniqueName returns a name for a workload. Objects of several kinds may have one name, and so may

@@ -166,7 +166,7 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	// One lost pod makes the job late, so that those after it add nothing.
 	y := max(float64(float64(h*run)*n), 1e-9)
 	once := -portable.Expm1(-y) / y
-	return work, float64(float64(float64(value*n)*float64(penaltyHours(t)+run)) * float64(late*once))
+	return work, float64(float64(float64(value*n)*float64(t.PenaltyHours()+run)) * float64(late*once))
 }
 
 // run returns how long a pod of a job works in all, and has worked, in hours. What
@@ -207,7 +207,7 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 	}
 	cost := float64(float64(j.e.losses.redo[p.Template]*lost) * j.lostWith(p))
 	if w.Deadline != 0 && spare >= 0 && spare < needed {
-		cost += float64(value*float64(max(w.Replicas, 1))) * penaltyHours(t)
+		cost += float64(value*float64(max(w.Replicas, 1))) * t.PenaltyHours()
 	}
 	return cost
 }

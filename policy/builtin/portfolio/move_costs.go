@@ -51,7 +51,7 @@ func moveCostsOf(s *policy.Snapshot, e *Policy) moveCosts {
 		case t.OutageCost > 0:
 			c.penalty[w] = float64(t.OutageCost.Float()*minutes[w]) / 60
 		default:
-			c.penalty[w] = float64(value * penaltyHours(t))
+			c.penalty[w] = float64(value * t.PenaltyHours())
 		}
 		c.slack[w] = ready[w] - workload.Required(s, t, s.Workloads[w].Replicas)
 		c.each[w] = e.losses.missed(value, minutes[w])

@@ -87,7 +87,7 @@ func (p *payoff) lossTogether(pods []policy.Pod) float64 {
 		}
 		loss += p.e.losses.missed(p.e.losses.values[t.ID], p.e.losses.minutes[t.ID])
 		if count[t.Workload]++; count[t.Workload] > max(0, p.costs.slack[t.Workload]) {
-			loss += float64(p.e.losses.values[t.ID] * penaltyHours(t))
+			loss += float64(p.e.losses.values[t.ID] * t.PenaltyHours())
 		}
 	}
 	return loss

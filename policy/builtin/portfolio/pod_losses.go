@@ -2,7 +2,6 @@ package portfolio
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -86,7 +85,7 @@ func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes 
 	}
 	loss := l.missed(value, minutes)
 	if slack := w.Replicas - workload.Required(s, t, w.Replicas); slack <= 1 {
-		loss += value * penaltyHours(t) * float64(2-max(slack, 0)) / 2
+		loss += value * t.PenaltyHours() * float64(2-max(slack, 0)) / 2
 	}
 	return loss
 }
@@ -111,19 +110,6 @@ func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
 // capacity costs the same in few pods and in many.
 func (l *podLosses) missed(value, minutes float64) float64 {
 	return float64(value*minutes)/30 + float64(value*l.disturbance.Hours())
-}
-
-// penaltyHours returns the hours of a pod's value that an outage costs.
-func penaltyHours(t *policy.Template) float64 {
-	switch {
-	case t.OutagePenalty >= 0:
-		return t.OutagePenalty
-	case strings.Contains(t.PriorityClass, "high"), strings.Contains(t.PriorityClass, "system"):
-		return 12
-	case strings.Contains(t.PriorityClass, "low"):
-		return 1
-	}
-	return 4
 }
 
 // valuesIn returns the values that are known of pods in the pool.

@@ -89,7 +89,7 @@ func (l *poolLosses) read() {
 			pods: float64(pods[i]), slack: float64(wanted - workload.Required(s, t, wanted)),
 			even:  capacityWish(t) > 0,
 			value: l.e.losses.values[i], minutes: l.e.losses.minutes[i],
-			penalty: float64(l.e.losses.values[i] * penaltyHours(t)), rate: t.OutageCost.Float(),
+			penalty: float64(l.e.losses.values[i] * t.PenaltyHours()), rate: t.OutageCost.Float(),
 		})
 	}
 	x.services = l.services

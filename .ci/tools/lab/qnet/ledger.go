@@ -173,7 +173,7 @@ func (l *ledger) service(s *policy.Snapshot, t *policy.Template) {
 	}
 	x.well = 0
 	if short > x.greatest {
-		l.sum[p] -= float64(float64(value*scenarios.PenaltyHours(t)) * float64(short-x.greatest))
+		l.sum[p] -= float64(float64(value*t.PenaltyHours()) * float64(short-x.greatest))
 		x.greatest = short
 	}
 }
@@ -182,7 +182,7 @@ func (l *ledger) service(s *policy.Snapshot, t *policy.Template) {
 func (l *ledger) job(s *policy.Snapshot, t *policy.Template) {
 	w, x := &s.Workloads[t.Workload], &l.state[t.Workload]
 	if x.deadline != 0 && x.deadline <= s.Now && w.Deadline == x.deadline && w.Work > 0 {
-		l.sum[l.poolOf[w.ID]] -= float64(l.values[w.ID] * (2*w.Work.Hours() + scenarios.PenaltyHours(t)))
+		l.sum[l.poolOf[w.ID]] -= float64(l.values[w.ID] * (2*w.Work.Hours() + t.PenaltyHours()))
 		x.deadline = 0
 		return
 	}
