@@ -57,6 +57,11 @@ type Pool struct {
 	// is bought, in whatever market; 0 means no bound. See [Pool.Affords].
 	PriceMax Money
 
+	// LossBudget is the part of the on-demand bill that Spot may cost the pool more than it
+	// saves; 0 means no bound. HasLossBudget reports whether the user stated it.
+	LossBudget    float64 `json:",omitempty"`
+	HasLossBudget bool    `json:",omitempty"`
+
 	// Choice is how a policy that ranks markets narrows them down.
 	Choice MarketChoice
 

@@ -185,6 +185,14 @@ type Capacity struct {
 	// +optional
 	ExactRatio *float64 `json:"exactRatio,omitempty"`
 
+	// LossBudget is the part of the on-demand bill, in [0, 1], that Spot may cost the pool more
+	// than it saves, outages included; 0 means no bound. Absent leaves it to the policy, and of
+	// ours portfolio keeps one. Raising it returns to Spot sooner after losses.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1
+	// +optional
+	LossBudget *float64 `json:"lossBudget,omitempty"`
+
 	// OnDemandFallback lets a refused spot launch go to on-demand.
 	// +kubebuilder:default=true
 	// +optional

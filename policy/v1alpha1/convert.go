@@ -43,6 +43,8 @@ func (p *CapacityPool) Pool() policy.Pool {
 		Policy:           s.Policy.spec(),
 		Share:            s.Capacity.share(),
 		OnDemandFallback: orElse(s.Capacity.OnDemandFallback, true),
+		LossBudget:       orElse(s.Capacity.LossBudget, 0),
+		HasLossBudget:    s.Capacity.LossBudget != nil,
 		PriceMax:         policy.Dollars(orElse(s.Markets.MaxPrice, 0)),
 		Choice:           s.Markets.choice(),
 		CapacityTypes:    p.capacityTypes(),

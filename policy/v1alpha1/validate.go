@@ -152,6 +152,7 @@ func (c *Capacity) validate(at *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(at.Child("exactRatio"), *c.ExactRatio, "spotShare and exactRatio exclude each other"))
 	}
 	errs = append(errs, share(at.Child("exactRatio"), c.ExactRatio)...)
+	errs = append(errs, share(at.Child("lossBudget"), c.LossBudget)...)
 	if s := c.SpotShare; s != nil {
 		errs = append(errs, s.validate(at.Child("spotShare"))...)
 	}

@@ -76,6 +76,11 @@ func (in *Capacity) DeepCopyInto(out *Capacity) {
 		*out = new(float64)
 		**out = **in
 	}
+	if in.LossBudget != nil {
+		in, out := &in.LossBudget, &out.LossBudget
+		*out = new(float64)
+		**out = **in
+	}
 	if in.OnDemandFallback != nil {
 		in, out := &in.OnDemandFallback, &out.OnDemandFallback
 		*out = new(bool)

@@ -112,6 +112,9 @@ func capacityOf(p *policy.Pool) v1alpha1.Capacity {
 			k.SpotShare.Target = &p.Share.Target
 		}
 	}
+	if p.HasLossBudget {
+		k.LossBudget = &p.LossBudget
+	}
 	if l := p.Limits; l.CPU > 0 || l.Memory > 0 || l.GPU > 0 {
 		k.Limits = &v1alpha1.Limits{}
 		for _, x := range []struct {
