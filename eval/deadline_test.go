@@ -110,7 +110,8 @@ type lateSum struct {
 // add counts what the job of w costs under each rule.
 func (x *lateSum) add(t *testing.T, w *lateWindow) {
 	t.Helper()
-	for i, cost := range [lateCosts]float64{w.portfolio(t), lateWork * w.fixed, w.play(greedy), w.play(uniform), w.hindsight()} {
+	costs := [lateCosts]float64{w.portfolio(t), lateWork * w.fixed, w.play(greedy), w.play(uniform), w.hindsight()}
+	for i, cost := range costs {
 		x.cost[i] += cost
 	}
 	x.jobs++
@@ -217,7 +218,8 @@ func TestJobsAreNeverLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		checkpoint, startup := rapid.IntRange(1, 30).Draw(rt, "checkpoint"), rapid.IntRange(1, 20).Draw(rt, "startup")
+		checkpoint := rapid.IntRange(1, 30).Draw(rt, "checkpoint")
+		startup := rapid.IntRange(1, 20).Draw(rt, "startup")
 		least := 8*60 + 2*(checkpoint+startup+2) + 20
 		due := rapid.IntRange(least, 24*60).Draw(rt, "due")
 		sc, err := scenarios.Parse("never-late.yaml", fmt.Appendf(nil, neverLate, checkpoint, due, startup))
@@ -233,7 +235,8 @@ func TestJobsAreNeverLate(t *testing.T) {
 			down := rapid.IntRange(1, 300).Draw(rt, "down")
 			at = at.Add(time.Duration(up) * time.Minute)
 			b.Faults = append(b.Faults, scenarios.Fault{
-				Kind: scenarios.FaultCapacityShortage, At: at, Duration: time.Duration(down) * time.Minute, Capacity: "spot", Share: 1,
+				Kind: scenarios.FaultCapacityShortage, At: at, Duration: time.Duration(down) * time.Minute,
+				Capacity: "spot", Share: 1,
 			})
 			at = at.Add(time.Duration(down) * time.Minute)
 		}

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Memory is what a policy carries from one decision to the next. It is saved
@@ -63,6 +64,9 @@ type PoolMemory struct {
 	// Shocks are the losses of many spot nodes at once.
 	Shocks Shocks
 
+	// Loss is what the pool may lose to Spot.
+	Loss LossBudget `json:",omitzero"`
+
 	// Depths are what refusals say of how many nodes markets hold, ascending by
 	// Market.
 	Depths []Depth `json:",omitempty"`
@@ -107,6 +111,49 @@ type Shocks struct {
 	// it lost in these.
 	Spans, Taken float64 `json:",omitempty"`
 }
+
+// A LossBudget accounts for what Spot saved a pool and what it cost it. The zero LossBudget is
+// that of a new pool.
+type LossBudget struct {
+	// At is the time up to which it accounts; zero before the first account.
+	At Time
+
+	// Left is what Spot may still cost, in dollars; it is below zero where Spot has cost more.
+	Left float64
+
+	// Bounded is set when the budget is used up for the first time. From then on the pool holds
+	// no more Spot than it may lose at once.
+	Bounded bool `json:",omitempty"`
+
+	// Away is set while the pool is on demand because the budget is used up. Until is then the
+	// earliest time of its return, and afterwards the end of a calm period.
+	Away  bool `json:",omitempty"`
+	Until Time `json:",omitzero"`
+
+	// Exhausted counts how often the budget was used up, less one for each calm period since.
+	Exhausted int `json:",omitempty"`
+
+	// Outages are ascending by Workload.
+	Outages []SpotOutage `json:",omitempty"`
+}
+
+// A SpotOutage is a workload that misses pods because of Spot.
+type SpotOutage struct {
+	Workload string
+
+	// Taken is how many pods Spot took or refused, Missing how many of them were missing at the
+	// last account, and Short the greatest number below the required level in this incident.
+	Taken, Missing, Short int32
+
+	// Below reports whether the workload was below its required level at the last account. Last
+	// is when it was last, or when Spot took the first pod. After [IncidentGap] the incident is over.
+	Below bool
+	Last  Time
+}
+
+// IncidentGap is the time for which a workload has to be back at its required level before an
+// incident is over; shorter recoveries join two incidents.
+const IncidentGap = 5 * time.Minute
 
 // A Depth is what is believed of a market that refused.
 type Depth struct {

@@ -70,6 +70,7 @@ func portfolioSettings() []KnownSetting {
 		setting("holding", "8h", "how long a saving by using free room lasts; raising it moves for smaller savings"),
 		setting("interval", "30m", "how often it looks for moves, where the pool states no cooldown"),
 		setting("lasting", "12h", "how long a saving by a cheaper market lasts; raising it moves for smaller savings"),
+		setting("loss_budget", "0.05", "the fraction of the on-demand bill that Spot may cost more than it saves, where the pool states no lossBudget; 0 is no bound"),
 		setting("margin", "0.1", "how much cheaper a larger share of Spot must be before it is taken; raising it returns later"),
 		setting("market_risk", "0.1", "by how much a node counts as more expensive when the whole pool is in its market; raising it spreads more"),
 		setting("return", "2h", "the longest wait before a cheaper, larger share of Spot is taken"),

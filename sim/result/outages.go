@@ -184,6 +184,5 @@ func (o *Outages) Add(more *Outages) {
 	}
 }
 
-// IncidentGap is how long a workload must be back at its required level for an
-// incident to be over; shorter recoveries join two of them.
-const IncidentGap = 5 * time.Minute
+// IncidentGap is that of the policies' own account.
+const IncidentGap = policy.IncidentGap

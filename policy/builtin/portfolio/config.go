@@ -58,6 +58,11 @@ type Config struct {
 	// type, in its zone. Raising them spreads nodes more.
 	MarketRisk, TypeRisk, ZoneRisk float64
 
+	// LossBudget is the part of the on-demand bill that Spot may cost a pool more than it
+	// saves, where the pool states none; 0 means without bound. Raising it returns to Spot
+	// sooner after losses.
+	LossBudget float64
+
 	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
 	// more than half, and above 16 no more than a quarter, of the most that the pods
 	// asked for within a day that may stand in the pool. A pod that no such node holds
@@ -70,6 +75,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		Holding: 8 * time.Hour, Lasting: 12 * time.Hour, Interval: 30 * time.Minute, Disturbance: 2 * time.Hour, Edge: 0.15, Margin: 0.1, Return: 2 * time.Hour, Choices: 3, Width: 0.1, Cores: 32, MarketRisk: 0.1, TypeRisk: 0.1, ZoneRisk: 0.05,
+		LossBudget: 0.05,
 	}
 }
 
@@ -105,6 +111,8 @@ func (c *Config) Set(key, value string) error {
 		next.TypeRisk, err = number(key, value)
 	case "zone_risk":
 		next.ZoneRisk, err = number(key, value)
+	case "loss_budget":
+		next.LossBudget, err = number(key, value)
 	case "cores":
 		if next.Cores, err = strconv.Atoi(value); err != nil {
 			err = fmt.Errorf("cores %q is not a whole number", value)
@@ -112,7 +120,8 @@ func (c *Config) Set(key, value string) error {
 	case "width":
 		next.Width, err = number(key, value)
 	default:
-		err = fmt.Errorf("unknown parameter %q: it takes choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk", key)
+		err = fmt.Errorf("unknown parameter %q: it takes choices, cores, disturbance, edge, holding, interval, lasting, "+
+			"loss_budget, margin, market_risk, return, share, type_risk, width, zone_risk", key)
 	}
 	if err != nil {
 		return fmt.Errorf("portfolio: %w", err)
@@ -163,6 +172,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("portfolio: width %v is not in [0, 10]", c.Width)
 	case !(c.Margin >= 0 && c.Margin < 1):
 		return fmt.Errorf("portfolio: margin %v is not in [0, 1)", c.Margin)
+	case !(c.LossBudget >= 0 && c.LossBudget <= 1):
+		return fmt.Errorf("portfolio: loss_budget %v is not in [0, 1]", c.LossBudget)
 	case c.Cores < 1:
 		return fmt.Errorf("portfolio: cores %d is less than 1", c.Cores)
 	}
@@ -199,6 +210,7 @@ func (c Config) name() string {
 		{c.MarketRisk != d.MarketRisk, "market_risk=" + float(c.MarketRisk)},
 		{c.TypeRisk != d.TypeRisk, "type_risk=" + float(c.TypeRisk)},
 		{c.ZoneRisk != d.ZoneRisk, "zone_risk=" + float(c.ZoneRisk)},
+		{c.LossBudget != d.LossBudget, "loss_budget=" + float(c.LossBudget)},
 		{c.Cores != d.Cores, "cores=" + strconv.Itoa(c.Cores)},
 		{c.Width != d.Width, "width=" + float(c.Width)},
 	} {

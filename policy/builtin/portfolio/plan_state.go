@@ -16,6 +16,7 @@ type planState struct {
 	reclaims      reclaims
 	jobs          jobs
 	losses        poolLosses
+	budget        lossBudget
 	prices        prices
 	choice        shareChoice
 	waiting       waiting
@@ -33,8 +34,9 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims, demand: &d.demand}
 	d.ledger = ledger{poolContext: x}
 	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}
-	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger}
-	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims}
+	d.budget = lossBudget{poolContext: x, demand: &d.demand, losses: &d.losses}
+	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger, budget: &d.budget}
+	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims, budget: &d.budget}
 	d.waiting = waiting{poolContext: x, jobs: &d.jobs, reclaims: &d.reclaims, choice: &d.choice}
 	d.steering = steering{
 		poolContext: x, prices: &d.prices, demand: &d.demand, concentration: &d.concentration,
@@ -57,6 +59,7 @@ func (d *planState) look() {
 	d.reclaims.readShocks()
 	d.losses.read()
 	d.jobs.read()
+	d.budget.read()
 	d.losses.perNode = d.losses.ofNode()
 	d.prices.readAt(d.losses.perNode, d.reclaims.hazard)
 	d.prices.rank()
@@ -92,7 +95,9 @@ func (d *planState) decide() {
 	}
 	d.replace()
 	d.balance()
-	d.repack()
+	if !d.budget.away() {
+		d.repack()
+	}
 	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
 	order.plan()
 }

@@ -90,11 +90,12 @@ func TestSet(t *testing.T) {
 		"lasting=-1h":   "lasting -1h0m0s is not positive",
 		"return=-1s":    "return -1s is negative",
 		"margin=1":      "margin 1 is not in [0, 1)",
+		"loss_budget=2": "loss_budget 2 is not in [0, 1]",
 		"cores=0":       "cores 0 is less than 1",
 		"cores=x":       `cores "x" is not a whole number`,
 		"type_risk=NaN": "type_risk NaN is not in [0, 100]",
 		"zone_risk=-1":  "zone_risk -1 is not in [0, 100]",
-		"speed=1":       `unknown parameter "speed": it takes choices, cores, disturbance, edge, holding, interval, lasting, margin, market_risk, return, share, type_risk, width, zone_risk`,
+		"speed=1":       `unknown parameter "speed": it takes choices, cores, disturbance, edge, holding, interval, lasting, loss_budget, margin, market_risk, return, share, type_risk, width, zone_risk`,
 	} {
 		if _, err := build(spec); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", spec, err, want)

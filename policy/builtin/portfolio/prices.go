@@ -16,6 +16,7 @@ type prices struct {
 	*poolContext
 	demand *demand
 	ledger *ledger
+	budget *lossBudget
 
 	// ranked are the markets that are open, best first within each capacity type.
 	ranked []ranked
@@ -90,7 +91,7 @@ func (p *prices) rank() {
 			continue
 		}
 		t := &s.Types[m.Type]
-		if t.VCPU > largest {
+		if t.VCPU > largest && !(p.budget.away() && m.Capacity != policy.Spot) {
 			continue
 		}
 		if share := p.needed().LargestShare(t.Allocatable); share < 1e9 {

@@ -17,6 +17,7 @@ type shareChoice struct {
 	prices   *prices
 	losses   *poolLosses
 	reclaims *reclaims
+	budget   *lossBudget
 	share    float64
 
 	// why accounts for the share.
@@ -45,7 +46,8 @@ func (c *shareChoice) choose() {
 		c.share = min(max(p.Share.Target, p.Share.Min), p.Share.Max)
 		return
 	}
-	best, now := f.best(p.Share.Min, p.Share.Max), c.memory.Target
+	most := max(p.Share.Min, min(p.Share.Max, c.budget.shareMax()))
+	best, now := f.best(p.Share.Min, most), c.memory.Target
 	c.share = best
 	switch {
 	case !c.memory.HasTarget && f.spot <= 0 && f.fixed <= 0:
@@ -55,6 +57,8 @@ func (c *shareChoice) choose() {
 		c.since(0) // there is nothing on demand to return from
 	case f.spot <= 0 && f.fixed > 0 && p.OnDemandFallback:
 		c.share = now // there is nothing to choose from, and what is refused is bought on demand
+		c.since(0)
+	case most < now:
 		c.since(0)
 	case best < now && f.at(now) < f.at(best)*(1+slight):
 		c.share = now // about the same
@@ -70,8 +74,10 @@ func (c *shareChoice) choose() {
 	case c.s.Now.Sub(c.memory.Below) < min(cfg.Return, c.payback(best-now, f.at(now)-f.at(best))):
 		c.share = now
 	}
-	c.share = min(max(c.share, p.Share.Min), p.Share.Max)
-	c.why = f.why(c.share)
+	c.share = min(max(c.share, p.Share.Min), most)
+	if c.why = f.why(c.share); most < p.Share.Max && c.share >= most {
+		c.why = c.budget.why(most)
+	}
 	if !c.memory.HasTarget || c.memory.Target != c.share {
 		c.memory.Target, c.memory.HasTarget, c.changed = c.share, true, true
 		c.since(0)

@@ -172,8 +172,8 @@ func (j *jobs) hazard() float64 {
 const usualLife = 2.7
 
 // probeFirst returns how long a spot market that refused without nodes of ours in it is not
-// asked again. Where only jobs with deadlines wait for it, it is asked in every step: that
-// costs nothing, and each hour on demand costs what spot saves.
+// asked again. Where only jobs with deadlines wait for it, it is tried in the next step:
+// that costs nothing, and each hour on demand costs what spot saves.
 func (j *jobs) probeFirst() time.Duration {
 	if j.dueOnly {
 		return policy.DefaultStep.Sub(0) / 2
@@ -202,7 +202,10 @@ func (j *jobs) forgetRefused() {
 func (j *jobs) readDue() {
 	for i := range j.e.pods.all {
 		x := &j.e.pods.all[i]
-		if x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating || x.at >= 0 && j.s.Nodes[x.at].Pool != j.pool.ID {
+		if x.daemon || x.phase == policy.PodGone || x.phase == policy.PodTerminating {
+			continue
+		}
+		if x.at >= 0 && j.s.Nodes[x.at].Pool != j.pool.ID {
 			continue
 		}
 		t := &j.s.Templates[x.template]

@@ -64,8 +64,8 @@ func (w *waiting) read() {
 // idles reports whether an hour of waiting for the pending pods of a gang costs more than it
 // saves: the nodes of the others are paid for and do nothing.
 func (w *waiting) idles(t *policy.Template, placed, pending int) bool {
-	spot := w.e.losses.redo[t.ID]
-	return t.Gang > 0 && pending > 0 && float64(float64(placed)*spot) > float64(float64(pending)*(w.e.losses.values[t.ID]-spot))
+	spot, fixed := w.e.losses.redo[t.ID], w.e.losses.values[t.ID]
+	return t.Gang > 0 && pending > 0 && float64(float64(placed)*spot) > float64(float64(pending)*(fixed-spot))
 }
 
 // step is how late a decision may come, in hours.
