@@ -20,13 +20,9 @@ import (
 // may it in a pool of jobs with deadlines, of which it would move one that has no time for it,
 // where that would take a service down which no disruption budget protects, where
 // capacity was paid for in advance, of which a provisioner knows nothing, or where a part
-// of the pool is to be on demand: it would replace that by spot again and again. A pool that is
-// on demand since its loss budget is used up costs then what it costs without Spotter.
+// of the pool is to be on demand: it would replace that by spot again and again.
 func (g *steering) emptyOnly() bool {
 	if !g.consolidates() {
-		return false
-	}
-	if g.choice.budget.away() && g.choice.share <= 0 {
 		return false
 	}
 	paid := func(id policy.MarketID) bool { return g.e.cover.Covers(id) }

@@ -35,7 +35,7 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	d.ledger = ledger{poolContext: x}
 	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}
 	d.budget = lossBudget{poolContext: x, demand: &d.demand, losses: &d.losses}
-	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger, budget: &d.budget}
+	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger}
 	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims, budget: &d.budget}
 	d.waiting = waiting{poolContext: x, jobs: &d.jobs, reclaims: &d.reclaims, choice: &d.choice}
 	d.steering = steering{
@@ -95,9 +95,7 @@ func (d *planState) decide() {
 	}
 	d.replace()
 	d.balance()
-	if !d.budget.away() {
-		d.repack()
-	}
+	d.repack()
 	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
 	order.plan()
 }

@@ -16,7 +16,6 @@ type prices struct {
 	*poolContext
 	demand *demand
 	ledger *ledger
-	budget *lossBudget
 
 	// ranked are the markets that are open, best first within each capacity type.
 	ranked []ranked
@@ -91,7 +90,7 @@ func (p *prices) rank() {
 			continue
 		}
 		t := &s.Types[m.Type]
-		if t.VCPU > largest && !(p.budget.away() && m.Capacity != policy.Spot) {
+		if t.VCPU > largest {
 			continue
 		}
 		if share := p.needed().LargestShare(t.Allocatable); share < 1e9 {

@@ -93,8 +93,12 @@ func (j *jobs) spare(t *policy.Template) float64 {
 }
 
 // readRedo finds what an hour of lost work costs to do again: as much as the pod costs on
-// spot where its job has time to do it there, else on demand.
+// spot where its job has time to do it there, else on demand. Where services stand beside jobs,
+// each hour of them keeps nodes from being emptied besides, and counts as one on demand.
 func (j *jobs) readRedo() {
+	if !j.dueOnly {
+		return
+	}
 	for i := range j.progress {
 		t := &j.s.Templates[i]
 		if !ofJob(j.s, t) || j.spare(t) < 0 {
@@ -136,10 +140,10 @@ func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 // tight reports whether pods are of a job that has no time for a move: to be lost where
 // they go and to change once more would make it late, or leave too little for later. Each
 // move and loss takes two changeovers of what it can spare, so that it can afford a number of
-// them in what is left to do. These are spread over that time: before the next one passes
-// [paceShare] of the interval at which they would be used up just at the end. Spot that comes
-// and goes would otherwise use them all at the start (Wu et al., Can't Be Late, NSDI 2024,
-// spread progress for that).
+// them in what is left to do. In a pool of such jobs these are spread over that time: before the
+// next one passes [paceShare] of the interval at which they would be used up just at the end. Spot
+// that comes and goes would otherwise use them all at the start (Wu et al., Can't Be Late, NSDI
+// 2024, spread progress for that).
 func (j *jobs) tight(pods []policy.Pod) bool {
 	return slices.ContainsFunc(pods, func(p policy.Pod) bool {
 		t := &j.s.Templates[p.Template]
@@ -151,7 +155,7 @@ func (j *jobs) tight(pods []policy.Pod) bool {
 			return false
 		}
 		interval := float64(2*x*j.rest(t)) / max(spare, x)
-		return spare < x || j.s.Now.Sub(p.ReadySince).Hours() < paceShare*interval
+		return spare < x || j.dueOnly && j.s.Now.Sub(p.ReadySince).Hours() < paceShare*interval
 	})
 }
 
