@@ -2,6 +2,7 @@ package hunt
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,11 +60,11 @@ func curve(t *testing.T, w *scenarios.BoundScenario, spec string, seed uint64) l
 // used it up: a shortage takes its nodes within minutes, and pods start within minutes again.
 const shockLasts = 30 * time.Minute
 
-// excess returns by how much the guarantee was missed at worst in a day, as a part of what on demand cost in
-// all, and what the shock that first used up the budget cost as such a part. At or below zero it
+// excess returns by how much the guarantee was missed at worst, as a part of what on demand cost
+// in all, and what the shock that first used up the budget cost as such a part. At or below zero it
 // was kept at all times.
 func (c *lossCurve) excess(budget float64) (worst, shock float64) {
-	first, all := len(c.at), c.onDemand[len(c.at)-1] // of a day
+	first, all := len(c.at), c.onDemand[len(c.at)-1]
 	over := func(i int) float64 { return c.cost[i] - c.onDemand[i] - float64(budget*all) }
 	for i := range c.at {
 		if over(i) > 0 && (i == 0 || c.outages[i] > c.outages[i-1]) {
@@ -97,6 +98,10 @@ func (c *lossCurve) String() string {
 // two pools are never filled alike.
 const lossSlack = 0.02
 
+// looselyPacked is the same in no-notice, where three nodes hold under on-demand what portfolio
+// leaves on five: see the page on policies.
+const looselyPacked = 0.15
+
 // TestLossBudget plays random scenarios and the hunted ones: at no time has the policy cost more
 // than the budget allows above on demand, but for the shock that first used it up. Without a budget
 // that fails.
@@ -108,10 +113,23 @@ func TestLossBudget(t *testing.T) {
 		t.Logf("%s: %s; %.1f%% above the guarantee, first shock %.1f%%", spec, &c, 100*worst, 100*shock)
 		return worst, shock
 	}
-	for _, name := range scenarios.Hunted() {
+	names := scenarios.Hunted()
+	if nightly.Count(0, 1) == 1 {
+		names = append(names, scenarios.Names()...)
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, "bench-") {
+			continue // the same services in greater number
+		}
+		slack := lossSlack
+		if name == "no-notice" {
+			slack = looselyPacked
+		}
 		t.Run(name, func(t *testing.T) {
-			if worst, _ := missed(t, evaltest.Embedded(t, name), "portfolio", 101); worst > lossSlack {
-				t.Errorf("%.1f%% of the on-demand bill more than is guaranteed", 100*worst)
+			for seed := uint64(101); seed <= uint64(100+nightly.Count(1, 3)); seed++ {
+				if worst, _ := missed(t, evaltest.Embedded(t, name), "portfolio", seed); worst > slack {
+					t.Errorf("seed %d: %.1f%% of the on-demand bill more than is guaranteed", seed, 100*worst)
+				}
 			}
 		})
 	}

@@ -55,7 +55,8 @@ func (d *planState) balance() {
 // resting returns the names of the nodes that are not emptied for the sake of the
 // share: those whose jobs would lose more than they are expected to lose, or to
 // cost, where they are, those that were paid for in advance, and those whose pods are
-// spread out there.
+// spread out there. Where the share is chosen so are those on demand with services that can spare
+// no pod: to go to Spot takes one down for certain.
 func (d *planState) resting() []string {
 	s := d.s
 	leave, stay := make([]float64, len(s.Nodes)), make([]float64, len(s.Nodes))
@@ -72,6 +73,9 @@ func (d *planState) resting() []string {
 			stay[p.Node] -= float64(portable.Expm1(-float64(hazard*(run-age))) * cost)
 		}
 	}
+	if !d.e.cfg.Fixed && !d.pool.Share.Exact {
+		d.addAnchored(leave)
+	}
 	names := d.spreadOut()
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; leave[i] > 0 && n.Market >= 0 && s.Markets[n.Market].Capacity != policy.Spot {
@@ -82,6 +86,22 @@ func (d *planState) resting() []string {
 		}
 	}
 	return names
+}
+
+// addAnchored adds by node on demand what its pods of services that can spare none cost when they
+// move.
+func (d *planState) addAnchored(leave []float64) {
+	costs := moveCostsOf(d.s, d.e)
+	for i := range d.s.Pods {
+		p := &d.s.Pods[i]
+		if p.Node < 0 || !d.losses.anchors[p.Template] || p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
+			continue
+		}
+		if at := d.s.Nodes[p.Node].Market; at < 0 || d.s.Markets[at].Capacity == policy.Spot {
+			continue
+		}
+		leave[p.Node] += costs.each[d.s.Templates[p.Template].Workload]
+	}
 }
 
 // spreadOut returns the names of the nodes on demand whose pods would not be spread over the
