@@ -70,7 +70,11 @@ func TestReferencePolicies(t *testing.T) {
 			if rows++; s.About == "" {
 				t.Errorf("nothing is said about %s of %s", s.Key, d.Name)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, s.Default, strings.Join(s.Others(), ", "), s.About)
+			about := s.About
+			if s.Expert {
+				about = "(expert) " + about
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Key, s.Default, strings.Join(s.Others(), ", "), about)
 		}
 	}
 	if rows < 50 {

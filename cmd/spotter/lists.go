@@ -62,7 +62,11 @@ func writePolicies(w io.Writer, width int, all []registry.Description, parameter
 			if others := s.Others(); len(others) > 0 {
 				value += " (or " + strings.Join(others, ", ") + ")"
 			}
-			rows = append(rows, []string{"  :" + s.Key + "=", value, s.About})
+			about := s.About
+			if s.Expert {
+				about = "(expert) " + about
+			}
+			rows = append(rows, []string{"  :" + s.Key + "=", value, about})
 		}
 		if len(rows) > 0 {
 			rows = append([][]string{{"  PARAMETER", "DEFAULT", "WHAT IT DOES"}}, rows...)

@@ -25,6 +25,9 @@ type KnownSetting struct {
 
 	// About says what the parameter does.
 	About string `json:"about"`
+
+	// Expert reports whether hardly anybody needs it: the default follows from measurements.
+	Expert bool `json:"expert,omitempty"`
 }
 
 // Others returns the values to offer besides the default.

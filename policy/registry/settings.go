@@ -15,6 +15,14 @@ func setting(key, values, about string) KnownSetting {
 	return s
 }
 
+// expert marks parameters that hardly anybody needs.
+func expert(settings ...KnownSetting) []KnownSetting {
+	for i := range settings {
+		settings[i].Expert = true
+	}
+	return settings
+}
+
 func bundleSetting() KnownSetting {
 	return setting("bundle", "|builtin", "the folder of a bundle of trained models whose forecasts it reads")
 }
@@ -61,24 +69,25 @@ func modelSettings() []KnownSetting {
 }
 
 func portfolioSettings() []KnownSetting {
-	return []KnownSetting{
+	return append([]KnownSetting{
+		setting("loss_budget", "0.05", "the fraction of the on-demand bill that Spot may cost more than it saves, where the pool states no lossBudget; 0 is no bound"),
+		setting("disturbance", "2h", "the value of a pod in this time is what one restart costs; raising it moves less, and keeps to markets that are reclaimed less"),
+		setting("share", "", "holds this share of Spot, as static does"),
+	}, expert(
 		bundleSetting(),
 		setting("choices", "3", "Spot markets of a zone to buy in; raising it spreads more, over more expensive ones"),
 		setting("cores", "32", "the largest node in vCPUs; above 8 at most half, above 16 a quarter, of its pods' peak in a day"),
-		setting("disturbance", "2h", "the value of a pod in this time is what one restart costs; raising it moves less, and keeps to markets that are reclaimed less"),
 		setting("edge", "0.15", "the fraction that a move must save, where the pool states no savingsThreshold"),
 		setting("holding", "8h", "how long a saving by using free room lasts; raising it moves for smaller savings"),
 		setting("interval", "30m", "how often it looks for moves, where the pool states no cooldown"),
 		setting("lasting", "12h", "how long a saving by a cheaper market lasts; raising it moves for smaller savings"),
-		setting("loss_budget", "0.05", "the fraction of the on-demand bill that Spot may cost more than it saves, where the pool states no lossBudget; 0 is no bound"),
 		setting("margin", "0.1", "how much cheaper a larger share of Spot must be before it is taken; raising it returns later"),
 		setting("market_risk", "0.1", "by how much a node counts as more expensive when the whole pool is in its market; raising it spreads more"),
 		setting("return", "2h", "the longest wait before a cheaper, larger share of Spot is taken"),
-		setting("share", "", "holds this share of Spot, as static does"),
 		setting("type_risk", "0.1", "as market_risk, for the instance type"),
 		setting("width", "0.1", "how much more expensive a market may be than the best of its zone, as a fraction"),
 		setting("zone_risk", "0.05", "as market_risk, for the zone"),
-	}
+	)...)
 }
 
 func reschedulerSettings() []KnownSetting {
