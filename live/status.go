@@ -80,7 +80,7 @@ func (c *Controller) publishReports(s *policy.Snapshot) {
 		p, v := &s.Pools[i], c.publisher.outcomes.pools[i]
 		names[i] = p.Name
 		r := &report{
-			figures: c.current.counted[i].status(s, p.ID, c.modeOf(p.ID)), decision: v,
+			figures: c.poolStatus(s, p.ID), decision: v,
 			conflict: c.current.conflicts[p.Name], invalid: c.decider.refused[p.Policy],
 			degraded: degraded(c.decider.panicked, c.current.forecast), stale: stale, kill: c.current.kill, rival: c.current.rival,
 		}
@@ -225,6 +225,36 @@ func (r *statusReporter) setCondition(st *v1alpha1.CapacityPoolStatus, v verifie
 	isNew := before == nil || before.Status != x.Status || before.Reason != x.Reason
 	meta.SetStatusCondition(&st.Conditions, x)
 	return isNew
+}
+
+// poolStatus returns the status of a pool without conditions.
+func (c *Controller) poolStatus(s *policy.Snapshot, id policy.PoolID) v1alpha1.CapacityPoolStatus {
+	st := c.current.counted[id].status(s, id, c.modeOf(id))
+	st.LossBudget = lossBudget(&c.store.book(s.Pools[id].Name).Memory.Loss, s.Now)
+	return st
+}
+
+// lossBudget describes a pool's loss budget as the decision at now left it, empty where the policy
+// keeps none. The amount has two digits, so that the status is not written for each cent.
+func lossBudget(b *policy.LossBudget, now policy.Time) string {
+	switch {
+	case !b.Kept(now):
+		return ""
+	case !b.Away:
+		return fewDigits(policy.Dollars(max(0, b.Left))).Short() + " left"
+	case now < b.Until:
+		return "used up, on demand until " + b.Until.Std().UTC().Format(time.RFC3339)
+	}
+	return "used up, on demand until it covers losses again"
+}
+
+// fewDigits returns m, which is not negative, rounded down to two significant digits.
+func fewDigits(m policy.Money) policy.Money {
+	step := policy.Money(1)
+	for m/step >= 100 {
+		step *= 10
+	}
+	return m / step * step
 }
 
 // status returns what is counted and not judged of a pool, with how far it goes.

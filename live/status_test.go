@@ -2,9 +2,12 @@ package live
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/spotter-dev/spotter/policy"
 )
 
 // A modelJudge says of every pool that its bundle is used, while it is named.
@@ -67,5 +70,45 @@ func TestReadyIsTheConjunction(t *testing.T) {
 		if got := w.condition(t, ConditionReady); got.Status != x.ready || x.ready == "False" && (got.Reason != x.kind || got.Message != "of this") {
 			t.Errorf("with %s %s: %+v", x.kind, x.status, got)
 		}
+	}
+}
+
+// TestLossBudgetInStatus shows what is left of a loss budget, until when a pool is on demand because
+// it is used up, and nothing once the policy keeps none.
+func TestLossBudgetInStatus(t *testing.T) {
+	w := newFixture(t, 1, interceptor.Funcs{})
+	loss, kept := policy.LossBudget{Left: 1.239}, true
+	w.decide = func(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+		pool := m.Pool("web")
+		if kept {
+			pool.Loss = loss
+			pool.Loss.At = s.Now
+		}
+		return policy.Plan{Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m.With(pool)
+	}
+	c := w.controller(t)
+	shows := func(want string) {
+		t.Helper()
+		w.clock.Step(2 * time.Minute)
+		step(t, c)
+		if got := w.pool(t).Status.LossBudget; got != want {
+			t.Errorf("the status has %q, want %q", got, want)
+		}
+	}
+	shows("$1.20 left")
+	loss.Left = 1234.5
+	shows("$1,200.00 left")
+	until := policy.TimeOf(t0.Add(6 * time.Hour))
+	loss = policy.LossBudget{Left: -0.5, Bounded: true, Away: true, Until: until, Exhausted: 1}
+	shows("used up, on demand until 2026-03-02T14:00:00Z")
+	loss.Until = policy.TimeOf(t0)
+	shows("used up, on demand until it covers losses again")
+	if p := c.poolMetrics(c.current.snapshot)[0]; p.LossLeft == nil || *p.LossLeft != -0.5 || !p.LossUsedUp {
+		t.Errorf("the metrics have %+v", p)
+	}
+	kept = false
+	shows("")
+	if p := c.poolMetrics(c.current.snapshot)[0]; p.LossLeft != nil || p.LossUsedUp {
+		t.Errorf("the metrics have %+v of a policy that keeps no loss budget", p)
 	}
 }

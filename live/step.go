@@ -137,6 +137,10 @@ func (c *Controller) poolMetrics(s *policy.Snapshot) []metrics.Pool {
 			},
 			Namespaces: make(map[string]policy.Money, len(b.Savings.Namespaces)), ShadowSaved: b.Shadow.Saved, ShadowMoves: len(b.Shadow.Moves),
 		}
+		if loss := &b.Memory.Loss; loss.Kept(s.Now) {
+			left := loss.Left
+			all[i].LossLeft, all[i].LossUsedUp = &left, loss.UsedUp(s.Now)
+		}
 		for _, n := range b.Savings.Namespaces {
 			all[i].Namespaces[n.Name] = n.Saved()
 		}

@@ -137,6 +137,14 @@ type LossBudget struct {
 	Outages []SpotOutage `json:",omitempty"`
 }
 
+// Kept reports whether a policy kept the budget when it decided at now. It accounts in each
+// decision: an older account was left by another policy, or by a spec that has changed.
+func (b *LossBudget) Kept(now Time) bool { return b.At != 0 && b.At == now }
+
+// UsedUp reports whether the pool was on demand, because the budget is used up, from the decision
+// at now on.
+func (b *LossBudget) UsedUp(now Time) bool { return b.Kept(now) && b.Away }
+
 // A SpotOutage is a workload that misses pods because of Spot.
 type SpotOutage struct {
 	Workload string

@@ -81,6 +81,7 @@ local sections = [
       [
         graph('Used of the quota', 'percentunit', [['{{budget}}', 'spotter_budget_used_gpu_hours{%(selector)s} / spotter_budget_quota_gpu_hours{%(selector)s}']]),
         graph('Closed gates', 'short', [['{{budget}}', 'spotter_budget_gate_closed{%(selector)s}']], defaults=share),
+        graph('Loss budgets: what is left', 'currencyUSD', [['{{pool}}', 'spotter_pool_loss_budget_left_dollars{pool=~"$pool",%(selector)s}']], 'What Spot may still cost; below 0 it has cost more, and the pool is on demand.'),
       ],
     ],
   },

@@ -42,6 +42,7 @@ type Metrics struct {
 type poolGauges struct {
 	mode, share, nodes, perHour, paid, onDemand     *prometheus.GaugeVec
 	saved, savedNamespace, shadowSaved, shadowMoves *prometheus.GaugeVec
+	lossLeft, lossUsedUp                            *prometheus.GaugeVec
 }
 
 // A Config says which metrics there are.
@@ -120,6 +121,8 @@ func (p *poolGauges) register(b *builder) {
 	p.savedNamespace = b.gauge("spotter_namespace_saved_dollars", "Savings on the nodes that a namespace uses, against the same nodes on demand.", "pool", "namespace")
 	p.shadowSaved = b.gauge("spotter_pool_shadow_saved_dollars", "Savings that moves would have brought that were not made because the pool is not active.", "pool")
 	p.shadowMoves = b.gauge("spotter_pool_shadow_moves", "Nodes that would have been moved and still exist.", "pool")
+	p.lossLeft = b.gauge("spotter_pool_loss_budget_left_dollars", "What Spot may still cost a pool whose policy keeps a loss budget, below 0 where it has cost more.", "pool")
+	p.lossUsedUp = b.gauge("spotter_pool_loss_budget_used_up", "1 while a pool is on demand because its loss budget is used up.", "pool")
 }
 
 // A builder makes metrics and keeps what goes wrong with them.
@@ -169,6 +172,11 @@ type Pool struct {
 
 	ShadowSaved policy.Money
 	ShadowMoves int
+
+	// LossLeft is what Spot may still cost, nil where the policy keeps no loss budget.
+	// LossUsedUp reports whether the pool is on demand because that is used up.
+	LossLeft   *float64
+	LossUsedUp bool
 }
 
 // A Step is what is reported of one step.
@@ -309,7 +317,8 @@ func (m *Metrics) Draining(all []Draining) {
 }
 
 func (p *poolGauges) set(pools []Pool) {
-	reset(p.mode, p.share, p.nodes, p.perHour, p.paid, p.onDemand, p.saved, p.savedNamespace, p.shadowSaved, p.shadowMoves)
+	reset(p.mode, p.share, p.nodes, p.perHour, p.paid, p.onDemand, p.saved, p.savedNamespace, p.shadowSaved, p.shadowMoves,
+		p.lossLeft, p.lossUsedUp)
 	for i := range pools {
 		x := &pools[i]
 		p.mode.WithLabelValues(x.Name).Set(one(x.Active))
@@ -327,6 +336,10 @@ func (p *poolGauges) set(pools []Pool) {
 		}
 		p.shadowSaved.WithLabelValues(x.Name).Set(x.ShadowSaved.Float())
 		p.shadowMoves.WithLabelValues(x.Name).Set(float64(x.ShadowMoves))
+		if x.LossLeft != nil {
+			p.lossLeft.WithLabelValues(x.Name).Set(*x.LossLeft)
+			p.lossUsedUp.WithLabelValues(x.Name).Set(one(x.LossUsedUp))
+		}
 	}
 }
 

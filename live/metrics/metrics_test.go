@@ -36,12 +36,14 @@ func newStep() *Step {
 		}},
 		Sources: []policy.Source{{Name: "prices", At: policy.TimeOf(time.Date(2026, 3, 2, 7, 59, 0, 0, time.UTC))}},
 	}
+	left := -0.5
 	return &Step{
 		Snapshot: s, Plan: &policy.Plan{Holds: []policy.Hold{{Why: policy.Why{Reason: "cooldown"}}}, Evicts: []policy.Evict{{Budget: "ml/team"}}},
 		Memory: &policy.Memory{Pools: []policy.PoolMemory{{Name: "web", Target: 0.6, HasTarget: true}}, Budgets: []policy.BudgetMemory{{Name: "ml/team", Used: 2500 * 3_600_000}}},
 		Pools: []Pool{{
 			Name: "web", Active: true, Share: 0.5, Spot: 1, OnDemand: 1, SavingPerHour: 60_000, Paid: 1_000_000, AtOnDemand: 3_000_000,
 			Saved: map[string]policy.Money{"on-demand": 2_000_000}, Namespaces: map[string]policy.Money{"ml": 500_000}, ShadowMoves: 3,
+			LossLeft: &left, LossUsedUp: true,
 		}},
 		Took: 20 * time.Millisecond, Wakes: []string{"plan"}, Active: true,
 	}
@@ -67,6 +69,8 @@ func TestMetrics(t *testing.T) {
 		"spotter_plan_entries_total":                  `spotter_plan_entries_total{kind="drain",outcome="done",pool="web"} 1`,
 		"spotter_pool_spot_share":                     `spotter_pool_spot_share{pool="web"} 0.5`,
 		"spotter_pool_saved_dollars":                  `spotter_pool_saved_dollars{against="on-demand",pool="web"} 2`,
+		"spotter_pool_loss_budget_left_dollars":       `spotter_pool_loss_budget_left_dollars{pool="web"} -0.5`,
+		"spotter_pool_loss_budget_used_up":            `spotter_pool_loss_budget_used_up{pool="web"} 1`,
 		"spotter_namespace_saved_dollars":             `spotter_namespace_saved_dollars{namespace="ml",pool="web"} 0.5`,
 		"spotter_market_hazard":                       "spotter_market_hazard{market=\"od\"} 0\nspotter_market_hazard{market=\"spot\"} 0.25",
 		"spotter_source_age_seconds":                  `spotter_source_age_seconds{source="prices"} 60`,

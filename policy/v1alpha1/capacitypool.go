@@ -429,6 +429,13 @@ type CapacityPoolStatus struct {
 	// +optional
 	SavingsPerHour string `json:"savingsPerHour,omitempty"`
 
+	// LossBudget is what Spot may still cost the pool, rounded down to two digits, such as
+	// "$1.20 left", or until when the pool stays on demand since that is used up, such as
+	// "used up, on demand until 2026-11-29T20:00:00Z". It is absent where the policy keeps none.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	LossBudget string `json:"lossBudget,omitempty"`
+
 	// LastDecisionID is that of the decision last taken, for `spotter explain`.
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
