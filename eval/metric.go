@@ -2,6 +2,7 @@ package eval
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -121,6 +122,8 @@ var metrics = []Metric{
 		func(m *match) (float64, bool) { return m.run.SpotBill.Float(), true }},
 	{"spot_share", "share", "Spot part of the vCPU-hours (GPU-hours in GPU scenarios) held.", true,
 		func(m *match) (float64, bool) { return m.run.SpotShare, true }},
+	{"spot_barred_min", "min", "Minutes for which a pool was on demand because its loss budget was used up, summed over pools.", false,
+		func(m *match) (float64, bool) { return math.Round(m.run.SpotBarred.Minutes()), true }},
 	{"jobs_done", "count", "Instances of jobs done in time.", false, count(func(r *sim.Result) int64 { return r.JobsDone })},
 	{"jobs_missed", "count", "Instances of jobs that missed their deadline.", false, count(func(r *sim.Result) int64 { return r.JobsMissed })},
 	{"work_lost_h", "h", "Work of jobs that had to be done twice; the bill holds it.", false,

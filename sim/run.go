@@ -178,6 +178,7 @@ func (r *run) finish() (*Result, error) {
 	end := r.Window.To
 	r.cluster.Jobs.Settle(end)
 	r.machines.Bills.Settle(end)
+	r.controller.Settle(end)
 	r.cluster.FillResult(r.controller.Saved())
 	r.machines.Pools.FillViolations()
 	if r.Check {

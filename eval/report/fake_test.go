@@ -38,6 +38,9 @@ type fake struct {
 
 	// samples is how many parts the day is sampled in; 0 takes no samples.
 	samples int
+
+	// barred is for how long the policy portfolio keeps its pool on demand for its loss budget.
+	barred time.Duration
 }
 
 func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
@@ -70,6 +73,9 @@ func (f fake) run(_ context.Context, j eval.Job) (*sim.Result, error) {
 		r.Taken = append(r.Taken, sim.Taken{At: j.Bound.Start.Add(time.Duration(luck.At2(4, i).Float() * float64(day))), Market: 1})
 	}
 	r.Reclaims = int64(len(r.Taken))
+	if j.Policy == "portfolio" {
+		r.SpotBarred = f.barred
+	}
 	return r, nil
 }
 

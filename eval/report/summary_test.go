@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
@@ -191,5 +192,29 @@ func TestSummaryAcross(t *testing.T) {
 	}
 	if text := newSummary(r, format.AnswerOf(r), false).Sentences[0]; !strings.HasPrefix(text, "portfolio saves 52.8% of the on-demand bill, $60.71 a month more than spotvortex") {
 		t.Errorf("the summary of one scenario is about what does not keep the manifests: %s", text)
+	}
+}
+
+// TestBarredFromSpot: how long pools were on demand because their loss budgets were used up stands with
+// the outages, where any was.
+func TestBarredFromSpot(t *testing.T) {
+	cfg := shown("web-week")
+	page := string(written(t, compared(t, cfg, fake{})))
+	if strings.Contains(page, "Barred from Spot") {
+		t.Error("the page speaks of loss budgets where none was used up")
+	}
+	r := compared(t, cfg, fake{barred: 90 * time.Minute})
+	x := outages(r, &r.Groups[0])
+	for i, row := range x.Rows {
+		want := "0 / 0"
+		if row[0].Text == "portfolio" {
+			want = "90 / 90"
+		}
+		if got := row[len(row)-1].Text; len(row) != len(x.Head) || got != want {
+			t.Errorf("row %d of %s has %q, want %q", i, row[0].Text, got, want)
+		}
+	}
+	if page = string(written(t, r)); !strings.Contains(page, "Barred from Spot") {
+		t.Error("the page lacks the column")
 	}
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -75,7 +76,13 @@ func outages(r *eval.Report, g *eval.Group) *table {
 			"Incidents|median / most", "Incidents|all runs",
 			"Pods|all runs", "Longest incident", "'It started", "'Causes of outage|all runs"),
 	}
-	for _, x := range policyRows(r, g) {
+	rows := policyRows(r, g)
+	barred := slices.ContainsFunc(rows, func(x policyRow) bool { return x.Summary("spot_barred_min").Max > 0 })
+	if barred {
+		t.Head = append(t.Head, headings("Barred from Spot|minutes, median / most")...)
+		t.Note += " A pool is barred from Spot while its loss budget is used up."
+	}
+	for _, x := range rows {
 		more, o, started := unknown, &x.Outage, unknown
 		if r.Config.Trial(x.Policy) {
 			more = occurrence(x.Worse)
@@ -84,12 +91,16 @@ func outages(r *eval.Report, g *eval.Group) *table {
 			run := &r.Runs[o.LongestRun]
 			started = cell{Text: o.Longest.Began.Std().Format(time.DateTime), Sub: run.Scenario + ", seed " + strconv.FormatUint(run.Seed, 10)}
 		}
-		t.Rows = append(t.Rows, []cell{
+		row := []cell{
 			{Text: x.Policy, Sub: role(r, x.Policy)}, occurrence(x.Outages), more, medianAndMost("outage_spot_minutes")(x),
 			medianAndMost("outage_incidents")(x),
 			{Text: figures.Integer(o.Incidents)}, {Text: figures.Integer(o.PodsAffected)},
 			longest(o, o.Longest.Workload+", "+o.Longest.Cause.String()), started, sources(o),
-		})
+		}
+		if barred {
+			row = append(row, medianAndMost("spot_barred_min")(x))
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return t
 }

@@ -77,6 +77,16 @@ func (c *Controller) Start() {
 // Saved returns what the policy keeps.
 func (c *Controller) Saved() *policy.Memory { return &c.decider.saved }
 
+// LossBudget returns the loss budget of a pool as the last decision left it, and whether the policy
+// keeps one.
+func (c *Controller) LossBudget(pool string) (policy.LossBudget, bool) {
+	m := c.decider.saved.Pool(pool)
+	return m.Loss, m.Loss.Kept(c.decider.stepped)
+}
+
+// Settle counts what is still open at the end of the window.
+func (c *Controller) Settle(end policy.Time) { c.decider.countBarred(end) }
+
 // SetDown stops the controller, or starts a new process of it, to which nothing is left but what was
 // saved.
 func (c *Controller) SetDown(down bool) {

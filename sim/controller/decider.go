@@ -23,6 +23,11 @@ type decider struct {
 	stepAt, stepped policy.Time
 	warned          map[string]bool
 
+	// barred is how many pools are on demand since the last decision because their loss budgets
+	// are used up. It is counted up to barredUntil.
+	barred      int
+	barredUntil policy.Time
+
 	// down says that a fault has stopped the controller, and modelFails how one has the model
 	// fail.
 	down       bool
@@ -90,5 +95,21 @@ func (dc *decider) step() {
 func (dc *decider) Save(_ context.Context, m *policy.Memory) error {
 	dc.saved = *m
 	dc.Budgets.Note(m)
+	dc.countBarred(dc.Clock.Now)
+	dc.barred = 0
+	for i := range m.Pools {
+		if m.Pools[i].Loss.UsedUp(dc.Clock.Now) {
+			dc.barred++
+		}
+	}
 	return nil
+}
+
+// countBarred adds the metered time up to to for which pools were on demand because their loss
+// budgets were used up.
+func (dc *decider) countBarred(to policy.Time) {
+	if from := max(dc.barredUntil, dc.Window.From); to > from {
+		dc.Result.SpotBarred += time.Duration(dc.barred) * to.Sub(from)
+	}
+	dc.barredUntil = to
 }

@@ -74,6 +74,10 @@ type Result struct {
 
 	Gangs GangResult
 
+	// SpotBarred is for how long pools were on demand because their loss budgets were used up,
+	// summed over pools.
+	SpotBarred time.Duration
+
 	Workloads []WorkloadResult
 
 	// KeptOut is the part of Unserved that was missing behind a closed gate.

@@ -96,6 +96,9 @@ func more(r *sim.Result) format.Grid {
 		l.add("gangs", "%d started, after p50 %s, p95 %s; %d did not; %d restarts, %d requeued, %d failed",
 			g.Started, figures.Duration(g.WaitP50), figures.Duration(g.WaitP95), g.NotStarted, g.Restarts, g.Requeues, g.Failed)
 	}
+	if r.SpotBarred > 0 {
+		l.add("loss budget", "used up for %s, summed over pools: they were on demand", figures.Duration(r.SpotBarred))
+	}
 	if r.KeptOut > 0 {
 		l.add("kept out", "%s of the unserved was missing behind closed gates", usd(r.KeptOut))
 	}
