@@ -71,6 +71,12 @@ func (m *Moment) Budget(i int) (ledger *policy.BudgetMemory, closed bool) {
 	return m.watch.controller.Saved().Budget(b.Name), b.Closed
 }
 
+// LossBudget returns the loss budget of a pool as the last decision left it, and whether the policy
+// keeps one.
+func (m *Moment) LossBudget(id policy.PoolID) (policy.LossBudget, bool) {
+	return m.watch.controller.LossBudget(m.watch.Scenario.Pools[id].Name)
+}
+
 // Counts returns what Costs does at Now but for the amounts of money and the
 // outages, which are left 0: those take as long as there are nodes.
 func (m *Moment) Counts() Sample { return m.watch.counts(m.Now) }

@@ -81,6 +81,7 @@ func (t *Timeline) At(at policy.Time, into *Frame) {
 		b, _ := t.ledgers[i].value(at)
 		into.Budgets = append(into.Budgets, b)
 	}
+	into.LossBudget, _ = t.losses.value(at)
 	into.Costs = t.costsAt(at)
 	into.Decision, into.Event = t.lastDecision(at), t.lastEvent(at)
 }

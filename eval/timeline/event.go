@@ -29,6 +29,7 @@ var kindNames = [...]string{
 	ReplicasChanged: "replicas changed", JobDone: "job done", JobMissed: "job missed its deadline",
 	FaultBegan: "fault began", FaultEnded: "fault ended", GateClosed: "gate closed", GateOpened: "gate opened",
 	Paused: "job suspended", Resumed: "job resumed",
+	LossBudgetUsedUp: "loss budget used up", LossBudgetRestored: "Spot again",
 }
 
 var faultNames = [...]string{

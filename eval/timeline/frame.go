@@ -19,6 +19,9 @@ type Frame struct {
 	Workloads []Workload
 	Budgets   []Budget
 
+	// LossBudget is that of all pools.
+	LossBudget LossBudget
+
 	// Costs are those of the run from the begin of its metered window to At.
 	Costs Costs
 
@@ -85,6 +88,16 @@ type Budget struct {
 	Spent, Closed bool
 }
 
+// A LossBudget is what the last decision left of the loss budgets of all pools. It is zero where the
+// policy keeps none.
+type LossBudget struct {
+	// Pools is how many pools have one, of which UsedUp are on demand because theirs is used up.
+	Pools, UsedUp int32
+
+	// Left is what Spot may still cost. A pool of which Spot has cost more has nothing left.
+	Left policy.Money
+}
+
 // Costs are what a run has come to since its metered window began.
 type Costs struct {
 	// Bill is what its nodes cost up to the instant, those still running included.
@@ -133,6 +146,8 @@ const (
 	GateOpened
 	Paused
 	Resumed
+	LossBudgetUsedUp
+	LossBudgetRestored
 )
 
 // An Event is one thing that happened.
@@ -140,7 +155,7 @@ type Event struct {
 	At   policy.Time
 	Kind Kind
 
-	// Subject names the node, workload, fault or budget that it happened to;
+	// Subject names the node, workload, fault, budget or pool that it happened to;
 	// Object what else took part: the market of a node, the workload of a pod.
 	// Both may be empty.
 	Subject, Object string

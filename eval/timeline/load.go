@@ -132,6 +132,7 @@ func (l *loader) step(st *record.Step) error {
 	}
 	l.follow(s)
 	begun := len(t.events)
+	l.losses(st)
 	l.reckon(s)
 	l.nodes(s)
 	l.workloads(s)
@@ -152,6 +153,22 @@ func (l *loader) step(st *record.Step) error {
 	t.counts.add(s.Now, l.counts)
 	t.until, t.to, l.last = s.Now, s.Now, s
 	return nil
+}
+
+// losses adds what the decision before a step left of the loss budgets: the memory of a step is what
+// went into it.
+func (l *loader) losses(st *record.Step) {
+	s, at := st.Snapshot, l.since(st.Snapshot, 0)
+	var sum LossBudget
+	for i := range s.Pools {
+		m := st.Memory.Pool(s.Pools[i].Name)
+		kept := m.Loss.At != 0 && (l.last == nil || m.Loss.At >= l.last.Now)
+		if kept {
+			at = max(at, l.since(s, m.Loss.At))
+		}
+		l.t.addLoss(at, int(l.pool.of[i]), &m.Loss, kept, &sum)
+	}
+	l.t.losses.add(at, sum)
 }
 
 func (l *loader) markets(s *policy.Snapshot) {

@@ -63,6 +63,9 @@ type observer struct {
 	short []bool
 	next  policy.Time
 	taken string
+
+	// hasDecided reports whether the policy decided at the instant that is yet to settle.
+	hasDecided bool
 }
 
 // Happened is sim.RunObserver.
@@ -137,6 +140,7 @@ func (w *observer) decided(s *policy.Snapshot, p *policy.Plan) {
 		t.hazards[i].add(s.Now, hazardOf(&s.Markets[i]))
 	}
 	t.addDecision(s, p)
+	w.hasDecided = true
 }
 
 // Settled is sim.RunObserver.
@@ -166,9 +170,41 @@ func (w *observer) Settled(m *sim.Moment) {
 	for i := range m.Budgets() {
 		t.ledgers[i].add(m.Now, budgetOf(m.Budget(i)))
 	}
+	if w.hasDecided {
+		w.settleLosses(m)
+	}
 	c := m.Counts()
 	t.counts.add(m.Now, countsOf(&c))
 	w.settleCosts(m, turned)
+}
+
+// settleLosses notes what a decision left of the loss budgets.
+func (w *observer) settleLosses(m *sim.Moment) {
+	t := w.t
+	w.hasDecided = false
+	var sum LossBudget
+	for i := range t.pools {
+		b, kept := m.LossBudget(policy.PoolID(i))
+		t.addLoss(m.Now, i, &b, kept, &sum)
+	}
+	t.losses.add(m.Now, sum)
+}
+
+// addLoss adds the loss budget of a pool at an instant to sum, and an event where the pool leaves
+// Spot or may return to it.
+func (t *Timeline) addLoss(at policy.Time, pool int, b *policy.LossBudget, kept bool, sum *LossBudget) {
+	usedUp := kept && b.Away
+	if kept {
+		sum.Pools++
+		sum.Left += policy.Dollars(max(0, b.Left))
+	}
+	if usedUp {
+		sum.UsedUp++
+	}
+	if begun := len(t.losses.at) > 0; begun && usedUp != t.usedUp[pool] {
+		t.addEvent(at, pick(usedUp, LossBudgetUsedUp, LossBudgetRestored), t.pools[pool], "", 0)
+	}
+	t.usedUp[pool] = usedUp
 }
 
 // settleCosts counts money where it is due: at the multiples of costStep that lie

@@ -34,6 +34,11 @@ type Timeline struct {
 	hazards []history[hazard]
 	work    []history[Workload]
 	ledgers []history[Budget]
+	losses  history[LossBudget]
+
+	// usedUp says which pools are on demand because their loss budgets are used up, as of the last
+	// value of losses.
+	usedUp []bool
 
 	costLog
 	eventLog
@@ -167,7 +172,9 @@ func (t *Timeline) addMarkets(types []policy.InstanceType, zones []string, marke
 	}
 }
 
-func (t *Timeline) addPool(p *policy.Pool) { t.pools = append(t.pools, p.Name) }
+func (t *Timeline) addPool(p *policy.Pool) {
+	t.pools, t.usedUp = append(t.pools, p.Name), append(t.usedUp, false)
+}
 
 func (t *Timeline) addWorkload(w *policy.Workload, value policy.Money) {
 	t.workloads = append(t.workloads, WorkloadInfo{Name: w.Name, Kind: w.Kind, PodValue: value})

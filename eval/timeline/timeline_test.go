@@ -95,6 +95,15 @@ func (p *plain) Settled(m *sim.Moment) {
 	for i := range m.Budgets() {
 		f.Budgets = append(f.Budgets, budgetOf(m.Budget(i)))
 	}
+	for i := range p.t.pools {
+		if b, kept := m.LossBudget(policy.PoolID(i)); kept {
+			f.LossBudget.Pools++
+			f.LossBudget.Left += policy.Dollars(max(0, b.Left))
+			if b.Away {
+				f.LossBudget.UsedUp++
+			}
+		}
+	}
 	c := m.Costs(m.Now)
 	f.Costs = costsOf(&c)
 	p.frames = append(p.frames, f)
@@ -137,7 +146,8 @@ func TestAtIsReplay(t *testing.T) {
 				}
 				tl.At(at, &f)
 				want := p.frames[k]
-				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) || !slices.Equal(f.Budgets, want.Budgets) {
+				if f.At != at || !slices.Equal(f.Nodes, want.Nodes) || !slices.Equal(f.Workloads, want.Workloads) || !slices.Equal(f.Budgets, want.Budgets) ||
+					f.LossBudget != want.LossBudget {
 					t.Fatalf("seed %d: at %v (since %v)\n%+v\nwant\n%+v", seed, at, want.At, f, want)
 				}
 				got := Costs{}.with(counts{f.Costs.Notices, f.Costs.Reclaims, f.Costs.Evictions, f.Costs.Nodes, f.Costs.SpotNodes, f.Costs.Size, f.Costs.SpotSize})
@@ -347,5 +357,85 @@ func TestSeries(t *testing.T) {
 	points := tl.Costs(25, nil)
 	if len(points) != 25 || points[0].At != from || points[24].At != to || points[24].Bill != res.Bill || points[0].Bill != 0 {
 		t.Errorf("costs are %+v", points)
+	}
+}
+
+// A barring policy keeps a loss budget that is used up from and to given times.
+type barring struct {
+	policy.Policy
+	spans [][2]policy.Time
+}
+
+func (b barring) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
+	plan, m := b.Policy.Decide(s, m)
+	for i := range s.Pools {
+		p := m.Pool(s.Pools[i].Name)
+		p.Loss = policy.LossBudget{At: s.Now, Left: 2.5}
+		for _, span := range b.spans {
+			if s.Now >= span[0] && s.Now < span[1] {
+				p.Loss.Left, p.Loss.Away = -1, true
+			}
+		}
+		m = m.With(p)
+	}
+	return plan, m
+}
+
+// TestLossBudget: the budget is used up from an hour before the metered window to five hours after its
+// start, and for the last two hours. The frames and events have that, the seven metered hours are those
+// of the result up to the time between two decisions, and a recording has the same.
+func TestLossBudget(t *testing.T) {
+	cfg := config(t, embedded(t, "squeeze", caseLength), "static")
+	_, metered := cfg.Prepared.Span()
+	from, to := metered.From, metered.To
+	cfg.Policy = barring{cfg.Policy, [][2]policy.Time{{from.Add(-time.Hour), from.Add(5 * time.Hour)}, {to.Add(-2 * time.Hour), to}}}
+	tl, loaded, res, steps := recorded(t, cfg, "static")
+	var barred time.Duration
+	var since policy.Time
+	var f, again Frame
+	for i := range tl.Events() {
+		switch e := tl.Event(i); e.Kind {
+		case LossBudgetUsedUp:
+			if since != 0 || e.Subject != tl.Pools()[0] {
+				t.Fatalf("%+v follows one at %v", e, since)
+			}
+			since = e.At
+			if tl.At(e.At, &f); f.LossBudget != (LossBudget{Pools: 1, UsedUp: 1}) {
+				t.Errorf("at %v the loss budget is %+v", e.At, f.LossBudget)
+			}
+		case LossBudgetRestored:
+			if since == 0 {
+				t.Fatalf("%+v has no start", e)
+			}
+			barred += e.At.Sub(max(since, from))
+			since = 0
+			if tl.At(e.At, &f); f.LossBudget != (LossBudget{Pools: 1, Left: 2_500_000}) {
+				t.Errorf("at %v the loss budget is %+v", e.At, f.LossBudget)
+			}
+		}
+	}
+	if since == 0 {
+		t.Error("it is not used up in the end")
+	}
+	if barred += to.Sub(since); barred != res.SpotBarred || (barred-7*time.Hour).Abs() > 20*time.Minute {
+		t.Errorf("the pool is on demand for %v, the result says %v", barred, res.SpotBarred)
+	}
+	for _, at := range steps[:len(steps)-1] {
+		tl.At(at, &f)
+		if loaded.At(at, &again); f.LossBudget != again.LossBudget {
+			t.Fatalf("at %v the loss budget is %+v, recorded is %+v", at, f.LossBudget, again.LossBudget)
+		}
+	}
+	last := steps[len(steps)-1]
+	of := func(t *Timeline) (all []Event) {
+		for i := range t.Events() {
+			if e := t.Event(i); (e.Kind == LossBudgetUsedUp || e.Kind == LossBudgetRestored) && e.At < last {
+				all = append(all, e)
+			}
+		}
+		return all
+	}
+	if a, b := of(tl), of(loaded); !slices.Equal(a, b) {
+		t.Errorf("the events are %+v, recorded are %+v", a, b)
 	}
 }

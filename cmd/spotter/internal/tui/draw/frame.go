@@ -56,6 +56,18 @@ func (b Box) Frame(c Canvas) Canvas {
 	return c.Sub(1, 1, w-2, h-2)
 }
 
+// StatusMax returns how many columns the status may have to fit next to the title on c.
+func (b Box) StatusMax(c Canvas) int {
+	x := 0
+	if b.Title != "" {
+		x = Width(b.Title) + 2
+		if b.Key != 0 {
+			x += 2
+		}
+	}
+	return c.w - 4 - x - 3
+}
+
 // title writes the key, the title and, where both fit, the status.
 func (b Box) title(c Canvas, s Style) {
 	x := 0

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/eval/timeline"
@@ -236,6 +237,9 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 		{Key: "nodes", Value: fmt.Sprintf("%d, of which %d spot", k.Nodes, k.SpotNodes)}})}
 	if k.Size > 0 {
 		so.Items = append(so.Items, draw.Item{Key: "spot share", Value: figures.RoughShare(float64(k.SpotSize) / float64(k.Size))})
+	}
+	if loss := lossBudget(s); loss != "" {
+		so.Items = append(so.Items, draw.Item{Key: "loss budget", Value: strings.TrimPrefix(loss, "loss budget ")})
 	}
 	if saved, ok := c.saved(s); ok {
 		so.Items = append(so.Items, draw.Item{Key: "net savings", Value: figures.DollarChange(saved.Float()) + share(saved, c.baseline.frame.Costs.Bill), Ink: gain(saved)})

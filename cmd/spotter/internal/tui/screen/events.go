@@ -62,6 +62,10 @@ func sentenceOfWork(e *timeline.Event) string {
 		return "budget " + e.Subject + " is spent: its gate closes"
 	case timeline.GateOpened:
 		return "budget " + e.Subject + " has room: its gate opens"
+	case timeline.LossBudgetUsedUp:
+		return "loss budget of " + e.Subject + " is used up: the pool moves to on-demand nodes"
+	case timeline.LossBudgetRestored:
+		return "loss budget of " + e.Subject + " covers losses again: the pool may hold Spot"
 	case timeline.Paused:
 		return e.Subject + " is paused" + by(e.Object)
 	case timeline.Resumed:

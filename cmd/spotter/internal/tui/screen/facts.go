@@ -89,9 +89,9 @@ func inkOf(k timeline.Kind) draw.Ink {
 	switch k {
 	case timeline.Noticed, timeline.Reclaimed, timeline.Outbid, timeline.OutageBegan, timeline.PodLost, timeline.JobMissed, timeline.FaultBegan:
 		return draw.Bad
-	case timeline.Recommended, timeline.Draining, timeline.Refused, timeline.GateClosed, timeline.Paused:
+	case timeline.Recommended, timeline.Draining, timeline.Refused, timeline.GateClosed, timeline.Paused, timeline.LossBudgetUsedUp:
 		return draw.Warn
-	case timeline.Joined, timeline.OutageEnded, timeline.JobDone, timeline.FaultEnded, timeline.GateOpened:
+	case timeline.Joined, timeline.OutageEnded, timeline.JobDone, timeline.FaultEnded, timeline.GateOpened, timeline.LossBudgetRestored:
 		return draw.Good
 	}
 	return draw.Own

@@ -105,3 +105,39 @@ func TestNoOracleUnderBudgets(t *testing.T) {
 		t.Errorf("under a budget it shows:\n%s", s)
 	}
 }
+
+// TestLossBudget shows what is left of the loss budget of the focused run next to the oracle where both
+// fit, and alone where they do not.
+func TestLossBudget(t *testing.T) {
+	for _, c := range []struct {
+		w, h   int
+		budget timeline.LossBudget
+		want   string
+	}{
+		{80, 24, timeline.LossBudget{Pools: 1, Left: 3_120_000}, "━ oracle ≤ +$180 (78%) · loss budget $3.12 left ━┓"},
+		{80, 24, timeline.LossBudget{Pools: 1, UsedUp: 1}, "━ oracle ≤ +$180 (78%) · loss budget used up ━┓"},
+		{80, 24, timeline.LossBudget{Pools: 3, UsedUp: 2}, "━ oracle ≤ +$180 (78%) · loss budget used up in 2 of 3 pools ━┓"},
+		{120, 40, timeline.LossBudget{Pools: 1, Left: 3_120_000}, "━ loss budget $3.12 left ━┓"},
+		{120, 40, timeline.LossBudget{Pools: 1, UsedUp: 1}, "━ oracle ≤ +$180 · loss budget used up ━┓"},
+		{120, 40, timeline.LossBudget{}, "━ oracle ≤ +$180 (78%) ━┓"},
+	} {
+		v := sit(t, c.w, c.h)
+		v.press("space", "3")
+		v.play.shown().frame.LossBudget = c.budget
+		if s := v.Plain(); !strings.Contains(s, c.want) {
+			t.Errorf("at %dx%d with %+v it shows\n%s\nwant %q", c.w, c.h, c.budget, s, c.want)
+		}
+	}
+}
+
+// TestLossBudgetEvents says in a sentence what happened to the loss budget of a pool.
+func TestLossBudgetEvents(t *testing.T) {
+	for kind, want := range map[timeline.Kind]string{
+		timeline.LossBudgetUsedUp:   "loss budget of web is used up: the pool moves to on-demand nodes",
+		timeline.LossBudgetRestored: "loss budget of web covers losses again: the pool may hold Spot",
+	} {
+		if got := sentence(&inventory{}, &timeline.Event{Kind: kind, Subject: "web"}); got != want {
+			t.Errorf("%s is %q, want %q", kind, got, want)
+		}
+	}
+}

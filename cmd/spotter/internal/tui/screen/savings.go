@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
@@ -92,18 +93,49 @@ func (p *savingsPane) row(s *show, series int) []draw.Field {
 	return row
 }
 
-// status says what savings are against, and what they can be in the end.
-func (p *savingsPane) status() string {
+// statuses say what savings are against, what they can be in the end, and what is left of the loss
+// budget of the focused run, the longest first. The chart marks the oracle where only the loss
+// budget has room.
+func (p *savingsPane) statuses() []string {
+	against, short := p.against()
+	loss := lossBudget(p.focused)
+	if loss == "" {
+		return []string{against, short}
+	}
+	return []string{against + " · " + loss, short + " · " + loss, loss}
+}
+
+// against says what savings are against, and what they can be in the end, also in short.
+func (p *savingsPane) against() (text, short string) {
 	if p.baseline == nil {
-		return "no on-demand run to compare with"
+		text = "no on-demand run to compare with"
+		return text, text
 	}
 	switch saved, bill, ok := p.attainable(); {
 	case ok:
-		return "oracle ≤ " + figures.DollarChange(saved.Float()) + share(saved, bill)
+		short = "oracle ≤ " + figures.DollarChange(saved.Float())
+		return short + share(saved, bill), short
 	case len(p.baseline.budgets) > 0:
-		return "no oracle under budgets"
+		text = "no oracle under budgets"
+		return text, text
 	}
-	return "against on-demand"
+	text = "against on-demand"
+	return text, text
+}
+
+// lossBudget says what is left of the loss budget of a run at the shown time, nothing where its
+// policy keeps none.
+func lossBudget(s *show) string {
+	b := &s.frame.LossBudget
+	switch {
+	case b.Pools == 0:
+		return ""
+	case b.UsedUp == 0:
+		return "loss budget " + figures.Dollars(b.Left.Float()) + " left"
+	case b.UsedUp < b.Pools:
+		return fmt.Sprintf("loss budget used up in %d of %d pools", b.UsedUp, b.Pools)
+	}
+	return "loss budget used up"
 }
 
 // names are those of the rows.
@@ -126,7 +158,11 @@ func (p *savingsPane) parts(in rect) (chart, table rect) {
 }
 
 func (p *savingsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
-	b.Right = sel.status(Savings, p.status())
+	for _, text := range p.statuses() {
+		if b.Right = sel.status(Savings, text); draw.Width(b.Right) <= b.StatusMax(c) {
+			break
+		}
+	}
 	in := b.Frame(c)
 	chart, table := p.parts(rect{0, 0, in.Width(), in.Height()})
 	p.chart().Draw(on(in, chart))
