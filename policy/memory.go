@@ -137,9 +137,13 @@ type LossBudget struct {
 	Outages []SpotOutage `json:",omitempty"`
 }
 
-// Kept reports whether a policy kept the budget when it decided at now. It accounts in each
-// decision: an older account was left by another policy, or by a spec that has changed.
-func (b *LossBudget) Kept(now Time) bool { return b.At != 0 && b.At == now }
+// LossAccountEvery is how often a policy accounts for a budget at least: in the first decision in
+// which so much time has passed.
+const LossAccountEvery = 10 * time.Minute
+
+// Kept reports whether a policy kept the budget when it decided at now: an older account was left
+// by another policy, or by a spec that has changed.
+func (b *LossBudget) Kept(now Time) bool { return b.At != 0 && now.Sub(b.At) < LossAccountEvery }
 
 // UsedUp reports whether the pool was on demand, because the budget is used up, from the decision
 // at now on.

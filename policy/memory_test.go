@@ -56,7 +56,7 @@ func TestBackedOff(t *testing.T) {
 	}
 }
 
-// TestLossBudgetKept: only an account of the decision itself shows that the policy keeps a budget.
+// TestLossBudgetKept: an old account does not show that the policy keeps a budget.
 func TestLossBudgetKept(t *testing.T) {
 	for _, c := range []struct {
 		b            policy.LossBudget
@@ -65,7 +65,8 @@ func TestLossBudgetKept(t *testing.T) {
 	}{
 		{policy.LossBudget{}, 0, false, false}, {policy.LossBudget{Away: true}, 5, false, false},
 		{policy.LossBudget{At: 5}, 5, true, false}, {policy.LossBudget{At: 5, Away: true}, 5, true, true},
-		{policy.LossBudget{At: 4, Away: true}, 5, false, false},
+		{policy.LossBudget{At: 5, Away: true}, 5 + 599_999, true, true},
+		{policy.LossBudget{At: 5, Away: true}, 5 + 600_000, false, false},
 	} {
 		if kept, usedUp := c.b.Kept(c.now), c.b.UsedUp(c.now); kept != c.kept || usedUp != c.usedUp {
 			t.Errorf("%+v at %d is kept %v and used up %v", c.b, c.now, kept, usedUp)

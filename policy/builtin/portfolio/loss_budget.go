@@ -59,9 +59,10 @@ const (
 	awayDoublings = 7
 )
 
-// read accounts for the time since the last decision. It is called once in each.
+// read accounts for the time since the last account, where one is due. It is called once in each
+// decision.
 func (b *lossBudget) read() {
-	if b.part = b.partOf(); b.part <= 0 {
+	if b.part = b.partOf(); b.part <= 0 || !b.due() {
 		return
 	}
 	s, x := b.s, &b.memory.Loss
@@ -78,6 +79,21 @@ func (b *lossBudget) read() {
 	x.Left -= b.lostWork() + b.lostService(hours)
 	x.At = s.Now
 	b.turn()
+}
+
+// due reports whether it is time for an account: in quiet hours now and then, since each is a change
+// to save, and at once where Spot takes pods, which are listed in one decision only, or they are
+// missing.
+func (b *lossBudget) due() bool {
+	s, x := b.s, &b.memory.Loss
+	if s.Now.Sub(x.At) >= policy.LossAccountEvery || len(x.Outages) > 0 {
+		return true
+	}
+	lost := func(p policy.EndedPod) bool { return p.Cause == policy.EndReclaimed || p.Cause == policy.EndGang }
+	return slices.ContainsFunc(s.Ended, lost) || slices.ContainsFunc(b.e.nodes.odd, func(id policy.NodeID) bool {
+		n := &s.Nodes[id]
+		return n.Pool == b.pool.ID && n.ReclaimAt != 0 && n.NoticeAt > x.At
+	})
 }
 
 // partOf returns the part of the on-demand bill that the pool may lose; 0 where its share is
