@@ -107,6 +107,7 @@ func TestLossBudgetInStatus(t *testing.T) {
 		t.Errorf("the metrics have %+v", p)
 	}
 	kept = false
+	w.clock.Step(policy.LossAccountEvery)
 	shows("")
 	if p := c.poolMetrics(c.current.snapshot)[0]; p.LossLeft != nil || p.LossUsedUp {
 		t.Errorf("the metrics have %+v of a policy that keeps no loss budget", p)
