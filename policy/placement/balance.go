@@ -42,15 +42,15 @@ func BalanceOf(s *policy.Snapshot, pool policy.PoolID) Balance {
 // share of 0 or 1, which no move can pass.
 func (b Balance) Off(share float64) bool {
 	if share == 0 || share == 1 {
-		return b.Nodes > 0 && b.away(share) > 0
+		return b.Nodes > 0 && b.Away(share) > 0
 	}
-	return b.Nodes > 0 && b.away(share)*float64(b.Nodes) >= float64(b.Total)
+	return b.Nodes > 0 && b.Away(share)*float64(b.Nodes) >= float64(b.Total)
 }
 
-// away returns the distance to share in units of it.
-func (b Balance) away(share float64) float64 { return math.Abs(b.missing(share)) }
+// Away returns the distance to share in units of it.
+func (b Balance) Away(share float64) float64 { return math.Abs(b.Missing(share)) }
 
-// missing returns how much spot capacity is wanted, negative if too much.
-func (b Balance) missing(share float64) float64 {
+// Missing returns how much spot capacity is wanted, negative if too much.
+func (b Balance) Missing(share float64) float64 {
 	return float64(share*float64(b.Total)) - float64(b.Spot)
 }

@@ -53,7 +53,7 @@ pool web none
 
 // A pool whose limit is reached says which one, and not that nothing is offered.
 func TestReachedLimitIsNamed(t *testing.T) {
-	s := decided(t, `type a.4 4
+	s := parse(t, `type a.4 4
 market z a.4 on-demand 0.20
 pool web none
 app one 3

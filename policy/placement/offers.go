@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -12,9 +11,9 @@ import (
 // refusalMemory is how long a market that refused us is not asked again.
 const refusalMemory = 30 * time.Minute
 
-// marketsMax is the most markets that one launch names. More of them would
+// MarketsMax is the most markets that one launch names. More of them would
 // only add dearer ones.
-const marketsMax = 15
+const MarketsMax = 15
 
 // NodeLabels returns the labels that a node bought for pool in market m will
 // carry, ascending by key: those of its type, of the pool, and above both what
@@ -75,7 +74,7 @@ func OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID)
 	cover := billing.CoverageOf(s)
 	offers := make([]Offer, 0, len(markets))
 	for _, m := range markets {
-		offers = append(offers, offerOf(s, cover, pool, m))
+		offers = append(offers, OfferOf(s, cover, pool, m))
 	}
 	return offers
 }
@@ -124,14 +123,14 @@ func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID)
 
 // OpenMarkets returns the markets that Offers has offers of.
 func OpenMarkets(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType) []policy.MarketID {
-	return slices.DeleteFunc(MarketsOf(s, pool, capacity), func(m policy.MarketID) bool { return !open(s, m) })
+	return slices.DeleteFunc(MarketsOf(s, pool, capacity), func(m policy.MarketID) bool { return !Open(s, m) })
 }
 
 // offersUnder returns the offers at the prices that cover leaves.
 func offersUnder(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, capacity policy.CapacityType) []Offer {
 	var offers []Offer
 	for _, m := range OpenMarkets(s, pool, capacity) {
-		offers = append(offers, offerOf(s, cover, pool, m))
+		offers = append(offers, OfferOf(s, cover, pool, m))
 	}
 	return offers
 }
@@ -147,9 +146,9 @@ func MarketsOf(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityT
 	return markets
 }
 
-// open reports whether m is offered, has not refused us lately and, if it is an
+// Open reports whether m is offered, has not refused us lately and, if it is an
 // auction, charges no more than the node is worth.
-func open(s *policy.Snapshot, m policy.MarketID) bool {
+func Open(s *policy.Snapshot, m policy.MarketID) bool {
 	x := &s.Markets[m]
 	refused := x.Experience.Refused
 	return x.Offered && (refused == 0 || s.Now.Sub(refused) >= refusalMemory) && !outpriced(x)
@@ -161,7 +160,8 @@ func outpriced(m *policy.Market) bool {
 	return m.Auction() && m.OnDemand > 0 && m.Charge() > m.OnDemand
 }
 
-func offerOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
+// OfferOf returns the offer for pool in market m at the price that cover leaves.
+func OfferOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m policy.MarketID) Offer {
 	o := saleOf(s, cover, pool, m)
 	o.Labels, o.Taints = NodeLabels(s.Types, s.Zones, &s.Pools[pool], &s.Markets[m]), s.Pools[pool].Taints
 	return o
@@ -174,13 +174,6 @@ func saleOf(s *policy.Snapshot, cover *billing.Coverage, pool policy.PoolID, m p
 		Pool: pool, Market: m, Price: offered(cover, s, pool, m),
 		Allocatable: t.Allocatable, VolumesMax: t.VolumesMax, GPUResource: t.GPUResource,
 	}
-}
-
-// byPrice sorts markets by what one more node costs, then id.
-func byPrice(cover *billing.Coverage, markets []policy.MarketID) {
-	slices.SortFunc(markets, func(a, b policy.MarketID) int {
-		return cmp.Or(cmp.Compare(cover.Marginal(a), cover.Marginal(b)), cmp.Compare(a, b))
-	})
 }
 
 // BidIn returns the most to pay in m where it takes bids, else 0. A node is
@@ -203,11 +196,11 @@ func Bid(s *policy.Snapshot, pool policy.PoolID) policy.Money {
 	return bid
 }
 
-// named returns what of markets, cheapest first, one launch names: of one capacity type, at most
-// marketsMax, or the first alone if it is an auction, where a bid is for one
+// Named returns what of markets, cheapest first, one launch names: of one capacity type, at most
+// MarketsMax, or the first alone if it is an auction, where a bid is for one
 // class of machine. Where the first was paid for in advance, others are named only
 // if they cost no more beyond that: the provider chooses by list prices.
-func named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketID) []policy.MarketID {
+func Named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketID) []policy.MarketID {
 	if len(markets) == 0 {
 		return nil
 	}
@@ -226,5 +219,5 @@ func named(s *policy.Snapshot, cover *billing.Coverage, markets []policy.MarketI
 	if at := slices.IndexFunc(markets, func(m policy.MarketID) bool { return s.Markets[m].Capacity != first.Capacity }); at >= 0 {
 		markets = markets[:at]
 	}
-	return markets[:min(len(markets), marketsMax)]
+	return markets[:min(len(markets), MarketsMax)]
 }

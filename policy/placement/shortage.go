@@ -82,6 +82,30 @@ func pending(s *policy.Snapshot) []policy.Pod {
 	return pods
 }
 
+// Awaited returns the nodes of a pool for which empty holds that pending pods fit on, one for
+// each pod, since the scheduler is about to bind them. Pods of nodes under notice count as
+// pending, as they do in Shortages.
+func Awaited(s *policy.Snapshot, pool policy.PoolID, empty func(policy.NodeID) bool) []policy.NodeID {
+	s = evicted(s)
+	pods := pending(s)
+	if len(pods) == 0 {
+		return nil
+	}
+	var nodes []policy.NodeID
+	sp := FromSnapshot(s)
+	for i := range pods {
+		for k := range s.Nodes {
+			n := &s.Nodes[k]
+			if n.Pool == pool && empty(n.ID) && n.Usable() && sp.Check(&pods[i], n.ID) == OK {
+				sp.Bind(&pods[i], n.ID)
+				nodes = append(nodes, n.ID)
+				break
+			}
+		}
+	}
+	return nodes
+}
+
 // A buyer plans what to buy for pending pods.
 type buyer struct {
 	s  *policy.Snapshot
@@ -210,7 +234,7 @@ func pick(pods []policy.Pod, index []int) []policy.Pod {
 func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []Offer) (policy.Launch, int64, bool) {
 	l := policy.Launch{Pool: pool, Replaces: policy.None}
 	for _, i := range bin.Offers {
-		if m := offers[i].Market; len(l.Markets) < marketsMax && headroom.Has(m) {
+		if m := offers[i].Market; len(l.Markets) < MarketsMax && headroom.Has(m) {
 			l.Markets = append(l.Markets, m)
 		}
 	}
@@ -226,7 +250,7 @@ func (b *buyer) order(pool policy.PoolID, headroom *Headroom, bin Bin, offers []
 	if len(l.Markets) > 1 {
 		l.Why.RunnerUp = b.s.Markets[l.Markets[1]].Name
 	}
-	l.Markets = named(b.s, b.cover, l.Markets)
+	l.Markets = Named(b.s, b.cover, l.Markets)
 	return l, share.Units(b.s, pool, l.Markets[0]), true
 }
 

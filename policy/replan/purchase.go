@@ -8,12 +8,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// offersMax is how many of the cheapest offers of a pool are considered, and marketsMax
-// how many markets one launch names.
-const (
-	offersMax  = 96
-	marketsMax = 15
-)
+// offersMax is how many of the cheapest offers of a pool are considered.
+const offersMax = 96
+
+// A Purchase is what is bought in place of nodes.
+type Purchase struct {
+	Bought [][]policy.MarketID // for each new node the markets in which it may be, cheapest first
+	Cost   policy.Money        // of the first markets, per hour
+}
 
 // Trusted reports whether the guardrails, as they are by default, let a node of m be
 // bought by choice.
@@ -55,7 +57,7 @@ func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Off
 		most := offers[bins[i].Offers[0]].Price + spare
 		for _, o := range bins[i].Offers {
 			x := &offers[o]
-			if len(nodes[i]) < marketsMax && x.Price <= most && left.Has(x.Market) {
+			if len(nodes[i]) < placement.MarketsMax && x.Price <= most && left.Has(x.Market) {
 				nodes[i] = append(nodes[i], x.Market)
 			}
 		}

@@ -1,6 +1,7 @@
 // Package replan holds what policies share when they change running pools: which spot
-// share a pool is to have, how it is steered and moved there, what may be bought in
-// place of nodes, and the launches for it. It knows placement and no policy.
+// share a pool is to have, how it is steered and moved there, and how pods leave nodes.
+// [Moves] has the steps of every such move, [Rebalance] and [Consolidate] put them
+// together for pools that several policies run alike. It knows placement and no policy.
 package replan
 
 import (
@@ -42,7 +43,7 @@ func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory,
 		return
 	}
 	memory := m.Pool(p.Name)
-	plan.Add(placement.Rebalance(s, nil, placement.RebalanceOptions{
+	plan.Add(Rebalance(s, nil, RebalanceOptions{
 		Pool: p.ID, Share: share, DrainsMax: s.Disruptable(p.ID, policy.Underutilized),
 		Reason: policy.ReasonShare, Text: text,
 		Backoff: func(node string) bool { return memory.BackedOff(node, s.Now) },

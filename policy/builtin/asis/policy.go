@@ -18,6 +18,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // A Policy leaves every pool as it is.
@@ -47,7 +48,7 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	}
 	plan.Launches, plan.Holds = placement.Shortages(s, share)
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, UsedBelow: placement.ScaleDownUtilization, Keep: true, Tight: true})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share, UsedBelow: replan.ScaleDownUtilization, Keep: true, Tight: true})
 }
 
 // allows returns the capacity types that p buys by itself.

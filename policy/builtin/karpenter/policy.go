@@ -58,5 +58,5 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 		}
 	}
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, UsedBelow: placement.ScaleDownUtilization, Keep: true, Tight: true})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share, UsedBelow: replan.ScaleDownUtilization, Keep: true, Tight: true})
 }

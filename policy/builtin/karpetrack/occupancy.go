@@ -3,6 +3,7 @@ package karpetrack
 import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // An occupancy is the pods on the nodes of a pool, as they are moved on paper: what
@@ -44,7 +45,7 @@ func (o *occupancy) leavers(n *policy.Node) ([]policy.Pod, policy.Why) {
 			return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		case len(t.PDBs) == 1 && !o.s.PDBs[t.PDBs[0]].Uncounted(p):
 			need[t.PDBs[0]]++
-			if !placement.EvictsInTime(t, need[t.PDBs[0]], o.allowed[t.PDBs[0]]) {
+			if !replan.EvictsInTime(t, need[t.PDBs[0]], o.allowed[t.PDBs[0]]) {
 				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
 			}
 		}

@@ -68,7 +68,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	m.Decisions++
-	plan, m = placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted, UsedBelow: e.cfg.Underutilized, Keep: true})
+	plan, m = replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted, UsedBelow: e.cfg.Underutilized, Keep: true})
 	e.bids(s, &plan)
 	return plan, m
 }

@@ -135,7 +135,7 @@ func buy(s *policy.Snapshot, choices []choice, plan policy.Plan, m policy.Memory
 			toSpot(view, p, choices[i].share, m, &plan)
 		}
 	}
-	return placement.Consolidate(view, plan, m, placement.ConsolidateOptions{Share: share})
+	return replan.Consolidate(view, plan, m, replan.ConsolidateOptions{Share: share})
 }
 
 // returns reports whether on-demand nodes of p come back to spot only if this policy

@@ -25,6 +25,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/builtin/portfolio"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -299,7 +300,7 @@ func (t *turn) tend() (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(t.s), Wake: policy.NextStep(t.s.Now, policy.DefaultStep)}
 	plan.Launches, plan.Holds = placement.Shortages(t.s, t.share)
 	t.memory.Decisions++
-	return placement.Consolidate(t.s, plan, t.memory, placement.ConsolidateOptions{Share: t.share})
+	return replan.Consolidate(t.s, plan, t.memory, replan.ConsolidateOptions{Share: t.share})
 }
 
 // share returns the share that a pool is steered to.

@@ -10,6 +10,7 @@ package ondemand
 import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // A Policy keeps every pool on demand.
@@ -41,5 +42,5 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 	plan.Launches, plan.Holds = placement.Shortages(s, share)
 	plan.Wake = policy.NextStep(s.Now, policy.DefaultStep)
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share, Tight: true})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share, Tight: true})
 }

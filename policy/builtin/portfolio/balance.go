@@ -6,6 +6,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // shiftsMax is how often other nodes are sought for the share when none of those
@@ -27,7 +28,7 @@ func (d *planState) balance() {
 	for range shiftsMax {
 		var stay []policy.NodeID
 		moved := len(d.e.moved)
-		launches, drains, holds = placement.Rebalance(d.s, nil, placement.RebalanceOptions{
+		launches, drains, holds = replan.Rebalance(d.s, nil, replan.RebalanceOptions{
 			Pool: d.pool.ID, Share: d.choice.share, DrainsMax: d.s.Disruptable(d.pool.ID, policy.Underutilized),
 			Reason: policy.ReasonShare, Text: "towards the target Spot share",
 			Backoff: func(node string) bool { return d.memory.BackedOff(node, d.s.Now) || slices.Contains(rest, node) },

@@ -4,6 +4,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
@@ -82,7 +83,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	e.addExposed(s, &plan)
 	m.Decisions++
 	launches, drains := len(plan.Launches), len(plan.Drains)
-	plan, m = placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
+	plan, m = replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted})
 	for _, d := range states {
 		if d != nil {
 			d.keepWithin(&plan, launches, drains)

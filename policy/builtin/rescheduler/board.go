@@ -262,7 +262,7 @@ func (b *board) evictable(pods []*policy.Pod) ([]int32, policy.Why) {
 			case need[id] == 0:
 			case left <= 0:
 				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows no eviction"}
-			case waves(need[id], left)*turn(t) > placement.DrainTime:
+			case waves(need[id], left)*turn(t) > replan.DrainTime:
 				return nil, policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of the node's pods allows too few evictions at a time"}
 			}
 		}
@@ -282,7 +282,7 @@ func turn(t *policy.Template) time.Duration {
 	if t.Startup > 0 {
 		return t.Grace + t.Startup
 	}
-	return t.Grace + placement.StartupUsual
+	return t.Grace + replan.StartupUsual
 }
 
 // put puts p on n or takes it off, to be undone with the other steps.

@@ -51,7 +51,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	plan.Steers = replan.Steers(s, wanted, "Spot up to the pool's target share, with on-demand as the fallback")
 	m = e.round(s, m, &plan)
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted})
 }
 
 // round adds a round of drains to plan if it is time for one, and returns m with

@@ -52,5 +52,5 @@ func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.
 		}
 	}
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: share})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: share})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/portable"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
@@ -99,7 +100,7 @@ func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *buffers)
 	launches, holds := placement.Shortages(s, share)
 	c.plan.Launches = append(c.plan.Launches, launches...)
 	c.plan.Holds = append(c.plan.Holds, holds...)
-	return placement.Consolidate(s, c.plan, m, placement.ConsolidateOptions{Share: share})
+	return replan.Consolidate(s, c.plan, m, replan.ConsolidateOptions{Share: share})
 }
 
 // managed reports whether the agent sees n: a node of a pool, of a known

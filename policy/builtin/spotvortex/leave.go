@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // recommendedFor is how long a rebalance recommendation says something of a node,
@@ -55,7 +56,7 @@ func (t *turn) leave(c *course, n *policy.Node) bool {
 			markets = append(markets, id)
 		}
 	}
-	launches, drains, holds := placement.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends leaving the node")
+	launches, drains, holds := replan.ReplaceNode(s, t.space, n.ID, markets, policy.ReasonRebalance, "the provider recommends leaving the node")
 	if len(drains) > 0 {
 		t.planned(launches, drains, holds)
 		return true

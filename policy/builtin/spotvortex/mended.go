@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
@@ -28,7 +29,7 @@ func (p *Policy) decideMended(s *policy.Snapshot, m policy.Memory, sc *buffers) 
 	launches, holds := placement.Shortages(t.s, t.steered)
 	t.plan.Launches = append(launches, t.plan.Launches...)
 	t.plan.Holds = append(t.plan.Holds, holds...)
-	return placement.Consolidate(s, t.plan, t.memory, placement.ConsolidateOptions{Share: t.steered, Space: t.space})
+	return replan.Consolidate(s, t.plan, t.memory, replan.ConsolidateOptions{Share: t.steered, Space: t.space})
 }
 
 // A turn is one decision on its way.
@@ -303,7 +304,7 @@ func (t *turn) shift(c *course, share float64) {
 			reason = policy.ReasonCap
 		}
 	}
-	t.move(c, placement.RebalanceOptions{Share: share, DrainsMax: t.drainsMax(c), Reason: reason, Text: text(c.d.Reason)})
+	t.move(c, replan.RebalanceOptions{Share: share, DrainsMax: t.drainsMax(c), Reason: reason, Text: text(c.d.Reason)})
 }
 
 // off reports whether the pool is away from share by at least one of its nodes
@@ -332,14 +333,14 @@ func (t *turn) drainsMax(c *course) int {
 }
 
 // move plans a shift of the pool of c.
-func (t *turn) move(c *course, o placement.RebalanceOptions) {
+func (t *turn) move(c *course, o replan.RebalanceOptions) {
 	if o.DrainsMax <= 0 {
 		t.hold(c, policy.ReasonGuardrail, "the pool's disruption budget allows no disruption now")
 		return
 	}
 	o.Pool = c.pool.ID
 	o.Backoff = func(node string) bool { return c.memory.BackedOff(node, t.s.Now) }
-	t.planned(placement.Rebalance(t.s, t.space(), o))
+	t.planned(replan.Rebalance(t.s, t.space(), o))
 }
 
 // planned adds moves to the plan.

@@ -50,7 +50,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 		}
 	}
 	m.Decisions++
-	return placement.Consolidate(s, plan, m, placement.ConsolidateOptions{Share: wanted})
+	return replan.Consolidate(s, plan, m, replan.ConsolidateOptions{Share: wanted})
 }
 
 // share returns the wanted share within the bounds of p.

@@ -1,4 +1,4 @@
-package placement_test
+package replan_test
 
 import (
 	"math"
@@ -11,6 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/policytest"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
@@ -30,13 +31,13 @@ func TestRebalanceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := policytest.Snapshot().Draw(t, "snapshot")
 		s.Pools[0].Mode = policy.ModeActive // who calls Rebalance has looked at it
-		o := placement.RebalanceOptions{
+		o := replan.RebalanceOptions{
 			Pool: 0, Share: rapid.SampledFrom([]float64{0, 0.25, 0.5, 1}).Draw(t, "share"),
 			DrainsMax: rapid.IntRange(0, 6).Draw(t, "drainsMax"), Reason: policy.ReasonShare, Text: "a test",
 		}
 		sp := placement.FromSnapshot(s)
 		over := overfull(s, sp)
-		launches, drains, holds := placement.Rebalance(s, sp, o)
+		launches, drains, holds := replan.Rebalance(s, sp, o)
 		plan := policy.Plan{Launches: launches, Drains: drains, Holds: holds, Wake: s.Now + 1}
 		if err := policytest.Check(s, &plan); err != nil {
 			t.Fatal(err)
@@ -58,7 +59,7 @@ func TestRebalanceProperties(t *testing.T) {
 				t.Fatalf("%s must not be moved", n.Name)
 			}
 		}
-		again, drains2, _ := placement.Rebalance(s, nil, o)
+		again, drains2, _ := replan.Rebalance(s, nil, o)
 		if !slices.EqualFunc(launches, again, func(a, b policy.Launch) bool { return a.Token == b.Token }) || len(drains2) != len(drains) {
 			t.Fatalf("without a space the shift is another")
 		}
@@ -66,7 +67,7 @@ func TestRebalanceProperties(t *testing.T) {
 }
 
 // checkDistance works out the share after the plan, plainly.
-func checkDistance(t *rapid.T, s *policy.Snapshot, o placement.RebalanceOptions, plan *policy.Plan) {
+func checkDistance(t *rapid.T, s *policy.Snapshot, o replan.RebalanceOptions, plan *policy.Plan) {
 	at := placement.BalanceOf(s, o.Pool)
 	spot, total := float64(at.Spot), float64(at.Total)
 	before := math.Abs(o.Share*total - spot)
@@ -152,7 +153,7 @@ node n3 web z b.4 spot
 pod one n1 2
 pod one n2
 `)
-	launches, drains, _ := placement.Rebalance(s, nil, placement.RebalanceOptions{Pool: 0, Share: 0.6, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	launches, drains, _ := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 0.6, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
 	if len(launches) != 0 || len(drains) != 1 || s.Nodes[drains[0].Node].Name != "n2" {
 		t.Fatalf("launches %+v, drains %+v", launches, drains)
 	}
@@ -182,12 +183,12 @@ node n2 web z b.4 on-demand
 pod one n1
 pod one n2
 `)
-		o := placement.RebalanceOptions{Pool: 0, Share: 0.5, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"}
-		if launches, _, _ := placement.Rebalance(s, nil, o); len(launches) != 1 {
+		o := replan.RebalanceOptions{Pool: 0, Share: 0.5, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"}
+		if launches, _, _ := replan.Rebalance(s, nil, o); len(launches) != 1 {
 			t.Fatalf("%s: without it %d launches", name, len(launches))
 		}
 		limit(s)
-		if launches, drains, holds := placement.Rebalance(s, nil, o); len(launches)+len(drains) > 0 || len(holds) != 2 || holds[0].Why.Reason != policy.ReasonInfeasible {
+		if launches, drains, holds := replan.Rebalance(s, nil, o); len(launches)+len(drains) > 0 || len(holds) != 2 || holds[0].Why.Reason != policy.ReasonInfeasible {
 			t.Errorf("%s: launches %+v, drains %+v, holds %+v", name, launches, drains, holds)
 		}
 	}
@@ -206,7 +207,7 @@ pod one n1
 pod one n2
 `)
 	s.Quotas = []policy.Quota{{Name: "spot", Region: "region", Capacity: policy.Spot, VCPU: 7}}
-	launches, _, holds := placement.Rebalance(s, nil, placement.RebalanceOptions{Pool: 0, Share: 1, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
+	launches, _, holds := replan.Rebalance(s, nil, replan.RebalanceOptions{Pool: 0, Share: 1, DrainsMax: 5, Reason: policy.ReasonShare, Text: "x"})
 	if len(launches) != 1 || len(holds) != 1 {
 		t.Errorf("launches %+v, holds %+v", launches, holds)
 	}
@@ -224,150 +225,19 @@ app one 1
 node n1 web z b.4 on-demand
 pod one n1
 `)
-	launches, _, _ := placement.ReplaceNode(s, func() *placement.Space { return placement.FromSnapshot(s) }, 0, s.Pools[0].Markets, policy.ReasonRebalance, "x")
+	launches, _, _ := replan.ReplaceNode(s, func() *placement.Space { return placement.FromSnapshot(s) }, 0, s.Pools[0].Markets, policy.ReasonRebalance, "x")
 	if len(launches) != 1 || !slices.Equal(launches[0].Markets, []policy.MarketID{1}) {
 		t.Errorf("launches %+v", launches)
 	}
 }
 
-// TestShortagesBid bids what a node is worth, on the grid of bids, and buys
-// nothing for a pod that is gated or promised a place.
-func TestShortagesBid(t *testing.T) {
-	s := parse(t, `type b.4 4
-market z b.4 spot 0.06
-pool web none
-app one 3
-pod one pending 3
-`)
-	s.Markets[0].Provider, s.Markets[0].OnDemand = "rackspace", policy.Dollars(0.1921)
-	s.Pods[0].Gated = true
-	s.Pods[1].Nominated = 0
-	launches, _ := placement.Shortages(s, func(policy.PoolID) float64 { return 1 })
-	if len(launches) != 1 || launches[0].Bid != policy.Dollars(0.195) {
-		t.Errorf("launches %+v", launches)
-	}
-}
-
-// TestBalance counts what is under way as done.
-func TestBalance(t *testing.T) {
-	const head = "type b.4 4\nmarket z b.4 on-demand 0.20\nmarket z b.4 spot 0.06\npool web\nnode n1 web z b.4 on-demand\nnode n2 web z b.4 on-demand"
-	for name, c := range map[string]struct {
-		text string
-		want placement.Balance
-	}{
-		"at rest":                       {head, placement.Balance{Total: 8, Nodes: 2}},
-		"a node that waits, marked":     {head + " by=us\nnode n3 web z b.4 spot launching ours", placement.Balance{Spot: 4, Total: 8, Nodes: 1}},
-		"a node that waits, not marked": {head + "\nnode n3 web z b.4 spot launching ours", placement.Balance{Spot: 4, Total: 8, Nodes: 2, Moving: 1}},
-		"the provisioner's":             {head + "\nnode n3 web z b.4 spot launching", placement.Balance{Spot: 4, Total: 12, Nodes: 2}},
-	} {
-		if got := placement.BalanceOf(parse(t, c.text), 0); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
-	b := placement.Balance{Spot: 0, Total: 12, Nodes: 3}
-	for share, want := range map[float64]bool{0: false, 0.33: false, 0.34: true, 1: true} {
-		if b.Off(share) != want {
-			t.Errorf("0 of 12 on 3 nodes is off %v: %v", share, !want)
-		}
-	}
-	// A last small node on demand is less than a node of mean size, and still one.
-	if b := (placement.Balance{Spot: 11, Total: 12, Nodes: 3}); !b.Off(1) || b.Off(0.99) {
-		t.Error("11 of 12 on 3 nodes is at rest with a share of 1, or is not with one of 0.99")
-	}
-}
-
-func TestNodeLabels(t *testing.T) {
-	types := []policy.InstanceType{{Name: "b.4", Arch: "arm64", Labels: []policy.Label{{Key: "family", Value: "b"}, {Key: "tier", Value: "type"}}}}
-	pool := &policy.Pool{Name: "web", Labels: []policy.Label{{Key: "kubernetes.io/os", Value: "plan9"}, {Key: "tier", Value: "pool"}}}
-	m := &policy.Market{Region: "r", Zone: 1, Capacity: policy.Spot}
-	got := placement.NodeLabels(types, []string{"za", "zb"}, pool, m)
-	want := []policy.Label{
-		{Key: "family", Value: "b"},
-		{Key: "karpenter.sh/capacity-type", Value: "spot"},
-		{Key: "karpenter.sh/nodepool", Value: "web"},
-		{Key: "kubernetes.io/arch", Value: "arm64"},
-		{Key: "kubernetes.io/os", Value: "linux"},
-		{Key: "node.kubernetes.io/instance-type", Value: "b.4"},
-		{Key: "tier", Value: "pool"},
-		{Key: "topology.kubernetes.io/region", Value: "r"},
-		{Key: "topology.kubernetes.io/zone", Value: "zb"},
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v\nwant %v", got, want)
-	}
-}
-
-// TestOffers leaves out what is closed and what refused us lately.
-func TestOffers(t *testing.T) {
-	s := parse(t, `type b.4 4
-market z1 b.4 spot 0.06
-market z2 b.4 spot 0.06 closed
-market z3 b.4 spot 0.06 refused=29m
-market z4 b.4 on-demand 0.2
-market z5 b.4 spot 0.06 refused=30m
-pool web
-`)
-	var got []policy.MarketID
-	for _, o := range placement.Offers(s, 0, policy.Spot) {
-		got = append(got, o.Market)
-	}
-	if want := []policy.MarketID{0, 4}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := placement.MarketsOf(s, 0, policy.OnDemand); !slices.Equal(got, []policy.MarketID{3}) {
-		t.Errorf("on demand: %v", got)
-	}
-}
-
-// TestShortagesProperties: what is bought is needed, within limits, and pods
-// that already have a place in sight buy nothing.
-func TestShortagesProperties(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s := policytest.Snapshot().Draw(t, "snapshot")
-		for i := range s.Pools {
-			s.Pools[i].Limits.CPU = rapid.SampledFrom([]int64{0, 4_000, 16_000}).Draw(t, "limit")
-		}
-		share := rapid.SampledFrom([]float64{0, 0.5, 1}).Draw(t, "share")
-		launches, holds := placement.Shortages(s, func(policy.PoolID) float64 { return share })
-		plan := policy.Plan{Launches: launches, Holds: holds, Wake: s.Now + 1}
-		if err := policytest.Check(s, &plan); err != nil {
-			t.Fatal(err)
-		}
-		waiting := 0
-		for i := range s.Pods {
-			p := &s.Pods[i]
-			noticed := p.Node >= 0 && p.Phase != policy.PodGone && s.Nodes[p.Node].ReclaimAt != 0
-			if p.Phase == policy.PodPending || noticed {
-				waiting++
-			}
-		}
-		if len(launches) > waiting {
-			t.Fatalf("%d nodes for %d pods", len(launches), waiting)
-		}
-		used := make([]int64, len(s.Pools))
-		for _, l := range launches {
-			p := &s.Pools[l.Pool]
-			if p.Provisioner != policy.ProvisionerNone || p.Mode == policy.ModeOff {
-				t.Fatalf("pool %s is not ours to buy for", p.Name)
-			}
-			used[l.Pool] += s.Types[s.Markets[l.Markets[0]].Type].Capacity.CPU
-			if p.Limits.CPU > 0 && used[l.Pool] > p.Limits.CPU {
-				t.Fatalf("pool %s: %d of %d", p.Name, used[l.Pool], p.Limits.CPU)
-			}
-			if share == 0 && s.Markets[l.Markets[0]].Capacity == policy.Spot {
-				t.Fatal("spot was bought at a share of 0")
-			}
-		}
-	})
-}
-
 // BenchmarkRebalance moves ten of 2,000 nodes with 8,000 pods, space included.
 func BenchmarkRebalance(b *testing.B) {
 	s := large()
-	o := placement.RebalanceOptions{Pool: 0, Share: 0.5, DrainsMax: 10, Reason: policy.ReasonShare, Text: "x"}
+	o := replan.RebalanceOptions{Pool: 0, Share: 0.5, DrainsMax: 10, Reason: policy.ReasonShare, Text: "x"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if launches, _, _ := placement.Rebalance(s, nil, o); len(launches) != 10 {
+		if launches, _, _ := replan.Rebalance(s, nil, o); len(launches) != 10 {
 			b.Fatalf("%d launches", len(launches))
 		}
 	}
@@ -414,4 +284,48 @@ func large() *policy.Snapshot {
 		}
 	}
 	return s
+}
+
+// bids turns the spot markets of s into auctions.
+func bids(s *policy.Snapshot, reserve policy.Money) {
+	for i := range s.Markets {
+		m := &s.Markets[i]
+		m.Provider, m.OnDemand = policy.Rackspace, policy.Dollars(0.1921)
+		if m.Auction() {
+			m.Reserve = reserve
+		}
+	}
+}
+
+// TestSeveralForOne replaces a large node by two small ones where an auction asks
+// 30 cents for its size and one for half of it.
+func TestSeveralForOne(t *testing.T) {
+	text := `type a.8 8
+type b.4 4
+market z a.8 on-demand 0.40
+market z a.8 spot 0.15
+market z b.4 spot 0.01
+pool web none
+app one 3
+node n1 web z a.8 on-demand
+pod one n1 2`
+	s := parse(t, text)
+	bids(s, 0)
+	launches, drains, _ := replan.Rebalance(s, nil, replan.RebalanceOptions{Share: 1, DrainsMax: 1})
+	if len(launches) != 2 || len(drains) != 1 || len(drains[0].After) != 2 || launches[0].Token == launches[1].Token {
+		t.Fatalf("launches %+v, drains %+v; want two and one that waits for both", launches, drains)
+	}
+	if drains[0].Why.After != policy.Dollars(0.02) {
+		t.Errorf("the drain is said to lead to %v, want $0.02", drains[0].Why.After)
+	}
+	s = parse(t, text)
+	s.Markets[1].Price = policy.Dollars(0.019) // one machine for less than two
+	if launches, _, _ = replan.Rebalance(s, nil, replan.RebalanceOptions{Share: 1, DrainsMax: 1}); len(launches) != 1 {
+		t.Errorf("launches %+v, want the single one", launches)
+	}
+	s = parse(t, text)
+	s.Pools[0].Limits.CPU, s.Pools[0].Used.CPU = 12_000, 8_000 // n1 and one small one more
+	if launches, _, _ = replan.Rebalance(s, nil, replan.RebalanceOptions{Share: 1, DrainsMax: 1}); len(launches) != 0 {
+		t.Errorf("launches %+v beyond the limits", launches)
+	}
 }

@@ -1,0 +1,284 @@
+package replan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/placement"
+)
+
+// RebalanceOptions say where a pool is to be moved and how fast.
+type RebalanceOptions struct {
+	Pool policy.PoolID
+
+	// Share is the wanted spot share.
+	Share float64
+
+	// DrainsMax is the most nodes to begin to move now, such as
+	// Snapshot.Disruptable allows: nodes whose drain waits are off it already.
+	DrainsMax int
+
+	// Reason and Text stand in every entry of the plan.
+	Reason policy.Reason
+	Text   string
+
+	// Backoff reports nodes that are not to be tried; nil means none.
+	Backoff func(node string) bool
+}
+
+// utilizationMax is the utilization of a pool up to which displaced pods may use the
+// free capacity of other nodes. Above it a replacement is bought even where they would
+// fit, since the guardrails would hold the drain otherwise.
+const utilizationMax = policy.UtilizationTight
+
+// Rebalance plans moves of pool towards a spot share: the emptiest nodes of the
+// capacity type in excess are drained, each once the pods that have to leave
+// it can run elsewhere. Where they fit on nodes of the other type nothing is
+// bought; else the cheapest single node of the other type that holds them
+// comes first. The share is never passed by more than half a node.
+//
+// It changes sp by the moves that it plans, so that a second call on the same
+// space does not use the same free capacity twice. With nil it builds a space when it
+// needs one.
+func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]policy.Launch, []policy.Drain, []policy.Hold) {
+	var plan policy.Plan
+	m := newRebalance(s, sp, o, &plan)
+	m.towardsShare()
+	return plan.Launches, plan.Drains, plan.Holds
+}
+
+// ReplaceNode plans to buy one node for the pods of n in the cheapest of the given
+// markets that holds them, and to drain n once it is ready. Markets that are not open
+// are skipped. Where no node can be bought it plans nothing, or says in a hold why n
+// stays. Reason and text are those of every entry.
+//
+// It asks for the space where markets are open, and changes it by what it plans, as
+// [Rebalance] does.
+func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.NodeID, markets []policy.MarketID, reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
+	var plan policy.Plan
+	m := newRebalance(s, nil, RebalanceOptions{Pool: s.Nodes[n].Pool, Reason: reason, Text: text}, &plan)
+	m.Cover = billing.CoverageOf(s)
+	m.sell(markets, func(policy.MarketID) bool { return true })
+	if len(m.markets) == 0 {
+		return nil, nil, nil
+	}
+	m.Space = space()
+	if pods, _, hold := m.Leaving(n); hold.Reason != "" {
+		m.Hold(n, hold)
+	} else {
+		m.Lift(pods)
+		if bought, ok := m.replacement(n, pods); ok {
+			m.order([]policy.NodeID{n}, bought)
+		}
+		m.SetDown(pods)
+	}
+	return plan.Launches, plan.Drains, plan.Holds
+}
+
+// A rebalance plans the moves of one pool, with new nodes out of some of its markets.
+type rebalance struct {
+	Moves
+	o RebalanceOptions
+
+	markets []policy.MarketID // to buy in, cheapest first
+	offers  []placement.Offer // by index in markets; made when first needed
+	tried   []placement.Offer // scratch of holding
+	targets []policy.NodeID   // running nodes for the pods that leave
+
+	// requested and allocatable are of the pool's usable nodes. tight says that they
+	// may be filled up.
+	requested, allocatable policy.Resources
+	tight                  bool
+}
+
+func newRebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions, plan *policy.Plan) rebalance {
+	m := rebalance{Moves: NewMoves(s, o.Pool, plan), o: o}
+	m.Space = sp
+	return m
+}
+
+// towardsShare plans the moves of Rebalance.
+func (m *rebalance) towardsShare() {
+	m.Left = m.o.DrainsMax - m.At.Moving
+	missing := m.At.Missing(m.o.Share)
+	if missing == 0 || m.At.Total == 0 {
+		return
+	}
+	if m.Left <= 0 {
+		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInProgress, Text: "the limit of nodes that move at once is reached"})
+		return
+	}
+	from, to := policy.OnDemand, policy.Spot
+	if missing < 0 {
+		from, to = policy.Spot, policy.OnDemand
+	}
+	sources := m.sources(from)
+	if len(sources) == 0 {
+		return
+	}
+	m.prepare(to)
+	if len(m.markets)+len(m.targets) == 0 {
+		m.Hold(policy.None, policy.Why{Reason: policy.ReasonInfeasible, Text: "no market of the other capacity type is open to the pool"})
+		return
+	}
+	placement.EmptiestFirst(m.S, m.Space, sources)
+	slices.SortStableFunc(sources, func(a, b policy.NodeID) int {
+		return cmp.Compare(m.paidFor(a), m.paidFor(b)) // a drain of a committed node saves nothing
+	})
+	// A node that cannot be moved is skipped. The number of tries is bounded, so that a
+	// pool in which nothing moves costs little.
+	for tries := 4*m.Left + 8; len(sources) > 0 && tries > 0 && m.Left > 0; sources = sources[1:] {
+		if m.At.Away(m.o.Share) > m.half(sources[0]) {
+			tries--
+			m.move(sources[0])
+		}
+	}
+}
+
+// sources returns the nodes of a capacity type that may be moved.
+func (m *rebalance) sources(from policy.CapacityType) []policy.NodeID {
+	var nodes []policy.NodeID
+	for i := range m.S.Nodes {
+		n := &m.S.Nodes[i]
+		if n.Pool != m.Pool.ID || !MayLeave(n) || n.Market == policy.None || m.S.Markets[n.Market].Capacity != from {
+			continue
+		}
+		if m.o.Backoff == nil || !m.o.Backoff(n.Name) {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	return nodes
+}
+
+// prepare collects what all moves to a capacity type need.
+func (m *rebalance) prepare(to policy.CapacityType) {
+	if m.Space == nil {
+		m.Space = placement.FromSnapshot(m.S)
+	}
+	m.survey()
+	m.sell(m.Pool.Markets, func(id policy.MarketID) bool { return m.S.Markets[id].Capacity == to })
+	m.targets = slices.DeleteFunc(usable(m.S), func(id policy.NodeID) bool {
+		n := &m.S.Nodes[id]
+		return n.Pool != m.Pool.ID || n.Market == policy.None || m.S.Markets[n.Market].Capacity != to
+	})
+}
+
+// survey sums up the usable nodes of the pool.
+func (m *rebalance) survey() {
+	m.Cover = billing.CoverageOf(m.S)
+	for _, id := range usable(m.S) {
+		if n := &m.S.Nodes[id]; n.Pool == m.Pool.ID && n.Market != policy.None {
+			m.requested = m.requested.Plus(m.Space.Requested(id))
+			m.allocatable = m.allocatable.Plus(n.Allocatable)
+		}
+	}
+}
+
+// usable returns the nodes of all pools that take pods.
+func usable(s *policy.Snapshot) []policy.NodeID {
+	var nodes []policy.NodeID
+	for i := range s.Nodes {
+		if n := &s.Nodes[i]; n.Usable() && n.ActedBy == policy.ActorNone {
+			nodes = append(nodes, n.ID)
+		}
+	}
+	return nodes
+}
+
+// paidFor is 1 for a node that commitments pay for, so that its drain saves nothing,
+// else 0.
+func (m *rebalance) paidFor(n policy.NodeID) int {
+	if at := m.S.Nodes[n].Market; m.Cover.Covers(at) && m.Cover.Saving(at) == 0 {
+		return 1
+	}
+	return 0
+}
+
+// half returns half of what n counts in the share of its pool.
+func (m *rebalance) half(n policy.NodeID) float64 { return float64(m.size(m.S.Nodes[n].Market)) / 2 }
+
+// move plans the move of n if there is one.
+func (m *rebalance) move(n policy.NodeID) {
+	pods, careful, hold := m.Leaving(n)
+	if hold.Reason != "" {
+		m.Hold(n, hold)
+		return
+	}
+	nodes := []policy.NodeID{n}
+	m.Lift(pods)
+	if !careful && m.enoughFree(nodes, nil) && !m.overshoots(m.After(nodes, nil), n) && m.displace(n, pods, m.targets) {
+		return
+	}
+	if bought, ok := m.replacement(n, pods); ok && !m.overshoots(m.After(nodes, bought), n) {
+		m.order(nodes, bought)
+	}
+	m.SetDown(pods) // until the replacement is there they count where they are
+}
+
+// displace plans to drain n if targets take all of pods, which are lifted from it. It reports
+// whether it did; then the pods are bound to targets.
+func (m *rebalance) displace(n policy.NodeID, pods []policy.Pod, targets []policy.NodeID) bool {
+	if !placement.BindAll(m.Space, pods, targets) {
+		return false
+	}
+	m.allocatable = m.allocatable.Minus(m.S.Nodes[n].Allocatable)
+	m.order([]policy.NodeID{n}, nil)
+	return true
+}
+
+// enoughFree reports whether the pool's requests are within utilizationMax of what its nodes
+// offer once nodes are gone and bought ones have come.
+func (m *rebalance) enoughFree(nodes []policy.NodeID, bought [][]policy.MarketID) bool {
+	left := m.allocatable
+	for _, n := range nodes {
+		left = left.Minus(m.S.Nodes[n].Allocatable)
+	}
+	for _, markets := range bought {
+		left = left.Plus(m.S.Types[m.S.Markets[markets[0]].Type].Allocatable)
+	}
+	for _, c := range [...][2]int64{
+		{m.requested.CPU, left.CPU}, {m.requested.Memory, left.Memory}, {m.requested.GPU, left.GPU},
+	} {
+		if !m.tight && c[0] > 0 && float64(c[0]) > float64(utilizationMax*float64(c[1])) {
+			return false
+		}
+	}
+	return true
+}
+
+// overshoots reports whether the pool would be beyond the share by more than half of
+// n. Every move goes towards the share, and none begins within half a node of it, so
+// that one that does not overshoot ends nearer.
+func (m *rebalance) overshoots(after placement.Balance, n policy.NodeID) bool {
+	now, then := m.At.Missing(m.o.Share), after.Missing(m.o.Share)
+	return (now < 0) != (then < 0) && math.Abs(then) > m.half(n)
+}
+
+// replacement returns what is bought for pods, which were lifted from n: nothing where there
+// are none. It reports false, and says so in the plan, where no node holds them.
+func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]policy.MarketID, ok bool) {
+	if len(pods) == 0 {
+		return nil, true
+	}
+	if bought = m.replacements(pods, m.Launches()); len(bought) == 0 {
+		m.Hold(n, policy.Why{Reason: policy.ReasonInfeasible, Text: "no offered node of the other capacity type fits its pods"})
+	}
+	return bought, len(bought) > 0
+}
+
+// order plans the nodes of bought and the drains of nodes that wait for them. The tokens come
+// from the first node: it is replaced once per plan.
+func (m *rebalance) order(nodes []policy.NodeID, bought [][]policy.MarketID) {
+	m.At = m.After(nodes, bought)
+	why := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.Saved(nodes...), After: m.Added(bought)}
+	var after []string
+	if len(bought) > 0 && m.Launches() {
+		after = m.Launch(m.S.Nodes[nodes[0]].Name, nodes[:1], bought, why)
+	}
+	for _, n := range nodes {
+		m.Drain(n, after, why)
+	}
+}
