@@ -37,7 +37,7 @@ var architecture = []rule{
 	{pkg: "policy/scratch", decides: true},
 	{pkg: "policy/share", ours: []string{"policy"}, decides: true},
 	{pkg: "policy/guard", ours: []string{"policy/figures", "policy", "policy/scratch", "policy/share"}, decides: true},
-	{pkg: "policy/replan", ours: []string{"policy", "policy/placement", "policy/billing", "policy/share"}, decides: true},
+	{pkg: "policy/replan", ours: []string{"policy", "policy/placement", "policy/billing", "policy/share", "policy/scratch"}, decides: true},
 	{pkg: "policy/billing", ours: []string{"policy"}, decides: true},
 	{pkg: "policy/workload", ours: []string{"policy", "policy/share", "policy/scratch"}, decides: true},
 	{pkg: "policy/placement", ours: []string{"policy", "policy/share", "policy/billing", "policy/scratch"}, decides: true},

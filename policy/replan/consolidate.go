@@ -159,7 +159,7 @@ func since(list []policy.Idle, node string) (policy.Time, bool) {
 // stays reports whether p must not be moved to save money, or cannot be moved now.
 func (c *consolidator) stays(p *policy.Pod) bool {
 	t := &c.S.Templates[p.Template]
-	return c.S.Bare(t) || p.DoNotDisrupt || t.NotSafeToEvict || t.Critical || t.GracefulOnly ||
+	return c.mustStay(p, t) != "" || t.Critical || t.GracefulOnly ||
 		len(t.PDBs) > 1 || len(t.PDBs) == 1 && c.S.PDBs[t.PDBs[0]].Allowed == 0
 }
 
@@ -219,9 +219,9 @@ func (c *consolidator) dropUsed() (replacesMany bool) {
 		return false
 	}
 	c.Space = c.may.Space() // nothing is planned yet, so that it is as the snapshot is
-	c.survey()
+	c.read()
 	c.tight = c.may.Tight
-	c.targets = slices.DeleteFunc(usable(c.S), func(n policy.NodeID) bool { return c.pods[n] == 0 && c.S.Nodes[n].Pool == c.Pool.ID })
+	c.targets = usable(c.S, func(n *policy.Node) bool { return c.pods[n.ID] > 0 || n.Pool != c.Pool.ID })
 	if c.may.UsedBelow > 0 {
 		nodes = slices.DeleteFunc(nodes, func(n policy.NodeID) bool { return used(c.Space, n) >= c.may.UsedBelow })
 	}
@@ -235,6 +235,7 @@ func (c *consolidator) dropUsed() (replacesMany bool) {
 	if len(c.Plan.Drains) > 0 || c.may.Keep || c.replaceOne(nodes) {
 		return false
 	}
+	c.Allowed = Evictions(c.S)
 	return (c.memory.Packed == 0 || c.memory.Packed.Add(replaceManyEvery) <= c.S.Now) && c.replaceMany(nodes)
 }
 
@@ -370,7 +371,7 @@ func (c *consolidator) tryGroup(nodes []policy.NodeID) (g Group, ok bool) {
 		}
 		pods = append(pods, mine...)
 	}
-	if !c.endsInTime(pods) {
+	if c.evictable(pods).Reason != "" {
 		return g, false
 	}
 	g = Group{Nodes: nodes, Before: c.Saved(nodes...)}
@@ -389,20 +390,4 @@ func (c *consolidator) pays(g *Group) bool {
 		onDemand += max(c.S.Markets[c.S.Nodes[id].Market].OnDemand, c.Saved(id))
 	}
 	return g.saves() >= onDemand.Times(Threshold(c.Pool))
-}
-
-// endsInTime reports whether the disruption budgets let pods go before their drains
-// would be undone.
-func (c *consolidator) endsInTime(pods []policy.Pod) bool {
-	need := make([]int32, len(c.S.PDBs))
-	for i := range pods {
-		t := &c.S.Templates[pods[i].Template]
-		for _, id := range t.PDBs {
-			need[id]++
-			if !EvictsInTime(t, need[id], c.S.PDBs[id].Allowed) {
-				return false
-			}
-		}
-	}
-	return true
 }

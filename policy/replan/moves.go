@@ -6,13 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
 // Moves plans moves of pods off the nodes of one pool. A policy proposes nodes and decides
 // which moves are worth it. The steps in between are the same for all: Leaving finds the pods
 // that have to leave a node, Lift takes them off, placement.BindFirstFit and
-// Purchasing.Buy find them places on running and on new nodes, After is what the pool holds
+// Offering.Buy find them places on running and on new nodes, After is what the pool holds
 // then, and Launch and Drain plan the move.
 type Moves struct {
 	S    *policy.Snapshot
@@ -28,16 +29,23 @@ type Moves struct {
 	// Cover is of the nodes that there are.
 	Cover *billing.Coverage
 
+	// Allowed is by disruption budget the evictions that the moves planned so far leave. With
+	// nil they are not looked at.
+	Allowed []int32
+	need    []int32 // scratch: evictions by disruption budget
+
+	// MayLose reports that pods which no controller would recreate may leave: they are lost.
+	MayLose bool
+
 	// Left is how many more nodes the disruption budgets of the pool let leave.
 	Left int
 }
 
-// NewMoves returns no moves of pool beyond those of plan. Space is left to the caller, since
-// to make one takes longer than all the rest.
+// NewMoves returns no moves of pool beyond those of plan. Space, Cover and Allowed are left to
+// the caller, since they take longer to make than all the rest.
 func NewMoves(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) Moves {
 	m := Moves{
 		S: s, Pool: &s.Pools[pool], Plan: plan, At: placement.BalanceOf(s, pool), Headroom: placement.HeadroomOf(s, pool),
-		Cover: billing.CoverageOf(s),
 	}
 	m.Left = m.Disruptable(policy.Underutilized)
 	return m
@@ -60,24 +68,108 @@ func (m *Moves) Disruptable(reason policy.DisruptionReason) int {
 	return left
 }
 
+// Targets returns the nodes of the pool that take pods, that no controller empties, and for
+// which may holds.
+func (m *Moves) Targets(may func(*policy.Node) bool) []policy.NodeID {
+	return usable(m.S, func(n *policy.Node) bool { return n.Pool == m.Pool.ID && may(n) })
+}
+
+// Usage returns what pods request of the usable nodes of the pool, and what these have.
+func (m *Moves) Usage() (requested, allocatable policy.Resources) {
+	for _, id := range m.Targets(func(*policy.Node) bool { return true }) {
+		requested = requested.Plus(m.Space.Requested(id))
+		allocatable = allocatable.Plus(m.S.Nodes[id].Allocatable)
+	}
+	return requested, allocatable
+}
+
+// Evictions returns what the disruption budgets of s allow.
+func Evictions(s *policy.Snapshot) []int32 {
+	allowed := make([]int32, len(s.PDBs))
+	for i := range s.PDBs {
+		allowed[i] = s.PDBs[i].Allowed
+	}
+	return allowed
+}
+
 // Leaving returns the pods that have to leave n, and whether one of them may only move to a
-// node that is ready. Where one of them must stay it returns why.
+// node that is ready. Where one of them must stay, or cannot be evicted in time, it returns
+// why.
 func (m *Moves) Leaving(n policy.NodeID) (pods []policy.Pod, careful bool, why policy.Why) {
 	for _, id := range m.Space.Pods(n) {
 		p := &m.S.Pods[id]
 		t := &m.S.Templates[p.Template]
-		switch {
-		case t.DaemonSet || p.Phase == policy.PodTerminating:
+		if t.DaemonSet || p.Phase == policy.PodTerminating {
 			continue
-		case p.DoNotDisrupt || t.NotSafeToEvict || m.S.Bare(t):
-			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: "a pod on the node must not be evicted"}
+		}
+		if text := m.mustStay(p, t); text != "" {
+			return nil, false, policy.Why{Reason: policy.ReasonGuardrail, Text: text}
 		}
 		careful = careful || t.Critical || t.GracefulOnly
 		q := *p
 		q.Node = n // where the moves planned so far have it
 		pods = append(pods, q)
 	}
-	return pods, careful, policy.Why{}
+	if m.Allowed != nil {
+		why = m.evictable(pods)
+	}
+	return pods, careful, why
+}
+
+// mustStay returns why p, of template t, must not be evicted by choice; empty where it may.
+func (m *Moves) mustStay(p *policy.Pod, t *policy.Template) string {
+	switch {
+	case p.DoNotDisrupt || t.NotSafeToEvict:
+		return "a pod on the node must not be evicted"
+	case m.S.Bare(t) && !t.SafeToEvict && !m.MayLose:
+		return "a pod on the node has no controller that would recreate it"
+	}
+	return ""
+}
+
+// DrainTime bounds how long the pods of nodes may take to be evicted: a drain is given up
+// after a quarter of an hour. StartupUsual is assumed where a pod does not state how long it
+// takes to start.
+const (
+	DrainTime    = 10 * time.Minute
+	StartupUsual = time.Minute
+)
+
+// evictable returns why the disruption budgets do not let pods go within DrainTime.
+func (m *Moves) evictable(pods []policy.Pod) policy.Why {
+	m.need = scratch.Zeroed(m.need, len(m.S.PDBs))
+	for i := range pods {
+		for _, id := range m.S.Templates[pods[i].Template].PDBs {
+			if !m.S.PDBs[id].Uncounted(&pods[i]) {
+				m.need[id]++
+			}
+		}
+	}
+	for i := range pods {
+		t := &m.S.Templates[pods[i].Template]
+		if len(t.PDBs) > 1 {
+			// The eviction API knows no answer for a pod with two budgets.
+			return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
+		}
+		for _, id := range t.PDBs {
+			restart := t.Grace + max(t.Startup, StartupUsual)
+			switch need, allowed := m.need[id], m.Allowed[id]; {
+			case need == 0:
+			case allowed <= 0 || time.Duration((need-1)/allowed)*restart > DrainTime:
+				return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
+			}
+		}
+	}
+	return policy.Why{}
+}
+
+// Charge takes the evictions of pods off what their disruption budgets allow.
+func (m *Moves) Charge(pods []policy.Pod) {
+	for i := range pods {
+		for _, id := range m.S.Templates[pods[i].Template].PDBs {
+			m.Allowed[id] = max(0, m.Allowed[id]-1)
+		}
+	}
 }
 
 // Lift takes pods off their nodes in the space, and SetDown binds them there again.
@@ -121,8 +213,7 @@ func (m *Moves) count(at *placement.Balance, id policy.MarketID, n int64) {
 // size returns what a node of a market counts in the share of the pool.
 func (m *Moves) size(id policy.MarketID) int64 { return share.Units(m.S, m.Pool.ID, id) }
 
-// Saved returns what is saved per hour when nodes go one by one, and Added what
-// the first markets of bought cost, both with their fees and beyond commitments.
+// Saved returns what is saved per hour when each of nodes goes by itself, with its fees.
 func (m *Moves) Saved(nodes ...policy.NodeID) (total policy.Money) {
 	for _, n := range nodes {
 		total += placement.Saved(m.Cover, m.S, &m.S.Nodes[n])
@@ -130,7 +221,8 @@ func (m *Moves) Saved(nodes ...policy.NodeID) (total policy.Money) {
 	return total
 }
 
-// Added returns what one more node of the first markets of each of bought costs per hour.
+// Added returns what bought nodes cost per hour in the first of their markets, with their fees
+// and beyond what commitments pay of one more node.
 func (m *Moves) Added(bought [][]policy.MarketID) (total policy.Money) {
 	for _, markets := range bought {
 		total += placement.Added(m.Cover, m.S, m.Pool.ID, markets[0])
@@ -138,9 +230,9 @@ func (m *Moves) Added(bought [][]policy.MarketID) (total policy.Money) {
 	return total
 }
 
-// Launches reports whether a plan may launch nodes in the pool. Where it may not, a drain
+// launches reports whether a plan may launch nodes in the pool. Where it may not, a drain
 // makes the provisioner launch them.
-func (m *Moves) Launches() bool {
+func (m *Moves) launches() bool {
 	return m.Pool.Levers.Launch || m.Pool.Provisioner == policy.ProvisionerNone
 }
 
@@ -161,6 +253,23 @@ func (m *Moves) Launch(key string, nodes []policy.NodeID, bought [][]policy.Mark
 func (m *Moves) Drain(n policy.NodeID, after []string, why policy.Why) {
 	m.Plan.Drains = append(m.Plan.Drains, policy.Drain{Node: n, After: after, Why: why})
 	m.Left--
+}
+
+// Order plans the nodes of bought in place of nodes, and the drains of nodes that wait for them.
+// Where only the provisioner buys, the drains make it.
+func (m *Moves) Order(key string, nodes []policy.NodeID, bought [][]policy.MarketID, why policy.Why) {
+	m.At = m.After(nodes, bought)
+	var after []string
+	if len(bought) > 0 && m.launches() {
+		after = m.Launch(key, nodes[:1], bought, why)
+	} else {
+		for _, markets := range bought {
+			m.Headroom.Take(markets)
+		}
+	}
+	for _, n := range nodes {
+		m.Drain(n, after, why)
+	}
 }
 
 // Hold adds to the plan why a node, or with None the pool, stays as it is.
@@ -211,19 +320,4 @@ func (m *Moves) Regroup(pods []policy.Pod, targets []policy.NodeID, buy func([]p
 	placement.UnbindAll(m.Space, at)
 	m.SetDown(pods)
 	return p, ok
-}
-
-// DrainTime bounds how long the pods of a node may take to be evicted: a drain is given up
-// after a quarter of an hour. StartupUsual is assumed where a pod does not state how long it
-// takes to start.
-const (
-	DrainTime    = 10 * time.Minute
-	StartupUsual = time.Minute
-)
-
-// EvictsInTime reports whether the last of need pods of t can be evicted within DrainTime by
-// a disruption budget that allows that many evictions at a time.
-func EvictsInTime(t *policy.Template, need, allowed int32) bool {
-	restart := t.Grace + max(t.Startup, StartupUsual)
-	return allowed > 0 && time.Duration((need-1)/allowed)*restart <= DrainTime
 }

@@ -15,35 +15,70 @@ const offersMax = 96
 type Purchase struct {
 	Bought [][]policy.MarketID // for each new node the markets in which it may be, cheapest first
 	Cost   policy.Money        // of the first markets, per hour
+
+	// Quality says how good the packing is known to be.
+	Quality string
 }
 
 // Trusted reports whether the guardrails, as they are by default, let a node of m be
 // bought by choice.
 func Trusted(m *policy.Market) bool { return m.Trusted(policy.ConfidenceMin) }
 
-// Offers returns what can be bought of a capacity type for pool in the markets for
-// which may holds, cheapest first.
-func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
-	return Labelled(s, pool, Sales(s, pool, capacity, may))
+// An Offering is what may be bought by choice of one capacity type for a pool, cheapest first.
+type Offering struct {
+	s     *policy.Snapshot
+	pool  policy.PoolID
+	sales []placement.Offer // without labels and taints, which cost far more to make than all the rest
+	made  []placement.Offer // with them; made when first needed
+
+	// Floor is what nothing on offer costs less than.
+	Floor placement.Floor
 }
 
-// Sales returns what Offers does without labels and taints, which cost far more to make than
-// all the rest.
-func Sales(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
+// NewOffering returns what is on offer in the markets for which may holds.
+func NewOffering(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) *Offering {
 	sales := slices.DeleteFunc(placement.Sales(s, pool, capacity), func(o placement.Offer) bool { return !may(&s.Markets[o.Market]) })
 	slices.SortStableFunc(sales, func(x, y placement.Offer) int {
 		return cmp.Or(cmp.Compare(x.Price, y.Price), cmp.Compare(x.Market, y.Market))
 	})
-	return sales[:min(len(sales), offersMax)]
+	sales = sales[:min(len(sales), offersMax)]
+	return &Offering{s: s, pool: pool, sales: sales, Floor: placement.FloorOf(sales)}
 }
 
-// Labelled returns the offers of sales for pool.
-func Labelled(s *policy.Snapshot, pool policy.PoolID, sales []placement.Offer) []placement.Offer {
-	markets := make([]policy.MarketID, len(sales))
-	for i := range sales {
-		markets[i] = sales[i].Market
+// Offers returns the offers, cheapest first.
+func (o *Offering) Offers() []placement.Offer {
+	if o.made == nil {
+		markets := make([]policy.MarketID, len(o.sales))
+		for i := range o.sales {
+			markets[i] = o.sales[i].Market
+		}
+		o.made = placement.OffersIn(o.s, o.pool, markets)
 	}
-	return placement.OffersIn(s, pool, markets)
+	return o.made
+}
+
+// Buy packs pods, which are bound nowhere, onto at most nodesMax new nodes, and reports whether
+// these cost no more than most and may be bought. Where they cost more, it returns the cost
+// alone, and nothing where no such nodes hold pods.
+func (o *Offering) Buy(m *Moves, pods []policy.Pod, nodesMax int, most policy.Money) (Purchase, bool) {
+	offers := o.Offers()
+	packing := placement.Pack(m.Space, pods, offers)
+	bins, total := packing.Bins, packing.Total
+	switch {
+	case len(bins) == 0 || len(packing.Unplaced) > 0 || len(bins) > nodesMax:
+		return Purchase{}, false
+	case total > most:
+		return Purchase{Cost: total}, false
+	}
+	bought, ok := Markets(o.s, m.Headroom, offers, bins, (most-total)/policy.Money(len(bins)))
+	if !ok {
+		return Purchase{}, false
+	}
+	p := Purchase{Bought: bought, Quality: packing.Quality(m.Space, pods, offers)}
+	for _, markets := range bought { // limits may make them more expensive than those of the packing
+		p.Cost += o.s.Markets[markets[0]].Charge()
+	}
+	return p, p.Cost <= most
 }
 
 // Markets returns for each of bins the markets in which its node may be bought,
@@ -82,4 +117,10 @@ func Launch(s *policy.Snapshot, pool *policy.Pool, key string, i int, markets []
 		Token: policy.Token(s.Now, pool.Name, key, i), Pool: pool.ID, Markets: markets, Replaces: replaces,
 		Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why,
 	}
+}
+
+// Offers returns what is on offer of a capacity type in the markets for which may holds,
+// cheapest first.
+func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
+	return NewOffering(s, pool, capacity, may).Offers()
 }

@@ -153,35 +153,28 @@ func (m *rebalance) sources(from policy.CapacityType) []policy.NodeID {
 	return nodes
 }
 
+// read makes what all moves need.
+func (m *rebalance) read() {
+	m.Cover = billing.CoverageOf(m.S)
+	m.requested, m.allocatable = m.Usage()
+}
+
 // prepare collects what all moves to a capacity type need.
 func (m *rebalance) prepare(to policy.CapacityType) {
 	if m.Space == nil {
 		m.Space = placement.FromSnapshot(m.S)
 	}
-	m.survey()
+	m.read()
 	m.sell(m.Pool.Markets, func(id policy.MarketID) bool { return m.S.Markets[id].Capacity == to })
-	m.targets = slices.DeleteFunc(usable(m.S), func(id policy.NodeID) bool {
-		n := &m.S.Nodes[id]
-		return n.Pool != m.Pool.ID || n.Market == policy.None || m.S.Markets[n.Market].Capacity != to
-	})
+	m.targets = m.Targets(func(n *policy.Node) bool { return n.Market != policy.None && m.S.Markets[n.Market].Capacity == to })
 }
 
-// survey sums up the usable nodes of the pool.
-func (m *rebalance) survey() {
-	m.Cover = billing.CoverageOf(m.S)
-	for _, id := range usable(m.S) {
-		if n := &m.S.Nodes[id]; n.Pool == m.Pool.ID && n.Market != policy.None {
-			m.requested = m.requested.Plus(m.Space.Requested(id))
-			m.allocatable = m.allocatable.Plus(n.Allocatable)
-		}
-	}
-}
-
-// usable returns the nodes of all pools that take pods.
-func usable(s *policy.Snapshot) []policy.NodeID {
+// usable returns the nodes of all pools that take pods, that no controller empties, and for
+// which may holds.
+func usable(s *policy.Snapshot, may func(*policy.Node) bool) []policy.NodeID {
 	var nodes []policy.NodeID
 	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Usable() && n.ActedBy == policy.ActorNone {
+		if n := &s.Nodes[i]; n.Usable() && n.ActedBy == policy.ActorNone && may(n) {
 			nodes = append(nodes, n.ID)
 		}
 	}
@@ -263,22 +256,14 @@ func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]
 	if len(pods) == 0 {
 		return nil, true
 	}
-	if bought = m.replacements(pods, m.Launches()); len(bought) == 0 {
+	if bought = m.replacements(pods, m.launches()); len(bought) == 0 {
 		m.Hold(n, policy.Why{Reason: policy.ReasonInfeasible, Text: "no offered node of the other capacity type fits its pods"})
 	}
 	return bought, len(bought) > 0
 }
 
-// order plans the nodes of bought and the drains of nodes that wait for them. The tokens come
-// from the first node: it is replaced once per plan.
+// order is Order for the reason of m. The tokens come from the first node: it is replaced once
+// per plan.
 func (m *rebalance) order(nodes []policy.NodeID, bought [][]policy.MarketID) {
-	m.At = m.After(nodes, bought)
-	why := policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.Saved(nodes...), After: m.Added(bought)}
-	var after []string
-	if len(bought) > 0 && m.Launches() {
-		after = m.Launch(m.S.Nodes[nodes[0]].Name, nodes[:1], bought, why)
-	}
-	for _, n := range nodes {
-		m.Drain(n, after, why)
-	}
+	m.Order(m.S.Nodes[nodes[0]].Name, nodes, bought, policy.Why{Reason: m.o.Reason, Text: m.o.Text, Before: m.Saved(nodes...), After: m.Added(bought)})
 }

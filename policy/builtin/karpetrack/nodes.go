@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
@@ -20,9 +21,6 @@ type nodeIndex struct {
 	// may be replaced as far as they themselves say.
 	coming, noticed, movable policy.SlotSet[policy.NodeID]
 
-	// oldest is by pool an instant before which no movable node was launched.
-	oldest []policy.Time
-
 	// The rest is as the space was loaded last: by pool and market the nodes that may be
 	// replaced and on which pods run, and what each of them is asked for at least.
 	lists   scratch.Lists
@@ -35,20 +33,7 @@ func (x *nodeIndex) read(s *policy.Snapshot) {
 	changed := s.NodesSince(x.mark)
 	x.coming.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].Phase < policy.NodeInitialized })
 	x.noticed.Read(changed, func(id policy.NodeID) bool { return s.Nodes[id].Live() && s.Nodes[id].ReclaimAt != 0 })
-	if !s.Follows(x.mark) || len(x.oldest) != len(s.Pools) {
-		x.oldest = scratch.Zeroed(x.oldest, len(s.Pools))
-		for i := range x.oldest {
-			x.oldest[i] = s.Now
-		}
-	}
-	x.movable.Read(changed, func(id policy.NodeID) bool {
-		n := &s.Nodes[id]
-		if !movable(s, n) {
-			return false
-		}
-		x.oldest[n.Pool] = min(x.oldest[n.Pool], n.Launched)
-		return true
-	})
+	x.movable.Read(changed, func(id policy.NodeID) bool { return movable(s, &s.Nodes[id]) })
 	x.mark = s.Mark()
 }
 
@@ -59,16 +44,9 @@ func in(s *policy.Snapshot, pool policy.PoolID, nodes []policy.NodeID) bool {
 
 // aged lists the movable nodes of pool that were launched that long ago.
 func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Duration) (nodes []policy.NodeID) {
-	if s.Now.Sub(x.oldest[pool]) < age {
-		return nil
-	}
-	x.oldest[pool] = s.Now
 	for _, id := range x.movable.All() {
-		if n := &s.Nodes[id]; n.Pool == pool {
-			x.oldest[pool] = min(x.oldest[pool], n.Launched)
-			if s.Now.Sub(n.Launched) >= age {
-				nodes = append(nodes, id)
-			}
+		if n := &s.Nodes[id]; n.Pool == pool && s.Now.Sub(n.Launched) >= age {
+			nodes = append(nodes, id)
 		}
 	}
 	return nodes
@@ -76,8 +54,7 @@ func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Durati
 
 // movable reports whether n may be replaced as far as it itself says.
 func movable(s *policy.Snapshot, n *policy.Node) bool {
-	return n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && n.Market != policy.None &&
-		s.Markets[n.Market].Capacity != policy.Reserved
+	return n.Pool != policy.None && replan.MayLeave(n) && n.Market != policy.None && s.Markets[n.Market].Capacity != policy.Reserved
 }
 
 // readSpace brings the rest to sp, which was just loaded with s.

@@ -29,117 +29,84 @@ const (
 	waveRest = 6 * time.Hour
 )
 
-// A group is what a wave would do: the nodes that go, and what is bought.
-type group struct {
-	nodes  []policy.NodeID
-	before policy.Money
-	buy    purchase
-	after  placement.Balance
-}
-
 // A repacking packs the nodes of a pool anew, on machines of one capacity type.
 type repacking struct {
 	*renewal
 	capacity policy.CapacityType
 }
 
-// group returns the nodes that its machines may replace: all of
+// candidates returns the nodes that its machines may replace: all of
 // them where the pool is to be spot alone, else those of that type.
-func (r *repacking) group() []policy.NodeID {
-	all := r.capacity == policy.Spot && r.share == 1 && !r.pool.Share.Exact
-	var nodes []policy.NodeID
-	for _, id := range r.nodes() {
-		if !all && r.s.Markets[r.s.Nodes[id].Market].Capacity != r.capacity {
-			continue
+func (r *repacking) candidates() []policy.NodeID {
+	all := r.capacity == policy.Spot && r.share == 1 && !r.Pool.Share.Exact
+	return slices.DeleteFunc(r.nodes(), func(id policy.NodeID) bool {
+		if !all && r.S.Markets[r.S.Nodes[id].Market].Capacity != r.capacity {
+			return true
 		}
-		if pods, why := r.pods.leavers(&r.s.Nodes[id]); why.Reason == "" && len(pods) > 0 {
-			nodes = append(nodes, id)
-		}
+		pods, _, hold := r.Leaving(id)
+		return hold.Reason != "" || len(pods) == 0
+	})
+}
+
+// leaving returns the pods that have to leave nodes.
+func (r *repacking) leaving(nodes []policy.NodeID) (all []policy.Pod) {
+	for _, id := range nodes {
+		pods, _, _ := r.Leaving(id)
+		all = append(all, pods...)
 	}
-	return nodes
+	return all
 }
 
 // paysOnPaper reports whether the pods of nodes, packed anew, cost less by the
 // threshold, and says in the plan what they would cost where they do not.
 func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
-	offers := r.market.offersOf(r.capacity)
+	offers := r.offering(r.capacity).Offers()
 	if len(offers) == 0 {
 		return false
 	}
-	before := r.prices(nodes)
-	pods := r.pods.lift(nodes)
-	packing := placement.Pack(r.pods.space(), pods, offers)
-	r.pods.setDown(pods)
+	before, pods := r.prices(nodes), r.leaving(nodes)
+	r.Lift(pods)
+	packing := placement.Pack(r.Space, pods, offers)
+	r.SetDown(pods)
 	switch {
 	case len(packing.Unplaced) > 0:
 		return false
 	case packing.Total <= r.limit(before):
 		return true
 	}
-	r.plan.Holds = append(r.plan.Holds, policy.Hold{Pool: r.pool.ID, Node: policy.None, Why: policy.Why{
+	r.Hold(policy.None, policy.Why{
 		Reason: policy.ReasonNoEdge, Before: before, After: packing.Total,
 		Text: fmt.Sprintf("repacked on %v nodes, its pods would cost %s an hour instead of %s: less than the required %s is saved; %s",
-			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.pool.SavingsThreshold, 0),
-			packing.Quality(r.pods.space(), pods, offers)),
-	}})
+			r.capacity, packing.Total.Short(), before.Short(), figures.Share(r.Pool.SavingsThreshold, 0), packing.Quality(r.Space, pods, offers)),
+	})
 	return false
 }
 
 // bestGroup returns the group of the nodes that waste most whose replacement
-// saves the most dollars, and at least the threshold.
-func (r *repacking) bestGroup(nodes []policy.NodeID) (best group, found bool) {
-	floor := r.market.floorOf(r.capacity)
-	placement.WastefulFirst(r.s, r.pods.space(), nodes, floor, r.price)
-	most := min(len(nodes), waveMax, max(r.left, waveMin))
-	for n := 2; n <= most; n++ {
-		g, ok := r.tryGroup(nodes[:n])
-		if ok && (!found || g.before-g.buy.cost > best.before-best.buy.cost) {
-			best, found = g, true
-		}
-	}
-	return best, found
-}
-
-// tryGroup works out what it costs to do without nodes: their pods go where the
+// saves the most dollars, and at least the threshold: their pods go where the
 // other nodes of the pool have room, and what is left on new machines.
-func (r *repacking) tryGroup(nodes []policy.NodeID) (group, bool) {
-	g := group{nodes: slices.Clone(nodes), before: r.prices(nodes)}
-	sp := r.pods.space()
-	pods := r.pods.lift(nodes)
-	rest, at := r.pods.displace(pods, func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
-	ok := true
-	if len(rest) > 0 {
-		g.buy, ok = r.market.purchase(r.capacity, rest, len(nodes), r.limit(g.before))
-	}
-	placement.UnbindAll(sp, at)
-	r.pods.setDown(pods)
-	if !ok || len(rest) == 0 {
-		return g, false // what needs nothing new is consolidation, which needs no wave
-	}
-	g.after = r.at
-	for i, id := range nodes {
-		p := purchase{}
-		if i == 0 {
-			p = g.buy
-		}
-		was := r.at
-		r.at = g.after
-		g.after = r.moved(&r.s.Nodes[id], p)
-		r.at = was
-	}
-	return g, r.keeps(g.after)
+func (r *repacking) bestGroup(nodes []policy.NodeID) (replan.Group, bool) {
+	placement.WastefulFirst(r.S, r.Space, nodes, r.offering(r.capacity).Floor, r.price)
+	return replan.BestGroup(nodes, min(waveMax, max(r.Left, waveMin)), func(nodes []policy.NodeID) (g replan.Group, ok bool) {
+		g = replan.Group{Nodes: nodes, Before: r.prices(nodes)}
+		others := r.Targets(func(n *policy.Node) bool { return !slices.Contains(nodes, n.ID) })
+		g.Purchase, ok = r.Regroup(r.leaving(nodes), others, func(rest []policy.Pod) (replan.Purchase, bool) {
+			return r.buy(r.capacity, rest, len(nodes), r.limit(g.Before))
+		})
+		return g, ok && r.keeps(r.After(nodes, g.Bought))
+	})
 }
 
 // open plans the launches of g and returns the wave that they begin.
-func (r *repacking) open(g group) policy.Wave {
+func (r *repacking) open(g replan.Group) policy.Wave {
 	why := policy.Why{
-		Reason: ReasonWave, Before: g.before, After: g.buy.cost,
+		Reason: ReasonWave, Before: g.Before, After: g.Cost,
 		Text: fmt.Sprintf("the pods of %s cost %s an hour together and %s on %s; %s",
-			figures.Count(len(g.nodes), "node"), g.before.Short(), g.buy.cost.Short(), machines(len(g.buy.nodes)), g.buy.quality),
+			figures.Count(len(g.Nodes), "node"), g.Before.Short(), g.Cost.Short(), machines(len(g.Bought)), g.Quality),
 	}
-	w := policy.Wave{Since: r.s.Now, Tokens: r.launch("wave", g.nodes, g.buy, why)}
-	for _, id := range g.nodes {
-		w.Nodes = append(w.Nodes, r.s.Nodes[id].Name)
+	w := policy.Wave{Since: r.S.Now, Tokens: r.Launch("wave", g.Nodes, g.Bought, why)}
+	for _, id := range g.Nodes {
+		w.Nodes = append(w.Nodes, r.S.Nodes[id].Name)
 	}
 	slices.Sort(w.Nodes)
 	return w
@@ -161,22 +128,22 @@ func (w *waveUnderWay) end(pm policy.PoolMemory) policy.PoolMemory {
 	switch {
 	case len(old)+leaving == 0:
 		return w.over(pm, 0)
-	case len(fresh)+arriving == 0 && w.s.Now > w.wave.Since, w.s.Now >= due.Add(waveEnd):
+	case len(fresh)+arriving == 0 && w.S.Now > w.wave.Since, w.S.Now >= due.Add(waveEnd):
 		return w.over(pm, waveRest)
-	case w.s.Now < due:
-		w.plan.Wake = min(w.plan.Wake, due)
+	case w.S.Now < due:
+		w.Plan.Wake = min(w.Plan.Wake, due)
 		return pm
 	case arriving > 0 || leaving > 0 || w.unsettled():
 		return pm
 	}
-	w.survey()
-	if pm.Moved != 0 && w.s.Now.Sub(pm.Moved) < w.cooldown() {
-		w.plan.Wake = min(w.plan.Wake, pm.Moved.Add(w.cooldown()))
+	if pm.Moved != 0 && w.S.Now.Sub(pm.Moved) < w.cooldown() {
+		w.Plan.Wake = min(w.Plan.Wake, pm.Moved.Add(w.cooldown()))
 		return pm
 	}
+	w.load()
 	switch drained, stuck := w.empty(old, fresh); {
 	case drained:
-		pm.Moved, w.changed = w.s.Now, true
+		pm.Moved, w.changed = w.S.Now, true
 	case stuck:
 		return w.over(pm, waveRest)
 	}
@@ -187,7 +154,7 @@ func (w *waveUnderWay) end(pm policy.PoolMemory) policy.PoolMemory {
 func (w *waveUnderWay) over(pm policy.PoolMemory, rest time.Duration) policy.PoolMemory {
 	pm.Wave, w.changed = policy.Wave{}, true
 	if rest > 0 {
-		pm.Packed = w.s.Now.Add(rest - w.e.cfg.PeriodicInterval)
+		pm.Packed = w.S.Now.Add(rest - w.e.cfg.PeriodicInterval)
 	}
 	return pm
 }
@@ -195,10 +162,10 @@ func (w *waveUnderWay) over(pm policy.PoolMemory, rest time.Duration) policy.Poo
 // fresh returns the nodes of its launches that stand ready, and how many are on
 // their way.
 func (w *waveUnderWay) fresh() (ready []policy.NodeID, arriving int) {
-	for i := range w.s.Nodes {
-		n := &w.s.Nodes[i]
+	for i := range w.S.Nodes {
+		n := &w.S.Nodes[i]
 		switch {
-		case !n.Live() || n.Token == "" || n.ReclaimAt != 0 || n.Pool != w.pool.ID || !slices.Contains(w.wave.Tokens, n.Token):
+		case !n.Live() || n.Token == "" || n.ReclaimAt != 0 || n.Pool != w.Pool.ID || !slices.Contains(w.wave.Tokens, n.Token):
 		case n.Phase < policy.NodeInitialized:
 			arriving++
 		case n.Usable() && n.ActedBy == policy.ActorNone && n.Market != policy.None:
@@ -211,10 +178,10 @@ func (w *waveUnderWay) fresh() (ready []policy.NodeID, arriving int) {
 // old returns its nodes that are still to be drained, and how many are on
 // their way out.
 func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
-	for i := range w.s.Nodes {
-		n := &w.s.Nodes[i]
+	for i := range w.S.Nodes {
+		n := &w.S.Nodes[i]
 		switch {
-		case !n.Live() || n.Pool != w.pool.ID || !slices.Contains(w.wave.Nodes, n.Name):
+		case !n.Live() || n.Pool != w.Pool.ID || !slices.Contains(w.wave.Nodes, n.Name):
 		case n.Usable() && n.ActedBy == policy.ActorNone:
 			nodes = append(nodes, n.ID)
 		default:
@@ -231,45 +198,45 @@ func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 // if such a machine is lost before it does.
 func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
-		return cmp.Or(cmp.Compare(w.price(&w.s.Nodes[y]), w.price(&w.s.Nodes[x])), cmp.Compare(w.s.Nodes[x].Name, w.s.Nodes[y].Name))
+		return cmp.Or(cmp.Compare(w.price(&w.S.Nodes[y]), w.price(&w.S.Nodes[x])), cmp.Compare(w.S.Nodes[x].Name, w.S.Nodes[y].Name))
 	})
 	why := policy.Why{
 		Reason: ReasonWave, Before: w.prices(old) + w.prices(fresh), After: w.prices(fresh),
-		Text: fmt.Sprintf("the replacements of %s have run for %v", figures.Count(len(w.wave.Nodes), "node"), w.s.Now.Sub(w.wave.Since)),
+		Text: fmt.Sprintf("the replacements of %s have run for %v", figures.Count(len(w.wave.Nodes), "node"), w.S.Now.Sub(w.wave.Since)),
 	}
 	var after []string
 	again := w.again(fresh, why)
 	for i := range again {
 		after = append(after, again[i].Token)
 	}
-	stuck = w.left > 0
+	stuck = w.Left > 0
 	for _, id := range old {
-		if w.left <= 0 {
+		if w.Left <= 0 {
 			break
 		}
-		n := &w.s.Nodes[id]
-		if !movable(w.s, n) || w.backedOff(id) {
+		n := &w.S.Nodes[id]
+		if !movable(w.S, n) || w.backedOff(id) {
 			continue // somebody said that it is to stay, or its drain did not end
 		}
-		pods, hold := w.pods.leavers(n)
+		pods, _, hold := w.Leaving(id)
 		switch {
 		case hold.Reason != "":
 			stuck = false // a disruption budget may allow it later
-		case !w.fits(n, pods):
+		case !w.fits(pods):
 			hold = policy.Why{Reason: policy.ReasonInfeasible, Text: "its pods do not all fit on the remaining nodes", Before: w.price(n)}
 		}
 		if hold.Reason != "" {
-			w.plan.Holds = append(w.plan.Holds, policy.Hold{Pool: w.pool.ID, Node: id, Why: hold})
+			w.Hold(id, hold)
 			continue
 		}
-		w.pods.charge(pods)
+		w.Charge(pods)
 		if !drained {
 			for i := range again {
 				again[i].Replaces = id
 			}
-			w.plan.Launches = append(w.plan.Launches, again...)
+			w.Plan.Launches = append(w.Plan.Launches, again...)
 		}
-		w.drain(n, after, why)
+		w.Drain(id, after, why)
 		drained = true
 	}
 	return drained, stuck
@@ -280,28 +247,24 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Launch {
 	var list []policy.Launch
 	for _, id := range fresh {
-		n := &w.s.Nodes[id]
-		m := &w.s.Markets[n.Market]
-		if !m.Offered || !slices.Contains(w.pool.Markets, m.ID) || !replan.Trusted(m) {
+		n := &w.S.Nodes[id]
+		m := &w.S.Markets[n.Market]
+		if !m.Offered || !slices.Contains(w.Pool.Markets, m.ID) || !replan.Trusted(m) {
 			continue
 		}
-		list = append(list, policy.Launch{Token: n.Token, Pool: w.pool.ID, Markets: []policy.MarketID{m.ID}, Replaces: policy.None, Why: why})
+		list = append(list, policy.Launch{Token: n.Token, Pool: w.Pool.ID, Markets: []policy.MarketID{m.ID}, Replaces: policy.None, Why: why})
 	}
 	return list
 }
 
-// fits moves pods from n, a node of the wave, to nodes of the pool that stay, and reports
+// fits moves pods, which run on a node of the wave, to nodes of the pool that stay, and reports
 // whether all of them found a place; else all are where they were.
-func (w *waveUnderWay) fits(n *policy.Node, pods []policy.Pod) bool {
-	sp := w.pods.space()
-	for i := range pods {
-		sp.Unbind(&pods[i], n.ID)
-	}
-	rest, at := w.pods.displace(pods, func(x *policy.Node) bool { return !slices.Contains(w.wave.Nodes, x.Name) })
-	if len(rest) == 0 {
+func (w *waveUnderWay) fits(pods []policy.Pod) bool {
+	w.Lift(pods)
+	stay := w.Targets(func(n *policy.Node) bool { return !slices.Contains(w.wave.Nodes, n.Name) })
+	if placement.BindAll(w.Space, pods, stay) {
 		return true
 	}
-	placement.UnbindAll(sp, at)
-	w.pods.setDown(pods)
+	w.SetDown(pods)
 	return false
 }
