@@ -127,15 +127,15 @@ func (m *Moves) mustStay(p *policy.Pod, t *policy.Template) string {
 	return ""
 }
 
-// DrainTime bounds how long the pods of nodes may take to be evicted: a drain is given up
-// after a quarter of an hour. StartupUsual is assumed where a pod does not state how long it
+// drainTime bounds how long the pods of nodes may take to be evicted: a drain is given up
+// after a quarter of an hour. startupUsual is assumed where a pod does not state how long it
 // takes to start.
 const (
-	DrainTime    = 10 * time.Minute
-	StartupUsual = time.Minute
+	drainTime    = 10 * time.Minute
+	startupUsual = time.Minute
 )
 
-// evictable returns why the disruption budgets do not let pods go within DrainTime.
+// evictable returns why the disruption budgets do not let pods go within drainTime.
 func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 	m.need = scratch.Zeroed(m.need, len(m.S.PDBs))
 	for i := range pods {
@@ -152,10 +152,10 @@ func (m *Moves) evictable(pods []policy.Pod) policy.Why {
 			return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: a pod on the node has more than one disruption budget"}
 		}
 		for _, id := range t.PDBs {
-			restart := t.Grace + max(t.Startup, StartupUsual)
+			restart := t.Grace + max(t.Startup, startupUsual)
 			switch need, allowed := m.need[id], m.Allowed[id]; {
 			case need == 0:
-			case allowed <= 0 || time.Duration((need-1)/allowed)*restart > DrainTime:
+			case allowed <= 0 || time.Duration((need-1)/allowed)*restart > drainTime:
 				return policy.Why{Reason: policy.ReasonGuardrail, Text: "PDB slack: the disruption budget of a pod on the node allows too few evictions"}
 			}
 		}

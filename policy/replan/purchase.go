@@ -118,9 +118,3 @@ func Launch(s *policy.Snapshot, pool *policy.Pool, key string, i int, markets []
 		Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why,
 	}
 }
-
-// Offers returns what is on offer of a capacity type in the markets for which may holds,
-// cheapest first.
-func Offers(s *policy.Snapshot, pool policy.PoolID, capacity policy.CapacityType, may func(*policy.Market) bool) []placement.Offer {
-	return NewOffering(s, pool, capacity, may).Offers()
-}

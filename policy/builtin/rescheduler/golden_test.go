@@ -139,7 +139,7 @@ func (c *cluster) board(t *testing.T) *board {
 		t.Fatal(err)
 	}
 	e.nodes.read(&c.s, &e.cfg)
-	return e.newBoard(&c.s)
+	return e.newBoard(&c.s, &policy.Plan{})
 }
 
 // byID puts the targets of b into the order of their ids.
@@ -182,12 +182,12 @@ func TestGoldenFindSpotNode(t *testing.T) {
 		b := c.board(t)
 		b.byID() // the vectors give the order of the nodes
 		p := &c.s.Pods[len(c.s.Pods)-1]
-		b.put(p, away, false)
+		b.e.space.Unbind(p, away)
 		switch found := b.settle(p); {
 		case found != (want.Want != nil):
 			t.Errorf("pod of %d: found a node %v", want.Pod, found)
 		case found:
-			if got := c.s.Nodes[b.steps[len(b.steps)-1].node].Name; got != *want.Want {
+			if got := c.s.Nodes[b.placed[len(b.placed)-1].Node].Name; got != *want.Want {
 				t.Errorf("pod of %d goes to %s, want %s", want.Pod, got, *want.Want)
 			}
 		}
@@ -211,7 +211,7 @@ func TestGoldenCanDrain(t *testing.T) {
 		b.byID()                 // the vectors give the order of the nodes
 		b.pools[0].tight = false // the vectors know no guardrails
 		hold := b.move(&c.s.Nodes[len(g.Nodes)])
-		if got := len(b.drains) == 1; got != want.Drainable {
+		if got := len(b.plan.Drains) == 1; got != want.Drainable {
 			t.Errorf("pods %v: drained %v (%s)", want.Pods, got, hold.Text)
 		}
 	}
@@ -247,11 +247,11 @@ func TestGoldenNodeMap(t *testing.T) {
 		}
 		for i := range x.got {
 			n := x.got[i].id
-			if name, sum := c.s.Nodes[n].Name, b.sp.Requested(n).CPU; name != x.want[i].Node || sum != x.want[i].Requested {
+			if name, sum := c.s.Nodes[n].Name, b.e.space.Requested(n).CPU; name != x.want[i].Node || sum != x.want[i].Requested {
 				t.Errorf("%s node %d is %s with %d, want %s with %d", x.kind, i, name, sum, x.want[i].Node, x.want[i].Requested)
 			}
 			pods, _, _ := b.leavers(&c.s.Nodes[n])
-			if !slices.IsSortedFunc(pods, func(p, q *policy.Pod) int {
+			if !slices.IsSortedFunc(pods, func(p, q policy.Pod) int {
 				return int(c.s.Templates[q.Template].Requests.CPU - c.s.Templates[p.Template].Requests.CPU)
 			}) {
 				t.Errorf("the pods of %s do not stand by falling request", c.s.Nodes[n].Name)
@@ -265,7 +265,7 @@ func TestGoldenAddPod(t *testing.T) {
 		c := newCluster(1<<31, 100)
 		c.node("n", policy.Spot, want.Capacity, want.Adds)
 		b := c.board(t)
-		if got, free := b.sp.Requested(0).CPU, b.sp.Free(0).CPU; got != want.Requested || free != want.Free {
+		if got, free := b.e.space.Requested(0).CPU, b.e.space.Free(0).CPU; got != want.Requested || free != want.Free {
 			t.Errorf("%v on %d: %d requested and %d free, want %d and %d", want.Adds, want.Capacity, got, free, want.Requested, want.Free)
 		}
 	}

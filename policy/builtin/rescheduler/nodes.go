@@ -7,6 +7,7 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
+	"github.com/spotter-dev/spotter/policy/replan"
 )
 
 // A nodeIndex holds what rounds ask of the nodes of a snapshot. It is kept from decision to
@@ -19,29 +20,9 @@ type nodeIndex struct {
 	// leaving those on their way out by our choice.
 	sources, leaving policy.SlotSet[policy.NodeID]
 
-	// The rest is as the space was loaded last: emptiest are the sources, the emptiest first,
-	// fullest the spot nodes that take pods, the fullest first, and used is by 1 + pool what
-	// its usable nodes have and what is requested of them.
+	// The rest is as the space was loaded last: emptiest are the sources, the emptiest first, and
+	// fullest the spot nodes that take pods, the fullest first.
 	emptiest, fullest ranking
-	used              []usage
-	nodes             []countedNode
-}
-
-// A usage is what nodes offer to pods, and what pods request of them.
-type usage struct{ allocatable, requested policy.Resources }
-
-func (x *usage) add(y *usage) {
-	x.allocatable, x.requested = x.allocatable.Plus(y.allocatable), x.requested.Plus(y.requested)
-}
-
-func (x *usage) remove(y *usage) {
-	x.allocatable, x.requested = x.allocatable.Minus(y.allocatable), x.requested.Minus(y.requested)
-}
-
-// A countedNode is what a node adds to that of its pool.
-type countedNode struct {
-	usage
-	pool policy.PoolID
 }
 
 // read brings sources and leaving to s.
@@ -57,39 +38,29 @@ func (x *nodeIndex) read(s *policy.Snapshot, c *Config) {
 
 // isSource reports whether n may be emptied as far as it itself says.
 func (c *Config) isSource(s *policy.Snapshot, n *policy.Node) bool {
-	return n.Pool != policy.None && n.Usable() && n.ActedBy == policy.ActorNone && !n.DoNotDisrupt && c.isOnDemand(s, n)
+	return n.Pool != policy.None && replan.MayLeave(n) && c.isOnDemand(s, n)
 }
 
 // readSpace brings the rest to sp, which was just loaded with s.
 func (x *nodeIndex) readSpace(s *policy.Snapshot, sp *placement.Space, c *Config) {
-	if nodes, some := sp.Renewed(); some && len(x.used) == 1+len(s.Pools) {
+	if nodes, some := sp.Renewed(); some {
 		for _, id := range nodes {
 			x.readNode(s, sp, id, c)
 		}
 		return
 	}
-	*x = nodeIndex{mark: x.mark, sources: x.sources, leaving: x.leaving, used: make([]usage, 1+len(s.Pools))}
+	x.emptiest, x.fullest = ranking{}, ranking{}
 	for i := range s.Nodes {
 		x.readNode(s, sp, policy.NodeID(i), c)
 	}
 }
 
 func (x *nodeIndex) readNode(s *policy.Snapshot, sp *placement.Space, id policy.NodeID, c *Config) {
-	for len(x.nodes) <= int(id) {
-		x.nodes = append(x.nodes, countedNode{pool: policy.None})
-	}
-	was := &x.nodes[id]
-	x.used[1+was.pool].remove(&was.usage)
-	*was = countedNode{pool: policy.None}
-	source, target, share := false, false, 0.0
-	if n := &s.Nodes[id]; n.Usable() && n.ActedBy == policy.ActorNone {
-		*was = countedNode{usage{n.Allocatable, sp.Requested(id)}, n.Pool}
-		source, target = c.isSource(s, n), n.Recommended == 0 && c.isSpot(s, n)
-		share = was.requested.LargestShare(was.allocatable)
-	}
-	x.used[1+was.pool].add(&was.usage)
-	x.emptiest.put(id, source, share, s.Nodes[id].Name)
-	x.fullest.put(id, target, -share, s.Nodes[id].Name)
+	n := &s.Nodes[id]
+	target := n.Usable() && n.ActedBy == policy.ActorNone && n.Recommended == 0 && c.isSpot(s, n)
+	share := sp.Requested(id).LargestShare(n.Allocatable)
+	x.emptiest.put(id, c.isSource(s, n), share, n.Name)
+	x.fullest.put(id, target, -share, n.Name)
 }
 
 // A ranking keeps nodes in ascending order of a key, then of their names.

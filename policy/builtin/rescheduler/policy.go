@@ -75,11 +75,10 @@ func (e *Policy) round(s *policy.Snapshot, m policy.Memory, plan *policy.Plan) p
 		plan.Holds = append(plan.Holds, clusterHold(policy.ReasonInProgress, "a node is being drained"))
 		return m
 	}
-	b := e.newBoard(s)
-	b.empty(e.candidates(may), m.Decisions)
-	plan.Add(b.launches, b.drains, b.holds)
-	for i := range b.drains {
-		pool := m.Pool(s.Pools[s.Nodes[b.drains[i].Node].Pool].Name)
+	drains := len(plan.Drains)
+	e.newBoard(s, plan).empty(e.candidates(may), m.Decisions)
+	for _, d := range plan.Drains[drains:] {
+		pool := m.Pool(s.Pools[s.Nodes[d.Node].Pool].Name)
 		pool.Moved = s.Now
 		m = m.With(pool)
 	}
