@@ -241,8 +241,13 @@ func (m *Moves) launches() bool {
 func (m *Moves) Launch(key string, nodes []policy.NodeID, bought [][]policy.MarketID, why policy.Why) []string {
 	tokens := make([]string, len(bought))
 	for i, markets := range bought {
-		l := Launch(m.S, m.Pool, key, i, markets, nodes[min(i, len(nodes)-1)], why)
-		l.Markets = placement.Named(m.S, m.Cover, markets)
+		l := policy.Launch{
+			Token: policy.Token(m.S.Now, m.Pool.Name, key, i), Pool: m.Pool.ID, Markets: placement.Named(m.S, m.Cover, markets),
+			Replaces: nodes[min(i, len(nodes)-1)], Bid: placement.BidIn(&m.S.Markets[markets[0]]), Why: why,
+		}
+		if len(markets) > 1 {
+			l.Why.RunnerUp = m.S.Markets[markets[1]].Name
+		}
 		m.Headroom.Take(l.Markets)
 		m.Plan.Launches, tokens[i] = append(m.Plan.Launches, l), l.Token
 	}

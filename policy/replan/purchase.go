@@ -106,15 +106,3 @@ func Markets(s *policy.Snapshot, left placement.Headroom, offers []placement.Off
 	}
 	return nodes, true
 }
-
-// Launch returns the launch of the i-th node that replaces a node of pool, in one of
-// markets. Tokens of one instant differ by key and i.
-func Launch(s *policy.Snapshot, pool *policy.Pool, key string, i int, markets []policy.MarketID, replaces policy.NodeID, why policy.Why) policy.Launch {
-	if len(markets) > 1 {
-		why.RunnerUp = s.Markets[markets[1]].Name
-	}
-	return policy.Launch{
-		Token: policy.Token(s.Now, pool.Name, key, i), Pool: pool.ID, Markets: markets, Replaces: replaces,
-		Bid: placement.BidIn(&s.Markets[markets[0]]), Why: why,
-	}
-}
