@@ -37,6 +37,10 @@ func BalanceOf(s *policy.Snapshot, pool policy.PoolID) Balance {
 	return Balance{Spot: spot, Total: spot + fixed, Nodes: h.Nodes, Moving: max(0, h.ArrivingNodes-h.WaitingNodes)}
 }
 
+// rounding is the part of what a pool holds that is more than all that is lost to rounding: a
+// pool that is one node away exactly is Off, whatever its share times its size is rounded to.
+const rounding = 1e-9
+
 // Off reports whether the pool is away from share by at least one of its nodes
 // of mean size. A nearer pool is left alone so that it does not oscillate, except at a
 // share of 0 or 1, which no move can pass.
@@ -44,7 +48,7 @@ func (b Balance) Off(share float64) bool {
 	if share == 0 || share == 1 {
 		return b.Nodes > 0 && b.Away(share) > 0
 	}
-	return b.Nodes > 0 && b.Away(share)*float64(b.Nodes) >= float64(b.Total)
+	return b.Nodes > 0 && b.Away(share)*float64(b.Nodes) >= float64(float64(b.Total)*(1-rounding))
 }
 
 // Away returns the distance to share in units of it.

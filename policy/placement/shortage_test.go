@@ -65,6 +65,10 @@ func TestBalance(t *testing.T) {
 	if b := (placement.Balance{Spot: 11, Total: 12, Nodes: 3}); !b.Off(1) || b.Off(0.99) {
 		t.Error("11 of 12 on 3 nodes is at rest with a share of 1, or is not with one of 0.99")
 	}
+	// 64 − 0.9 × 64 is 6.4, the mean size of 10 nodes, and 6.399… as it is computed.
+	if b := (placement.Balance{Spot: 64, Total: 64, Nodes: 10}); !b.Off(0.9) {
+		t.Error("64 of 64 on 10 nodes is at rest with a share of 0.9, from which it is one node away")
+	}
 }
 
 func TestNodeLabels(t *testing.T) {
