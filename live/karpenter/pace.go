@@ -6,7 +6,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/spotter-dev/spotter/live/backend"
-	"github.com/spotter-dev/spotter/policy"
 )
 
 // What a write may do to running nodes decides how soon it may follow the one before.
@@ -109,7 +108,4 @@ func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 }
 
 // starved reports whether pods that may run in the pool find no place.
-func (w *poolView) starved() bool {
-	h := holdingsOf(w.s, w.pool, &w.t)
-	return h.pending != policy.Resources{}
-}
+func (w *poolView) starved() bool { return len(pendingFor(w.s, w.pool)) > 0 }

@@ -181,10 +181,12 @@ func TestRule02LimitsAreQuick(t *testing.T) {
 			t.Errorf("%s: spot is limited to %s, want %s", why, got, want)
 		}
 	}
-	tend(time.Second, "2", "half of the first node")
-	s.Templates = []policy.Template{{Requests: policy.Resources{CPU: 10_000, Pods: 1}}}
-	s.Pods = []policy.Pod{{Phase: policy.PodPending, Node: policy.None, Nominated: policy.None}}
-	tend(time.Second, "6", "half of the 10 vCPU that pods wait for")
+	tend(time.Second, "4", "the first node, which is 2 vCPU above half of it")
+	s.Templates = []policy.Template{{Workload: policy.None, Requests: policy.Resources{CPU: 2000, Pods: 1}}}
+	for i := range 6 {
+		s.Pods = append(s.Pods, policy.Pod{ID: policy.PodID(i), Phase: policy.PodPending, Node: policy.None, Nominated: policy.None})
+	}
+	tend(time.Second, "8", "two of three nodes of 4 vCPU, since half of 12 is as near to them as to one")
 	s.Pods = nil
 	var claims []karpv1.NodeClaim
 	for i, c := range []policy.CapacityType{policy.Spot, policy.OnDemand, policy.OnDemand} {
@@ -193,8 +195,8 @@ func TestRule02LimitsAreQuick(t *testing.T) {
 		claim, _ := b.karpenterNode(fmt.Sprint("n", i), NodePoolName("web", c), s, m)
 		claims = append(claims, *claim)
 	}
-	tend(time.Second, "6", "changed a moment ago")
-	tend(10*time.Second, "8", "half of 12 vCPU and a node more")
+	tend(time.Second, "8", "changed a moment ago")
+	tend(10*time.Second, "12", "as much as the 8 vCPU on demand and 4 more, half a node above half of 20")
 
 	s.Now = b.now()
 	x := policy.Steer{Share: 0, EmptyOnly: true, Fallback: true, Markets: []policy.MarketID{market(s, 1, 0, policy.Spot)}}

@@ -2,6 +2,7 @@ package karpenter
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,9 +34,12 @@ type holdings struct {
 	// has accelerators, so that the share is one of these; else empty.
 	gpu string
 
-	// step is the size of the smallest spot node that may be bought, in units of the
-	// share: thousandths of a vCPU, or GPUs.
-	step int64
+	// These are in units of the share, thousandths of a vCPU or GPUs: what the pool holds of
+	// its share, the size of the largest Spot node that may be bought, and the Spot nodes that
+	// Karpenter would buy for pending pods without a limit.
+	room      placement.SpotRoom
+	largest   int64
+	purchases []placement.Purchase
 }
 
 func (h *holdings) total() policy.Resources { return h.spot.Plus(h.onDemand) }
@@ -48,35 +52,91 @@ func (h *holdings) unit(r policy.Resources) int64 {
 	return r.CPU
 }
 
-// holdingsOf returns what pool holds at s, with the smallest of the spot offers.
+// holdingsOf returns what pool holds at s and is about to need.
 func holdingsOf(s *policy.Snapshot, pool *policy.Pool, t *steering) holdings {
-	h := holdings{gpu: gpuOf(s, pool)}
+	h := holdings{gpu: gpuOf(s, pool), room: placement.SpotRoom{Share: t.Share}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		if n.Pool != pool.ID || n.Phase == policy.NodeGone || n.Phase == policy.NodeDeleting || n.Market < 0 {
 			continue
 		}
-		m := &s.Markets[n.Market]
-		if size := sizeOf(s, n.Market); m.Capacity == policy.Spot {
+		size, spot := sizeOf(s, n.Market), s.Markets[n.Market].Capacity == policy.Spot
+		if spot {
 			h.spot = h.spot.Plus(size)
 		} else {
 			h.onDemand = h.onDemand.Plus(size)
 		}
+		h.addToRoom(n, size, spot)
 	}
 	for _, o := range pool.Markets {
 		if m := &s.Markets[o]; m.Capacity == policy.Spot && t.names(m.Name) {
-			if size := h.unit(sizeOf(s, o)); h.step == 0 || size < h.step {
-				h.step = size
-			}
+			h.largest = max(h.largest, h.unit(sizeOf(s, o)))
 		}
 	}
-	for i := range s.Pods {
-		p := &s.Pods[i]
-		if p.Phase == policy.PodPending && !p.Gated && p.Nominated == policy.None && mayServe(pool, &s.Templates[p.Template]) {
-			h.pending = h.pending.Plus(s.Templates[p.Template].Requests)
-		}
+	pods := pendingFor(s, pool)
+	for i := range pods {
+		h.pending = h.pending.Plus(s.Templates[pods[i].Template].Requests)
+	}
+	if len(pods) > 0 && t.Share > 0 && t.Share < 1 {
+		h.purchases = h.purchasesFor(s, pool, t, pods)
 	}
 	return h
+}
+
+// spotRoom returns what the limit of Spot leaves.
+func (h *holdings) spotRoom() int64 {
+	if len(h.purchases) == 0 {
+		return h.room.Ahead(h.largest)
+	}
+	return h.room.For(h.purchases)
+}
+
+// addToRoom counts a node of a size unless it is going.
+func (h *holdings) addToRoom(n *policy.Node, size policy.Resources, spot bool) {
+	if held := n.Held(); held == policy.NotHeld || held == policy.HeldWaiting {
+		return
+	}
+	h.room.Total += h.unit(size)
+	if spot {
+		h.room.Spot += h.unit(size)
+	}
+}
+
+// pendingFor returns the pods that find no place and may run in pool.
+func pendingFor(s *policy.Snapshot, pool *policy.Pool) (pods []policy.Pod) {
+	for p := range s.Pending() {
+		if !p.Gated && p.Nominated == policy.None && mayServe(pool, &s.Templates[p.Template]) {
+			pods = append(pods, *p)
+		}
+	}
+	return pods
+}
+
+// purchasesFor returns the Spot nodes that Karpenter would buy for pods where no limit held it back,
+// in the order in which it makes their NodeClaims.
+func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steering, pods []policy.Pod) (list []placement.Purchase) {
+	markets := slices.DeleteFunc(placement.OpenMarkets(s, pool.ID, policy.Spot), func(m policy.MarketID) bool { return !t.names(s.Markets[m].Name) })
+	b := placement.Batch{Pods: pods, Nodes: planned(s), Offers: placement.OffersIn(s, pool.ID, markets)}
+	size := func(offer int) int64 { return h.unit(sizeOf(s, b.Offers[offer].Market)) }
+	for _, bin := range placement.FromSnapshot(s).Solver().Solve(&b).Bins {
+		list = append(list, placement.PurchaseOf(bin, size))
+	}
+	return list
+}
+
+// planned returns the nodes on which Karpenter places pods: first those that are initialized, then
+// those on their way.
+func planned(s *policy.Snapshot) (nodes []policy.NodeID) {
+	var coming []policy.NodeID
+	for i := range s.Nodes {
+		switch s.Nodes[i].Held() {
+		case policy.HeldStanding:
+			nodes = append(nodes, policy.NodeID(i))
+		case policy.HeldArriving, policy.HeldOrdered:
+			coming = append(coming, policy.NodeID(i))
+		}
+	}
+	return append(nodes, coming...)
 }
 
 // sizeOf returns what a machine of market m counts against limits.
@@ -120,10 +180,9 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 // divide returns how the two NodePools of pool are to buy so that together they do
 // as t says.
 //
-// The spot NodePool goes first and is limited to its share of what there is and is
-// asked for, one node at least since Karpenter buys before we see for whom, and half of
-// its smallest node more: as a node is bought as spot where that brings the share
-// nearer. On-demand takes the overflow. It is limited only by
+// The spot NodePool goes first. Its limit leaves what [placement.SpotRoom] says: for
+// pending pods as many whole nodes as bring the pool nearest to its share, and else what
+// Karpenter may buy before we see for whom. On-demand takes the overflow. It is limited only by
 // what the user allows the pool in all; of what is left there, on-demand
 // keeps half for spot that is refused, and what pending pods need once it was. Where
 // a whole pool is to be spot without a fallback, on-demand buys nothing.
@@ -139,8 +198,7 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 	}
 	target := int64(math.MaxInt64)
 	if t.Share < 1 {
-		all := h.unit(h.total()) + max(h.unit(h.pending), h.step)
-		target = int64(math.Ceil(t.Share*float64(all))) + h.step/2
+		target = h.unit(h.spot) + h.spotRoom()
 	}
 	var spotMax, onDemandMax policy.Resources
 	spotMax.CPU, onDemandMax.CPU = c.limitsOf(t, h, refused, bound.CPU, target, func(r policy.Resources) int64 { return r.CPU }, h.gpu == "")

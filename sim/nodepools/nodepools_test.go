@@ -1,9 +1,12 @@
 package nodepools
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios"
@@ -265,4 +268,46 @@ func TestEmptyNodesAreDeleting(t *testing.T) {
 			t.Errorf("a node with %d pods is %v, want %v", replicas, got, want)
 		}
 	}
+}
+
+// Pods of any size that come to a pool whose share is held exactly get whole nodes, so many of them
+// Spot that the pool is then nearest to its share: within half a node, or no further away than it was.
+func TestExactShareInWholeNodes(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := simtest.New(12 * time.Hour)
+		w.Intensity, w.WarmUp = 0, time.Hour
+		simtest.AddMarkets(&w, 2, 3, false)
+		simtest.AddPool(&w, "p")
+		kind := policy.TypeID(rapid.IntRange(0, len(w.Types)-1).Draw(r, "type"))
+		size := w.Types[kind].VCPU
+		cpu := rapid.Int64Range(300, 1000*size-100).Draw(r, "cpu")
+		simtest.AddWorkload(&w, "job", policy.KindDeployment, int32(rapid.IntRange(1, 60).Draw(r, "pods")), policy.Resources{CPU: cpu, Memory: simtest.GiB / 8})
+		w.StartCluster = scenarios.StartNodes
+		for i := range w.Markets {
+			if m := &w.Markets[i]; m.Type == kind && m.Zone == 0 {
+				if n := rapid.IntRange(0, 6).Draw(r, "nodes"); n > 0 {
+					w.Seeds = append(w.Seeds, scenarios.NodeSeed{Market: m.ID, Count: n})
+				}
+			}
+		}
+		k := begin(t, w, 1)
+		allowed := make([]bool, len(w.Markets))
+		for i := range k.Scenario.Markets {
+			allowed[i] = k.Scenario.Markets[i].Type == kind
+		}
+		x := &k.Pools.State[0]
+		x.Share, x.Exact, x.Allowed = float64(rapid.IntRange(1, 19).Draw(r, "share"))/20, true, allowed
+		away := func() float64 {
+			held := k.Nodes.Sizes[0]
+			return math.Abs(x.Share*float64(held.Total) - float64(held.Spot))
+		}
+		before := away()
+		k.provisioner.place()
+		if after := away(); after > max(before, float64(size)/2)+1e-9 {
+			r.Errorf("the pool of nodes of %d vCPU was %.2f away from its share and is %.2f away: it holds %+v", size, before, after, k.Nodes.Sizes[0])
+		}
+		if k.Nodes.Sizes[0].Total == 0 {
+			r.Error("nothing was bought")
+		}
+	})
 }

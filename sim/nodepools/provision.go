@@ -2,7 +2,6 @@ package nodepools
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -121,7 +120,7 @@ func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	b.Draw, b.AwaitReserved = kp.drawDomain, true
 	version := karpenter.Version(kp.Scenario.Karpenter)
 	b.SharedPorts, b.SharedDaemons = version.Before(13), version.Before(14)
-	sol := kp.Space.Solver().Solve(b)
+	sol := kp.solve(b)
 	for i := range leaving {
 		kp.Space.Bind(&leaving[i], leaving[i].Node)
 	}
@@ -235,61 +234,51 @@ func (kp *provisioner) rules(h half) placement.Pool {
 	rules := kp.Prepared.Rules[h.pool]
 	rules.ID, rules.Limits, rules.Used = h.id, pool.Limits, kp.Pools.Counted(h.pool)
 	rules.NodesFull = kp.Pools.Full(h.pool, nil)
-	if x := &kp.Pools.State[h.pool]; x.Divided() && !h.second {
-		limit, used, unit := &rules.Limits.CPU, rules.Used.CPU, int64(1000)
-		if kp.Prepared.InGPUs {
-			limit, used, unit = &rules.Limits.GPU, rules.Used.GPU, 1
-		}
-		part := used + kp.spotMissing(h.pool)*unit
-		if *limit == 0 || part < *limit {
-			*limit = max(part, 1) // 0 would be none
-		}
-	}
 	return rules
 }
 
-// spotMissing returns how much spot the pool may buy for its share of what it holds and
-// of what pending pods need, in units of the share: a node of its smallest offer at
-// least, and half of one more, since a node is bought as spot where that brings the
-// share nearer.
-func (kp *provisioner) spotMissing(pool policy.PoolID) int64 {
-	size := kp.Nodes.Sizes[pool]
-	step := int64(math.MaxInt64)
-	for i := range kp.Prepared.Offers[pool] {
-		m := kp.Prepared.Offers[pool][i].Market
-		if x := &kp.Pools.State[pool]; kp.Scenario.Markets[m].Capacity == policy.Spot && (x.Allowed == nil || x.Allowed[m]) {
-			step = min(step, kp.Pools.SizeOf(m))
+// solve runs Karpenter's scheduler. The limit of a NodePool for Spot follows from the nodes that are
+// about to be bought, which a first run without that limit shows: live/karpenter writes limits at once
+// while pods are pending.
+func (kp *provisioner) solve(b *placement.Batch) placement.Solution {
+	solver := kp.Space.Solver()
+	solver.Prepare(b)
+	sol := solver.Attempt()
+	limited := false
+	for i, h := range kp.listHalves() {
+		if x := &kp.Pools.State[h.pool]; x.Divided() && !h.second {
+			limited = kp.limitSpot(h, sol.Bins, &b.Pools[i]) || limited
 		}
 	}
-	if step == math.MaxInt64 {
-		return 0
+	if !limited {
+		return sol
 	}
-	all := size.Total + max(kp.pendingFor(pool), step)
-	return max(0, int64(math.Ceil(float64(kp.Pools.State[pool].Share*float64(all))))+step/2-size.Spot)
+	return solver.Attempt()
 }
 
-// pendingFor returns what pending pods that no node is on its way for ask for, of those
-// that the taints of pool let in, in units of the share.
-func (kp *provisioner) pendingFor(pool policy.PoolID) int64 {
-	sum, taints := int64(0), kp.Scenario.Pools[pool].Taints
-	for _, id := range kp.Queue.Pending {
-		p := &kp.Pods.All[id]
-		t := &kp.Scenario.Templates[p.Template]
-		if p.Phase != policy.PodPending || p.Gated || p.Nominated != policy.None || slices.ContainsFunc(taints, func(x policy.Taint) bool {
-			return x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, &x)
-		}) {
-			continue
-		}
-		if kp.Prepared.InGPUs {
-			sum += t.Requests.GPU
-		} else {
-			sum += t.Requests.CPU
+// limitSpot limits the NodePool for Spot of a pool to its share, of the pool with bins of this NodePool.
+// It reports false where there are none, so that a limit would change nothing.
+func (kp *provisioner) limitSpot(h half, bins []placement.Bin, rules *placement.Pool) bool {
+	var purchases []placement.Purchase
+	size := func(offer int) int64 { return kp.Pools.SizeOf(kp.batch.Offers[offer].Market) }
+	for i := range bins {
+		if kp.batch.Offers[bins[i].Offers[0]].Pool == h.id {
+			purchases = append(purchases, placement.PurchaseOf(bins[i], size))
 		}
 	}
+	if len(purchases) == 0 {
+		return false
+	}
+	held := kp.Nodes.Sizes[h.pool]
+	room := placement.SpotRoom{Share: kp.Pools.State[h.pool].Share, Spot: held.Spot, Total: held.Total}
+	limit, used, unit := &rules.Limits.CPU, rules.Used.CPU, int64(1000)
 	if kp.Prepared.InGPUs {
-		return sum
+		limit, used, unit = &rules.Limits.GPU, rules.Used.GPU, 1
 	}
-	return (sum + 999) / 1000
+	if part := used + room.For(purchases)*unit; *limit == 0 || part < *limit {
+		*limit = max(part, 1) // 0 would be none
+	}
+	return true
 }
 
 // drawDomain chooses among equal domains, of which Karpenter takes any: a pod draws once
