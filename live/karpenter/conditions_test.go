@@ -118,7 +118,7 @@ func TestRule02InvalidEditKeepsWhatIsThere(t *testing.T) {
 	if err := b.client.Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}
-	withNode(s, "n", market(s, 1, 0, policy.Spot))
+	withNode(s, "n", market(s, 1, 0, policy.OnDemand))
 	b.clock.Step(time.Minute)
 	b.writes = nil
 	_ = b.steer(s, policy.Steer{Share: 0.5, Fallback: true})
