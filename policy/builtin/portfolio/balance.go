@@ -1,12 +1,16 @@
 package portfolio
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/policy/replan"
+	"github.com/spotter-dev/spotter/policy/share"
+	"github.com/spotter-dev/spotter/policy/workload"
 )
 
 // shiftsMax is how often other nodes are sought for the share when none of those
@@ -92,7 +96,7 @@ func (d *planState) resting() []string {
 // addAnchored adds by node on demand what its pods of services that can spare none cost when they
 // move.
 func (d *planState) addAnchored(leave []float64) {
-	costs := moveCostsOf(d.s, d.e)
+	costs := moveCostsOf(d.s, d.e, d.perPod)
 	for i := range d.s.Pods {
 		p := &d.s.Pods[i]
 		if p.Node < 0 || !d.losses.anchors[p.Template] || p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
@@ -134,4 +138,104 @@ func (d *planState) spreadOut() []string {
 // paid reports whether nothing is saved by giving n back.
 func (d *planState) paid(n *policy.Node) bool {
 	return n.Market >= 0 && d.s.Markets[n.Market].Capacity != policy.Spot && d.e.cover.Covers(n.Market) && d.e.cover.Saving(n.Market) == 0
+}
+
+// A poolBalance is how far the pool is from its share. at counts what the pool has with
+// the moves that are planned.
+type poolBalance struct {
+	*poolContext
+	demand *demand
+	share  float64
+	at     placement.Balance
+}
+
+// spotFor reports whether a node in place of n is to be spot: whether the pool is
+// then nearer to its share, and some of its pods may go there.
+func (b *poolBalance) spotFor(n *policy.Node) bool {
+	size := b.size(n)
+	spot, total := float64(b.at.Spot), float64(b.at.Total)
+	if b.isSpot(n) {
+		spot -= size
+	}
+	if spot+size/2 > float64(b.share*total) || b.share <= 0 {
+		return false
+	}
+	if b.isSpot(n) {
+		return true
+	}
+	_, fixed := b.demand.fixedOn(n.ID)
+	return !fixed && b.e.spread.mayLeave(n.ID, &b.e.pods)
+}
+
+func (b *poolBalance) isSpot(n *policy.Node) bool {
+	return b.s.Markets[n.Market].Capacity == policy.Spot
+}
+
+func (b *poolBalance) size(n *policy.Node) float64 {
+	return float64(share.Units(b.s, b.pool.ID, n.Market))
+}
+
+// keepsShare reports whether the pool is not further from its share with t by
+// more than half of its node.
+func (b *poolBalance) keepsShare(t *trial) bool {
+	after := b.after(t)
+	return b.away(after) <= max(b.away(b.at), b.size(t.node)/2)
+}
+
+// away returns the distance of a pool that stands at x from its share, in units.
+func (b *poolBalance) away(x placement.Balance) float64 {
+	if b.share >= 1 {
+		return 0 // it is on its way there, by whatever moves pay
+	}
+	return math.Abs(float64(b.share*float64(x.Total)) - float64(x.Spot))
+}
+
+// after returns where the pool stands after t.
+func (b *poolBalance) after(t *trial) placement.Balance {
+	x := b.at
+	x.Total -= int64(b.size(t.node))
+	if b.isSpot(t.node) {
+		x.Spot -= int64(b.size(t.node))
+	}
+	for i := range t.bins {
+		id := t.offers[t.bins[i].Offers[0]].Market
+		size := share.Units(b.s, b.pool.ID, id)
+		x.Total += size
+		if b.s.Markets[id].Capacity == policy.Spot {
+			x.Spot += size
+		}
+	}
+	return x
+}
+
+// A refusals holds the nodes that stay for a risk, each with one hold.
+type refusals struct {
+	*poolContext
+	holds []policy.Hold
+}
+
+// add notes that node n stays for the sake of w, of which the loss of g would take more
+// if the pods of n went where it pays.
+func (r *refusals) add(n policy.NodeID, w policy.WorkloadID, g workload.Group) {
+	if slices.ContainsFunc(r.holds, func(h policy.Hold) bool { return h.Node == n }) {
+		return
+	}
+	group := "a market or zone"
+	switch {
+	case g.Market >= 0:
+		group = "market " + r.s.Markets[g.Market].Name
+	case g.Zone >= 0:
+		group = "zone " + r.s.Zones[g.Zone]
+	}
+	r.holds = append(r.holds, policy.Hold{Pool: r.pool.ID, Node: n, Why: policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf(
+		"moving its pods saves less than %s would then be expected to lose with %s", r.s.Workloads[w].Name, group)}})
+}
+
+// addTo adds the holds of the nodes that stay for a risk.
+func (r *refusals) addTo() {
+	for _, h := range r.holds {
+		if !r.leaves(h.Node) {
+			r.out.Holds = append(r.out.Holds, h)
+		}
+	}
 }

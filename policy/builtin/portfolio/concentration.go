@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
@@ -16,6 +17,13 @@ type concentration struct {
 	pool               policy.PoolID
 	market, kind, zone []float64 // in units of the pool's share
 	total              float64
+}
+
+// readConcentration counts the nodes of the pool that are not on their way out.
+func readConcentration(x *poolContext) *concentration {
+	c := newConcentration(x)
+	c.read(&x.e.nodes)
+	return &c
 }
 
 // newConcentration returns the concentration of no nodes.
@@ -87,4 +95,116 @@ func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone polic
 	}
 	cfg := c.cfg
 	return float64(cfg.MarketRisk*c.market[m]) + float64(cfg.TypeRisk*c.kind[kind]) + float64(cfg.ZoneRisk*c.zone[zone])
+}
+
+// capacityLabel is the label by which pods are spread over spot and on demand.
+const capacityLabel = "karpenter.sh/capacity-type"
+
+// A capacitySpread counts the pods of every workload on demand and on spot, with the moves
+// that are on paper. Pods that wish to be spread over the two say so because they are not
+// to be lost all at once: no forecast knows better, so a move keeps to it, be it one that a
+// scheduler may give up (ScheduleAnyway).
+type capacitySpread struct {
+	s      *policy.Snapshot
+	wished bool       // a workload has such a wish
+	skew   []int32    // by workload, what its spread allows; 0 where it has none
+	pods   [][2]int32 // by workload, see of
+}
+
+// read counts the pods of s.
+func (c *capacitySpread) read(s *policy.Snapshot, pods *podIndex) {
+	c.s = s
+	c.skew, c.pods = scratch.Zeroed(c.skew, len(s.Workloads)), scratch.Zeroed(c.pods, len(s.Workloads))
+	c.wished = false
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if x := capacityWish(t); x > 0 && t.Workload >= 0 {
+			c.skew[t.Workload], c.wished = x, true
+		}
+	}
+	for i := 0; c.wished && i < len(s.Nodes); i++ {
+		n := &s.Nodes[i]
+		for _, p := range pods.on(n.ID) {
+			if p.phase != policy.PodTerminating {
+				c.count(s.Templates[p.template].Workload, n.Market, 1)
+			}
+		}
+	}
+}
+
+// capacityWish returns by how many pods the capacity types may differ that pods of t are to
+// be spread over, 0 where they need not be.
+func capacityWish(t *policy.Template) int32 {
+	i := slices.IndexFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == capacityLabel })
+	if i < 0 {
+		return 0
+	}
+	return max(t.Spread[i].MaxSkew, 1)
+}
+
+// count adds pods of w in market m.
+func (c *capacitySpread) count(w policy.WorkloadID, m policy.MarketID, pods int32) {
+	if w >= 0 && m >= 0 && c.skew[w] > 0 {
+		c.pods[w][of(c.s.Markets[m].Capacity == policy.Spot)] += pods
+	}
+}
+
+// move takes so many pods from where they stand to where x has them go.
+func (c *capacitySpread) move(x podMove, pods int32) {
+	c.count(x.workload, c.s.Nodes[x.from].Market, -pods)
+	c.count(x.workload, x.to, pods)
+}
+
+// clone returns a copy of c.
+func (c *capacitySpread) clone() capacitySpread {
+	x := *c
+	x.pods = slices.Clone(c.pods)
+	return x
+}
+
+// toSpot takes a pod of w from on demand to spot.
+func (c *capacitySpread) toSpot(w policy.WorkloadID) {
+	if w >= 0 {
+		c.pods[w][0]--
+		c.pods[w][1]++
+	}
+}
+
+// allows reports whether w keeps its spread if so many of its pods go from on demand to
+// spot.
+func (c *capacitySpread) allows(w policy.WorkloadID, pods int32) bool {
+	return w < 0 || c.skew[w] == 0 || c.pods[w][1]+pods-(c.pods[w][0]-pods) <= c.skew[w]
+}
+
+// keptBy reports whether moves, which are on paper, take no workload further from its
+// spread.
+func (c *capacitySpread) keptBy(moves []podMove) bool {
+	return !slices.ContainsFunc(moves, func(x podMove) bool {
+		from := c.s.Nodes[x.from].Market
+		return x.to >= 0 && from >= 0 && c.s.Markets[x.to].Capacity == policy.Spot &&
+			c.s.Markets[from].Capacity != policy.Spot && !c.allows(x.workload, 0)
+	})
+}
+
+// mayLeave reports whether all pods of n may go from on demand to spot.
+func (c *capacitySpread) mayLeave(n policy.NodeID, pods *podIndex) bool {
+	if !c.wished {
+		return true
+	}
+	there := pods.on(n)
+	for i := range there {
+		w, count := c.s.Templates[there[i].template].Workload, int32(0)
+		if w < 0 || c.skew[w] == 0 {
+			continue
+		}
+		for k := range there {
+			if c.s.Templates[there[k].template].Workload == w {
+				count++
+			}
+		}
+		if !c.allows(w, count) {
+			return false
+		}
+	}
+	return true
 }

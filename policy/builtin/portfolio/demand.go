@@ -2,6 +2,7 @@ package portfolio
 
 import (
 	"slices"
+	"time"
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
@@ -12,6 +13,8 @@ import (
 // what the pods counted in pods ask for.
 type demand struct {
 	*poolContext
+	perPod *podLosses
+
 	total policy.Resources
 
 	// daemons is what the pods of DaemonSets ask for on a node, in the mean.
@@ -33,9 +36,9 @@ type demand struct {
 	lossAll float64
 }
 
-// read sums what the pods of the pool ask for.
-func (d *demand) read() {
-	s := d.s
+// readDemand sums what the pods of the pool ask for.
+func readDemand(x *poolContext, perPod *podLosses) *demand {
+	d, s := &demand{poolContext: x, perPod: perPod}, x.s
 	d.readPods()
 	nodes := d.e.pods.usable[1+d.pool.ID]
 	d.daemons = d.e.pods.daemonsThere[1+d.pool.ID]
@@ -54,6 +57,8 @@ func (d *demand) read() {
 		x := &d.daemons
 		*x = policy.Resources{CPU: x.CPU / nodes, Memory: x.Memory / nodes, Storage: x.Storage / nodes, GPU: x.GPU / nodes}
 	}
+	d.readPeak()
+	return d
 }
 
 // readFixed finds the templates whose pods select no Spot market of the pool.
@@ -91,9 +96,9 @@ func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
 
 // readPods counts the pods of the pool, and sums what their losses cost in the order of pods.
 func (d *demand) readPods() {
-	s, index, losses := d.s, &d.e.pods, &d.e.losses
+	s, index, losses := d.s, &d.e.pods, d.perPod
 	d.pods = make([]int32, len(s.Templates))
-	x, some := &d.e.sums[d.pool.ID], false
+	x, some := &d.kept.sums, false
 	x.cells, x.jobs = scratch.Zeroed(x.cells, 1+len(index.standing)), scratch.Zeroed(x.jobs, len(index.standing)) // by cell, from 1 on in cells
 	each, jobs := x.cells, x.jobs
 	count := func(p policy.PoolID) {
@@ -159,3 +164,54 @@ var (
 	idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}
 	idlePod    = policy.Template{Requests: idleDemand}
 )
+
+// reach returns the CPU that the pods ask for that may stand in the pool, wherever they
+// stand, in thousandths of a core. What a service loses with a node depends on the number
+// of its pods and not on how many pools its cluster is divided into.
+func (d *demand) reach() int64 {
+	if len(d.s.Pools) == 1 {
+		return d.total.CPU
+	}
+	count := make([]int64, len(d.s.Templates))
+	for i := range d.e.pods.all {
+		if p := &d.e.pods.all[i]; !p.daemon && p.phase != policy.PodGone && p.phase != policy.PodTerminating {
+			count[p.template]++
+		}
+	}
+	sum := int64(0)
+	for i, n := range count {
+		if t := &d.s.Templates[i]; n > 0 && (d.pods[i] > 0 || d.admits(t)) {
+			sum += n * t.Requests.CPU
+		}
+	}
+	return sum
+}
+
+const (
+	// peakMemory is how long a peak counts: a service that grows each morning is bought the
+	// nodes of the day for its first pods, and not small ones that are replaced later.
+	peakMemory = 24 * time.Hour
+
+	// peakAgain is how often a peak that lasts is noted, so that the memory changes seldom.
+	peakAgain = time.Hour
+)
+
+// readPeak notes the reach where it is the largest of the last day.
+func (d *demand) readPeak() {
+	cpu, x := d.reach(), &d.memory.Peak
+	age := d.s.Now.Sub(x.At)
+	if cpu > x.CPU || age >= peakMemory || cpu == x.CPU && age >= peakAgain {
+		*x, d.changed = policy.Peak{CPU: cpu, At: d.s.Now}, true
+	}
+}
+
+// admits reports whether pods of t tolerate the pool's taints, and one of its markets has the
+// size for them and the labels that they select.
+func (d *demand) admits(t *policy.Template) bool {
+	for i := range d.pool.Taints {
+		if x := &d.pool.Taints[i]; x.Effect != policy.PreferNoSchedule && !placement.Tolerates(t.Tolerations, x) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(d.pool.Markets, func(id policy.MarketID) bool { return d.holds(id, t) })
+}

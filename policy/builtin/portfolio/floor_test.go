@@ -41,10 +41,7 @@ func TestHopeless(t *testing.T) {
 		e.read(s)
 		e.readMoves(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
-		d.look()
-		m := d.newRebalance()
-		m.begin(len(s.Nodes))
-		m.offers.read()
+		m := d.newRebalance(len(s.Nodes))
 		for id := range s.Nodes {
 			x := trial{node: &s.Nodes[id], before: policy.Dollars(m.prices.keeping(&s.Nodes[id]))}
 			cannot := m.cannotPay(&x)

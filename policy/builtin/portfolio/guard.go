@@ -41,8 +41,7 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	defer func() { d.sp = nil }() // what was placed on paper stands in it
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
-		g := d.newGuard()
-		g.begin(launches, drains)
+		g := d.newGuard(launches, drains)
 		found := len(stay)
 		for i := range drains {
 			if n := &d.s.Nodes[drains[i].Node]; n.ReclaimAt == 0 && !g.empties(n) {
@@ -78,19 +77,13 @@ func without(launches []policy.Launch, drains []policy.Drain, stay []policy.Node
 	return launches, drains, stay
 }
 
-// newGuard returns a guard with no pods on paper.
-func (d *planState) newGuard() *guard {
-	x := &d.poolContext
+// newGuard returns a guard with no pods on paper that knows where those of drains may go.
+func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *guard {
 	g := &guard{
-		poolContext: x, prices: &d.prices, steering: &d.steering, refusals: &d.refusals, share: d.choice.share,
-		places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e),
+		poolContext: d.poolContext, prices: d.prices, steering: d.steering, refusals: d.refusals, share: d.choice.share,
+		places: places{poolContext: d.poolContext}, costs: moveCostsOf(d.s, d.e, d.perPod),
 	}
-	g.risk = moveRisk{x, &d.reclaims, &g.costs}
-	return g
-}
-
-// begin reads where the pods of drains may go.
-func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
+	g.risk = moveRisk{d.poolContext, d.reclaims, &g.costs}
 	s := g.s
 	goes := func(n policy.NodeID) bool {
 		return slices.ContainsFunc(drains, func(x policy.Drain) bool { return x.Node == n })
@@ -101,7 +94,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 		}
 	}
 	if len(launches) == 0 {
-		return
+		return g
 	}
 	sold := slices.Concat(placement.OpenMarkets(s, g.pool.ID, policy.Spot), placement.OpenMarkets(s, g.pool.ID, policy.OnDemand))
 	for i := range launches {
@@ -110,6 +103,7 @@ func (g *guard) begin(launches []policy.Launch, drains []policy.Drain) {
 			g.places.addNode(&g.e.offersIn(s, g.pool.ID, []policy.MarketID{m})[0], launches[i].Token)
 		}
 	}
+	return g
 }
 
 // empties moves the pods of n on paper. It reports false, and moves none, when that puts

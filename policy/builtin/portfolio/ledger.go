@@ -27,13 +27,21 @@ type ledger struct {
 	depths []int32 // by market, 1 + its place among the depths of the memory, 0 where it has none
 }
 
-// read counts our nodes, and notes what the refusals since the last decision say of the
+// readLedger counts our nodes, and notes what the refusals since the last decision say of the
 // depth of a market. One that refuses while it runs nodes of ours is full: what we hold is
 // its depth. One that refuses and runs none is short of capacity, which passes within
 // hours, and says nothing of its depth: it is not asked again before first has passed.
+func readLedger(x *poolContext, first time.Duration) *ledger {
+	l := &ledger{poolContext: x}
+	l.readHeld()
+	l.read(first)
+	l.readDepths()
+	return l
+}
+
+// read brings the depths of the memory to the present.
 func (l *ledger) read(first time.Duration) {
 	s := l.s
-	l.readHeld()
 	depths := make([]policy.Depth, 0, len(l.memory.Depths))
 	changed := false
 	for _, id := range l.pool.Markets {
@@ -71,7 +79,6 @@ func (l *ledger) read(first time.Duration) {
 		slices.SortFunc(depths, func(a, b policy.Depth) int { return cmp.Compare(a.Market, b.Market) })
 		l.memory.Depths, l.changed = depths, true
 	}
-	l.readDepths()
 }
 
 // readDepths finds which markets have a depth in the memory.

@@ -16,7 +16,7 @@ func TestLedger(t *testing.T) {
 	s := &policy.Snapshot{Now: policy.Time(time.Hour.Milliseconds())}
 	s.Pools = []policy.Pool{{Name: "web", Markets: []policy.MarketID{0}}}
 	s.Markets = []policy.Market{{Name: "spot", Capacity: policy.Spot, Offered: true}}
-	l := ledger{poolContext: &poolContext{e: &Policy{}, s: s, pool: &s.Pools[0]}}
+	x := &poolContext{e: &Policy{}, s: s, pool: &s.Pools[0]}
 	step := func(after time.Duration, nodes int, refused bool, want int) {
 		t.Helper()
 		s.Now = s.Now.Add(after)
@@ -24,9 +24,8 @@ func TestLedger(t *testing.T) {
 		if refused {
 			s.Markets[0].Experience.Refused = s.Now
 		}
-		l.e.nodes.read(s, policy.Mark{})
-		l.read(probeFirst)
-		if got := l.depthLeft(0); got != want {
+		x.e.nodes.read(s, policy.Mark{})
+		if got := readLedger(x, probeFirst).depthLeft(0); got != want {
 			t.Errorf("%d nodes, refused %v: %d more are believed to be there, want %d", nodes, refused, got, want)
 		}
 	}
@@ -41,7 +40,7 @@ func TestLedger(t *testing.T) {
 	step(probeFirst, 3, false, 0)
 	step(probeFirst, 3, false, 1)
 	step(time.Minute, 4, false, free)
-	if len(l.memory.Depths) != 0 {
-		t.Errorf("a market that was deeper than believed is remembered: %v", l.memory.Depths)
+	if len(x.memory.Depths) != 0 {
+		t.Errorf("a market that was deeper than believed is remembered: %v", x.memory.Depths)
 	}
 }

@@ -33,6 +33,7 @@ type lossBudget struct {
 	*poolContext
 	demand *demand
 	losses *poolLosses
+	perPod *podLosses
 
 	// part is the part of the on-demand bill that may be lost; 0 where there is no budget.
 	part float64
@@ -59,12 +60,17 @@ const (
 	awayDoublings = 7
 )
 
-// read accounts for the time since the last account, where one is due. It is called once in each
-// decision.
-func (b *lossBudget) read() {
-	if b.part = b.partOf(); b.part <= 0 || !b.due() {
-		return
+// readLossBudget accounts for the time since the last account, where one is due.
+func readLossBudget(d *demand, l *poolLosses) *lossBudget {
+	b := &lossBudget{poolContext: d.poolContext, demand: d, losses: l, perPod: d.perPod}
+	if b.part = b.partOf(); b.part > 0 && b.due() {
+		b.account()
 	}
+	return b
+}
+
+// account accounts for the time since the last account.
+func (b *lossBudget) account() {
 	s, x := b.s, &b.memory.Loss
 	b.changed = true
 	if x.At == 0 {
@@ -118,7 +124,7 @@ func (b *lossBudget) partOf() float64 {
 // costs more than its pods are worth would be no fuller on demand: it loses what it costs more than
 // a node of its type does there.
 func (b *lossBudget) earned() float64 {
-	s, e, values := b.s, b.e, b.e.losses.values
+	s, e, values := b.s, b.e, b.perPod.values
 	earned := float64(b.part * b.bill())
 	for i := range e.nodes.all {
 		n := &e.nodes.all[i]
@@ -142,7 +148,7 @@ func (b *lossBudget) earned() float64 {
 func (b *lossBudget) bill() float64 {
 	bill := 0.0
 	for t, n := range b.demand.pods {
-		bill += float64(float64(n) * b.e.losses.values[t])
+		bill += float64(float64(n) * b.perPod.values[t])
 	}
 	return bill
 }
@@ -162,7 +168,7 @@ func (b *lossBudget) lostWork() float64 {
 		if t.Checkpoint > 0 {
 			redo = min(redo, t.Checkpoint/2)
 		}
-		sum += float64(b.e.losses.values[x.Template] * redo.Hours())
+		sum += float64(b.perPod.values[x.Template] * redo.Hours())
 	}
 	return sum
 }
@@ -234,7 +240,7 @@ func (b *lossBudget) outageOf(name string) (v serviceOutage, found bool) {
 		if t.Workload < 0 || s.Workloads[t.Workload].Name != name || s.Workloads[t.Workload].Kind == policy.KindJob {
 			continue
 		}
-		w, value := &s.Workloads[t.Workload], b.e.losses.values[i]
+		w, value := &s.Workloads[t.Workload], b.perPod.values[i]
 		found = true
 		v.missing = max(0, w.Replicas-w.Ready)
 		v.short = max(v.short, workload.Required(s, t, w.Replicas)-w.Ready)

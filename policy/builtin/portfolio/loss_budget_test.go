@@ -125,10 +125,9 @@ func TestNoLossBudget(t *testing.T) {
 // after a calm period half as long again.
 func TestProbationDoubles(t *testing.T) {
 	x := newLossStory(t, 0.05)
-	d := newPlanState(x.p, x.s, &x.s.Pools[0], &policy.Plan{}, policy.PoolMemory{})
-	losses := &poolLosses{poolContext: &d.poolContext, jobs: &d.jobs}
-	b := &lossBudget{poolContext: &d.poolContext, losses: losses, part: 0.05}
-	l := &d.memory.Loss
+	c := &poolContext{s: x.s}
+	b := &lossBudget{poolContext: c, losses: &poolLosses{jobs: &jobs{}}, part: 0.05}
+	l := &c.memory.Loss
 	away := func(left float64) time.Duration {
 		l.Left = left
 		b.turn()

@@ -48,9 +48,8 @@ func TestRisk(t *testing.T) {
 		e.read(s)
 		e.readMoves(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
-		d.look()
-		costs := moveCostsOf(s, e)
-		risk := moveRisk{&d.poolContext, &d.reclaims, &costs}
+		costs := moveCostsOf(s, e, d.perPod)
+		risk := moveRisk{d.poolContext, d.reclaims, &costs}
 		var moves []podMove
 		for i := range s.Pods {
 			p := &s.Pods[i]

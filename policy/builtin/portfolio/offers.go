@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A marketOffers holds what can be bought in place of nodes. sorts holds only markets that
+// A marketOffers holds what can be bought in place of nodes. offers holds only markets that
 // are believed to have a node more, and of which limits and quotas allow one. They are
 // priced at what they cost with the risk of concentration. All hold as the pool stands with
 // the moves that are planned.
@@ -17,18 +17,13 @@ type marketOffers struct {
 	prices        *prices
 	ledger        *ledger
 	concentration *concentration
-	headroom      placement.Headroom // besides what the round buys
-	sorts         [2]sort            // on demand, and spot
-	floors        [2]floor           // of their offers, as far as they were asked for
+	headroom      placement.Headroom   // besides what the round buys
+	offers        [2][]placement.Offer // on demand, and Spot, once they were asked for
+	known         bool
+	floors        [2]floor // of offers, as far as they were asked for
 }
 
-// A sort is what the pool can buy on demand, or on spot.
-type sort struct {
-	offers []placement.Offer
-	value  resourceValue
-}
-
-// of returns the place of spot and of everything else in marketOffers.sorts.
+// of returns 1 for Spot and 0 for on demand, as the places of both in lists of two.
 func of(spot bool) int {
 	if spot {
 		return 1
@@ -36,22 +31,13 @@ func of(spot bool) int {
 	return 0
 }
 
-// evaluate finds what resources are worth that are bought.
-func (m *marketOffers) evaluate() {
-	for _, spot := range [...]bool{false, true} {
-		m.sorts[of(spot)].value = m.prices.evaluate(spot)
+// on returns what can be bought on Spot, or on demand.
+func (m *marketOffers) on(spot bool) []placement.Offer {
+	if !m.known {
+		m.offers = [2][]placement.Offer{m.offersOf(policy.OnDemand), m.offersOf(policy.Spot)}
+		m.known = true
 	}
-}
-
-// read finds what can be bought, before any move is planned.
-func (m *marketOffers) read() {
-	m.sorts[of(false)].offers = m.offersOf(policy.OnDemand)
-	m.sorts[of(true)].offers = m.offersOf(policy.Spot)
-}
-
-// valueFor returns the value to the pool of resources that are bought on spot, or not.
-func (m *marketOffers) valueFor(spot bool) *resourceValue {
-	return &m.sorts[of(spot)].value
+	return m.offers[of(spot)]
 }
 
 // offersOf returns the best offers of a capacity type, of which the pool's limits
@@ -120,11 +106,11 @@ func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.He
 // reprice gives the offers the prices that they have as the pool stands now, and takes out
 // those of which none is left.
 func (m *marketOffers) reprice() {
-	for k := range m.sorts {
-		offers := slices.DeleteFunc(m.sorts[k].offers, func(o placement.Offer) bool {
+	for k := range m.offers {
+		offers := slices.DeleteFunc(m.offers[k], func(o placement.Offer) bool {
 			return m.ledger.depthLeft(o.Market) <= 0 || !m.headroom.Has(o.Market)
 		})
-		m.sorts[k].offers = offers
+		m.offers[k] = offers
 		for i := range offers {
 			offers[i].Price = m.price(offers[i].Market)
 		}
@@ -141,7 +127,7 @@ func (m *marketOffers) paidFor() []placement.Offer {
 	if len(m.s.Commitments) == 0 {
 		return free
 	}
-	for _, o := range m.sorts[of(false)].offers {
+	for _, o := range m.on(false) {
 		if m.e.cover.Covers(o.Market) && m.e.cover.Marginal(o.Market) == 0 {
 			free = append(free, o)
 		}
@@ -158,3 +144,49 @@ func (m *marketOffers) count(id policy.MarketID, n int) {
 	}
 	m.floors = [2]floor{}
 }
+
+// A floor is the least at which resources are sold in a list of offers: what holds
+// pods costs no less than what they ask for costs at any of these prices.
+type floor struct {
+	known bool
+	cpu   [len(ratios)]float64 // of a thousandth of a core, at each of ratios
+	gpu   float64
+}
+
+// cost returns the least that need costs, in dollars an hour.
+func (f *floor) cost(need *policy.Resources) float64 {
+	least := float64(f.gpu * float64(need.GPU))
+	for i, ratio := range ratios {
+		size := float64(need.CPU) + float64(ratio*float64(need.Memory))/(1<<20)
+		least = max(least, f.cpu[i]*size)
+	}
+	return least
+}
+
+// floorOf returns the floor of offers at what a node costs now.
+func (m *marketOffers) floorOf(offers []placement.Offer) floor {
+	list := m.e.nodeOffers[:0]
+	for i := range offers {
+		a := &offers[i].Allocatable
+		list = addUndominated(list, nodeOffer{m.prices.buying(offers[i].Market), float64(a.CPU), float64(a.Memory), float64(a.GPU)})
+	}
+	m.e.nodeOffers = list
+	f := floor{known: true, gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}
+	for i, ratio := range ratios {
+		f.cpu[i] = cheapest(list, func(x *nodeOffer) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
+	}
+	return f
+}
+
+// least returns the least that nodes for need cost on Spot, or on demand.
+func (m *marketOffers) least(spot bool, need *policy.Resources) policy.Money {
+	f := &m.floors[of(spot)]
+	if !f.known {
+		*f = m.floorOf(m.on(spot))
+	}
+	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
+}
+
+// floorPart is far more than all that is lost to rounding in a floor; what a node
+// costs is besides rounded by less than one millionth of a dollar.
+const floorPart = 1e-9

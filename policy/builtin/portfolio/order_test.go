@@ -70,7 +70,7 @@ func TestOrderKeepsSpread(t *testing.T) {
 		text += "pod api " + n + " 3\n"
 	}
 	d := planStateOf(t, text)
-	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
+	order := deletionOrder{d.poolContext, d.prices, d.perPod, d.choice.share}
 	order.order()
 	order.keep()
 	list := d.e.ranking.kept
@@ -125,7 +125,7 @@ func TestOrderKeepsRatio(t *testing.T) {
 	}
 	d := planStateOf(t, text)
 	spot := 0.0
-	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
+	order := deletionOrder{d.poolContext, d.prices, d.perPod, d.choice.share}
 	order.order()
 	order.keep()
 	list := d.e.ranking.kept

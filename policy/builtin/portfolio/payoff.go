@@ -1,9 +1,11 @@
 package portfolio
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/workload"
 )
 
 // A payoff holds what moves save and what they cost, in dollars over the time that a saving
@@ -13,6 +15,7 @@ type payoff struct {
 	prices  *prices
 	demand  *demand
 	jobs    *jobs
+	perPod  *podLosses
 	offers  *marketOffers
 	balance *poolBalance
 	costs   *moveCosts
@@ -49,7 +52,7 @@ func (p *payoff) lasts(n *policy.Node, saving float64) float64 {
 	if !p.balance.isSpot(n) && spot {
 		lasting = settled
 	}
-	value := p.offers.valueFor(spot)
+	value := p.prices.evaluate(spot)
 	premium := min(max(0, p.prices.keeping(n)-value.of(n.Allocatable.Minus(p.demand.daemons))), saving)
 	return float64(premium*lasting.Hours()) + float64((saving-premium)*p.e.cfg.Holding.Hours())
 }
@@ -82,12 +85,12 @@ func (p *payoff) lossTogether(pods []policy.Pod) float64 {
 			continue
 		}
 		if p.s.Workloads[t.Workload].Kind == policy.KindJob {
-			loss += p.e.losses.of(p.s, &pods[i])
+			loss += p.perPod.of(p.s, &pods[i])
 			continue
 		}
-		loss += p.e.losses.missed(p.e.losses.values[t.ID], p.e.losses.minutes[t.ID])
+		loss += p.perPod.missed(p.perPod.values[t.ID], p.perPod.minutes[t.ID])
 		if count[t.Workload]++; count[t.Workload] > max(0, p.costs.slack[t.Workload]) {
-			loss += float64(p.e.losses.values[t.ID] * t.PenaltyHours())
+			loss += float64(p.perPod.values[t.ID] * t.PenaltyHours())
 		}
 	}
 	return loss
@@ -110,4 +113,187 @@ func (p *payoff) moving(pods []policy.Pod) float64 {
 		}
 	}
 	return cost
+}
+
+// moveCosts is what it costs in dollars that pods of a workload are moved. Slices are by
+// workload, and as long as there are workloads.
+type moveCosts struct {
+	each    []float64 // what the move of a pod costs
+	slack   []int32   // pods that may be missing
+	penalty []float64 // for a pod that may not be missing and is
+}
+
+// moveCostsOf reads what it costs that pods are moved which are ready now. A pod is missed
+// until it serves elsewhere, and where its workload can spare none that is an outage.
+func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
+	n := len(s.Workloads)
+	c := moveCosts{each: make([]float64, n), slack: make([]int32, n), penalty: make([]float64, n)}
+	minutes, ready, unstated := make([]float64, n), make([]int32, n), false
+	for i, pods := range e.pods.ready {
+		if t := &s.Templates[i]; t.Workload >= 0 {
+			ready[t.Workload] += pods
+			unstated = unstated || t.Startup == 0 && pods > 0
+		}
+	}
+	for i := 0; unstated && i < len(e.pods.all); i++ {
+		p := &e.pods.all[i]
+		if !p.bound || p.daemon || p.phase != policy.PodReady {
+			continue
+		}
+		if t := &s.Templates[p.template]; t.Workload >= 0 && t.Startup == 0 {
+			minutes[t.Workload] = max(minutes[t.Workload], (s.Pods[i].ReadySince.Sub(s.Pods[i].Bound) + restartDelay).Minutes())
+		}
+	}
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		w := t.Workload
+		if w < 0 {
+			continue
+		}
+		value := perPod.values[t.ID]
+		if t.Startup > 0 {
+			minutes[w] = (t.Startup + restartDelay).Minutes()
+		}
+		switch {
+		case s.Workloads[w].Kind == policy.KindJob: // its work counts, see redone
+		case t.OutageCost > 0:
+			c.penalty[w] = float64(t.OutageCost.Float()*minutes[w]) / 60
+		default:
+			c.penalty[w] = float64(value * t.PenaltyHours())
+		}
+		c.slack[w] = ready[w] - workload.Required(s, t, s.Workloads[w].Replicas)
+		c.each[w] = perPod.missed(value, minutes[w])
+		if s.Workloads[w].Kind == policy.KindJob {
+			c.each[w] = float64(perPod.redo[t.ID]*minutes[w]) / 60 // only its node is paid for while it starts
+		}
+		if c.slack[w] < 1 {
+			c.each[w] += c.penalty[w]
+		}
+	}
+	return c
+}
+
+// restartDelay is what passes besides its start-up until an evicted pod serves
+// again elsewhere.
+const restartDelay = 20 * time.Second
+
+// What is lost with a market or a zone is priced, not forbidden: a workload pays the
+// penalty of an outage for each pod there that it cannot spare, as often as such a loss is
+// expected. So a small pool may stand on two nodes, and one that has met shocks may not.
+
+// A moveRisk holds what moves on paper put at risk, at what it costs that pods are missed.
+// When since and instead return, the moves on paper are those from before.
+type moveRisk struct {
+	*poolContext
+	reclaims *reclaims
+	costs    *moveCosts
+}
+
+// An addedRisk is what is expected to be lost more, in dollars an hour, and where most of
+// it: a group and a workload there, or None.
+type addedRisk struct {
+	sum      float64
+	group    workload.Group
+	workload policy.WorkloadID
+	most     float64
+}
+
+// add counts dollars an hour that w is expected to lose more with g.
+func (a *addedRisk) add(dollars float64, w policy.WorkloadID, g workload.Group) {
+	a.sum += dollars
+	if dollars > a.most {
+		a.most, a.group, a.workload = dollars, g, w
+	}
+}
+
+// since returns what is put at risk by the moves on paper from the n-th on.
+func (r *moveRisk) since(n int) addedRisk {
+	moves := slices.Clone(r.e.moved[n:])
+	r.e.undo(n)
+	return r.of(moves)
+}
+
+// of moves pods on paper, and returns what that puts at risk.
+func (r *moveRisk) of(moves []podMove) addedRisk {
+	a := addedRisk{workload: policy.None}
+	for _, x := range moves {
+		if w := x.workload; r.e.exposure.Tracks(w) {
+			from, to := r.s.Nodes[x.from].Market, x.to
+			if from != to {
+				r.between(&a, w, workload.Group{Market: from, Zone: policy.None}, workload.Group{Market: to, Zone: policy.None})
+			}
+			if f, t := zoneOf(r.s, from), zoneOf(r.s, to); f != t {
+				r.between(&a, w, workload.Group{Market: policy.None, Zone: f}, workload.Group{Market: policy.None, Zone: t})
+			}
+		}
+		r.e.move(x)
+	}
+	return a
+}
+
+// between adds what is put at risk when a pod of w goes from one group to another.
+func (r *moveRisk) between(a *addedRisk, w policy.WorkloadID, from, to workload.Group) {
+	slack := max(0, r.costs.slack[w])
+	if pen := float64(r.costs.penalty[w] * r.reclaims.losses(from)); pen > 0 && r.e.exposure.Pods(w, from) > slack {
+		a.add(-pen, w, from)
+	}
+	if pen := float64(r.costs.penalty[w] * r.reclaims.losses(to)); pen > 0 && r.e.exposure.Pods(w, to) >= slack {
+		a.add(pen, w, to)
+	}
+}
+
+// instead returns what is put at risk more, in dollars an hour, if the pods of there,
+// which have moved on paper, went to market id.
+func (r *moveRisk) instead(there []podMove, id policy.MarketID) float64 {
+	began := len(r.e.moved)
+	instead := slices.Clone(there)
+	for i, x := range there {
+		r.e.exposure.MoveOf(x.workload, -1, x.from, x.to)
+		instead[i].to = id
+	}
+	sum := r.of(instead).sum
+	r.e.undo(began)
+	sum -= r.of(there).sum
+	r.e.moved = r.e.moved[:began] // those of there stand in it already
+	return sum
+}
+
+// inGroup reports whether a node of market id is lost with g.
+func inGroup(s *policy.Snapshot, g workload.Group, id policy.MarketID) bool {
+	if g.Market >= 0 {
+		return id == g.Market
+	}
+	return s.Markets[id].Zone == g.Zone
+}
+
+// zoneOf returns the zone of market id, or None.
+func zoneOf(s *policy.Snapshot, id policy.MarketID) policy.ZoneID {
+	if id < 0 {
+		return policy.None
+	}
+	return s.Markets[id].Zone
+}
+
+// A podMove is a pod that has a new place on paper.
+type podMove struct {
+	workload policy.WorkloadID
+	from     policy.NodeID
+	to       policy.MarketID
+}
+
+// move moves a pod on paper.
+func (e *Policy) move(x podMove) {
+	e.exposure.MoveOf(x.workload, 1, x.from, x.to)
+	e.spread.move(x, 1)
+	e.moved = append(e.moved, x)
+}
+
+// undo takes back all moves but the first n.
+func (e *Policy) undo(n int) {
+	for k := len(e.moved) - 1; k >= n; k-- {
+		x := &e.moved[k]
+		e.exposure.MoveOf(x.workload, -1, x.from, x.to)
+		e.spread.move(*x, -1)
+	}
+	e.moved = e.moved[:n]
 }

@@ -19,13 +19,15 @@ type places struct {
 	bought    []policy.MarketID
 }
 
-// findAvailable reads the nodes of the pool with pods that may have free capacity for one more.
-func (l *places) findAvailable() {
+// findPlaces reads the nodes of the pool with pods that may have free capacity for one more.
+func findPlaces(x *poolContext) places {
+	l := places{poolContext: x}
 	for _, id := range l.e.roomy.nodes {
 		if l.e.nodes.all[id].pool == l.pool.ID && len(l.e.pods.on(id)) > 0 {
 			l.available = append(l.available, id)
 		}
 	}
+	return l
 }
 
 // A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: at

@@ -4,89 +4,50 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A planState is what is known of one pool, and decided for it, while a plan is made. Its
-// parts are read in the order of look, each after those that it refers to.
+// A planState is what is known of one pool, and decided for it, while a plan is made. Each part is
+// read from those that it is given.
 type planState struct {
-	poolContext
-	ledger        ledger
-	demand        demand
-	concentration concentration
-	reclaims      reclaims
-	jobs          jobs
-	losses        poolLosses
-	budget        lossBudget
-	prices        prices
-	choice        shareChoice
-	waiting       waiting
-	steering      steering
-	refusals      refusals
+	*poolContext
+	ledger        *ledger
+	perPod        *podLosses
+	demand        *demand
+	concentration *concentration
+	reclaims      *reclaims
+	jobs          *jobs
+	losses        *poolLosses
+	prices        *prices
+	choice        *shareChoice
+	waiting       *waiting
+	steering      *steering
+	refusals      *refusals
 }
 
-// newPlanState connects the parts. None of them is read yet.
+// newPlanState reads what the pool is and finds the share that it is to have.
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
-	d := &planState{poolContext: poolContext{e: e, s: s, pool: p, out: plan, memory: m}}
-	x := &d.poolContext
-	d.demand = demand{poolContext: x}
-	d.concentration = newConcentration(x)
-	d.reclaims = reclaims{poolContext: x}
-	d.jobs = jobs{poolContext: x, reclaims: &d.reclaims, demand: &d.demand}
-	d.ledger = ledger{poolContext: x}
-	d.losses = poolLosses{poolContext: x, demand: &d.demand, jobs: &d.jobs}
-	d.budget = lossBudget{poolContext: x, demand: &d.demand, losses: &d.losses}
-	d.prices = prices{poolContext: x, demand: &d.demand, ledger: &d.ledger}
-	d.choice = shareChoice{poolContext: x, prices: &d.prices, losses: &d.losses, reclaims: &d.reclaims, budget: &d.budget}
-	d.waiting = waiting{poolContext: x, jobs: &d.jobs, reclaims: &d.reclaims, choice: &d.choice}
-	d.steering = steering{
-		poolContext: x, prices: &d.prices, demand: &d.demand, concentration: &d.concentration,
-		reclaims: &d.reclaims, losses: &d.losses, choice: &d.choice, waiting: &d.waiting,
+	x := &poolContext{e: e, s: s, pool: p, out: plan, memory: m, kept: &e.pools[p.ID]}
+	progress := readProgress(x)
+	ledger := readLedger(x, progress.probeFirst())
+	perPod := readPodLosses(x, progress)
+	demand := readDemand(x, perPod)
+	reclaims := readReclaims(x)
+	jobs := readJobs(progress, perPod, reclaims)
+	losses := readPoolLosses(demand, jobs)
+	budget := readLossBudget(demand, losses)
+	byNode := pricesByNode(demand, ledger, losses, reclaims)
+	choice := readShare(byNode, losses, jobs, reclaims, budget)
+	d := &planState{
+		poolContext: x, ledger: ledger, perPod: perPod, demand: demand, concentration: readConcentration(x), reclaims: reclaims,
+		jobs: jobs, losses: losses, prices: byNode.byPod(), choice: choice, waiting: readWaiting(jobs, choice.share), refusals: &refusals{poolContext: x},
 	}
-	d.refusals = refusals{poolContext: x}
+	d.steering = &steering{planState: d}
 	return d
-}
-
-// look reads what the pool is and finds the share that it is to have.
-func (d *planState) look() {
-	d.jobs.readProgress()
-	d.jobs.forgetRefused()
-	d.ledger.read(d.jobs.probeFirst())
-	d.readLosses()
-	d.demand.read()
-	d.demand.readPeak()
-	d.concentration.read(&d.e.nodes)
-	d.reclaims.readHazard()
-	d.reclaims.readShocks()
-	d.losses.read()
-	d.jobs.read()
-	d.budget.read()
-	d.losses.perNode = d.losses.ofNode()
-	d.prices.readAt(d.losses.perNode, d.reclaims.hazard)
-	d.prices.rank()
-	d.choice.choose()
-	d.waiting.read()
-	d.prices.read()
-	d.prices.rankAgain()
-}
-
-// readAgain reads what pods are worth and nodes cost in this pool, for which all pools use
-// the same memory.
-func (d *planState) readAgain() {
-	if len(d.s.Pools) > 1 {
-		d.readLosses()
-	}
-	d.prices.read()
-}
-
-// readLosses reads what the loss of a pod costs in this pool.
-func (d *planState) readLosses() {
-	d.e.losses.read(d.s, d.pool)
-	d.jobs.readRedo()
 }
 
 // decide plans what is done in the pool. All pools have been looked at before.
 func (d *planState) decide() {
-	d.readAgain()
 	d.steering.steer()
 	defer d.refusals.addTo()
 	if !d.consolidates() {
@@ -96,7 +57,7 @@ func (d *planState) decide() {
 	d.replace()
 	d.balance()
 	d.repack()
-	order := deletionOrder{&d.poolContext, &d.prices, d.choice.share}
+	order := deletionOrder{d.poolContext, d.prices, d.perPod, d.choice.share}
 	order.plan()
 }
 
@@ -133,8 +94,70 @@ func (d *planState) keepWithin(plan *policy.Plan, launches, drains int) {
 		}})
 		return
 	}
-	d.readAgain()
 	bought, going, _ = d.within(bought, going)
 	plan.Launches, plan.Drains = slices.Concat(others, bought), slices.Concat(kept, going)
 	d.refusals.addTo()
+}
+
+// A poolContext is one pool while a plan is made, and the plan. All parts of a planState
+// share it, so that each sees what the others have planned and remembered.
+type poolContext struct {
+	e      *Policy
+	s      *policy.Snapshot
+	pool   *policy.Pool
+	out    *policy.Plan
+	memory policy.PoolMemory
+
+	// changed says that the memory is not what it was.
+	changed bool
+
+	kept *poolScratch // the pool's
+
+	// sp is the snapshot with what is placed on paper. It is nil until it is needed, and
+	// again after each step whose placements do not hold for the next one.
+	sp *placement.Space
+}
+
+// A poolScratch is memory of one pool that is kept from decision to decision.
+type poolScratch struct {
+	losses podLosses
+	sums   lossSums
+	tags   placement.Tags
+}
+
+// space returns the nodes and what runs on them, with what is placed on paper.
+func (x *poolContext) space() *placement.Space {
+	if x.sp == nil {
+		x.e.space.Load(x.s)
+		x.sp = &x.e.space
+	}
+	return x.sp
+}
+
+// consolidates reports whether the policy moves pods in the pool to save money, and the
+// provisioner does not.
+func (x *poolContext) consolidates() bool {
+	return !x.e.cfg.Fixed && x.pool.Provisioner == policy.ProvisionerKarpenter && x.pool.Levers.Launch
+}
+
+// leaves reports whether the plan empties node n already.
+func (x *poolContext) leaves(n policy.NodeID) bool {
+	for i := range x.out.Drains {
+		if x.out.Drains[i].Node == n {
+			return true
+		}
+	}
+	return false
+}
+
+// holds reports whether p counts as one of the pool's.
+func (x *poolContext) holds(p *policy.Pod) bool {
+	if p.Phase == policy.PodGone || p.Phase == policy.PodTerminating {
+		return false
+	}
+	at := p.Node
+	if at < 0 {
+		at = p.Nominated
+	}
+	return at >= 0 && x.s.Nodes[at].Pool == x.pool.ID || at < 0 && len(x.s.Pools) == 1
 }

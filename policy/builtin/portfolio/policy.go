@@ -1,8 +1,16 @@
+// Package portfolio is the policy that treats the nodes of a pool as a portfolio
+// of markets: it holds those that cost least once what their loss would cost is
+// counted in, spreads them so that no single loss does harm, and moves pods only
+// where the saving pays for the move.
 package portfolio
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/billing"
+	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/placement"
 	"github.com/spotter-dev/spotter/policy/replan"
 	"github.com/spotter-dev/spotter/policy/scratch"
@@ -18,24 +26,20 @@ type Policy struct {
 	exposure workload.Exposure
 	spread   capacitySpread
 	moved    []podMove         // on paper, since exposure and spread were read
-	sums     []lossSums        // by pool
+	pools    []poolScratch     // by pool
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
-	costs    []float64         // by market, dollars an hour for a node with what its loss costs
 
-	losses podLosses // of the pool in hand
+	pods       podIndex    // of the snapshot in hand
+	nodes      nodeIndex   // its nodes
+	names      nameOrder   // of these
+	classes    nodeClasses // of these
+	roomy      roomyNodes  // of these
+	ranking    ranking     // of those of the pool in hand
+	gangs      gangIndex   // of those pods
+	nodeOffers []nodeOffer // of the pool and capacity type in hand
+	shares     []float64   // by pool, of those that are not off
 
-	pods       podIndex        // of the snapshot in hand
-	nodes      nodeIndex       // its nodes
-	names      nameOrder       // of these
-	classes    nodeClasses     // of these
-	roomy      roomyNodes      // of these
-	ranking    ranking         // of those of the pool in hand
-	mates      map[int64]int32 // pods of gangs by node and template
-	nodeOffers []nodeOffer     // of the pool and capacity type in hand
-	shares     []float64       // by pool, of those that are not off
-
-	tags  []placement.Tags // by pool
-	space placement.Space  // the memory of the last one
+	space placement.Space // the memory of the last one
 }
 
 // New returns the policy, or says which parameter is out of range.
@@ -43,8 +47,7 @@ func New(cfg Config) (*Policy, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	losses := podLosses{disturbance: cfg.Disturbance}
-	return &Policy{cfg: cfg, name: cfg.name(), losses: losses, mates: map[int64]int32{}, ranking: ranking{texts: map[float64]string{}}}, nil
+	return &Policy{cfg: cfg, name: cfg.name(), ranking: ranking{texts: map[float64]string{}}}, nil
 }
 
 // Name returns "portfolio", with the parameters that differ from their defaults.
@@ -61,7 +64,6 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	for i := range s.Pools {
 		if p := &s.Pools[i]; p.Mode != policy.ModeOff {
 			states[i] = newPlanState(e, s, p, &plan, m.Pool(p.Name))
-			states[i].look()
 			e.shares[i] = states[i].choice.share
 			if states[i].waiting.urgent && p.SelfProvisioned() {
 				e.shares[i] = p.Share.Min
@@ -97,7 +99,13 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	last := e.pods.mark
 	e.pods.read(s)
-	e.readSums(s)
+	if len(e.pools) != len(s.Pools) {
+		e.pools = make([]poolScratch, len(s.Pools))
+	}
+	for i := range e.pools {
+		e.pools[i].sums.cut(&e.pods)
+	}
+	e.gangs.read(s)
 	e.nodes.read(s, last)
 	e.classes.read(e, s, last)
 	e.roomy.read(e, s, last)
@@ -112,17 +120,57 @@ func (e *Policy) readMoves(s *policy.Snapshot) {
 
 // offersIn returns the offers of pool in markets.
 func (e *Policy) offersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy.MarketID) []placement.Offer {
-	return e.tagsOf(s, pool).OffersIn(s, pool, markets)
+	return e.pools[pool].tags.OffersIn(s, pool, markets)
 }
 
 // labelsOf returns the labels of a node of pool in market id.
 func (e *Policy) labelsOf(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
-	return e.tagsOf(s, pool.ID).Labels(s, pool, id)
+	return e.pools[pool.ID].tags.Labels(s, pool, id)
 }
 
-func (e *Policy) tagsOf(s *policy.Snapshot, pool policy.PoolID) *placement.Tags {
-	if len(e.tags) != len(s.Pools) {
-		e.tags = make([]placement.Tags, len(s.Pools))
+// reportEvery is how often it is reported what the loss of a group would do, besides
+// when a pool is steered anew.
+const reportEvery = policy.Time(time.Hour / time.Millisecond)
+
+// addExposed adds a hold for every workload that the loss of one market or zone would
+// leave with less than it must have, and says whether nodes allow better.
+func (e *Policy) addExposed(s *policy.Snapshot, plan *policy.Plan) {
+	if s.Now%reportEvery != 0 && len(plan.Steers) == 0 {
+		return
 	}
-	return &e.tags[pool]
+	for w := range s.Workloads {
+		if !e.exposure.Tracks(policy.WorkloadID(w)) {
+			continue
+		}
+		l := e.exposure.Loss(policy.WorkloadID(w))
+		for _, x := range [...]workload.Exposed{l.Market, l.Zone} {
+			if l.Short(x) > 0 {
+				plan.Holds = append(plan.Holds, policy.Hold{Pool: policy.None, Node: policy.None, Why: e.exposed(s, &l, x)})
+			}
+		}
+	}
+}
+
+// exposed returns the account of a workload that the loss of x would leave short.
+func (e *Policy) exposed(s *policy.Snapshot, l *workload.Loss, x workload.Exposed) policy.Why {
+	name := s.Workloads[l.Workload].Name
+	state := name + " is"
+	switch {
+	case x.Group.Market >= 0:
+		state = "losing market " + s.Markets[x.Group.Market].Name + " would leave " + name
+	case x.Group.Zone >= 0:
+		state = "losing zone " + s.Zones[x.Group.Zone] + " would leave " + name
+	}
+	why := policy.Why{Reason: policy.ReasonRisk, Text: fmt.Sprintf("%s %s short of its minimum of %d",
+		state, figures.Count(l.Short(x), "pod"), l.Required)}
+	switch {
+	case l.Mendable(x) <= 0:
+		why.Reason = policy.ReasonInfeasible
+		why.Text += "; no allowed placement avoids this"
+	case l.Unavoidable(x) > 0:
+		why.Text += fmt.Sprintf("; no allowed placement avoids %d of these", l.Unavoidable(x))
+	default:
+		why.Text += "; a wider spread avoids this"
+	}
+	return why
 }

@@ -9,19 +9,19 @@ import (
 )
 
 // A prices holds what nodes of the pool's markets cost, and the order of those that are
-// open. ranked and values follow from the costs: whoever changes these clears values, and
-// ranks the markets again before the order is used. The costs by market are shared by
-// all pools, so that they are read again before a pool is decided.
+// open.
 type prices struct {
 	*poolContext
 	demand *demand
-	ledger *ledger
+
+	// costs are by market what a node of it costs an hour in dollars, with its fees and what its
+	// loss would cost counted in.
+	costs []float64
 
 	// ranked are the markets that are open, best first within each capacity type.
 	ranked []ranked
 
-	// values are those of the resources sold at the present costs, on demand and on spot,
-	// as far as they were asked for.
+	// values are those of the resources sold, on demand and on spot, as far as they were asked for.
 	values [2]knownValue
 }
 
@@ -33,27 +33,36 @@ type ranked struct {
 	unit     float64 // dollars an hour for each core of the demand, and what comes with it
 }
 
-// read computes what a node of each market of the pool costs an hour, with its fees and what
-// its loss would cost counted in.
-func (p *prices) read() {
-	p.readAt(p.demand.lossPerCore(), 0)
+// pricesByNode returns the prices at which Spot and on demand are compared: the nodes of a pool are
+// lost as often as those that it has met, each with the pods that stand together there.
+func pricesByNode(d *demand, l *ledger, losses *poolLosses, r *reclaims) *prices {
+	p := &prices{poolContext: d.poolContext, demand: d, costs: make([]float64, len(d.s.Markets))}
+	p.price(losses.perNode, r.hazard)
+	p.readOpen(l)
+	p.rank()
+	return p
 }
 
-// readAt does the same where the loss of a node costs so much for each core, and
-// at least so many nodes are reclaimed in an hour.
-func (p *prices) readAt(loss, hazard float64) {
-	e, s := p.e, p.s
-	p.values = [2]knownValue{}
-	if len(e.costs) < len(s.Markets) {
-		e.costs = make([]float64, len(s.Markets))
-	}
+// byPod returns the prices of the same markets at which they are compared with each other: each is as
+// risky as it is forecast to be, and what pods lose does not depend on where they stand now.
+func (p *prices) byPod() *prices {
+	x := &prices{poolContext: p.poolContext, demand: p.demand, costs: make([]float64, len(p.costs)), ranked: slices.Clone(p.ranked)}
+	x.price(x.demand.lossPerCore(), 0)
+	x.rank()
+	return x
+}
+
+// price finds the costs where the loss of a node costs so much for each core, and at least so many
+// nodes are reclaimed in an hour.
+func (p *prices) price(loss, hazard float64) {
+	s := p.s
 	for _, id := range p.pool.Markets {
 		m := &s.Markets[id]
 		cost := (m.Charge() + s.Fees(p.pool.ID, id)).Float()
 		if m.Capacity == policy.Spot {
 			cost += float64(max(m.Forecast.Hazard, hazard)*loss) * float64(s.Types[m.Type].VCPU)
 		}
-		e.costs[id] = cost
+		p.costs[id] = cost
 	}
 }
 
@@ -66,7 +75,7 @@ func (p *prices) keepingIn(id policy.MarketID) float64 {
 	if p.s.Markets[id].Capacity != policy.Spot && p.e.cover.Covers(id) {
 		return (p.e.cover.Saving(id) + p.s.Fees(p.pool.ID, id)).Float()
 	}
-	return p.e.costs[id]
+	return p.costs[id]
 }
 
 // buying returns what one more node of market id costs an hour. One that was paid
@@ -76,14 +85,14 @@ func (p *prices) buying(id policy.MarketID) float64 {
 	if m := &p.s.Markets[id]; m.Capacity != policy.Spot && p.e.cover.Covers(id) {
 		return max(p.e.cover.Marginal(id).Float(), m.OnDemand.Float()/1000) + p.s.Fees(p.pool.ID, id).Float()
 	}
-	return p.e.costs[id]
+	return p.costs[id]
 }
 
-// rank orders the open markets of the pool by what the demand would cost there.
-func (p *prices) rank() {
+// readOpen finds the markets that are open, of sizes that are bought.
+func (p *prices) readOpen(l *ledger) {
 	s := p.s
 	p.ranked = slices.Grow(p.ranked[:0], len(p.pool.Markets))
-	largest, closed := p.largest(), p.ledger.closed()
+	largest, closed := p.largest(), l.closed()
 	for _, id := range p.pool.Markets {
 		m := &s.Markets[id]
 		if !m.Offered || closed[id] {
@@ -97,7 +106,6 @@ func (p *prices) rank() {
 			p.ranked = append(p.ranked, ranked{market: id, capacity: m.Capacity, nodes: share})
 		}
 	}
-	p.rankAgain()
 }
 
 // needed returns what the markets are ranked for.
@@ -108,14 +116,13 @@ func (p *prices) needed() *policy.Resources {
 	return &idleDemand
 }
 
-// rankAgain orders the same markets by the present costs.
-func (p *prices) rankAgain() {
+// rank orders the open markets by what the demand would cost there.
+func (p *prices) rank() {
 	cores := max(float64(p.needed().CPU)/1000, 0.001)
 	for i := range p.ranked {
 		r := &p.ranked[i]
-		r.unit = float64(p.e.costs[r.market]*r.nodes) / cores
+		r.unit = float64(p.costs[r.market]*r.nodes) / cores
 	}
-	p.values = [2]knownValue{}
 	slices.SortFunc(p.ranked, func(a, b ranked) int {
 		if a.capacity != b.capacity {
 			return cmp.Compare(b.capacity, a.capacity)
@@ -176,4 +183,124 @@ func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 func (p *prices) costOf(spot bool) float64 {
 	w := p.evaluate(spot)
 	return w.of(p.demand.orIdle())
+}
+
+// A resourceValue is what resources cost where they cost least: a price for each of them
+// such that no market sells a node for less than the value of all that it offers, and
+// that the value of the demand is the largest under that. What a node costs above
+// its value is its market's premium; what it costs above the value of what is
+// used is wasted.
+type resourceValue struct {
+	cpu, memory, gpu float64 // dollars an hour for a thousandth of a core, a byte, a device
+}
+
+// of returns the value of r in dollars an hour.
+func (v *resourceValue) of(r policy.Resources) float64 {
+	return float64(v.cpu*float64(r.CPU)) + float64(v.memory*float64(r.Memory)) + float64(v.gpu*float64(r.GPU))
+}
+
+// ratios are the values of a byte that are tried, in those of a thousandth of a
+// core for 2^20 bytes: from nothing to where memory alone counts.
+var ratios = [...]float64{0, 0.02, 0.04, 0.06, 0.08, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8, 1, 1.5, 2, 4, 8, 1000}
+
+// A nodeOffer is what a node of a market costs, and what it leaves to pods.
+type nodeOffer struct{ cost, cpu, memory, gpu float64 }
+
+// outdone reports whether x costs no less than y for no more of anything, so that
+// it makes no resource cheaper.
+func (x *nodeOffer) outdone(y *nodeOffer) bool {
+	return x.cost >= y.cost && y.cost >= 0 && x.cpu <= y.cpu && x.memory <= y.memory && x.gpu <= y.gpu
+}
+
+// addUndominated returns list with x, without those that are outdone.
+func addUndominated(list []nodeOffer, x nodeOffer) []nodeOffer {
+	for i := range list {
+		if x.outdone(&list[i]) {
+			return list
+		}
+	}
+	kept := list[:0]
+	for i := range list {
+		if !list[i].outdone(&x) {
+			kept = append(kept, list[i])
+		}
+	}
+	return append(kept, x)
+}
+
+// cheapest returns the least that one of list costs for its size; 0 where none has
+// any.
+func cheapest(list []nodeOffer, size func(*nodeOffer) float64) float64 {
+	least := -1.0
+	for i := range list {
+		if n := size(&list[i]); n > 0 {
+			if x := list[i].cost / n; least < 0 || x < least {
+				least = x
+			}
+		}
+	}
+	return max(least, 0)
+}
+
+// nodeOffers returns the open markets of a capacity type, spot or not, that no other one
+// outdoes: the few that set the value of resources.
+func (p *prices) nodeOffers(spot bool) []nodeOffer {
+	list := p.e.nodeOffers[:0]
+	for _, r := range p.ranked {
+		m := &p.s.Markets[r.market]
+		if m.Capacity == policy.Spot != spot {
+			continue
+		}
+		a := p.demand.freeCapacity(m.Type)
+		x := nodeOffer{p.costs[r.market], float64(a.CPU), float64(a.Memory), float64(a.GPU)}
+		list = addUndominated(list, x)
+	}
+	p.e.nodeOffers = list
+	return list
+}
+
+// evaluate finds the value of what the pool's markets of a capacity type offer:
+// spot or not. It is asked for several times.
+func (p *prices) evaluate(spot bool) resourceValue {
+	if v := &p.values[of(spot)]; v.known {
+		return v.value
+	}
+	demand, list := p.demand.orIdle(), p.nodeOffers(spot)
+	best, most := resourceValue{}, -1.0
+	for _, ratio := range ratios {
+		w := p.valueAt(ratio, list)
+		if v := w.of(demand); v > most {
+			best, most = w, v
+		}
+	}
+	p.values[of(spot)] = knownValue{best, true}
+	return best
+}
+
+// worth returns what used, of the pods of node id, costs an hour where it costs least: on demand, or
+// with spot there only the part of pods that no Spot node holds.
+func (p *prices) worth(id policy.NodeID, used policy.Resources, spot bool) float64 {
+	value := p.evaluate(spot)
+	if fixed, _ := p.demand.fixedOn(id); spot && fixed != (policy.Resources{}) {
+		onDemand := p.evaluate(false)
+		return value.of(used.Minus(fixed)) + onDemand.of(fixed)
+	}
+	return value.of(used)
+}
+
+// A knownValue is the value of what is sold, once it is known.
+type knownValue struct {
+	value resourceValue
+	known bool
+}
+
+// valueAt returns the largest value of a core that no market of list sells for less
+// when 2^20 bytes have the value of ratio times a thousandth of a core. Where the demand is
+// for accelerators these alone count.
+func (p *prices) valueAt(ratio float64, list []nodeOffer) resourceValue {
+	if p.demand.total.GPU > 0 {
+		return resourceValue{gpu: cheapest(list, func(x *nodeOffer) float64 { return x.gpu })}
+	}
+	least := cheapest(list, func(x *nodeOffer) float64 { return x.cpu + float64(ratio*x.memory)/(1<<20) })
+	return resourceValue{cpu: least, memory: float64(least*ratio) / (1 << 20)}
 }

@@ -22,7 +22,6 @@ func planStateOf(t *testing.T, text string) *planState {
 	}
 	e.read(s)
 	d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
-	d.look()
 	return d
 }
 
@@ -44,14 +43,14 @@ pod api n2 3`
 func TestLoss(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	pod := 2*0.05*2.5/60 + 2*0.05
-	if got := d.e.losses.each[0]; math.Abs(got-pod) > 1e-9 {
+	if got := d.perPod.each[0]; math.Abs(got-pod) > 1e-9 {
 		t.Errorf("the loss of a pod costs %v, not %v", got, pod)
 	}
 	// One pod a core, four cores a node, a hundredth of a reclaim an hour.
-	if got, want := d.e.costs[1], 0.08+0.01*4*pod; math.Abs(got-want) > 1e-9 {
+	if got, want := d.prices.costs[1], 0.08+0.01*4*pod; math.Abs(got-want) > 1e-9 {
 		t.Errorf("a node in the risky market costs %v an hour, not %v", got, want)
 	}
-	if got := d.e.costs[3]; math.Abs(got-0.06) > 1e-9 {
+	if got := d.prices.costs[3]; math.Abs(got-0.06) > 1e-9 {
 		t.Errorf("a node in the safe market costs %v an hour", got)
 	}
 }
@@ -61,8 +60,8 @@ func TestLoss(t *testing.T) {
 func TestLossOfSpare(t *testing.T) {
 	for budget, part := range map[string]float64{"pdb=0": 1, "pdb=1": 0.5, "pdb=2": 0} {
 		d := planStateOf(t, strings.ReplaceAll(twoMarkets, "pdb=2", budget))
-		want := d.e.losses.missed(0.05, 2.5) + part*4*0.05
-		if got := d.e.losses.each[0]; math.Abs(got-want) > 1e-9 {
+		want := d.perPod.missed(0.05, 2.5) + part*4*0.05
+		if got := d.perPod.each[0]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("with %s the loss of a pod costs %v, not %v", budget, got, want)
 		}
 	}
@@ -76,8 +75,7 @@ func TestValueByPool(t *testing.T) {
 	dear.Markets = d.pool.Markets[:2]
 	d.s.Markets[0].Price, d.s.Markets[0].OnDemand = 400_000, 400_000
 	d.pool = &dear
-	d.e.losses.read(d.s, d.pool)
-	if got := d.e.losses.values[0]; math.Abs(got-0.10) > 1e-9 {
+	if got := readPodLosses(d.poolContext, d.jobs.progress).values[0]; math.Abs(got-0.10) > 1e-9 {
 		t.Errorf("in the dear pool a pod is worth %v an hour, not 0.10", got)
 	}
 }
@@ -104,8 +102,8 @@ func TestResourceValue(t *testing.T) {
 	d := planStateOf(t, twoMarkets)
 	v := d.prices.evaluate(true)
 	for _, m := range []policy.MarketID{1, 3} {
-		if got := v.of(d.s.Types[0].Allocatable); got > d.e.costs[m]+1e-9 {
-			t.Errorf("market %d sells for %v what is worth %v", m, d.e.costs[m], got)
+		if got := v.of(d.s.Types[0].Allocatable); got > d.prices.costs[m]+1e-9 {
+			t.Errorf("market %d sells for %v what is worth %v", m, d.prices.costs[m], got)
 		}
 	}
 	if got := v.of(d.s.Types[0].Allocatable); math.Abs(got-0.06) > 1e-9 {

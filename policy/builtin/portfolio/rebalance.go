@@ -35,25 +35,23 @@ type rebalance struct {
 	places     places
 	balance    poolBalance
 	offers     marketOffers
-	candidates candidates
 	payoff     payoff
 	costs      moveCosts
 	risk       moveRisk
 	drainsLeft int
 }
 
-// newRebalance returns a rebalance without moves.
-func (d *planState) newRebalance() *rebalance {
-	x := &d.poolContext
+// newRebalance returns a rebalance without moves, which may begin to empty so many nodes.
+func (d *planState) newRebalance(drainsMax int) *rebalance {
+	x := d.poolContext
 	m := &rebalance{
-		poolContext: x, demand: &d.demand, prices: &d.prices, refusals: &d.refusals,
-		places: places{poolContext: x}, costs: moveCostsOf(d.s, d.e),
+		poolContext: x, demand: d.demand, prices: d.prices, refusals: d.refusals, costs: moveCostsOf(d.s, d.e, d.perPod), drainsLeft: drainsMax,
 	}
-	m.balance = poolBalance{x, &d.demand, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
-	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: &d.ledger, concentration: &d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
-	m.candidates = candidates{poolContext: x, prices: m.prices, demand: &d.demand, balance: &m.balance}
-	m.payoff = payoff{x, m.prices, &d.demand, &d.jobs, &m.offers, &m.balance, &m.costs}
-	m.risk = moveRisk{x, &d.reclaims, &m.costs}
+	m.places = findPlaces(x)
+	m.balance = poolBalance{x, d.demand, d.choice.share, placement.BalanceOf(d.s, d.pool.ID)}
+	m.offers = marketOffers{poolContext: x, prices: m.prices, ledger: d.ledger, concentration: d.concentration, headroom: placement.HeadroomOf(d.s, d.pool.ID)}
+	m.payoff = payoff{x, m.prices, d.demand, d.jobs, d.perPod, &m.offers, &m.balance, &m.costs}
+	m.risk = moveRisk{x, d.reclaims, &m.costs}
 	return m
 }
 
@@ -74,29 +72,16 @@ func (d *planState) repack() {
 	if most <= 0 {
 		return
 	}
-	m := d.newRebalance()
-	m.begin(most)
-	m.plan()
+	m := d.newRebalance(most)
+	m.plan(readCandidates(d.prices, d.demand, &m.balance).first())
 	d.out.Launches = append(d.out.Launches, m.launches...)
 	d.out.Drains = append(d.out.Drains, m.drains...)
 	m.weigh()
 }
 
-// begin reads which pods may be moved, and where to. It is called once, before the first trial.
-func (m *rebalance) begin(drainsMax int) {
-	m.drainsLeft = drainsMax
-	m.candidates.begin()
-	m.offers.evaluate()
-	m.places.findAvailable()
-}
-
-// plan collects a round: every move in it pays for itself.
-func (m *rebalance) plan() {
-	first := m.candidates.first()
-	if len(first) > 0 {
-		m.offers.read()
-	}
-	for _, id := range first {
+// plan collects a round with moves off nodes: every one in it pays for itself.
+func (m *rebalance) plan(nodes []policy.NodeID) {
+	for _, id := range nodes {
 		if m.drainsLeft == 0 {
 			break
 		}
@@ -206,3 +191,116 @@ func (m *rebalance) weigh() {
 
 // reportFor is how long after a recommendation it is reported that the node is kept.
 const reportFor = 10 * time.Minute
+
+// launch plans the i-th node of t, and adds it with its pods to the space.
+func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
+	s, b := m.s, &t.bins[i]
+	l := policy.Launch{Pool: m.pool.ID, Replaces: t.node.ID, Why: why, Token: policy.Token(s.Now, m.pool.Name, t.node.Name, i)}
+	first := &t.offers[b.Offers[0]]
+	left, _ := m.offers.beside(t, t.bins[i+1:])
+	for _, o := range b.Offers {
+		x := &t.offers[o]
+		if s.Markets[x.Market].Capacity != s.Markets[first.Market].Capacity {
+			continue
+		}
+		if o == b.Offers[0] || left.Has(x.Market) && m.paysIn(t, b, x.Market) {
+			l.Markets = append(l.Markets, x.Market)
+		} else if l.Why.RunnerUp == "" {
+			l.Why.RunnerUp = s.Markets[x.Market].Name
+		}
+	}
+	m.offers.headroom.Take(l.Markets)
+	id := m.places.addNode(first, l.Token)
+	for _, k := range b.Pods {
+		m.sp.Bind(&t.rest[k], id)
+	}
+	return l
+}
+
+// alike is how many times as much as the best a node may cost where no refusal is to be
+// expected: on demand, and on spot until a market of the pool has refused. The provider
+// may choose any market that is named, and of many leaves out those that it reclaims
+// most, so that it may take the dearest.
+const alike = 1.05
+
+// paysIn reports whether at least half of what t saves remains if each node that it buys
+// costs as much more as one of market id costs more than one of the first market of b, and
+// b puts at risk what it would there. A refusal loses all of the saving, and the provider
+// may choose any market that is named. What replaces a node under notice is bought wherever
+// it is to be had.
+func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
+	first := t.offers[b.Offers[0]].Market
+	more := m.prices.buying(id) - m.prices.buying(first)
+	alikeOnly := m.s.Markets[first].Capacity != policy.Spot || len(m.memory.Depths) == 0
+	switch {
+	case t.node.Recommended != 0 && id == t.node.Market:
+		return false // it is the market that is advised against
+	case alikeOnly && more > m.prices.buying(first)*(alike-1):
+		return false
+	case t.before == 0:
+		return true
+	case alikeOnly:
+		more = 0
+	}
+	return m.payoff.pays(t.with(float64(2*more*float64(len(t.bins))) + m.riskThere(t, b, id)))
+}
+
+// riskThere returns what is put at risk more if b stands in market id.
+func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) float64 {
+	if t.began == len(m.e.moved) {
+		return 0 // nothing has moved: the pods of nodes under notice
+	}
+	there := make([]podMove, 0, len(b.Pods))
+	for _, k := range b.Pods {
+		there = append(there, t.podMove(m.s, t.index[k], t.to[t.index[k]]))
+	}
+	return m.risk.instead(there, id)
+}
+
+// replace buys nodes for the pods of nodes that were just put under notice, as
+// far as others have no free capacity: a provisioner would wait until the pods have been
+// evicted, and budgets let these go only one after the other.
+func (d *planState) replace() {
+	s := d.s
+	var pods []policy.Pod
+	var nodes []policy.NodeID
+	for _, id := range d.e.nodes.odd {
+		n := &d.e.nodes.all[id]
+		if n.pool == d.pool.ID && n.reclaimed && n.phase == policy.NodeInitialized && n.actedBy == policy.ActorNone {
+			nodes = append(nodes, id)
+		}
+	}
+	if len(nodes) == 0 {
+		return
+	}
+	m := d.newRebalance(0)
+	for _, n := range nodes {
+		there, _ := m.places.unload(n)
+		pods = append(pods, there...)
+	}
+	largestFirst(s, pods)
+	t := trial{node: &s.Nodes[nodes[0]], pods: pods}
+	for i := range pods {
+		to := m.places.target(&pods[i], policy.None)
+		t.at = append(t.at, to)
+		if to >= 0 {
+			m.sp.Bind(&pods[i], to)
+		} else {
+			t.rest, t.index = append(t.rest, pods[i]), append(t.index, i)
+		}
+	}
+	defer func() { d.sp = nil }() // what was placed on paper stands in it
+	if len(t.rest) == 0 {
+		return
+	}
+	t.offers = m.offers.on(m.balance.spotFor(&s.Nodes[nodes[0]]))
+	t.own = len(t.offers)
+	m.buy(&t)
+	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}
+	for i := range t.bins {
+		if !m.offers.headroom.Has(t.offers[t.bins[i].Offers[0]].Market) {
+			continue
+		}
+		d.out.Launches = append(d.out.Launches, m.launch(&t, i, why))
+	}
+}

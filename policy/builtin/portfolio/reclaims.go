@@ -26,27 +26,33 @@ type reclaims struct {
 // far more than published bands tell, some hundredfold.
 const unlike = 0.02
 
+// readReclaims reads what the pool met and is forecast.
+func readReclaims(x *poolContext) *reclaims {
+	r := &reclaims{poolContext: x}
+	r.readHazard()
+	r.readShocks()
+	return r
+}
+
 // readHazard finds the reclaims per node-hour that the pool met in its spot markets
 // together. What a market that it hardly knows is foretold to do counts for no less
 // where the choice is between spot and on demand: that the others were worse than
 // foretold says that this one may be.
 func (r *reclaims) readHazard() {
-	hours, least := 0.0, 0.0
-	r.met = 0
+	least := 0.0
 	for _, id := range r.pool.Markets {
 		m := &r.s.Markets[id]
 		if m.Capacity != policy.Spot {
 			continue
 		}
 		r.met += m.Experience.Reclaims
-		hours += m.Experience.NodeHours
+		r.hours += m.Experience.NodeHours
 		if h := m.Forecast.Hazard; h > 0 && m.Offered && (least == 0 || h < least) {
 			least = h
 		}
 	}
-	r.hours, r.hazard = hours, 0
 	if least > 0 {
-		r.hazard = (unlike + r.met) / (unlike/least + hours)
+		r.hazard = (unlike + r.met) / (unlike/least + r.hours)
 	}
 }
 

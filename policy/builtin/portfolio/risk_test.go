@@ -152,10 +152,10 @@ func TestGangLoss(t *testing.T) {
 			d.s.Pods[i].ReadySince = d.s.Now.Add(-3 * time.Hour)
 			nodes[d.s.Pods[i].Node] = true
 		}
+		d.e.gangs.read(d.s)
 		d.reclaims.hazard = 1e-9
-		d.jobs.readProgress()
-		d.jobs.read()
-		sums[gang] = [3]float64{d.jobs.all / float64(len(nodes)), d.jobs.shock(.5), d.jobs.redone(d.s.Pods[:1])}
+		j := readJobs(readProgress(d.poolContext), d.perPod, d.reclaims)
+		sums[gang] = [3]float64{j.all / float64(len(nodes)), j.shock(.5), j.redone(d.s.Pods[:1])}
 		if per := float64(len(d.s.Pods)) / float64(len(nodes)); len(d.s.Pods) != 16 || gang == 0 && math.Abs(sums[0][0]-per*0.05*(10+again)) > 1e-3 {
 			t.Fatalf("%d pods on %d nodes lose %v a node on their own", len(d.s.Pods), len(nodes), sums[0][0])
 		}
@@ -211,12 +211,12 @@ func TestUnlike(t *testing.T) {
 		d.s.Markets[id].Forecast.Hazard = 3e-5
 	}
 	d.s.Markets[1].Experience.Reclaims, d.s.Markets[1].Experience.NodeHours = 10, 100
-	d.reclaims.readHazard()
+	d.reclaims = readReclaims(d.poolContext)
 	if want := (unlike + 10) / (unlike/3e-5 + 100); math.Abs(d.reclaims.hazard-want) > 1e-12 {
 		t.Errorf("the hazard is %v, not %v", d.reclaims.hazard, want)
 	}
-	if d.prices.readAt(1, d.reclaims.hazard); d.e.costs[3] < 0.06+0.012*4 {
-		t.Errorf("the market that is not known costs %v", d.e.costs[3])
+	if d.prices.price(1, d.reclaims.hazard); d.prices.costs[3] < 0.06+0.012*4 {
+		t.Errorf("the market that is not known costs %v", d.prices.costs[3])
 	}
 }
 

@@ -18,6 +18,7 @@ type shareChoice struct {
 	losses   *poolLosses
 	reclaims *reclaims
 	budget   *lossBudget
+	jobs     *jobs
 	share    float64
 
 	// why accounts for the share.
@@ -25,6 +26,13 @@ type shareChoice struct {
 
 	// saving is the part of its price on demand by which the demand costs less on spot.
 	saving float64
+}
+
+// readShare finds the spot share that the pool is to have.
+func readShare(p *prices, l *poolLosses, j *jobs, r *reclaims, b *lossBudget) *shareChoice {
+	c := &shareChoice{poolContext: p.poolContext, prices: p, losses: l, jobs: j, reclaims: r, budget: b}
+	c.choose()
+	return c
 }
 
 // choose finds the spot share that the pool is to have. Where neither the manifest
@@ -94,7 +102,7 @@ func (c *shareChoice) payback(q, gain float64) time.Duration {
 		v := &c.losses.services[i]
 		cost += float64(float64(v.pods*v.value)*v.minutes) / 30
 	}
-	cost += c.losses.jobs.all + float64(c.prices.costOf(false)*overlapHours)
+	cost += c.jobs.all + float64(c.prices.costOf(false)*overlapHours)
 	return time.Duration(min(2*q*cost/gain, 1e6) * float64(time.Hour))
 }
 

@@ -14,16 +14,7 @@ import (
 
 // A steering is what the provisioner is asked to do: in which markets it buys, and
 // whether it removes empty nodes only. The memory holds what was asked for last.
-type steering struct {
-	*poolContext
-	prices        *prices
-	demand        *demand
-	concentration *concentration
-	reclaims      *reclaims
-	losses        *poolLosses
-	choice        *shareChoice
-	waiting       *waiting
-}
+type steering struct{ *planState }
 
 // steerEvery is the least time between two changes of what a pool may buy.
 const steerEvery = 10 * time.Minute
@@ -75,7 +66,7 @@ func (g *steering) account() policy.Why {
 func (g *steering) selected() []policy.MarketID {
 	s, cfg := g.s, &g.e.cfg
 	if g.waiting.waits && g.pool.Refused != 0 && s.Now.Sub(g.pool.Refused) < probeFirst {
-		return g.waiting.anySpot()
+		return g.anySpot()
 	}
 	var markets []policy.MarketID
 	best := make([]float64, len(s.Zones))
@@ -127,6 +118,27 @@ func (g *steering) selected() []policy.MarketID {
 	return markets
 }
 
+// anySpot returns the spot markets of the pool of which a node costs less for the demand
+// than the best on demand, also those that have refused: capacity comes back.
+func (g *steering) anySpot() []policy.MarketID {
+	s, need := g.s, g.demand.orIdle()
+	unit := func(id policy.MarketID) float64 {
+		return g.prices.costs[id] * need.LargestShare(s.Types[s.Markets[id].Type].Allocatable)
+	}
+	fixed := 0.0
+	for _, id := range g.pool.Markets {
+		if m := &s.Markets[id]; m.Capacity != policy.Spot && m.Offered {
+			if x := unit(id); fixed == 0 || x < fixed {
+				fixed = x
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(g.pool.Markets), func(id policy.MarketID) bool {
+		m := &s.Markets[id]
+		return m.Capacity != policy.Spot || !m.Offered || fixed > 0 && unit(id) >= fixed
+	})
+}
+
 // withRoom adds to markets, for the pods that no spot market among them holds, by their size
 // or by what they select, the one of each zone that does at the least cost, where that is less
 // than on demand.
@@ -145,7 +157,7 @@ func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 			if !g.demand.holds(r.market, t) {
 				continue
 			}
-			cost := g.e.costs[r.market] * t.Requests.LargestShare(g.demand.freeCapacity(m.Type))
+			cost := g.prices.costs[r.market] * t.Requests.LargestShare(g.demand.freeCapacity(m.Type))
 			switch best := &least[m.Zone]; {
 			case m.Capacity != policy.Spot:
 				fixed = min(fixed, cost)
@@ -200,4 +212,135 @@ func (g *steering) full(best []float64) []bool {
 // unitWithRisk returns the unit cost of r with the risk of concentration.
 func (g *steering) unitWithRisk(r ranked) float64 {
 	return r.unit * g.concentration.factor(r.market)
+}
+
+// emptyOnly reports whether the provisioner is to remove empty nodes only. It moves
+// pods sooner than repack and without weighing what that costs, so it is left to do so
+// while what is wasted, on the nodes where that pays for their pods to move, costs more
+// an hour than
+//
+//	(loss of every node, one at a time) / Holding  +  shocks an hour × what one costs
+//
+// which is what it costs if each node is emptied once in the time that a saving lasts,
+// as if it were lost, and if packing the pool closer has it meet shocks in full. Nor
+// may it in a pool of jobs with deadlines, of which it would move one that has no time for it,
+// where that would take a service down which no disruption budget protects, where
+// capacity was paid for in advance, of which a provisioner knows nothing, or where a part
+// of the pool is to be on demand: it would replace that by spot again and again.
+func (g *steering) emptyOnly() bool {
+	if !g.consolidates() {
+		return false
+	}
+	paid := func(id policy.MarketID) bool { return g.e.cover.Covers(id) }
+	if g.choice.share > 0 && g.choice.share < 1 || slices.ContainsFunc(g.pool.Markets, paid) || g.waiting.jobs.dueOnly || g.unprotected() {
+		return true
+	}
+	nodes := float64(g.losses.perNode*float64(g.demand.total.CPU)) / 1000
+	shocks := float64(g.reclaims.shockRate() * g.losses.shock(1, g.memory.Shocks.Depth))
+	return !g.wastes(nodes/g.e.cfg.Holding.Hours() + shocks)
+}
+
+// unprotected reports whether a service without a disruption budget has more pods on
+// one node of the pool than it can spare: a provisioner evicts them all at once.
+func (g *steering) unprotected() bool {
+	s := g.s
+	spare := make([]int32, len(s.Templates)) // on one node
+	bare, least := false, int32(math.MaxInt32)
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if spare[i] = math.MaxInt32; t.Workload < 0 || t.DaemonSet || len(t.PDBs) > 0 {
+			continue
+		}
+		if w := &s.Workloads[t.Workload]; w.Kind != policy.KindJob {
+			spare[i], bare = w.Replicas-workload.Required(s, t, w.Replicas), true
+			least = min(least, spare[i])
+		}
+	}
+	if !bare {
+		return false
+	}
+	count := make([]int32, len(s.Templates))
+	for i := range g.e.nodes.all {
+		if g.e.nodes.all[i].pool != g.pool.ID || g.e.pods.sets[i].mates <= least {
+			continue
+		}
+		pods := g.e.pods.on(policy.NodeID(i))
+		for _, p := range pods {
+			if p.phase == policy.PodTerminating {
+				continue
+			}
+			if count[p.template]++; count[p.template] > spare[p.template] {
+				return true
+			}
+		}
+		for _, p := range pods {
+			count[p.template] = 0
+		}
+	}
+	return false
+}
+
+// wastes reports whether the pool's nodes cost an hour more than so many dollars above
+// what their pods need. Of each node the least part that a move has to save does not count,
+// nor what it costs to move its pods: each is missed, at what it is worth in Disturbance,
+// however its workload is divided into pods.
+func (g *steering) wastes(dollars float64) bool {
+	s := g.s
+	moves := make([]float64, len(s.Templates)) // of a pod
+	for i := range s.Templates {
+		moves[i] = float64(g.perPod.values[i] * g.e.cfg.Disturbance.Hours())
+	}
+	alike := g.alike(moves)
+	known := make([]knownWaste, len(g.e.classes.list)) // by class
+	sum := 0.0
+	for i := 0; i < len(g.e.nodes.all) && sum <= dollars; i++ {
+		n := &g.e.nodes.all[i]
+		if n.pool != g.pool.ID || !n.usable || n.market < 0 {
+			continue
+		}
+		class := g.e.classes.of[i]
+		if class < 0 || g.e.classes.list[class].kind < 0 || !alike[g.e.classes.list[class].kind] {
+			sum += g.wasted(policy.NodeID(i), moves)
+			continue
+		}
+		x := &known[class]
+		if !x.known {
+			*x = knownWaste{g.wasted(policy.NodeID(i), moves), true}
+		}
+		sum += x.dollars
+	}
+	return sum > dollars
+}
+
+// A knownWaste is what a node of a class wastes, once it is known.
+type knownWaste struct {
+	dollars float64
+	known   bool
+}
+
+// alike reports by kind whether it costs the same to move pods of all its templates, and all may
+// go to Spot or none.
+func (g *steering) alike(moves []float64) []bool {
+	alike := make([]bool, len(moves))
+	for i, x := range g.e.pods.needs {
+		same := moves[i] == moves[x.kind] && g.demand.fixed[i] == g.demand.fixed[x.kind]
+		alike[x.kind] = int(x.kind) == i || alike[x.kind] && same
+	}
+	return alike
+}
+
+// wasted returns what node id costs an hour above what its pods need and what it costs to move
+// them, at least nothing.
+func (g *steering) wasted(id policy.NodeID, moves []float64) float64 {
+	s, n := g.s, &g.e.nodes.all[id]
+	used, move := policy.Resources{}, 0.0
+	for _, p := range g.e.pods.on(id) {
+		if p.phase != policy.PodTerminating {
+			used = used.Plus(s.Templates[p.template].Requests)
+			move += moves[p.template]
+		}
+	}
+	spot := s.Markets[n.market].Capacity == policy.Spot || g.choice.share >= 1 // of what a node in its place would be
+	value, cost := g.prices.worth(id, used, spot), g.prices.keepingIn(n.market)
+	return max(0, cost-value-float64(g.e.cfg.Edge*cost)-move/g.e.cfg.Holding.Hours())
 }

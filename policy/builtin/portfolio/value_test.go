@@ -23,7 +23,7 @@ func plainValue(d *planState, spot bool) resourceValue {
 			if m.Capacity == policy.Spot != spot || size <= 0 {
 				continue
 			}
-			if x := d.e.costs[r.market] / size; least < 0 || x < least {
+			if x := d.prices.costs[r.market] / size; least < 0 || x < least {
 				least = x
 			}
 		}
@@ -40,7 +40,7 @@ func plainValue(d *planState, spot bool) resourceValue {
 }
 
 // TestEvaluate compares what is found over the few markets that no other outdoes, and
-// is kept, with the plain form, to the last bit; also after the costs have changed.
+// is kept, with the plain form, to the last bit.
 func TestEvaluate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e, err := New(DefaultConfig())
@@ -62,13 +62,13 @@ func TestEvaluate(t *testing.T) {
 			m.Forecast.Hazard = rapid.SampledFrom([]float64{0, 0.01, 0.3}).Draw(t, "hazard")
 			s.Markets, s.Pools[0].Markets = append(s.Markets, m), append(s.Pools[0].Markets, m.ID)
 		}
+		e.read(s)
 		d := newPlanState(e, s, &s.Pools[0], new(policy.Plan), policy.PoolMemory{})
-		d.ledger.readDepths()
 		d.demand.total = policy.Resources{CPU: 3000, Memory: 20 << 30, GPU: rapid.Int64Range(0, 1).Draw(t, "gpus")}
 		d.demand.daemons = policy.Resources{CPU: rapid.SampledFrom([]int64{0, 700}).Draw(t, "daemons")}
-		for _, loss := range []float64{0, 0.5, 0.5, 3} {
-			for _, change := range []func(){func() { d.prices.readAt(loss, 0) }, d.prices.rank, func() {}} {
-				change()
+		for _, loss := range []float64{0, 0.5, 3} {
+			d.prices = pricesByNode(d.demand, d.ledger, &poolLosses{perNode: loss}, d.reclaims)
+			for range 2 {
 				for _, spot := range []bool{false, true} {
 					if got, want := d.prices.evaluate(spot), plainValue(d, spot); got != want {
 						t.Fatalf("with a loss of %v, spot %t: %+v, want %+v", loss, spot, got, want)

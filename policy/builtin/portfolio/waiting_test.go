@@ -27,7 +27,6 @@ func jobsOf(t *testing.T, due float64, change func(s *policy.Snapshot)) *planSta
 	plan := &policy.Plan{}
 	d.e.read(s)
 	d = newPlanState(d.e, s, d.pool, plan, policy.PoolMemory{})
-	d.look()
 	return d
 }
 
@@ -145,7 +144,7 @@ func TestGangTogether(t *testing.T) {
 func TestRedo(t *testing.T) {
 	for due, want := range map[float64]float64{30: 0.015, 9: 0.05} {
 		d := jobsOf(t, due, func(s *policy.Snapshot) { s.Templates[0].Gang = 16 })
-		if got := d.e.losses.redo[0]; math.Abs(got-want) > 1e-9 {
+		if got := d.perPod.redo[0]; math.Abs(got-want) > 1e-9 {
 			t.Errorf("an hour of the work of a job that is due in %v costs %v, not %v", due, got, want)
 		}
 	}

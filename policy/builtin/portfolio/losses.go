@@ -1,0 +1,443 @@
+package portfolio
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/scratch"
+	"github.com/spotter-dev/spotter/policy/workload"
+)
+
+// A podLosses holds what the sudden loss of one pod of each template costs. Slices are by
+// template, at the prices of the pool.
+type podLosses struct {
+	progress    *progress
+	disturbance time.Duration
+
+	// each is what the loss costs in dollars, values that of a pod for an hour, and
+	// minutes for how long its workload is short of it. redo is what an hour of work costs
+	// that a pod of a job does again: see jobs.
+	each, values, minutes, redo []float64
+
+	known podValues
+	sales []sale // on demand
+}
+
+// A podValues holds by what it asks for the value of a pod where these are the sales, which change
+// seldom.
+type podValues struct {
+	sales []sale
+	of    map[policy.Resources]float64
+}
+
+// A sale is a node on demand that a pod may be valued by.
+type sale struct {
+	price       policy.Money
+	allocatable policy.Resources
+}
+
+// readPodLosses finds what the sudden loss of one pod of each template costs in
+// dollars. Its workload is short of it until it serves again elsewhere, which is
+// taken to cost what a drain may cost for it; besides there is the value of the
+// pod itself, twice as long as it is gone, the penalty of an outage where the
+// workload can spare none, and the work of a job that has to be done again.
+func readPodLosses(x *poolContext, p *progress) *podLosses {
+	l, s := &x.kept.losses, x.s
+	l.progress, l.disturbance = p, x.e.cfg.Disturbance
+	l.each = scratch.Zeroed(l.each, len(s.Templates))
+	l.values = scratch.Zeroed(l.values, len(s.Templates))
+	l.minutes = scratch.Zeroed(l.minutes, len(s.Templates))
+	values := l.valuesIn(s, x.pool)
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		l.minutes[i] = (t.Startup + lossDelay).Minutes()
+		if t.Startup == 0 {
+			l.minutes[i] += usualStartup.Minutes()
+		}
+		value, known := values.of[t.Requests]
+		if !known {
+			value = values.value(t.Requests)
+			values.of[t.Requests] = value
+		}
+		l.values[i] = value
+	}
+	l.redo = append(l.redo[:0], l.values...)
+	for i := range s.Templates {
+		l.each[i] = l.loss(s, &s.Templates[i], l.values[i], l.minutes[i])
+	}
+	if p.dueOnly {
+		l.readRedo(s, x.pool)
+	}
+	return l
+}
+
+// lossDelay is what passes besides a pod's start-up from the sudden loss of its
+// node until it serves elsewhere: until the loss is noticed and a node has come.
+// usualStartup is taken where a pod states none.
+const (
+	lossDelay    = 2 * time.Minute
+	usualStartup = 30 * time.Second
+)
+
+// loss returns what the sudden loss of one pod of t costs in dollars, but for the
+// work of a job, which depends on how long it has run.
+func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes float64) float64 {
+	if t.DaemonSet || t.Workload < 0 {
+		return 0
+	}
+	w := &s.Workloads[t.Workload]
+	if w.Kind == policy.KindJob {
+		return 0
+	}
+	loss := l.missed(value, minutes)
+	if slack := w.Replicas - workload.Required(s, t, w.Replicas); slack <= 1 {
+		loss += value * t.PenaltyHours() * float64(2-max(slack, 0)) / 2
+	}
+	return loss
+}
+
+// of returns what the sudden loss of p would cost in dollars.
+func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
+	t := &s.Templates[p.Template]
+	loss := l.each[p.Template]
+	if t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindJob && p.Phase == policy.PodReady {
+		redo := s.Now.Sub(p.ReadySince)
+		if t.Checkpoint > 0 {
+			redo = min(redo, t.Checkpoint/2)
+		}
+		loss += l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
+	}
+	return loss
+}
+
+// missed returns what it costs in dollars that a pod of this value an hour is missed for
+// so long: twice its value, as eval counts what was not served, and what it costs besides,
+// however long it takes. It depends on no other pod of the workload, so that the same
+// capacity costs the same in few pods and in many.
+func (l *podLosses) missed(value, minutes float64) float64 {
+	return float64(value*minutes)/30 + float64(value*l.disturbance.Hours())
+}
+
+// valuesIn returns the values that are known of pods in the pool.
+func (l *podLosses) valuesIn(s *policy.Snapshot, pool *policy.Pool) *podValues {
+	l.sales = l.sales[:0]
+	for _, id := range pool.Markets {
+		m := &s.Markets[id]
+		if m.Capacity != policy.OnDemand || !m.Offered && !m.OnDemandModelled {
+			continue
+		}
+		price := m.Charge()
+		if !m.Offered {
+			price = m.OnDemand
+		}
+		l.sales = append(l.sales, sale{price, s.Types[m.Type].Allocatable})
+	}
+	x := &l.known
+	if x.of == nil || !slices.Equal(x.sales, l.sales) || len(x.of) > 2*len(s.Templates) {
+		x.of, x.sales = map[policy.Resources]float64{}, append(x.sales[:0], l.sales...)
+	}
+	return x
+}
+
+// value returns the value of a pod that asks for r, in dollars an hour: its part of the
+// cheapest node on demand, be its price one that serves for comparison only.
+func (x *podValues) value(r policy.Resources) float64 {
+	best := 0.0
+	for i := range x.sales {
+		if part := r.LargestShare(x.sales[i].allocatable); part <= 1 {
+			if v := part * x.sales[i].price.Float(); best == 0 || v < best {
+				best = v
+			}
+		}
+	}
+	return best
+}
+
+// changeover returns the hours by which one loss sets back a pod of t, or its gang, at
+// most: what is done again, and until it works elsewhere.
+func (l *podLosses) changeover(t *policy.Template) float64 {
+	redo := t.Duration
+	if t.Checkpoint > 0 {
+		redo = min(redo, t.Checkpoint)
+	}
+	return redo.Hours() + l.minutes[t.ID]/60
+}
+
+// spare returns the hours that the job of t can lose before it must not be on spot any more:
+// its slack without a decision that comes late, one loss on spot and a change to a node on
+// demand. It is below every number where nobody stated how long the job takes and when it is
+// due.
+func (l *podLosses) spare(t *policy.Template) float64 {
+	return l.progress.slack(t) - step - float64(2*l.changeover(t))
+}
+
+// readRedo finds what an hour of lost work costs to do again: as much as the pod costs on
+// spot where its job has time to do it there, else on demand. Where services stand beside jobs,
+// each hour of them keeps nodes from being emptied besides, and counts as one on demand.
+func (l *podLosses) readRedo(s *policy.Snapshot, pool *policy.Pool) {
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		if !ofJob(s, t) || l.spare(t) < 0 {
+			continue
+		}
+		x := &l.redo[i]
+		for _, id := range pool.Markets {
+			if m := &s.Markets[id]; m.Capacity == policy.Spot && m.Offered {
+				if part := t.Requests.LargestShare(s.Types[m.Type].Allocatable); part <= 1 {
+					*x = min(*x, float64(part*m.Charge().Float()))
+				}
+			}
+		}
+	}
+}
+
+// A poolLosses holds what the loss of nodes costs the pool, one at a time and many at once.
+// Every pod of a workload in the pool counts once: one of a job in jobs, the others in the
+// service of their template. Pods of a service that can spare none do not count on a node
+// that is not spot.
+type poolLosses struct {
+	*poolContext
+	demand *demand
+	jobs   *jobs
+	perPod *podLosses
+
+	// services are the workloads with pods here, and serviceOf those of the templates,
+	// or None.
+	services  []service
+	serviceOf []int32
+
+	// anchors tells the templates with pods here of services that can spare none.
+	anchors []bool
+
+	// perNode is what the loss of one node costs; see ofNode.
+	perNode float64
+}
+
+// A service is what the loss of many nodes at once does to a workload of the
+// pool.
+type service struct {
+	pods    float64 // that stand in the pool
+	slack   float64 // of them that may be missing
+	even    bool    // its pods are spread over the capacity types by their own wish
+	value   float64 // of a pod, dollars an hour
+	minutes float64 // until a lost pod serves again
+	penalty float64 // dollars for each pod below what is required
+	rate    float64 // dollars an hour of an outage, instead
+}
+
+// loss returns what it costs in dollars when k pods go at once.
+func (v *service) loss(k float64) float64 {
+	cost := float64(float64(v.value*k)*v.minutes) / 30
+	short := k - v.slack
+	if short <= 0 {
+		return cost
+	}
+	if v.rate > 0 {
+		return cost + float64(v.rate*v.minutes)*min(1, short)/60
+	}
+	return cost + float64(v.penalty*short)
+}
+
+// readPoolLosses collects what may be lost in the pool.
+func readPoolLosses(d *demand, j *jobs) *poolLosses {
+	l := &poolLosses{poolContext: d.poolContext, demand: d, jobs: j, perPod: d.perPod}
+	l.readServices()
+	l.perNode = l.ofNode()
+	return l
+}
+
+// readServices collects the services that have pods in the pool.
+func (l *poolLosses) readServices() {
+	s := l.s
+	x := &l.kept.sums
+	x.left = append(x.left[:0], l.demand.pods...)
+	pods, some := x.left, false
+	x.anchors, x.serviceOf = scratch.Zeroed(x.anchors, len(s.Templates)), scratch.Zeroed(x.serviceOf, len(s.Templates))
+	l.anchors, l.serviceOf, l.services = x.anchors, x.serviceOf, x.services[:0]
+	for i := range s.Templates {
+		l.anchors[i] = pods[i] > 0 && l.needsAll(&s.Templates[i])
+		some = some || l.anchors[i]
+	}
+	for i := 0; some && i < len(l.e.pods.hosts); i++ {
+		if h := l.e.pods.hosts[i]; h.pool != l.pool.ID || !h.fixed {
+			continue
+		}
+		for _, g := range l.e.pods.groups[i] {
+			if l.anchors[g.template] {
+				pods[g.template] -= g.n
+			}
+		}
+	}
+	for i := range s.Templates {
+		t := &s.Templates[i]
+		l.serviceOf[i] = policy.None
+		if t.DaemonSet || t.Workload < 0 || pods[i] == 0 || s.Workloads[t.Workload].Kind == policy.KindJob {
+			continue
+		}
+		w := &s.Workloads[t.Workload]
+		wanted := max(w.Replicas, 1)
+		l.serviceOf[i] = int32(len(l.services))
+		l.services = append(l.services, service{
+			pods: float64(pods[i]), slack: float64(wanted - workload.Required(s, t, wanted)),
+			even:  capacityWish(t) > 0,
+			value: l.perPod.values[i], minutes: l.perPod.minutes[i],
+			penalty: float64(l.perPod.values[i] * t.PenaltyHours()), rate: t.OutageCost.Float(),
+		})
+	}
+	x.services = l.services
+}
+
+// needsAll reports whether t is of a service that can spare no pod.
+func (l *poolLosses) needsAll(t *policy.Template) bool {
+	if t.Workload < 0 {
+		return false
+	}
+	w := &l.s.Workloads[t.Workload]
+	return w.Kind != policy.KindJob && workload.Required(l.s, t, w.Replicas) >= w.Replicas
+}
+
+// shock returns what it costs in dollars when the part depth of all spot nodes goes at once
+// at a spot share of x. Pods that do not wish to be spread may stand there more than evenly,
+// by one standard deviation of a random draw; of those that wish it half are on demand.
+func (l *poolLosses) shock(x, depth float64) float64 {
+	q := x * depth
+	sum := l.jobs.shock(q)
+	for i := range l.services {
+		v := &l.services[i]
+		k := v.pods * q
+		switch {
+		case q <= 0:
+		case v.even:
+			k = float64(v.pods*min(x, 0.5)*depth) + 1 // the skew that a spread is allowed
+		default:
+			k += math.Sqrt(float64(k * (1 - q)))
+		}
+		sum += v.loss(min(k, v.pods))
+	}
+	return sum
+}
+
+// ofNode returns what the loss of one node costs in dollars for each core that
+// is asked for there, in the mean over the pool's nodes: all pods of a node go
+// together. On spot no node is given more of a service than it can spare if others
+// have capacity, so that what stands together on demand is no measure.
+func (l *poolLosses) ofNode() float64 {
+	if l.demand.total.CPU == 0 {
+		return 0
+	}
+	x := &l.kept.sums
+	losses := scratch.Zeroed(x.losses, len(l.serviceOf))
+	x.losses = losses
+	for t, v := range l.serviceOf {
+		if v >= 0 {
+			losses[t] = nodeLoss{l.services[v], true, l.anchors[t]}
+			losses[t].pods = 0 // it says nothing of one node
+		}
+	}
+	sum := x.overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
+	return sum / (float64(l.demand.total.CPU) / 1000)
+}
+
+// A runningSum is a sum of floats in the order of pods or nodes, in which it is rounded. It is
+// kept with what it was before each block, so that only what follows the first that changed is
+// added again: whoever reads it says by cut which that is, and clears it where what each adds is
+// not what it was.
+type runningSum struct{ before []float64 } // by block
+
+const sumBlock = 64
+
+// cut forgets what depends on the item first.
+func (x *runningSum) cut(first int) { x.before = x.before[:min(len(x.before), 1+first/sumBlock)] }
+
+// resume returns the first item that is to be added, and the sum of those before it: start where
+// there are none.
+func (x *runningSum) resume(start float64) (int, float64) {
+	if len(x.before) == 0 || x.before[0] != start {
+		x.before = append(x.before[:0], start)
+	}
+	last := len(x.before) - 1
+	return last * sumBlock, x.before[last]
+}
+
+// note notes the sum of all items before the given one.
+func (x *runningSum) note(next int, sum float64) {
+	if next == len(x.before)*sumBlock {
+		x.before = append(x.before, sum)
+	}
+}
+
+// A lossSums is what a decision adds up over all pods and nodes of a pool.
+type lossSums struct {
+	pods, nodes runningSum
+	ofCell      []float64  // by 1 + podIndex.cells, what a pod adds, dollars
+	ofNode      []nodeLoss // by template
+
+	// The rest is memory of demand and poolLosses.
+	cells     []float64
+	jobs      []bool
+	left      []int32
+	services  []service
+	serviceOf []int32
+	anchors   []bool
+	losses    []nodeLoss
+}
+
+// A nodeLoss is what decides what pods of a template add to the loss of their nodes.
+type nodeLoss struct {
+	service
+	counts, anchor bool
+}
+
+// cut forgets what depends on pods and nodes that changed with the snapshot in hand.
+func (x *lossSums) cut(pods *podIndex) {
+	x.pods.cut(pods.firstPod)
+	x.nodes.cut(pods.firstNode)
+}
+
+// overPods returns the sum of what pods in these cells add, given by 1 + cell.
+func (x *lossSums) overPods(cells []int32, each []float64) float64 {
+	if !slices.Equal(x.ofCell, each) {
+		x.ofCell, x.pods.before = append(x.ofCell[:0], each...), x.pods.before[:0]
+	}
+	at, sum := x.pods.resume(0)
+	for at < len(cells) {
+		block := cells[at:min(at+sumBlock, len(cells))]
+		for _, cell := range block {
+			sum += each[1+cell]
+		}
+		at += len(block)
+		x.pods.note(at, sum)
+	}
+	return sum
+}
+
+// overNodes returns start and what the losses of the nodes of a pool add to it, where those
+// of templates are given.
+func (x *lossSums) overNodes(pods *podIndex, p policy.PoolID, losses []nodeLoss, start float64) float64 {
+	if !slices.Equal(x.ofNode, losses) {
+		x.ofNode, x.nodes.before = append(x.ofNode[:0], losses...), x.nodes.before[:0]
+	}
+	at, sum := x.nodes.resume(start)
+	for at < len(pods.hosts) {
+		for end := min(at+sumBlock, len(pods.hosts)); at < end; at++ {
+			h := &pods.hosts[at]
+			if h.pool != p {
+				continue
+			}
+			for _, g := range pods.groups[at] {
+				v := &losses[g.template]
+				switch {
+				case !v.counts || h.fixed && v.anchor:
+				case h.fixed && g.n > 1:
+					sum += v.loss(min(float64(g.n), max(1, v.slack)))
+				default:
+					sum += v.loss(float64(g.n))
+				}
+			}
+		}
+		x.nodes.note(at, sum)
+	}
+	return sum
+}
