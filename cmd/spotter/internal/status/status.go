@@ -250,6 +250,44 @@ func (s *installation) check() error {
 	return nil
 }
 
+// writePools writes a table of the pools, and below it what it has no room for, each once.
+func (s *installation) writePools(w io.Writer) error {
+	var remarks []string
+	pools := map[string][]string{} // by remark
+	remark := func(pool, text string) {
+		if pools[text] == nil {
+			remarks = append(remarks, text)
+		}
+		pools[text] = append(pools[text], pool)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "POOL\tMODE\tREADY\tSPOT\tSAVES/H\tLOSS BUDGET\tREASON")
+	for i := range s.pools {
+		p := &s.pools[i]
+		ready, why := "Unknown", ""
+		if c := meta.FindStatusCondition(p.Status.Conditions, live.ConditionReady); c != nil {
+			ready = string(c.Status)
+			if c.Status != metav1.ConditionTrue {
+				why = c.Reason
+				remark(p.Name, c.Reason+": "+strings.Join(strings.Fields(c.Message), " "))
+			}
+		}
+		loss, until, _ := strings.Cut(p.Status.LossBudget, ", ")
+		if until != "" {
+			remark(p.Name, "the loss budget is "+p.Status.LossBudget)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, figures.Plain(string(p.Status.Mode)), ready,
+			figures.Plain(p.Status.SpotShare), figures.Plain(p.Status.SavingsPerHour), figures.Plain(loss), figures.Plain(why))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, text := range remarks {
+		fmt.Fprintf(w, "%s: %s\n", strings.Join(pools[text], ", "), figures.Plain(text))
+	}
+	return nil
+}
+
 // write writes it for a person.
 func (s *installation) write(w io.Writer) error {
 	if s.leader != "" {
@@ -260,34 +298,8 @@ func (s *installation) write(w io.Writer) error {
 	}
 	if len(s.pools) == 0 {
 		fmt.Fprintln(w, "there is no CapacityPool: no decisions are made")
-	} else {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "POOL\tMODE\tREADY\tSPOT\tSAVES/H\tREASON")
-		var causes []string
-		affected := map[string][]string{} // pools by cause
-		for i := range s.pools {
-			p := &s.pools[i]
-			ready, why := "Unknown", ""
-			if c := meta.FindStatusCondition(p.Status.Conditions, live.ConditionReady); c != nil {
-				ready = string(c.Status)
-				if c.Status != metav1.ConditionTrue {
-					why = c.Reason
-					cause := c.Reason + ": " + strings.Join(strings.Fields(c.Message), " ")
-					if affected[cause] == nil {
-						causes = append(causes, cause)
-					}
-					affected[cause] = append(affected[cause], p.Name)
-				}
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, figures.Plain(string(p.Status.Mode)), ready,
-				figures.Plain(p.Status.SpotShare), figures.Plain(p.Status.SavingsPerHour), figures.Plain(why))
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-		for _, cause := range causes {
-			fmt.Fprintf(w, "%s: %s\n", strings.Join(affected[cause], ", "), figures.Plain(cause))
-		}
+	} else if err := s.writePools(w); err != nil {
+		return err
 	}
 	for i := range s.plans {
 		writePlan(w, &s.plans[i], time.Now())

@@ -49,7 +49,7 @@ func memoryWritten(ago time.Duration) *corev1.ConfigMap {
 // poolSeen returns a pool of a generation, of which one was looked at last.
 func poolSeen(name string, generation, observed int64, ready metav1.ConditionStatus) *v1alpha1.CapacityPool {
 	return &v1alpha1.CapacityPool{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: generation}, Status: v1alpha1.CapacityPoolStatus{
-		ObservedGeneration: observed, Mode: v1alpha1.ModeShadow, SpotShare: "0.40", SavingsPerHour: "1.25",
+		ObservedGeneration: observed, Mode: v1alpha1.ModeShadow, SpotShare: "0.40", SavingsPerHour: "1.25", LossBudget: "$12 left",
 		Conditions: []metav1.Condition{{Type: live.ConditionReady, Status: ready, Reason: "Because", Message: "of this"}},
 	}}
 }
@@ -79,13 +79,15 @@ func statusScheme(t *testing.T) *runtime.Scheme {
 func TestStatus(t *testing.T) {
 	timeless := leaseOf("a", -time.Hour)
 	timeless.Spec.RenewTime = nil
-	good := poolSeen("web", 2, 2, metav1.ConditionTrue)
+	good, away := poolSeen("web", 2, 2, metav1.ConditionTrue), poolSeen("web", 2, 2, metav1.ConditionTrue)
+	away.Status.LossBudget = "used up, on demand until 2026-01-02T03:04:05Z"
 	for name, c := range map[string]struct {
 		objects   []client.Object
 		code      int
 		has, lack string
 	}{
-		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  REASON\nweb   shadow  True   0.40  1.25", "wrong"},
+		"all is well":        {[]client.Object{leaseOf("a", -time.Hour), good}, cli.ExitOK, "a leads\nPOOL  MODE    READY  SPOT  SAVES/H  LOSS BUDGET  REASON\nweb   shadow  True   0.40  1.25     $12 left", "wrong"},
+		"a used up budget":   {[]client.Object{leaseOf("a", -time.Hour), away}, cli.ExitOK, "1.25     used up      \nweb: the loss budget is used up, on demand until 2026-01-02T03:04:05Z\n", "wrong"},
 		"a pool that waits":  {[]client.Object{leaseOf("a", -time.Hour), poolSeen("web", 1, 1, metav1.ConditionFalse)}, cli.ExitOK, "Because: of this", "has changes"},
 		"no pool":            {[]client.Object{leaseOf("a", -time.Hour)}, cli.ExitOK, "there is no CapacityPool: no decisions are made", "POOL"},
 		"alone":              {[]client.Object{memoryWritten(time.Minute), good}, cli.ExitOK, "a controller without leader election decided 1m", "lease"},
