@@ -6,7 +6,6 @@ import (
 
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/placement"
-	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
 // A demand is what the pods of a pool ask for, DaemonSets' left out. total is the sum of
@@ -94,36 +93,24 @@ func (d *demand) fixedOn(id policy.NodeID) (sum policy.Resources, all bool) {
 	return sum, all
 }
 
-// readPods counts the pods of the pool, and sums what their losses cost in the order of pods.
+// readPods counts the pods of the pool, and sums what their losses cost.
 func (d *demand) readPods() {
-	s, index, losses := d.s, &d.e.pods, d.perPod
-	d.pods = make([]int32, len(s.Templates))
-	x, some := &d.kept.sums, false
-	x.cells, x.jobs = scratch.Zeroed(x.cells, 1+len(index.standing)), scratch.Zeroed(x.jobs, len(index.standing)) // by cell, from 1 on in cells
-	each, jobs := x.cells, x.jobs
-	count := func(p policy.PoolID) {
-		for t, n := range standingIn(index, index.standing, p) {
+	s, index := d.s, &d.e.pods
+	d.pods = slices.Clone(standingIn(index, index.standing, d.pool.ID))
+	alone := len(s.Pools) == 1
+	if alone {
+		for t, n := range standingIn(index, index.standing, policy.None) {
 			d.pods[t] += n
-			if ofJob(s, &s.Templates[t]) && n > 0 {
-				standingIn(index, jobs, p)[t], some = true, true
-			}
 		}
-		copy(standingIn(index, each[1:], p), losses.each)
 	}
-	if count(d.pool.ID); len(s.Pools) == 1 {
-		count(policy.None)
+	jobs := false
+	for t, n := range d.pods {
+		d.lossAll += float64(float64(n) * d.perPod.each[t])
+		jobs = jobs || n > 0 && ofJob(s, &s.Templates[t])
 	}
-	if !some {
-		d.lossAll = x.overPods(index.cells, each)
-		return
-	}
-	for id, cell := range index.cells {
-		switch {
-		case cell < 0:
-		case jobs[cell]: // depends on how long it has run
-			d.lossAll += losses.of(s, &s.Pods[id])
-		default:
-			d.lossAll += each[1+cell]
+	for id := 0; jobs && id < len(index.cells); id++ {
+		if x := &index.all[id]; index.cells[id] >= 0 && ofJob(s, &s.Templates[x.template]) && (x.at < 0 && alone || x.at >= 0 && s.Nodes[x.at].Pool == d.pool.ID) {
+			d.lossAll += d.perPod.redone(s, &s.Pods[id]) // depends on how long it has run
 		}
 	}
 }

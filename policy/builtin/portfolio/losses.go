@@ -100,16 +100,21 @@ func (l *podLosses) loss(s *policy.Snapshot, t *policy.Template, value, minutes 
 
 // of returns what the sudden loss of p would cost in dollars.
 func (l *podLosses) of(s *policy.Snapshot, p *policy.Pod) float64 {
+	return l.each[p.Template] + l.redone(s, p)
+}
+
+// redone returns what it costs in dollars to do again what p, a pod of a job that is at work, has
+// not made safe; 0 of other pods.
+func (l *podLosses) redone(s *policy.Snapshot, p *policy.Pod) float64 {
 	t := &s.Templates[p.Template]
-	loss := l.each[p.Template]
-	if t.Workload >= 0 && s.Workloads[t.Workload].Kind == policy.KindJob && p.Phase == policy.PodReady {
-		redo := s.Now.Sub(p.ReadySince)
-		if t.Checkpoint > 0 {
-			redo = min(redo, t.Checkpoint/2)
-		}
-		loss += l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
+	if !ofJob(s, t) || p.Phase != policy.PodReady {
+		return 0
 	}
-	return loss
+	redo := s.Now.Sub(p.ReadySince)
+	if t.Checkpoint > 0 {
+		redo = min(redo, t.Checkpoint/2)
+	}
+	return l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
 }
 
 // missed returns what it costs in dollars that a pod of this value an hour is missed for
@@ -336,47 +341,12 @@ func (l *poolLosses) ofNode() float64 {
 			losses[t].pods = 0 // it says nothing of one node
 		}
 	}
-	sum := x.overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
+	sum := overNodes(&l.e.pods, l.pool.ID, losses, l.jobs.all)
 	return sum / (float64(l.demand.total.CPU) / 1000)
 }
 
-// A runningSum is a sum of floats in the order of pods or nodes, in which it is rounded. It is
-// kept with what it was before each block, so that only what follows the first that changed is
-// added again: whoever reads it says by cut which that is, and clears it where what each adds is
-// not what it was.
-type runningSum struct{ before []float64 } // by block
-
-const sumBlock = 64
-
-// cut forgets what depends on the item first.
-func (x *runningSum) cut(first int) { x.before = x.before[:min(len(x.before), 1+first/sumBlock)] }
-
-// resume returns the first item that is to be added, and the sum of those before it: start where
-// there are none.
-func (x *runningSum) resume(start float64) (int, float64) {
-	if len(x.before) == 0 || x.before[0] != start {
-		x.before = append(x.before[:0], start)
-	}
-	last := len(x.before) - 1
-	return last * sumBlock, x.before[last]
-}
-
-// note notes the sum of all items before the given one.
-func (x *runningSum) note(next int, sum float64) {
-	if next == len(x.before)*sumBlock {
-		x.before = append(x.before, sum)
-	}
-}
-
-// A lossSums is what a decision adds up over all pods and nodes of a pool.
+// A lossSums is memory in which demand and poolLosses add up what a pool may lose.
 type lossSums struct {
-	pods, nodes runningSum
-	ofCell      []float64  // by 1 + podIndex.cells, what a pod adds, dollars
-	ofNode      []nodeLoss // by template
-
-	// The rest is memory of demand and poolLosses.
-	cells     []float64
-	jobs      []bool
 	left      []int32
 	services  []service
 	serviceOf []int32
@@ -390,54 +360,25 @@ type nodeLoss struct {
 	counts, anchor bool
 }
 
-// cut forgets what depends on pods and nodes that changed with the snapshot in hand.
-func (x *lossSums) cut(pods *podIndex) {
-	x.pods.cut(pods.firstPod)
-	x.nodes.cut(pods.firstNode)
-}
-
-// overPods returns the sum of what pods in these cells add, given by 1 + cell.
-func (x *lossSums) overPods(cells []int32, each []float64) float64 {
-	if !slices.Equal(x.ofCell, each) {
-		x.ofCell, x.pods.before = append(x.ofCell[:0], each...), x.pods.before[:0]
-	}
-	at, sum := x.pods.resume(0)
-	for at < len(cells) {
-		block := cells[at:min(at+sumBlock, len(cells))]
-		for _, cell := range block {
-			sum += each[1+cell]
-		}
-		at += len(block)
-		x.pods.note(at, sum)
-	}
-	return sum
-}
-
 // overNodes returns start and what the losses of the nodes of a pool add to it, where those
 // of templates are given.
-func (x *lossSums) overNodes(pods *podIndex, p policy.PoolID, losses []nodeLoss, start float64) float64 {
-	if !slices.Equal(x.ofNode, losses) {
-		x.ofNode, x.nodes.before = append(x.ofNode[:0], losses...), x.nodes.before[:0]
-	}
-	at, sum := x.nodes.resume(start)
-	for at < len(pods.hosts) {
-		for end := min(at+sumBlock, len(pods.hosts)); at < end; at++ {
-			h := &pods.hosts[at]
-			if h.pool != p {
-				continue
-			}
-			for _, g := range pods.groups[at] {
-				v := &losses[g.template]
-				switch {
-				case !v.counts || h.fixed && v.anchor:
-				case h.fixed && g.n > 1:
-					sum += v.loss(min(float64(g.n), max(1, v.slack)))
-				default:
-					sum += v.loss(float64(g.n))
-				}
+func overNodes(pods *podIndex, p policy.PoolID, losses []nodeLoss, start float64) float64 {
+	sum := start
+	for at := range pods.hosts {
+		h := &pods.hosts[at]
+		if h.pool != p {
+			continue
+		}
+		for _, g := range pods.groups[at] {
+			v := &losses[g.template]
+			switch {
+			case !v.counts || h.fixed && v.anchor:
+			case h.fixed && g.n > 1:
+				sum += v.loss(min(float64(g.n), max(1, v.slack)))
+			default:
+				sum += v.loss(float64(g.n))
 			}
 		}
-		x.nodes.note(at, sum)
 	}
 	return sum
 }

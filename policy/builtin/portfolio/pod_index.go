@@ -33,10 +33,6 @@ type podIndex struct {
 	dirty   []bool
 	anew    bool
 
-	// firstPod is the first pod, and firstNode the first node, with another cell or host or other
-	// groups than before.
-	firstPod, firstNode int
-
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
 
@@ -144,7 +140,6 @@ type boundPod struct {
 // read counts the pods of s that are not as they were read last.
 func (x *podIndex) read(s *policy.Snapshot) {
 	x.touched, x.anew = x.touched[:0], false
-	x.firstPod, x.firstNode = len(x.all), len(x.nodes)
 	if !x.readNeeds(s) || len(s.Nodes) < len(x.nodes) || len(s.Pods) < len(x.all) || len(x.usable) != 1+len(s.Pools) {
 		x.forget(s)
 	}
@@ -195,7 +190,6 @@ func (x *podIndex) readHosts(s *policy.Snapshot) {
 		if now == x.hosts[id] {
 			continue
 		}
-		x.firstNode = min(x.firstNode, int(id))
 		x.countHost(id, -1)
 		x.hosts[id] = now
 		x.countHost(id, 1)
@@ -219,9 +213,6 @@ func (x *podIndex) stand(id policy.PodID) {
 		x.standing[was]--
 	}
 	now := x.cellOf(&x.all[id])
-	if now != x.cells[id] {
-		x.firstPod = min(x.firstPod, int(id))
-	}
 	if x.cells[id] = now; now >= 0 {
 		x.standing[now]++
 	}
@@ -298,7 +289,6 @@ func sumOf(t *policy.Template) policy.Resources {
 // forget empties the index.
 func (x *podIndex) forget(s *policy.Snapshot) {
 	x.anew, x.all, x.pending = true, x.all[:0], x.pending[:0]
-	x.firstPod, x.firstNode = 0, 0
 	x.nodes = x.nodes[:min(len(x.nodes), len(s.Nodes))]
 	x.needed, x.daemons = scratch.Zeroed(x.needed, len(x.nodes)), scratch.Zeroed(x.daemons, len(x.nodes))
 	x.groups, x.sets, x.dirty = x.groups[:len(x.nodes)], x.sets[:len(x.nodes)], x.dirty[:len(x.nodes)]
@@ -383,7 +373,6 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 		}
 		if e.phase != policy.PodTerminating {
 			x.groups[e.at] = regrouped(x.groups[e.at], e.template, int32(sign))
-			x.firstNode = min(x.firstNode, int(e.at))
 		}
 		x.needed[e.at] = x.needed[e.at].Plus(x.needs[e.template].sum.Scale(sign))
 		x.touch(e.at)

@@ -102,9 +102,6 @@ func (e *Policy) read(s *policy.Snapshot) {
 	if len(e.pools) != len(s.Pools) {
 		e.pools = make([]poolScratch, len(s.Pools))
 	}
-	for i := range e.pools {
-		e.pools[i].sums.cut(&e.pods)
-	}
 	e.gangs.read(s)
 	e.nodes.read(s, last)
 	e.classes.read(e, s, last)
