@@ -290,43 +290,13 @@ func (g *steering) wastes(dollars float64) bool {
 	for i := range s.Templates {
 		moves[i] = float64(g.perPod.values[i] * g.e.cfg.Disturbance.Hours())
 	}
-	alike := g.alike(moves)
-	known := make([]knownWaste, len(g.e.classes.list)) // by class
 	sum := 0.0
 	for i := 0; i < len(g.e.nodes.all) && sum <= dollars; i++ {
-		n := &g.e.nodes.all[i]
-		if n.pool != g.pool.ID || !n.usable || n.market < 0 {
-			continue
-		}
-		class := g.e.classes.of[i]
-		if class < 0 || g.e.classes.list[class].kind < 0 || !alike[g.e.classes.list[class].kind] {
+		if n := &g.e.nodes.all[i]; n.pool == g.pool.ID && n.usable && n.market >= 0 {
 			sum += g.wasted(policy.NodeID(i), moves)
-			continue
 		}
-		x := &known[class]
-		if !x.known {
-			*x = knownWaste{g.wasted(policy.NodeID(i), moves), true}
-		}
-		sum += x.dollars
 	}
 	return sum > dollars
-}
-
-// A knownWaste is what a node of a class wastes, once it is known.
-type knownWaste struct {
-	dollars float64
-	known   bool
-}
-
-// alike reports by kind whether it costs the same to move pods of all its templates, and all may
-// go to Spot or none.
-func (g *steering) alike(moves []float64) []bool {
-	alike := make([]bool, len(moves))
-	for i, x := range g.e.pods.needs {
-		same := moves[i] == moves[x.kind] && g.demand.fixed[i] == g.demand.fixed[x.kind]
-		alike[x.kind] = int(x.kind) == i || alike[x.kind] && same
-	}
-	return alike
 }
 
 // wasted returns what node id costs an hour above what its pods need and what it costs to move
