@@ -47,7 +47,7 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	s := m.s
 	markets := make([]policy.MarketID, 0, len(m.prices.ranked))
 	for _, r := range m.prices.ranked {
-		if id := r.market; r.capacity == capacity && r.unit != 0 && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
+		if id := r.market; r.capacity == capacity && r.unit != 0 && !r.falling && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
 			markets = append(markets, id)
 		}
 	}

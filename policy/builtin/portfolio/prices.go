@@ -31,6 +31,7 @@ type ranked struct {
 	capacity policy.CapacityType
 	nodes    float64 // how many of them the demand takes
 	unit     float64 // dollars an hour for each core of the demand, and what comes with it
+	falling  bool    // nothing is bought there since it loses nodes
 }
 
 // pricesByNode returns the prices at which Spot and on demand are compared: the nodes of a pool are
@@ -106,6 +107,37 @@ func (p *prices) readOpen(l *ledger) {
 			p.ranked = append(p.ranked, ranked{market: id, capacity: m.Capacity, nodes: share})
 		}
 	}
+	p.readFalling(l)
+}
+
+// readFalling finds the ranked Spot markets that lose nodes of the cluster now: a shortage takes most
+// nodes of a market within minutes, and with them those that replace the first. They keep their rank,
+// since it soon ends. Where a zone has no other Spot market, its markets are not left out.
+func (p *prices) readFalling(l *ledger) {
+	s := p.s
+	lost, open := make([]bool, len(s.Markets)), make([]bool, len(s.Zones))
+	for _, id := range p.e.nodes.odd {
+		if n := &p.e.nodes.all[id]; n.reclaimed && n.market >= 0 {
+			lost[n.market] = true
+		}
+	}
+	for _, r := range p.ranked {
+		m := &s.Markets[r.market]
+		at := m.Experience.Reclaimed
+		lost[r.market] = lost[r.market] || at != 0 && s.Now.Sub(at) < shockSpan
+		if m.Capacity == policy.Spot && !lost[r.market] && l.depthLeft(r.market) > 0 && !l.outpriced(r.market) {
+			open[m.Zone] = true
+		}
+	}
+	for i := range p.ranked {
+		r := &p.ranked[i]
+		r.falling = r.capacity == policy.Spot && lost[r.market] && open[s.Markets[r.market].Zone]
+	}
+}
+
+// falls reports whether nothing is bought in market id since it loses nodes.
+func (p *prices) falls(id policy.MarketID) bool {
+	return slices.ContainsFunc(p.ranked, func(r ranked) bool { return r.market == id && r.falling })
 }
 
 // needed returns what the markets are ranked for.

@@ -217,9 +217,13 @@ func (w *waiting) reserve(t *policy.Template, stays bool) float64 {
 	return float64(2*w.jobs.hazard()*w.jobs.losses(t)) * float64(w.jobs.rest(t)*w.perPod.changeover(t))
 }
 
-// withheld returns s with no fallback to on demand in the pools that wait.
+// withheld returns s with no fallback to on demand in the pools that wait, and without the markets
+// that lose nodes.
 func withheld(s *policy.Snapshot, states []*planState) *policy.Snapshot {
-	if !slices.ContainsFunc(states, func(d *planState) bool { return d != nil && d.waiting.waits }) {
+	falls := func(d *planState) bool {
+		return slices.ContainsFunc(d.prices.ranked, func(r ranked) bool { return r.falling })
+	}
+	if !slices.ContainsFunc(states, func(d *planState) bool { return d != nil && (d.waiting.waits || falls(d)) }) {
 		return s
 	}
 	x := *s
@@ -227,6 +231,9 @@ func withheld(s *policy.Snapshot, states []*planState) *policy.Snapshot {
 	for i, d := range states {
 		if d != nil && d.waiting.waits {
 			x.Pools[i].OnDemandFallback = false
+		}
+		if d != nil && falls(d) {
+			x.Pools[i].Markets = slices.DeleteFunc(slices.Clone(d.pool.Markets), d.prices.falls)
 		}
 	}
 	return &x

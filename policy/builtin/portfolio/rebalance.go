@@ -257,19 +257,13 @@ func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) fl
 	return m.risk.instead(there, id)
 }
 
-// replace buys nodes for the pods of nodes that were just put under notice, as
-// far as others have no free capacity: a provisioner would wait until the pods have been
-// evicted, and budgets let these go only one after the other.
+// replace buys nodes for the pods of endangered nodes where others have no free capacity: a
+// provisioner would wait until the pods have been evicted, and budgets let these go only one after
+// the other.
 func (d *planState) replace() {
 	s := d.s
 	var pods []policy.Pod
-	var nodes []policy.NodeID
-	for _, id := range d.e.nodes.odd {
-		n := &d.e.nodes.all[id]
-		if n.pool == d.pool.ID && n.reclaimed && n.phase == policy.NodeInitialized && n.actedBy == policy.ActorNone {
-			nodes = append(nodes, id)
-		}
-	}
+	nodes := d.endangered()
 	if len(nodes) == 0 {
 		return
 	}
@@ -296,11 +290,58 @@ func (d *planState) replace() {
 	t.offers = m.offers.on(m.balance.spotFor(&s.Nodes[nodes[0]]))
 	t.own = len(t.offers)
 	m.buy(&t)
-	why := policy.Why{Reason: policy.ReasonNotice, Text: "the pods of nodes under notice fit on no other node", After: t.after}
+	why := policy.Why{
+		Reason: policy.ReasonNotice, After: t.after,
+		Text: "the pods of nodes under notice, or in a market that loses most nodes, fit on no other node",
+	}
 	for i := range t.bins {
 		if !m.offers.headroom.Has(t.offers[t.bins[i].Offers[0]].Market) {
 			continue
 		}
 		d.out.Launches = append(d.out.Launches, m.launch(&t, i, why))
 	}
+}
+
+// A storm takes most nodes of a market within minutes. Notices for stormPart of them at once, two at
+// least, show one: nodes that are lost alone hardly ever meet.
+const (
+	stormNodes = 2
+	stormPart  = 0.05
+)
+
+// endangered returns the nodes of the pool that were just put under notice and, when a storm shows
+// in a market, the others there too: a new node takes about as long as a notice warns. Those are not
+// bought for again when their own notice comes.
+func (d *planState) endangered() []policy.NodeID {
+	all := d.e.nodes.all
+	before, after := make([]int, len(d.s.Markets)), make([]int, len(d.s.Markets)) // nodes under notice
+	fresh := func(n *nodeEntry) bool { return n.phase == policy.NodeInitialized && n.actedBy == policy.ActorNone }
+	for _, id := range d.e.nodes.odd {
+		if n := &all[id]; n.reclaimed && n.market >= 0 {
+			if after[n.market]++; !fresh(n) {
+				before[n.market]++
+			}
+		}
+	}
+	storm := func(id policy.MarketID, noticed []int) bool {
+		return noticed[id] >= max(stormNodes, int(stormPart*float64(d.ledger.held[id])))
+	}
+	var nodes []policy.NodeID
+	for _, id := range d.e.nodes.odd {
+		n := &all[id]
+		if n.pool == d.pool.ID && n.reclaimed && fresh(n) && (n.market < 0 || !storm(n.market, before)) {
+			nodes = append(nodes, id)
+		}
+	}
+	if !slices.ContainsFunc(nodes, func(id policy.NodeID) bool {
+		return all[id].market >= 0 && storm(all[id].market, after)
+	}) {
+		return nodes
+	}
+	for i := range all {
+		if n := &all[i]; n.pool == d.pool.ID && n.plain() && storm(n.market, after) && !storm(n.market, before) {
+			nodes = append(nodes, policy.NodeID(i))
+		}
+	}
+	return nodes
 }

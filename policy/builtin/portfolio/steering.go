@@ -23,7 +23,7 @@ const steerEvery = 10 * time.Minute
 func (g *steering) steer() {
 	p, waits := g.pool, g.waiting.waits
 	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
-	if alike && !g.waiting.urgent && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery {
+	if alike && !g.waiting.urgent && !g.falls() && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery {
 		return
 	}
 	markets := g.selected()
@@ -46,6 +46,14 @@ func (g *steering) steer() {
 	}
 	g.out.Steers = append(g.out.Steers, st)
 	g.memory.Selected, g.memory.Steered, g.memory.Consolidates, g.memory.SpotOnly, g.changed = names, g.s.Now, !empty, waits, true
+}
+
+// falls reports whether the provisioner buys in a market that loses nodes.
+func (g *steering) falls() bool {
+	return slices.ContainsFunc(g.prices.ranked, func(r ranked) bool {
+		_, selected := slices.BinarySearch(g.memory.Selected, g.s.Markets[r.market].Name)
+		return r.falling && selected
+	})
 }
 
 // account returns why the pool is steered as it is.
@@ -72,10 +80,13 @@ func (g *steering) selected() []policy.MarketID {
 	best := make([]float64, len(s.Zones))
 	uses := make([]int, len(s.Types))
 	taken := make([]bool, len(g.prices.ranked))
-	for _, r := range g.prices.ranked {
+	for i, r := range g.prices.ranked {
 		m := &s.Markets[r.market]
 		if m.Capacity != policy.Spot {
 			markets = append(markets, r.market)
+			continue
+		}
+		if taken[i] = r.falling; r.falling {
 			continue
 		}
 		if x := g.unitWithRisk(r); best[m.Zone] == 0 || x < best[m.Zone] {
@@ -154,7 +165,7 @@ func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 		fixed := math.Inf(1)
 		for _, r := range g.prices.ranked {
 			m := &s.Markets[r.market]
-			if !g.demand.holds(r.market, t) {
+			if r.falling || !g.demand.holds(r.market, t) {
 				continue
 			}
 			cost := g.prices.costs[r.market] * t.Requests.LargestShare(g.demand.freeCapacity(m.Type))
