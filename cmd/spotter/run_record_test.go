@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,7 +15,7 @@ import (
 
 	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/live/keep/fake"
+	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 	"github.com/spotter-dev/spotter/policy/record"
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 	"github.com/spotter-dev/spotter/test/testenv"
@@ -63,17 +62,11 @@ func (r *replica) lastDecision(t *testing.T) string {
 }
 
 // newRecords returns a bucket that replicas can upload to, and the settings for it.
-func newRecords(t *testing.T, dir string) (*fake.Bucket, []string) {
+func newRecords(t *testing.T, dir string) (*objectstest.Bucket, []string) {
 	t.Helper()
-	b := fake.New("records", 1000)
-	server := httptest.NewServer(b)
-	t.Cleanup(server.Close)
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
+	b := objectstest.NewBucket(t, "records", 1000)
 	return b, []string{
-		"recording: {dir: " + dir + ", complete: 1s, bucket: {url: s3://records/a, region: us-east-1, endpoint: '" + server.URL + "'}}", "stepInterval: 2s",
+		"recording: {dir: " + dir + ", complete: 1s, bucket: {url: s3://records/a, region: us-east-1, endpoint: '" + b.URL + "'}}", "stepInterval: 2s",
 	}
 }
 
@@ -163,15 +156,15 @@ func decisionsIn(t *testing.T, dir string) (n int) {
 }
 
 // fetched writes what a bucket holds under a prefix into a folder.
-func fetched(t *testing.T, b *fake.Bucket, prefix string) string {
+func fetched(t *testing.T, b *objectstest.Bucket, prefix string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for key, o := range b.Objects() {
-		path := filepath.Join(dir, filepath.FromSlash(strings.TrimPrefix(key, prefix)))
+	for name, text := range b.Objects(t, prefix) {
+		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, o.Body, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,8 +1,5 @@
-// Package objects reads and writes files that lie in a folder or in an object store that
-// speaks S3. A name s3://BUCKET/KEY is an object, every other name is a path.
-//
-// Region, endpoint and credentials are those of the usual configuration of the AWS SDK:
-// AWS_REGION, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_PROFILE and so on.
+// Package objects reads and writes files in a folder or in an object store that speaks S3. A
+// name s3://BUCKET/KEY is an object of package s3, every other name is a path.
 package objects
 
 import (
@@ -16,26 +13,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/spotter-dev/spotter/internal/cli"
+	"github.com/spotter-dev/spotter/live/aws/s3"
 )
-
-const scheme = "s3://"
 
 // A Store gives access to files and objects. Its zero value is ready for use. It may be
 // used by several goroutines.
-type Store struct {
-	// Endpoint is the URL of a server that is not AWS's; empty leaves it to the
-	// configuration of the SDK. A server that is named here or there is asked for
-	// buckets by path, as MinIO and Ceph want it.
-	Endpoint string
-
-	mu     sync.Mutex
-	client *s3.Client
-}
+type Store struct{ s3 s3.Client }
 
 // A File is open for reading.
 type File interface {
@@ -46,14 +31,11 @@ type File interface {
 	Size() int64
 }
 
-// An Info is what a listing says of a file.
-type Info struct {
-	Name string // complete, as Open takes it
-	Size int64  // in bytes
-}
+// An Info describes a file in a listing.
+type Info = s3.Info
 
 // Remote reports whether name is that of an object, and not a path.
-func Remote(name string) bool { return strings.HasPrefix(name, scheme) }
+func Remote(name string) bool { return strings.HasPrefix(name, s3.Scheme) }
 
 // Join returns the name of what lies under folder by the name elements.
 func Join(folder string, elements ...string) string {
@@ -68,7 +50,7 @@ func Join(folder string, elements ...string) string {
 // wraps [fs.ErrNotExist].
 func (s *Store) Open(ctx context.Context, name string) (File, error) {
 	if Remote(name) {
-		return s.openObject(ctx, name)
+		return s.s3.Open(ctx, name)
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -110,11 +92,28 @@ func (s *Store) Create(ctx context.Context, name string, write func(io.Writer) e
 	return cli.ReplaceFile(name, write)
 }
 
+// createObject writes to a file first: an object is put in one request, whose length has
+// to be known and which is repeated after a fault.
+func (s *Store) createObject(ctx context.Context, name string, write func(io.Writer) error) (err error) {
+	t, err := os.CreateTemp("", "spotter-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.Close(), os.Remove(t.Name())) }()
+	if err := write(t); err != nil {
+		return err
+	}
+	if _, err := t.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return s.s3.Put(ctx, name, t)
+}
+
 // List returns all that lies under a folder, at any depth, by ascending names. A folder
 // that is not there holds nothing.
 func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 	if Remote(folder) {
-		return s.listObjects(ctx, folder)
+		return s.s3.List(ctx, folder)
 	}
 	var out []Info
 	err := filepath.WalkDir(folder, func(name string, d fs.DirEntry, err error) error {
@@ -123,7 +122,7 @@ func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 		}
 		info, err := d.Info()
 		if err == nil {
-			out = append(out, Info{name, info.Size()})
+			out = append(out, Info{Name: name, Size: info.Size()})
 		}
 		return err
 	})
@@ -137,7 +136,7 @@ func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 // Delete removes a file or an object. One that is not there is no error.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if Remote(name) {
-		return s.deleteObject(ctx, name)
+		return s.s3.Delete(ctx, name)
 	}
 	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

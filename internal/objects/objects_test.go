@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/internal/objects/objectstest"
+	"github.com/spotter-dev/spotter/live/aws/s3"
 )
 
 // ranges counts what was asked for and cuts the first answer of a range short.
@@ -105,7 +106,7 @@ func TestStore(t *testing.T) {
 			t.Error(err)
 		}
 		all, err := s.List(ctx, Join(folder, "x"))
-		if err != nil || len(all) != 2 || all[0] != (Info{a, 10}) || all[1] != (Info{b, 2}) {
+		if err != nil || len(all) != 2 || all[0] != (Info{Name: a, Size: 10}) || all[1] != (Info{Name: b, Size: 2}) {
 			t.Errorf("%s lists %v, %v", folder, all, err)
 		}
 		for range 2 {
@@ -175,7 +176,7 @@ func TestRefused(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	s := Store{Endpoint: "http://127.0.0.1:1"}
+	s := Store{s3.Client{Endpoint: "http://127.0.0.1:1"}}
 	if _, err := s.Open(ended, "s3://b/k"); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its context: %v", err)
 	}

@@ -3,7 +3,7 @@ package keep
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,37 +12,27 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spotter-dev/spotter/live/keep/fake"
+	"github.com/spotter-dev/spotter/internal/objects/objectstest"
 )
 
 // bucketConfig returns a configuration that uploads to b, to the prefix cluster/a.
-func bucketConfig(t *testing.T, b *fake.Bucket, dir string) Config {
+func bucketConfig(t *testing.T, b *objectstest.Bucket, dir string) Config {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
-	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
-	server := httptest.NewServer(b)
-	t.Cleanup(server.Close)
 	c := testConfig(t, dir)
-	c.Bucket, c.Region, c.Endpoint = "s3://records/cluster/a", "us-east-1", server.URL
+	c.Bucket, c.Region, c.Endpoint = b.Name+"/cluster/a", "us-east-1", b.URL
 	return c
 }
 
 // download writes what the bucket holds under the prefix, as `aws s3 sync` does.
-func download(t *testing.T, b *fake.Bucket) string {
+func download(t *testing.T, b *objectstest.Bucket) string {
 	t.Helper()
 	dir := t.TempDir()
-	for key, o := range b.Objects() {
-		name, ok := strings.CutPrefix(key, "cluster/a/")
-		if !ok {
-			t.Fatalf("object %s is outside of the prefix", key)
-		}
+	for name, text := range b.Objects(t, "cluster/a/") {
 		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, o.Body, 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,9 +52,19 @@ func giveAll(t *testing.T, r *Recorder, from, to int) {
 // What is downloaded is what was recorded, encrypted as asked, also where a replica
 // with an empty folder goes on.
 func TestUpload(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	c := bucketConfig(t, b, t.TempDir())
 	c.Encryption, c.KMSKey = "aws:kms", "key/1"
+	var encrypted, plain atomic.Int32
+	b.Before(func(r *http.Request) {
+		switch {
+		case r.Method != http.MethodPut:
+		case r.Header.Get("X-Amz-Server-Side-Encryption") != "aws:kms" || r.Header.Get("X-Amz-Server-Side-Encryption-Aws-Kms-Key-Id") != "key/1":
+			plain.Add(1)
+		default:
+			encrypted.Add(1)
+		}
+	})
 	r := start(t, c)
 	giveAll(t, r, 0, 8)
 	closed(t, r)
@@ -76,10 +76,8 @@ func TestUpload(t *testing.T) {
 	if got := fmt.Sprint(decisions(t, dir)); got != "[0 1 2 3 4 5 6 7 8 9]" {
 		t.Errorf("steps %s", got)
 	}
-	for key, o := range b.Objects() {
-		if o.Encryption != "aws:kms" || o.KMSKey != "key/1" {
-			t.Errorf("%s is encrypted by %q with %q", key, o.Encryption, o.KMSKey)
-		}
+	if plain.Load() != 0 || encrypted.Load() == 0 {
+		t.Errorf("%d objects are encrypted as asked, %d are not", encrypted.Load(), plain.Load())
 	}
 }
 
@@ -87,7 +85,7 @@ func TestUpload(t *testing.T) {
 // recorded in the folder; Err says so, and everything is uploaded later, by this
 // process or the next.
 func TestBucketDown(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
 	c := bucketConfig(t, b, dir)
 	r := start(t, c)
@@ -120,11 +118,11 @@ func TestBucketDown(t *testing.T) {
 // An upload that breaks off, here ahead of its last file, is no segment to readers,
 // and is made good.
 func TestUploadBreaksOff(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	c := bucketConfig(t, b, t.TempDir())
 	var puts atomic.Int32
-	b.Before(func(method, _ string) {
-		if method == "PUT" {
+	b.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut {
 			if puts.Add(1) == 11 {
 				b.Down(403)
 			}
@@ -133,7 +131,7 @@ func TestUploadBreaksOff(t *testing.T) {
 	r := start(t, c)
 	giveAll(t, r, 0, 2)
 	until(t, "the upload breaks off", func() bool { return r.Err() != nil })
-	if n := len(b.Objects()); n != 11 {
+	if n := len(b.Objects(t, "cluster/a/")); n != 11 {
 		t.Fatalf("%d objects", n)
 	}
 	if got := decisions(t, download(t, b)); got != nil {
@@ -150,21 +148,24 @@ func TestUploadBreaksOff(t *testing.T) {
 // A recorder whose number another one took leaves that one's segment alone, keeps
 // its own in the folder, and goes on after it with a segment that begins anew.
 func TestNumberTaken(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
-	r := start(t, bucketConfig(t, b, dir))
+	c := bucketConfig(t, b, dir)
+	r := start(t, c)
 	giveAll(t, r, 0, 1)
 	until(t, "the first step is written", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "unfinished-00001"))
 		return err == nil
 	})
-	other := "cluster/a/segment=00001/" + firstFile
-	b.Put(other, fake.Object{Body: []byte("x"), Metadata: map[string]string{metaDigest: "d", metaStep: "7"}})
+	other := "segment=00001/" + firstFile
+	if err := b.Direct.PutNew(t.Context(), c.Bucket+"/"+other, strings.NewReader("x"), map[string]string{metaDigest: "d", metaStep: "7"}); err != nil {
+		t.Fatal(err)
+	}
 	giveAll(t, r, 1, 2) // completes segment 1, whose number is taken
 	until(t, "the number is known as taken", func() bool { return !r.uploader.lacks(1) })
 	giveAll(t, r, 2, 5)
 	closed(t, r)
-	if o := b.Objects()[other]; string(o.Body) != "x" {
+	if b.Objects(t, "cluster/a/")[other] != "x" {
 		t.Error("the other's segment was written over")
 	}
 	// Segment 1 was taken, 2 continues it and has step 1.
@@ -178,11 +179,11 @@ func TestNumberTaken(t *testing.T) {
 
 // A bucket that hangs holds up no step.
 func TestBucketHangs(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	c := bucketConfig(t, b, t.TempDir())
 	c.Queue = 4
 	release := make(chan struct{})
-	b.Before(func(string, string) { <-release })
+	b.Before(func(*http.Request) { <-release })
 	r := start(t, c)
 	for i := range 20 { // returns although nothing can be written
 		give(t, r, i)
@@ -196,7 +197,7 @@ func TestBucketHangs(t *testing.T) {
 
 // What the bucket does not have stays in the folder however old it is.
 func TestRetentionWaitsForBucket(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
 	r := start(t, testConfig(t, dir)) // without a bucket
 	giveAll(t, r, 0, 13)
@@ -204,8 +205,8 @@ func TestRetentionWaitsForBucket(t *testing.T) {
 	c := bucketConfig(t, b, dir)
 	c.Keep = time.Nanosecond
 	put := make(chan struct{})
-	b.Before(func(method, _ string) {
-		if method == "PUT" {
+	b.Before(func(r *http.Request) {
+		if r.Method == http.MethodPut {
 			<-put
 		}
 	})
@@ -228,7 +229,7 @@ func TestRetentionWaitsForBucket(t *testing.T) {
 // A replica that stands by on the same folder asks nothing of the bucket, and when it
 // takes over goes on after what the one before it uploaded meanwhile.
 func TestStandbyUploadsNothing(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
 	c := bucketConfig(t, b, dir)
 	a := start(t, c)
@@ -259,7 +260,7 @@ func TestStandbyUploadsNothing(t *testing.T) {
 
 // Closing may be tried again: what the bucket did not take at first is uploaded then.
 func TestCloseAgain(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
 	c := bucketConfig(t, b, dir)
 	r := start(t, c)
@@ -287,7 +288,7 @@ func TestCloseAgain(t *testing.T) {
 
 // Flushing leaves nothing behind that only this recorder knows, and it goes on.
 func TestFlush(t *testing.T) {
-	b := fake.New("records", 3)
+	b := objectstest.NewBucket(t, "records", 3)
 	dir := t.TempDir()
 	r := start(t, bucketConfig(t, b, dir))
 	if err := r.Flush(t.Context()); err != nil {

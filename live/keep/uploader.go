@@ -69,7 +69,7 @@ func (c *uploader) begin(ctx context.Context) error {
 		return err
 	case json.Unmarshal(text, &s) != nil:
 		c.r.cfg.Log.Warn("the list of uploaded segments cannot be read; all are uploaded again", "file", path)
-	case s.Bucket == c.b.url():
+	case s.Bucket == c.b.url:
 		c.sent.Store(int64(s.Segment))
 	}
 	close(c.begun)
@@ -167,7 +167,7 @@ func (c *uploader) finish(ctx context.Context) {
 
 func (c *uploader) fail(err error) {
 	if !errors.Is(err, context.Canceled) {
-		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded and stay in the folder", "segments are uploaded again", "bucket", c.b.url())
+		c.fault.set(err, &c.r.cfg, "segments cannot be uploaded and stay in the folder", "segments are uploaded again", "bucket", c.b.url)
 	}
 }
 
@@ -202,7 +202,7 @@ func (c *uploader) pass(ctx context.Context) error {
 
 // uploaded notes that all segments up to number are dealt with.
 func (c *uploader) uploaded(number int) error {
-	text, err := json.Marshal(sent{Bucket: c.b.url(), Segment: number})
+	text, err := json.Marshal(sent{Bucket: c.b.url, Segment: number})
 	if err != nil {
 		return err
 	}

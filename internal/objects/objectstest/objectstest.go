@@ -25,6 +25,10 @@ func Serve(t *testing.T, around func(http.Handler) http.Handler, buckets ...stri
 	if around != nil {
 		handler = around(handler)
 	}
+	return serve(t, handler)
+}
+
+func serve(t *testing.T, handler http.Handler) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	return server.URL
