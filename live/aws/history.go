@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -103,8 +104,14 @@ func (r *run) missing(w window) []window {
 func (r *run) window(ctx context.Context, w window) error {
 	token := r.lastToken(w)
 	for range restartsMax {
-		refused, err := r.read(ctx, w, token)
-		if err != nil || !refused {
+		again, err := r.plan.pages(ctx, r.session.prices[w.region], w, token, func(answer *ec2.DescribeSpotPriceHistoryOutput) error {
+			p, err := r.plan.page(w, answer)
+			if err != nil {
+				return fault(ctx, actionHistory, w.region, err)
+			}
+			return r.keep(entry{Page: p})
+		})
+		if !again {
 			return err
 		}
 		token = ""
@@ -131,30 +138,26 @@ func (r *run) lastToken(w window) string {
 	return ""
 }
 
-// read asks for page after page of w, beginning at token. It reports whether
-// AWS refused a token. A page may be short or empty and not be the last.
-func (r *run) read(ctx context.Context, w window, token string) (refused bool, err error) {
+// errCircle is returned for pages that lead to each other.
+var errCircle = errors.New("its pages form a loop")
+
+// pages asks for page after page of w, beginning at token, and calls each with them. A page
+// may be short or empty and not be the last. With an error, again reports whether that one
+// concerns a token, so that w may be read from its start.
+func (p *plan) pages(
+	ctx context.Context, client *ec2.Client, w window, token string, each func(*ec2.DescribeSpotPriceHistoryOutput) error,
+) (again bool, err error) {
 	used := map[string]bool{}
 	for {
-		answer, err := r.session.prices[w.region].DescribeSpotPriceHistory(ctx, r.plan.request(w, token))
+		answer, err := client.DescribeSpotPriceHistory(ctx, p.request(w, token))
 		if err != nil {
-			if token != "" && tokenRefused(err) {
-				return true, nil
-			}
-			return false, fault(ctx, actionHistory, w.region, err)
+			return token != "" && tokenRefused(err), fault(ctx, actionHistory, w.region, err)
 		}
-		p, err := r.plan.page(w, answer)
-		if err != nil {
-			return false, fault(ctx, actionHistory, w.region, err)
+		if token = sdk.ToString(answer.NextToken); used[token] {
+			return true, fault(ctx, actionHistory, w.region, errCircle)
 		}
-		if used[p.Next] { // it would go in a circle
-			return true, nil
-		}
-		if err := r.keep(entry{Page: p}); err != nil {
+		if err := each(answer); err != nil || token == "" {
 			return false, err
-		}
-		if token = p.Next; token == "" {
-			return false, nil
 		}
 		used[token] = true
 	}

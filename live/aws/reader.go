@@ -105,45 +105,28 @@ func (r *Reader) Prices(ctx context.Context, region string, from, until policy.T
 	}
 	p, w := r.plan(until), window{region, from, until}
 	for range restartsMax {
-		prices, unreadable, err = p.pages(ctx, s, w)
-		if !tokenRefused(err) {
+		var again bool
+		prices, unreadable = nil, 0
+		again, err = p.pages(ctx, s.optional[region], w, "", func(answer *ec2.DescribeSpotPriceHistoryOutput) error {
+			for i := range answer.SpotPriceHistory {
+				row, asked, err := p.row(&answer.SpotPriceHistory[i])
+				switch {
+				case err != nil:
+					unreadable++
+				case asked:
+					prices = append(prices, row)
+				}
+			}
+			return nil
+		})
+		if !again {
 			break
 		}
 	}
 	if err != nil {
-		return nil, 0, r.expired(fault(ctx, actionHistory, region, err))
+		return nil, 0, r.expired(err)
 	}
 	return prices, unreadable, nil
-}
-
-// errCircle is returned for pages that lead to each other.
-var errCircle = errors.New("its pages form a loop")
-
-// pages reads all pages of w.
-func (p *plan) pages(ctx context.Context, s *session, w window) (prices []SpotPrice, unreadable int, err error) {
-	used := map[string]bool{}
-	for token := ""; ; {
-		answer, err := s.optional[w.region].DescribeSpotPriceHistory(ctx, p.request(w, token))
-		if err != nil {
-			return nil, 0, err
-		}
-		for i := range answer.SpotPriceHistory {
-			row, asked, err := p.row(&answer.SpotPriceHistory[i])
-			switch {
-			case err != nil:
-				unreadable++
-			case asked:
-				prices = append(prices, row)
-			}
-		}
-		if token = sdk.ToString(answer.NextToken); token == "" {
-			return prices, unreadable, nil
-		}
-		if used[token] {
-			return nil, 0, errCircle
-		}
-		used[token] = true
-	}
 }
 
 // Zones returns the IDs of the zones of a region by name.
