@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 
-	sdk "github.com/aws/aws-sdk-go-v2/aws"
-
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
@@ -29,7 +27,7 @@ const (
 	ReasonGone       = "GroupGone"             // the group does not exist any more
 	ReasonBusy       = "GroupBusy"             // AWS is at work on the group
 	ReasonDenied     = "AccessDenied"          // IAM does not allow it
-	ReasonExpired    = "CredentialsExpired"    // the credentials are no longer valid
+	ReasonExpired    = "CredentialsExpired"    // the credentials are not, or no longer, accepted
 	ReasonNoKeys     = "NoCredentials"         // there are no credentials
 	ReasonThrottled  = "Throttled"             // AWS asks for fewer requests
 	ReasonReplaces   = "GroupReplacesNodes"    // the group would replace nodes itself
@@ -37,12 +35,6 @@ const (
 	ReasonTooDear    = "MaxPrice"              // the group may buy a node that costs too much
 	ReasonUnbounded  = "GroupBoundsNotAllowed" // nothing allows the bounds to be written
 )
-
-// A fencedError says that a write was not sent since the fence forbade it.
-type fencedError struct{ err error }
-
-func (e *fencedError) Error() string { return "not written: " + e.err.Error() }
-func (e *fencedError) Unwrap() error { return e.err }
 
 // A kind is what sort of answer an error of AWS is.
 type kind uint8
@@ -67,17 +59,21 @@ func kindOf(err error) kind {
 		return kindNone
 	}
 	var said smithy.APIError
-	if fenced := (*fencedError)(nil); errors.As(err, &fenced) {
+	if errors.As(err, new(*backend.FencedError)) {
 		return kindFenced
 	}
 	if !errors.As(err, &said) {
 		return kindUnknown
 	}
-	switch code := said.ErrorCode(); code {
-	case "AccessDenied", "AccessDeniedException", "UnauthorizedOperation", "AuthFailure":
+	switch wire.KindOf(err) {
+	case wire.KindThrottled:
+		return kindThrottled
+	case wire.KindDenied:
 		return kindDenied
-	case "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException":
+	case wire.KindCredentials, wire.KindExpired:
 		return kindExpired
+	}
+	switch said.ErrorCode() {
 	case "ScalingActivityInProgress", "ResourceContention", "ResourceInUseException", "ResourceInUse":
 		return kindBusy
 	case "ResourceNotFoundException":
@@ -86,9 +82,6 @@ func kindOf(err error) kind {
 		return kindUnknown
 	case "ValidationError":
 		return kindOfValidation(said.ErrorMessage())
-	}
-	if retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == sdk.TrueTernary {
-		return kindThrottled
 	}
 	if said.ErrorFault() == smithy.FaultServer {
 		return kindUnknown

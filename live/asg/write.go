@@ -29,7 +29,7 @@ func (c *cloud) fenced(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if c.fence != nil && !strings.HasPrefix(middleware.GetOperationName(ctx), "Describe") {
 			if err := c.fence(ctx); err != nil {
-				return middleware.FinalizeOutput{}, middleware.Metadata{}, &fencedError{err}
+				return middleware.FinalizeOutput{}, middleware.Metadata{}, &backend.FencedError{Err: err}
 			}
 		}
 		return next.HandleFinalize(ctx, in)

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/aws/smithy-go"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/flock"
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
@@ -120,7 +120,7 @@ func cause(err error) string {
 	if cut := (*cutShortError)(nil); errors.As(err, &cut) {
 		return cut.Error()
 	}
-	if status := statusOf(err); status != 0 {
+	if status := wire.StatusOf(err); status != 0 {
 		return statusError(status).Error()
 	}
 	return err.Error()
@@ -129,24 +129,9 @@ func cause(err error) string {
 // codeUnknown is what the SDK calls an error of which the answer says nothing.
 const codeUnknown = "UnknownError"
 
-// kinds are the codes of AWS for what a user can mend (AWS documentation,
-// "Error codes for the Amazon EC2 API", and the common errors of the JSON
-// services).
-var kinds = map[string]error{
-	"UnauthorizedOperation":       ErrPermission,
-	"AccessDenied":                ErrPermission,
-	"AccessDeniedException":       ErrPermission,
-	"AuthFailure":                 ErrCredentials,
-	"InvalidClientTokenId":        ErrCredentials,
-	"UnrecognizedClientException": ErrCredentials,
-	"SignatureDoesNotMatch":       ErrCredentials,
-	"InvalidSignatureException":   ErrCredentials,
-	"MissingAuthenticationToken":  ErrCredentials,
-	"ExpiredToken":                ErrExpired,
-	"ExpiredTokenException":       ErrExpired,
-	"RequestExpired":              ErrExpired,
-	"OptInRequired":               ErrRegion,
-	"UnknownRegion":               ErrRegion,
+// kinds are what a user can mend of what every service of AWS refuses.
+var kinds = map[wire.Kind]error{
+	wire.KindDenied: ErrPermission, wire.KindCredentials: ErrCredentials, wire.KindExpired: ErrExpired,
 }
 
 // fault returns err as a RequestError. A cancelled recording stays what it is.
@@ -164,25 +149,18 @@ func fault(ctx context.Context, action, region string, err error) error {
 	var cut *cutShortError
 	switch {
 	case errors.As(err, &said):
-		e.Kind = kinds[said.ErrorCode()]
+		if e.Kind = kinds[wire.KindOf(err)]; said.ErrorCode() == "OptInRequired" || said.ErrorCode() == "UnknownRegion" {
+			e.Kind = ErrRegion
+		}
 	case errors.As(err, &dns) && dns.IsNotFound && !slices.Contains(catalog.Regions(catalog.AWS), region):
 		e.Kind = ErrRegion
 	case errors.As(err, &dns), errors.As(err, &dial), errors.As(err, &cut), errors.Is(err, errAttemptTimeout):
 		e.Kind = ErrUnreachable
 	}
-	if e.Kind == nil && refuses(statusOf(err)) {
+	if e.Kind == nil && refuses(wire.StatusOf(err)) {
 		e.Kind = ErrRefused
 	}
 	return e
-}
-
-// statusOf returns the status of the answer that err stands for, 0 without one.
-func statusOf(err error) int {
-	var answer *smithyhttp.ResponseError
-	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
-		return 0
-	}
-	return answer.HTTPStatusCode()
 }
 
 // refuses reports whether a status says that asking again is of no use.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"net/http"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,8 @@ import (
 	"github.com/aws/smithy-go"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
 // The most attempts of a request before any has been answered: who gave a
@@ -99,12 +100,12 @@ func (p *pacer) IsErrorRetryable(err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
-	if busy(statusOf(err)) {
+	if busy(wire.StatusOf(err)) {
 		return true
 	}
 	var broken *smithy.DeserializationError
 	var cut *cutShortError
-	if refuses(statusOf(err)) && errors.As(err, &broken) {
+	if refuses(wire.StatusOf(err)) && errors.As(err, &broken) {
 		return false // it is refused in another form than that of the service
 	}
 	if errors.As(err, &broken) || errors.As(err, &cut) {
@@ -119,7 +120,7 @@ func (p *pacer) MaxAttempts() int { return p.attempts }
 // RetryDelay returns how long to wait before the next attempt, and gives up
 // early on an address at which nobody has answered yet.
 func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
-	throttled := isThrottle(err)
+	throttled := wire.KindOf(err) == wire.KindThrottled
 	if throttled {
 		p.limiter.SetLimit(max(p.limiter.Limit()/2, rate.Limit(p.pace.PerSecond/100)))
 		p.stats.throttled.Add(1)
@@ -162,7 +163,7 @@ func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) 
 	p.stats.requests.Add(1)
 	return func(err error) error {
 		var answer smithy.APIError
-		if err == nil || errors.As(err, &answer) && !isThrottle(err) {
+		if err == nil || errors.As(err, &answer) && wire.KindOf(err) != wire.KindThrottled {
 			p.reached.Store(true)
 		}
 		if err == nil {
@@ -171,12 +172,6 @@ func (p *pacer) GetAttemptToken(ctx context.Context) (func(error) error, error) 
 		}
 		return nil
 	}, nil
-}
-
-// isThrottle reports whether AWS asks for fewer requests.
-func isThrottle(err error) bool {
-	return statusOf(err) == http.StatusTooManyRequests ||
-		retry.IsErrorThrottles(retry.DefaultThrottles).IsErrorThrottle(err) == sdk.TrueTernary
 }
 
 // sleep waits for d or for the end of ctx.

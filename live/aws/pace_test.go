@@ -10,6 +10,8 @@ import (
 
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
 var (
@@ -92,8 +94,8 @@ func TestRefusals(t *testing.T) {
 		if p.IsErrorRetryable(err) != want {
 			t.Errorf("%d: retried is %v", status, !want)
 		}
-		if isThrottle(err) != (status == 429) {
-			t.Errorf("%d: taken for throttling is %v", status, isThrottle(err))
+		if throttled := wire.KindOf(err) == wire.KindThrottled; throttled != (status == 429) {
+			t.Errorf("%d: taken for throttling is %v", status, throttled)
 		}
 	}
 }

@@ -66,6 +66,14 @@ const (
 	ReplacementFailed
 )
 
+// A FencedError means that a write was not sent, since the fence forbade it by Err.
+type FencedError struct{ Err error }
+
+func (e *FencedError) Error() string { return "not written: " + e.Err.Error() }
+
+// Unwrap returns the error of the fence.
+func (e *FencedError) Unwrap() error { return e.Err }
+
 // ErrNotYet says that a call is to be made again later.
 var ErrNotYet = errors.New("not yet")
 

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,12 +9,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"github.com/aws/smithy-go"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/spotter-dev/spotter/live/aws/wire"
 	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -191,17 +190,13 @@ func (q *Queue) leave(ctx context.Context) {
 // leaveMax is how long leave may take.
 const leaveMax = 2 * time.Second
 
-// failed returns err with what was being done. Credentials that have expired are
+// failed returns err with what was being done. Credentials that are not accepted are
 // looked for again.
 func (q *Queue) failed(doing string, err error) error {
 	q.count(func(c *Counts) { c.Failures++ })
-	var said smithy.APIError
-	if errors.As(err, &said) {
-		switch said.ErrorCode() {
-		case "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId", "UnrecognizedClientException":
-			if cache, ok := q.sqs.Options().Credentials.(interface{ Invalidate() }); ok {
-				cache.Invalidate()
-			}
+	if kind := wire.KindOf(err); kind == wire.KindExpired || kind == wire.KindCredentials {
+		if cache, ok := q.sqs.Options().Credentials.(interface{ Invalidate() }); ok {
+			cache.Invalidate()
 		}
 	}
 	return fmt.Errorf("%s of %s: %w", doing, q.config.URL, err)

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/spotter-dev/spotter/live/backend"
 )
 
 // bodyMax bounds an answer; all server classes together have a tenth of it.
@@ -109,7 +111,7 @@ func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
 		if err == nil {
 			return body, nil
 		}
-		if errors.As(err, new(*fencedError)) {
+		if errors.As(err, new(*backend.FencedError)) {
 			if open {
 				err = &unsure{err}
 			}
@@ -141,7 +143,7 @@ func (c *cloud) attempts(ctx context.Context, r request) ([]byte, error) {
 func (c *cloud) attempt(ctx context.Context, r request) ([]byte, error) {
 	if r.token != "" && r.method != http.MethodGet && c.cfg.Fence != nil {
 		if err := c.cfg.Fence(ctx); err != nil {
-			return nil, &fencedError{err}
+			return nil, &backend.FencedError{Err: err}
 		}
 	}
 	q, err := http.NewRequestWithContext(ctx, r.method, r.url, bytes.NewReader(r.body))

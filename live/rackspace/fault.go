@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spotter-dev/spotter/live/backend"
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -19,12 +20,6 @@ var errCredentials = errors.New("the credentials were not accepted")
 // errLogin says that the login does not take the refresh token. Another access token
 // would not help, as it may where the API refuses one.
 var errLogin = fmt.Errorf("%w by the login", errCredentials)
-
-// A fencedError says that a write was not sent since the fence forbade it.
-type fencedError struct{ err error }
-
-func (e *fencedError) Error() string { return "not written: " + e.err.Error() }
-func (e *fencedError) Unwrap() error { return e.err }
 
 // An unsure is the failure of a request of which an earlier attempt may have been
 // carried out: what the last answer says need not hold.
@@ -121,7 +116,7 @@ func answered(err error) bool {
 	if errors.As(err, &f) {
 		return f.Status < 500
 	}
-	return errors.Is(err, errCredentials) || errors.As(err, new(*fencedError))
+	return errors.Is(err, errCredentials) || errors.As(err, new(*backend.FencedError))
 }
 
 // A refusal is the answer of the admission webhook to a bid. Floor is the least

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go"
@@ -136,17 +135,16 @@ func (c *Client) object(ctx context.Context, name string) (client *sdk.Client, b
 // explained adds to the error of a request what was being done to name. That of a name
 // which is not there wraps [fs.ErrNotExist].
 func explained(doing, name string, err error) error {
-	var answer *awshttp.ResponseError
 	var fault smithy.APIError
-	switch {
-	case errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusNotFound:
+	switch status := wire.StatusOf(err); {
+	case status == http.StatusNotFound:
 		if errors.As(err, &fault) && fault.ErrorCode() == "NoSuchBucket" {
 			return fmt.Errorf("%s %s: there is no such bucket: %w", doing, name, fs.ErrNotExist)
 		}
 		return &fs.PathError{Op: doing, Path: name, Err: fs.ErrNotExist}
-	case errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusPreconditionFailed && doing == "read":
+	case status == http.StatusPreconditionFailed && doing == "read":
 		return fmt.Errorf("%s %s: it was replaced meanwhile", doing, name)
-	case errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusPreconditionFailed:
+	case status == http.StatusPreconditionFailed:
 		return &fs.PathError{Op: doing, Path: name, Err: fs.ErrExist}
 	}
 	return fmt.Errorf("%s %s: %w", doing, name, err)

@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // A late client looks for the end of a body after its request was answered, as a
@@ -60,5 +63,28 @@ func TestBodies(t *testing.T) {
 	}
 	if inner.bodies[1] != http.NoBody || inner.bodies[2] != io.ReadCloser(nil) {
 		t.Errorf("requests without a body have %v and %v", inner.bodies[1], inner.bodies[2])
+	}
+}
+
+// Every service's refusals are of one kind, by code or by status.
+func TestKindOf(t *testing.T) {
+	refused := &http.Response{StatusCode: http.StatusTooManyRequests}
+	for _, c := range []struct {
+		err  error
+		want Kind
+	}{
+		{nil, KindOther},
+		{errors.New("no answer"), KindOther},
+		{&smithy.GenericAPIError{Code: "ValidationError"}, KindOther},
+		{&smithy.GenericAPIError{Code: "Throttling"}, KindThrottled},
+		{&smithy.GenericAPIError{Code: "RequestLimitExceeded"}, KindThrottled},
+		{&smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: refused}, Err: errors.New("no XML")}, KindThrottled},
+		{&smithy.GenericAPIError{Code: "AccessDenied"}, KindDenied},
+		{&smithy.GenericAPIError{Code: "AuthFailure"}, KindCredentials},
+		{fmt.Errorf("reading: %w", &smithy.GenericAPIError{Code: "RequestExpired"}), KindExpired},
+	} {
+		if got := KindOf(c.err); got != c.want {
+			t.Errorf("%v is of kind %d, want %d", c.err, got, c.want)
+		}
 	}
 }
