@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/spotter-dev/spotter/eval/stats"
+	"github.com/spotter-dev/spotter/policy/portable"
 )
 
 // errorRate is the chance, over all policies of a report together, that an
@@ -162,7 +163,7 @@ func summarize(values []float64) Summary {
 	}
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
-	at := func(q float64) float64 { return stats.Quantile(sorted, q) }
+	at := func(q float64) float64 { return portable.Quantile(sorted, q) }
 	return Summary{
 		N: len(values), Mean: stats.Mean(values), Median: at(0.5), P5: at(0.05), P25: at(0.25), P75: at(0.75), P95: at(0.95),
 		Min: sorted[0], Max: sorted[len(sorted)-1],
@@ -226,7 +227,7 @@ func summarizeWindows(values []Value) Windows {
 		return s
 	}
 	slices.Sort(known)
-	s.Min, s.Median, s.Max = known[0], stats.Quantile(known, 0.5), known[s.N-1]
+	s.Min, s.Median, s.Max = known[0], portable.Quantile(known, 0.5), known[s.N-1]
 	s.Positive = float64(positive) / float64(s.N)
 	return s
 }

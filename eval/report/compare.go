@@ -10,6 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/format"
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/policy/portable"
 )
 
 // WriteComparison writes c, which compares newer with older, to w as one HTML file.
@@ -147,6 +148,6 @@ func tallyRow(policy string, old, now *tally) []cell {
 // boxOf returns the distribution of values, which are some.
 func boxOf(name string, values []float64) chart.Box {
 	s := slices.Sorted(slices.Values(values))
-	at := func(q float64) float64 { return stats.Quantile(s, q) }
+	at := func(q float64) float64 { return portable.Quantile(s, q) }
 	return chart.Box{Name: name, Least: s[0], Q1: at(0.25), Median: at(0.5), Q3: at(0.75), Greatest: s[len(s)-1], Dots: s}
 }

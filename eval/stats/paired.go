@@ -1,6 +1,10 @@
 package stats
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy/portable"
+)
 
 // looks are the parts of an error rate that the looks at a growing number of
 // units may spend. The first has the most: most is decided there.
@@ -73,7 +77,7 @@ func (t Test) Paired(losses []float64) Paired {
 	}
 	sorted := slices.Clone(losses)
 	slices.Sort(sorted)
-	p.Mean, p.Median = Mean(losses), Quantile(sorted, 0.5)
+	p.Mean, p.Median = Mean(losses), portable.Quantile(sorted, 0.5)
 	far, gain := 0, 0
 	for _, x := range losses {
 		if x > t.Tolerance {

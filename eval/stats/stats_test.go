@@ -8,19 +8,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQuantile has figures of R's quantile(c(1, 2, 4, 8), …), type 7.
-func TestQuantile(t *testing.T) {
-	list := []float64{1, 2, 4, 8}
-	for _, x := range []struct{ q, want float64 }{{0, 1}, {0.05, 1.15}, {0.25, 1.75}, {0.5, 3}, {0.75, 5}, {0.95, 7.4}, {1, 8}} {
-		if got := Quantile(list, x.q); math.Abs(got-x.want) > 1e-12 {
-			t.Errorf("quantile %v of %v is %v, want %v", x.q, list, got, x.want)
-		}
-	}
-	if got := Quantile([]float64{5}, 0.95); got != 5 {
-		t.Errorf("quantile of one value 5 is %v", got)
-	}
-}
-
 func TestZeroBound(t *testing.T) {
 	// With 59 good runs of 59 the bad ones are under 5 % at 95 %: 0.95^59 is
 	// the first power below 0.05.

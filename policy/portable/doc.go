@@ -1,4 +1,4 @@
-// Package portable computes exponentials, logarithms and hashes that have the
+// Package portable computes exponentials, logarithms, quantiles and hashes that have the
 // same bits on every machine.
 //
 // The functions of package math are written in assembly for some processors

@@ -160,9 +160,9 @@ func (x *tally) finish() {
 	x.Rate = quantiles3(x.rates)
 	x.RateMean = mean(x.rates)
 	x.Unmoved = float64(x.priced-x.moved) / float64(x.priced)
-	x.GapHours = [4]float64{Quantile(x.Gaps, 0.05), Quantile(x.Gaps, 0.5), Quantile(x.Gaps, 0.95), Quantile(x.Gaps, 0.99)}
-	x.StepMedian, x.StepP95 = Quantile(x.Steps, 0.5), Quantile(x.Steps, 0.95)
-	x.StepP99, x.StepMax = Quantile(x.Steps, 0.99), Quantile(x.Steps, 1)
+	x.GapHours = [4]float64{portable.Quantile(x.Gaps, 0.05), portable.Quantile(x.Gaps, 0.5), portable.Quantile(x.Gaps, 0.95), portable.Quantile(x.Gaps, 0.99)}
+	x.StepMedian, x.StepP95 = portable.Quantile(x.Steps, 0.5), portable.Quantile(x.Steps, 0.95)
+	x.StepP99, x.StepMax = portable.Quantile(x.Steps, 0.99), portable.Quantile(x.Steps, 1)
 	n := float64(len(x.Steps))
 	x.StepStd = math.Sqrt(max(0, x.squares/n-float64(x.sum/n*(x.sum/n))))
 	if n == 0 {

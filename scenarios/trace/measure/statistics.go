@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
@@ -155,22 +156,8 @@ func EverOffered(s *trace.Series) bool {
 	return slices.ContainsFunc(s.Spot, func(m policy.Money) bool { return m > 0 })
 }
 
-// Quantile returns the value below which a share q of sorted lies, between two
-// values in proportion; NaN without any.
-func Quantile(sorted []float64, q float64) float64 {
-	if len(sorted) == 0 {
-		return math.NaN()
-	}
-	at := float64(q * float64(len(sorted)-1))
-	i := int(at)
-	if i+1 >= len(sorted) {
-		return sorted[len(sorted)-1]
-	}
-	return sorted[i] + float64((at-float64(i))*(sorted[i+1]-sorted[i]))
-}
-
 func quantiles3(sorted []float64) [3]float64 {
-	return [3]float64{Quantile(sorted, 0.05), Quantile(sorted, 0.5), Quantile(sorted, 0.95)}
+	return [3]float64{portable.Quantile(sorted, 0.05), portable.Quantile(sorted, 0.5), portable.Quantile(sorted, 0.95)}
 }
 
 // A Sample is a sample of which some values count more than others.

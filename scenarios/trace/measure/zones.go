@@ -46,7 +46,7 @@ func zoneCorrelation(t *trace.Trace, paths []path) (float64, int) {
 		}
 	}
 	slices.Sort(all)
-	return Quantile(all, 0.5), len(all)
+	return portable.Quantile(all, 0.5), len(all)
 }
 
 // dailyReturns returns the differences of the logarithms of the price in force

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/portable"
 	"github.com/spotter-dev/spotter/scenarios/trace"
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
@@ -186,7 +187,7 @@ func (x *inspector) silentDays() {
 	}
 	sorted := slices.Clone(count)
 	slices.Sort(sorted)
-	median := measure.Quantile(sorted, 0.5)
+	median := portable.Quantile(sorted, 0.5)
 	if !(median >= busyDay) {
 		return
 	}

@@ -3,8 +3,8 @@ package qnet
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/scenarios/chance"
 	"github.com/spotter-dev/spotter/sim"
 )
@@ -55,24 +55,11 @@ func hold(ctx context.Context, c *Config, s *source, net *Net) (map[string]float
 	}
 	return map[string]float64{
 		"held_out_worlds":                   float64(c.Held),
-		"held_out_saved_pct_median":         median(saved[0]),
-		"held_out_saved_pct_mean":           mean(saved[0]),
-		"held_out_all_spot_pct_median":      median(saved[1]),
-		"held_out_all_spot_pct_mean":        mean(saved[1]),
-		"held_out_over_all_spot_pct_mean":   mean(over),
-		"held_out_over_all_spot_pct_median": median(over),
+		"held_out_saved_pct_median":         stats.Median(saved[0]),
+		"held_out_saved_pct_mean":           stats.Mean(saved[0]),
+		"held_out_all_spot_pct_median":      stats.Median(saved[1]),
+		"held_out_all_spot_pct_mean":        stats.Mean(saved[1]),
+		"held_out_over_all_spot_pct_mean":   stats.Mean(over),
+		"held_out_over_all_spot_pct_median": stats.Median(over),
 	}, nil
-}
-
-func median(x []float64) float64 {
-	x = slices.Sorted(slices.Values(x))
-	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
-}
-
-func mean(x []float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += v
-	}
-	return sum / float64(len(x))
 }

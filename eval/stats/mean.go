@@ -1,0 +1,24 @@
+package stats
+
+import (
+	"slices"
+
+	"github.com/spotter-dev/spotter/policy/portable"
+)
+
+// Median returns the median of values, which stay as they are and are not
+// empty.
+func Median(values []float64) float64 {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return portable.Quantile(sorted, 0.5)
+}
+
+// Mean returns the mean of values, which are not empty, summed in their order.
+func Mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}

@@ -1,0 +1,18 @@
+package portable
+
+import "math"
+
+// Quantile returns the q-quantile, q in [0, 1], of an ascending list, NaN of an empty one. It
+// lies between two values in proportion (type 7 of Hyndman and Fan, Sample Quantiles in
+// Statistical Packages, 1996; the default of R and NumPy).
+func Quantile(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 {
+		return math.NaN()
+	}
+	at := float64(q * float64(len(sorted)-1))
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + float64((at-float64(i))*(sorted[i+1]-sorted[i]))
+}
