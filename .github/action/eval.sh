@@ -24,7 +24,7 @@ while IFS= read -r gate; do
   if [ -n "${gate//[[:space:]]/}" ]; then args+=(--gate "$gate"); fi
 done <<<"${GATES:-}"
 args+=(--out "table=$out/spotter.txt" --out "json=$out/spotter.json" --out "markdown=$out/spotter.md"
-  --out "comment=$out/comment.md" --out "junit=$out/spotter.xml" --out github=-
+  --out "comment=$out/comment.md" --out "junit=$out/spotter.xml"
   --report "$out/report.html")
 # shellcheck disable=SC2153 # SCENARIOS is given by the step
 read -r -d '' -a scenarios <<<"$SCENARIOS" || true

@@ -71,7 +71,7 @@ func TestActionEval(t *testing.T) {
 		}
 		md, err := os.ReadFile(summary)
 		if err != nil || !strings.Contains(string(md), "Spotter: no change, $") || out["headline"] != "this change: none, every run is equal" ||
-			out["net-savings"] != "0" || out["outages"] != "0" || !strings.Contains(said, "::notice title=spotter::this change") {
+			out["net-savings"] != "0" || out["outages"] != "0" || !strings.Contains(said, "this change: none, every run is equal") {
 			t.Errorf("%s: %v, outputs %v\n%s", c.name, err, out, said)
 		}
 		for _, key := range []string{"json", "markdown", "junit", "html", "comment"} {

@@ -57,7 +57,7 @@ func TestCompareWithItself(t *testing.T) {
 	dir := t.TempDir()
 	out := func(name string) string { return filepath.Join(dir, name) }
 	code, stdout, stderr := call(t, small("--compare", otherSpotter(t, "v9.8.7-3-gabcdef"), "--out", "-",
-		"--details", "--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "github="+out("r.txt"))...)
+		"--details", "--out", out("r.json"), "--out", out("r.xml"), "--out", out("r.md"), "--out", "comment="+out("r.txt"))...)
 	if code != cli.ExitOK || !strings.Contains(stdout, "this change: none, every run is equal") || !strings.Contains(stdout, "Compared with v9.8.7-3-gabcdef (") {
 		t.Fatalf("exit %d: %s\n%s", code, stderr, stdout)
 	}
@@ -77,7 +77,7 @@ func TestCompareWithItself(t *testing.T) {
 		len(report.Config.Seeds) != 2 || report.Config.Seeds[0] != first || report.Config.Seeds[1] != first+1 {
 		t.Errorf("%v: %+v, want seeds from %d on", err, report, first)
 	}
-	for name, begin := range map[string]string{"r.xml": "<?xml", "r.md": "# tiny", "r.txt": "::notice title=spotter"} {
+	for name, begin := range map[string]string{"r.xml": "<?xml", "r.md": "# tiny", "r.txt": "<!-- spotter: nothing new -->\n### ✓ Spotter: "} {
 		if text, err := os.ReadFile(out(name)); err != nil || !strings.HasPrefix(string(text), begin) {
 			t.Errorf("%s begins %.40q, want %q: %v", name, text, begin, err)
 		}

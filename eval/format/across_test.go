@@ -128,7 +128,6 @@ func TestAcrossOutputs(t *testing.T) {
 		Table:    {"WORST SHORTFALL", "2 of 3     5.0 in rough   7 in rough, window 1, seed 4", "spot: 44 outage min (0 from Spot) in rough, window 1, seed 4\n    " + command},
 		Markdown: {"| WORST SHORTFALL points |", "| ▸ portfolio | 2 of 3 | 5.0 in rough | 7 in rough, window 1, seed 4 |", "`" + command + "`"},
 		JUnit:    {`classname="spotter.across" name="portfolio"`, "portfolio is first in 2 of 3 scenarios, at worst 5.0 points behind in rough, worst outage 7 min", command},
-		GitHub:   {"::notice title=spotter%3A across 3 scenarios::", "portfolio is first in 2 of 3 scenarios", command},
 		JSON:     {`"across": {`, `"first": 2`, command},
 	} {
 		var out bytes.Buffer
@@ -188,7 +187,6 @@ func TestMarked(t *testing.T) {
 		JSON:     {`"text": "` + tooMuchSpot + `"`, `"violating_runs": 2`, `"violating_scenarios": 1`},
 		CSV:      {"," + tooMuchSpot + ","},
 		JUnit:    {says[len("spot in mixed: "):]},
-		GitHub:   {"::notice title=spotter%3A manifests not kept::" + strings.ReplaceAll(says, "%", "%25")},
 	} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 300, Details: true}); err != nil {

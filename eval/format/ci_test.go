@@ -35,7 +35,7 @@ func ciReport(t *testing.T) *eval.Report {
 // TestCIOutputs compares what CI reads with files that were looked at.
 func TestCIOutputs(t *testing.T) {
 	r := ciReport(t)
-	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit, "ci.github": GitHub} {
+	for file, f := range map[string]Format{"ci.md": Markdown, "ci.txt": Table, "ci.xml": JUnit} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 120, Details: true}); err != nil {
 			t.Fatal(err)
@@ -66,7 +66,7 @@ func TestCounts(t *testing.T) {
 	if len(warnings) < 4 {
 		t.Fatalf("warnings %q", warnings)
 	}
-	for _, f := range []Format{Table, Markdown, JSON, JUnit, GitHub} {
+	for _, f := range []Format{Table, Markdown, JSON, JUnit} {
 		out.Reset()
 		if err := Write(&out, r, f, Options{Width: 10_000, Details: true}); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestHostile: names that a user chose end no command, element or cell.
+// TestHostile: names that a user chose end no element or cell.
 func TestHostile(t *testing.T) {
 	const evil = "a%\r\n::error::b]]><script>|`*x*\x01\"'&,:"
 	c := shown()
@@ -90,15 +90,6 @@ func TestHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if err := writeGitHub(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
-		if !strings.HasPrefix(line, "::error title=spotter") && !strings.HasPrefix(line, "::warning title=spotter") && !strings.HasPrefix(line, "::notice title=spotter") || strings.Contains(line, "\r") {
-			t.Errorf("a command of its own: %q", line)
-		}
-	}
-	out.Reset()
 	if err := writeJUnit(&out, r); err != nil {
 		t.Fatal(err)
 	}
@@ -111,27 +102,6 @@ func TestHostile(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "<script>") && !strings.Contains(out.String(), "`") {
 		t.Error("Markdown with an element of the user's")
-	}
-}
-
-// TestAnnotationsMax: GitHub shows ten of a kind, so the tenth counts the rest.
-func TestAnnotationsMax(t *testing.T) {
-	c := shown()
-	c.Cases, c.Seeds, c.Gates = cases(1, "web-week"), eval.DefaultSeeds(8), nil // enough for intervals
-	for i := range 30 {
-		c.Gates = append(c.Gates, mustGate(t, fmt.Sprintf("spot:bill_usd.min >= %d", 100+i)))
-	}
-	r, err := eval.Run(t.Context(), c, fake{}.run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := writeGitHub(&out, r); err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if len(lines) != 1+annotationsMax || !strings.Contains(lines[annotationsMax], "and 21 more") { // the first is about the prices
-		t.Errorf("%d lines, the last %q", len(lines), lines[len(lines)-1])
 	}
 }
 

@@ -26,10 +26,8 @@ const (
 	// Parquet has a typed row for each run, to be kept and read again. It is binary.
 	Parquet Format = "parquet"
 
-	// JUnit is the XML that CI servers read, GitHub the workflow commands that
-	// become annotations.
-	JUnit  Format = "junit"
-	GitHub Format = "github"
+	// JUnit is the XML that CI servers read.
+	JUnit Format = "junit"
 
 	// Comment is Markdown for who reviews a change.
 	Comment Format = "comment"
@@ -37,7 +35,7 @@ const (
 
 // Formats lists them.
 func Formats() []Format {
-	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, GitHub, Comment}
+	return []Format{Table, Wide, JSON, YAML, Markdown, CSV, Parquet, JUnit, Comment}
 }
 
 // allColumns is a width at which the table leaves nothing out.
@@ -81,8 +79,6 @@ func Write(w io.Writer, r *eval.Report, f Format, o Options) error {
 		return writeParquet(w, r)
 	case JUnit:
 		return writeJUnit(w, r)
-	case GitHub:
-		return writeGitHub(w, r)
 	case Comment:
 		return AnswerOf(r).Comment(w)
 	}

@@ -30,7 +30,7 @@ func TestGateWords(t *testing.T) {
 	}
 	for f, want := range map[Format]string{
 		Table: "✗ spot in batch-night: outage_minutes.median <= 10, is 12", Markdown: `- ✗ spot in batch-night: outage\_minutes.median &lt;= 10, is 12`,
-		JUnit: `name="spot in batch-night:outage_minutes.median &lt;= 10"`, GitHub: "spot in batch-night: outage_minutes.median <= 10, is 12",
+		JUnit: `name="spot in batch-night:outage_minutes.median &lt;= 10"`,
 	} {
 		var out bytes.Buffer
 		if err := Write(&out, r, f, Options{Width: 200, Details: true}); err != nil {

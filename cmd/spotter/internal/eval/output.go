@@ -82,7 +82,7 @@ func (f *evalFlags) targets() ([]target, error) {
 
 // alike are formats that a file may have whose ending stands for another.
 var alike = map[format.Format][]format.Format{
-	format.Wide: {format.Table}, format.GitHub: {format.Markdown}, format.Comment: {format.Markdown},
+	format.Wide: {format.Table}, format.Comment: {format.Markdown},
 }
 
 // endsAs reports whether the ending of a file does not contradict its format: one that stands

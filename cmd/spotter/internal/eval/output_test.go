@@ -17,7 +17,7 @@ func TestTargets(t *testing.T) {
 		{"--format markdown --out a.json", "--out: a.json: its ending means json, but it would be written as markdown"},
 		{"--out junit=x.json", "--out: x.json: its ending means json, but it would be written as junit"},
 		{"--out A.MD --out b.xml --out c.csv --out e.txt --out f.parquet", "markdown>A.MD junit>b.xml csv>c.csv table>e.txt parquet>f.parquet"},
-		{"--out github=- --out junit=x.xml", "github> junit>x.xml"},
+		{"--out comment=- --out junit=x.xml", "comment> junit>x.xml"},
 		{"--out ./a=b.json", "json>./a=b.json"},
 		{"--format csv --out - --out json=x", "csv> json>x"},
 	} {
