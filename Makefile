@@ -96,7 +96,7 @@ MIXED := ./sim ./eval ./eval/format ./eval/timeline ./scenarios ./scenarios/trac
 COMMANDS := ./cmd/spotter
 APART    := ./charts
 RACED_TESTS    := ^Test(Parallel.*|RandomScenarios|LibraryUnderEveryPolicy|AtNeverChanges|BindConcurrently|Prefixes|AvailabilityLikeRecorded|SameBytes|StopDoesNotWaitForBounds|TrainEnds)$$
-RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|ReferenceMetrics|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
+RACED_COMMANDS := ^Test(Run.*|Rule.*|Right.*|AWSRights.*|Live.*|Reload|Follow|Cleanup(AWS)?|CaptureCluster|TryCluster|Commands.*|Metrics.*|TraceRecord.*|Interrupted|PipeIsLeft|CompareStopped|Eval(OnTerminal|Stopped)|WindowsBegin)$$
 PLAIN_TESTS    := ^Test(MemoryIsBounded)$$
 
 # MOST_TESTS play fewer seeds under the race detector than without it. make nightly runs

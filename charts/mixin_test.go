@@ -3,7 +3,6 @@ package charts
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +11,9 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-)
 
-var rewrite = flag.Bool("rewrite", false, "write the alerts and the dashboard of the chart anew")
+	"github.com/spotter-dev/spotter/test/golden"
+)
 
 // renderMixin returns, as JSON, what the mixin has in a field, with some settings changed.
 func renderMixin(t *testing.T, field, settings string) []byte {
@@ -50,15 +49,7 @@ func TestMixin(t *testing.T) {
 		made[filepath.Join("dashboards", name)] = append(text.Bytes(), '\n')
 	}
 	for name, want := range made {
-		path := filepath.Join("spotter", "files", name)
-		if *rewrite {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("charts/%s is not what charts/mixin renders (%v); run go test ./charts -run TestMixin -rewrite", path, err)
-		}
+		golden.Hold(t, filepath.Join("spotter", "files", name), string(want))
 	}
 	if shipped, err := filepath.Glob(filepath.Join("spotter", "files", "dashboards", "*")); err != nil || len(shipped) != len(boards) {
 		t.Errorf("the chart ships %q, the mixin has %d dashboards: %v", shipped, len(boards), err)

@@ -111,7 +111,6 @@ var architecture = []rule{
 	{pkg: "internal/objects/objectstest", ours: []string{"live/aws/s3"}},
 	{pkg: "internal/cli/clitest", ours: []string{"internal/cli", "internal/bundles", "policy/policytest"}},
 	{pkg: "internal/lab", ours: []string{"internal/cli"}},
-	{pkg: "internal/reference"},
 	{pkg: "internal/pictures", ours: []string{"policy", "eval/chart", "internal/cli"}},
 	{pkg: "internal/input", ours: []string{"policy/...", "scenarios/...", "eval", "eval/format", "internal/cli", "internal/objects", "internal/ranges"}},
 	{pkg: "internal/bundles", ours: []string{"policy/...", "models/...", "internal/cli"}},

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/config"
-	"github.com/spotter-dev/spotter/internal/reference"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
 )
 
 const configurationHead = `# Configuration
@@ -61,10 +61,10 @@ func TestReferenceConfiguration(t *testing.T) {
 			value = plain
 		}
 		if value != "" && value != "[]" {
-			value = "`" + reference.Barred(value) + "`"
+			value = "`" + clitest.Barred(value) + "`"
 		}
 		value = strings.TrimPrefix(value, "[]")
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Path, value, when, reference.Escaped(reference.Barred(about)))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Path, value, when, clitest.Escaped(clitest.Barred(about)))
 	}
 	held(t, "reference-configuration.md", b.String())
 }

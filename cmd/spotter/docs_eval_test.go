@@ -18,7 +18,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/eval/format"
-	"github.com/spotter-dev/spotter/internal/reference"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
 )
 
 // TestReferenceEval: the page on the JSON of eval is what its types and their comments
@@ -174,7 +174,7 @@ func (x jsonTypes) keys(b *strings.Builder, name string, inlined *[]string) (bel
 		if of != "" {
 			below = append(below, of)
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, kind, coded(reference.Escaped(reference.Barred(about))))
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, kind, coded(clitest.Escaped(clitest.Barred(about))))
 	}
 	return below
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,29 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/spotter-dev/spotter/internal/cli"
-	"github.com/spotter-dev/spotter/internal/reference"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
 	"github.com/spotter-dev/spotter/policy/registry"
+	"github.com/spotter-dev/spotter/test/golden"
 )
-
-// The flag -rewrite writes the pages that are made anew. A package of tests below this
-// one may have one of that name, which then counts for both.
-func init() {
-	if flag.Lookup("rewrite") == nil {
-		flag.Bool("rewrite", false, "write docs/reference-cli.md and docs/reference-metrics.md anew")
-	}
-}
 
 // held holds a page of docs that is made against what it is made of.
 func held(t *testing.T, name, want string) {
 	t.Helper()
-	if flag.Lookup("rewrite").Value.String() == "true" {
-		if err := os.WriteFile(filepath.Join("..", "..", "docs", name), []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := document(t, name); got != want {
-		t.Errorf("docs/%s is not what the program says; run go test ./cmd/spotter -run TestReference -rewrite", name)
-	}
+	golden.Hold(t, filepath.Join("..", "..", "docs", name), want)
 }
 
 const cliHead = `# Commands
@@ -49,7 +34,7 @@ Those of ` + "`spotter-lab`" + `, which ` + "`spotter`" + ` runs, have [a page o
 // TestReferenceCLI: the page on commands is what the commands say.
 func TestReferenceCLI(t *testing.T) {
 	t.Setenv("HOME", "/home/you") // no default may be of this machine
-	page, commands, flags := reference.Page(cliHead, root())
+	page, commands, flags := clitest.Page(cliHead, root())
 	if commands < 25 || flags < 100 {
 		t.Errorf("%d commands with %d flags are found", commands, flags)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // ciReport has everything that CI reads: a gate that fails, one without a
@@ -40,7 +41,7 @@ func TestCIOutputs(t *testing.T) {
 		if err := Write(&out, r, f, Options{Width: 120, Details: true}); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, file, out.Bytes())
+		golden.Hold(t, "testdata/golden/"+file, out.String())
 	}
 }
 

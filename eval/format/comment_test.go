@@ -9,6 +9,7 @@ import (
 
 	"github.com/spotter-dev/spotter/eval"
 	"github.com/spotter-dev/spotter/policy/figures"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 func commentOf(t *testing.T, r *eval.Report) string {
@@ -23,12 +24,12 @@ func commentOf(t *testing.T, r *eval.Report) string {
 // TestCommentOutputs compares comments with files that were looked at: a change that
 // fails, and a report that has nothing to compare with.
 func TestCommentOutputs(t *testing.T) {
-	golden(t, "ci.comment.md", []byte(commentOf(t, ciReport(t))))
+	golden.Hold(t, "testdata/golden/ci.comment.md", commentOf(t, ciReport(t)))
 	r, err := eval.Run(t.Context(), shown(), fake{}.run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "report.comment.md", []byte(commentOf(t, r)))
+	golden.Hold(t, "testdata/golden/report.comment.md", commentOf(t, r))
 }
 
 // A change within chance is no reason to begin a comment; one beyond it, a gate that

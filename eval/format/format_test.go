@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,9 +15,8 @@ import (
 	"github.com/spotter-dev/spotter/eval/stats"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/golden"
 )
-
-var rewrite = flag.Bool("rewrite-golden", false, "write the outputs that are there instead of comparing them")
 
 func TestOutputs(t *testing.T) {
 	two := shown()
@@ -63,29 +59,7 @@ func TestOutputs(t *testing.T) {
 		if err := Write(&out, x.report, x.format, x.o); err != nil {
 			t.Fatalf("%s: %v", x.file, err)
 		}
-		golden(t, x.file, out.Bytes())
-	}
-}
-
-// golden compares got with a file in testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", "golden", name)
-	if *rewrite {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; write it anew with -rewrite-golden and read the difference. Got:\n%s", path, got)
+		golden.Hold(t, "testdata/golden/"+x.file, out.String())
 	}
 }
 

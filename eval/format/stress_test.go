@@ -15,6 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/scenarios/weather"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // A stressFake makes up results that differ by truth: on-demand pays $100, and each
@@ -189,7 +190,7 @@ func TestStressOutputs(t *testing.T) {
 		if err := WriteStress(&out, s, x.format, Options{Width: x.width, Details: true}); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, x.file, out.Bytes())
+		golden.Hold(t, "testdata/golden/"+x.file, out.String())
 	}
 	var out bytes.Buffer
 	if err := WriteStress(&out, s, CSV, Options{}); err != nil {

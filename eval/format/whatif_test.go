@@ -12,6 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/eval/evaltest"
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/sim"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // whatIf compares variants, each by what it does to a run, over so many seeds.
@@ -65,17 +66,17 @@ func TestWhatIfOutputs(t *testing.T) {
 		if err := WriteWhatIf(&table, r, name == "whatif", Options{Width: 160, Details: name != "whatif-few"}); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".txt", table.Bytes())
+		golden.Hold(t, "testdata/golden/"+name+".txt", table.String())
 		if err := WriteWhatIfComment(&comment, r); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".comment.md", comment.Bytes())
+		golden.Hold(t, "testdata/golden/"+name+".comment.md", comment.String())
 		e := json.NewEncoder(&data)
 		e.SetIndent("", "  ")
 		if err := e.Encode(WhatIf(r)); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, name+".json", data.Bytes())
+		golden.Hold(t, "testdata/golden/"+name+".json", data.String())
 	}
 }
 

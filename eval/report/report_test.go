@@ -5,20 +5,16 @@ import (
 	"encoding/base64"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/eval"
+	"github.com/spotter-dev/spotter/test/golden"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
 
 var (
 	styleBlock  = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
@@ -126,32 +122,8 @@ func TestWords(t *testing.T) {
 				fmt.Fprintf(&b, "picture: %s\n", words)
 			}
 		}
-		golden(t, name+".txt", b.String())
+		golden.Hold(t, "testdata/"+name+".txt", b.String())
 	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got == string(want) {
-		return
-	}
-	a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range min(len(a), len(b)) {
-		if a[i] != b[i] {
-			t.Fatalf("%s, line %d: %q, want %q; -rewrite writes it anew", path, i+1, a[i], b[i])
-		}
-	}
-	t.Fatalf("%s has %d lines, want %d; -rewrite writes it anew", path, len(a), len(b))
 }
 
 // The page leads nowhere: it has no address of a host in any attribute, its

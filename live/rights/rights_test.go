@@ -1,9 +1,6 @@
 package rights_test
 
 import (
-	"bytes"
-	"flag"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,28 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/rights"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/rights.md anew")
-
 type rbac = rbacv1.PolicyRule
-
-const document = "../../docs/rights.md"
-
-// The documentation is what the package says.
-func TestDocument(t *testing.T) {
-	want := rights.Document()
-	if *rewrite {
-		if err := os.WriteFile(document, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Error("docs/rights.md is not what live/rights says; run go test ./live/rights -rewrite")
-	}
-}
 
 // full is a controller that uses everything.
 func full(active bool) rights.Setup { return rights.Setup{Active: active, Parts: rights.Parts()} }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // TestDrawDay: a seed draws one day, another seed another; each day binds and has pods, and
@@ -172,7 +173,7 @@ func TestKeptDays(t *testing.T) {
 				}
 			}
 			*d = now
-			if d.Again = os.Getenv(randomCommit); *rewrite && d.Again != "" && d.Again != d.Commit {
+			if d.Again = os.Getenv(randomCommit); golden.Rewrite() && d.Again != "" && d.Again != d.Commit {
 				if err := d.write(dayFile(randomKept, v, d.Seed)); err != nil {
 					t.Fatal(err)
 				}

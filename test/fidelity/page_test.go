@@ -1,16 +1,14 @@
 package fidelity
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/spotter-dev/spotter/scenarios"
+	"github.com/spotter-dev/spotter/test/golden"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the random days of docs instead of comparing them")
 
 // The pages that show the random days: the totals are a part of the first, between two
 // markers, and the second lists all days.
@@ -51,26 +49,8 @@ func TestPages(t *testing.T) {
 	if !opened || !closed {
 		t.Fatalf("%s lacks the markers of the random days", totalsPage)
 	}
-	hold(t, totalsPage, before+totalsBegin+"\n"+totals.String()+"\n"+totalsEnd+after)
-	hold(t, daysPage, list.String())
-}
-
-// hold compares a page with what it must be, or writes it.
-func hold(t *testing.T, path, want string) {
-	t.Helper()
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s does not show the days in %s: run go test ./test/fidelity -run TestPages -rewrite", path, randomKept)
-	}
+	golden.Hold(t, totalsPage, before+totalsBegin+"\n"+totals.String()+"\n"+totalsEnd+after)
+	golden.Hold(t, daysPage, list.String())
 }
 
 const daysIntro = `# Random days

@@ -1,18 +1,15 @@
 package draw
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
-)
 
-var rewrite = flag.Bool("rewrite", false, "write the golden screens anew; read the difference")
+	"github.com/spotter-dev/spotter/test/golden"
+)
 
 // A specimen is a widget and the sizes it is looked at in.
 type specimen struct {
@@ -54,20 +51,7 @@ func specimens() map[string]specimen {
 func TestGolden(t *testing.T) {
 	for name, s := range specimens() {
 		for _, size := range s.sizes {
-			path := filepath.Join("testdata", fmt.Sprintf("%s-%dx%d.txt", name, size[0], size[1]))
-			got := lineEnds(Render(s.widget, size[0], size[1], plain))
-			if *rewrite {
-				if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got != string(want) {
-				t.Errorf("%s differs; write it anew with -rewrite and read the difference. Got:\n%s", path, got)
-			}
+			golden.Hold(t, fmt.Sprintf("testdata/%s-%dx%d.txt", name, size[0], size[1]), lineEnds(Render(s.widget, size[0], size[1], plain)))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // listed are runs to choose from.
@@ -41,7 +42,7 @@ func TestList(t *testing.T) {
 		v.press("r")
 		fills(t, v, 80, 24)
 	}
-	golden(t, "list.txt", v.Plain())
+	golden.Hold(t, "testdata/screens/list.txt", v.Plain())
 	if v.press("esc"); !v.list.open {
 		t.Error("escape leaves the list although there is nothing else")
 	}

@@ -1,10 +1,7 @@
 package screen
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,9 +9,8 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
+	"github.com/spotter-dev/spotter/test/golden"
 )
-
-var rewrite = flag.Bool("rewrite", false, "write the screens that are there instead of comparing them")
 
 // A scene is what a viewer does before the next look at the screen.
 type scene struct {
@@ -68,46 +64,12 @@ func TestScreens(t *testing.T) {
 					fmt.Fprintf(&b, "== %s\n%s\n", s.name, v.Plain())
 				}
 			}
-			golden(t, fmt.Sprintf("%dx%d.txt", size.w, size.h), b.String())
+			golden.Hold(t, "testdata/screens/"+fmt.Sprintf("%dx%d.txt", size.w, size.h), b.String())
 			if v.press("?", "q"); !v.left {
 				t.Error("q does not end it")
 			}
 		})
 	}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", "screens", name)
-	if *rewrite {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got == string(want) {
-		return
-	}
-	a, b := strings.Split(got, "\n"), strings.Split(string(want), "\n")
-	for i := range max(len(a), len(b)) {
-		if i >= len(a) || i >= len(b) || a[i] != b[i] {
-			t.Fatalf("%s differs from line %d on; write it anew with -rewrite and read the difference.\ngot  %q\nwant %q", path, i+1, lineAt(a, i), lineAt(b, i))
-		}
-	}
-}
-
-func lineAt(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
 }
 
 // TestResize goes through sizes while the same moment is shown: what is shown does

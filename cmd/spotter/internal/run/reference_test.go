@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"cmp"
@@ -11,12 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	runcmd "github.com/spotter-dev/spotter/cmd/spotter/internal/run"
-	"github.com/spotter-dev/spotter/internal/reference"
+	"github.com/spotter-dev/spotter/cmd/spotter/config"
+	"github.com/spotter-dev/spotter/internal/cli/clitest"
+	"github.com/spotter-dev/spotter/live/keep"
 	"github.com/spotter-dev/spotter/live/limit"
 	"github.com/spotter-dev/spotter/live/metrics"
 	"github.com/spotter-dev/spotter/live/queue"
 	"github.com/spotter-dev/spotter/live/steady"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // A metricRow is a metric as the reference has it.
@@ -153,10 +155,10 @@ func metricParts(t *testing.T) []struct {
 		all          []metricRow
 	}{
 		{"Of every controller", "", plain},
-		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", metricsOf(t, runcmd.RegisterRecord)},
+		{"Of the record", "With `recording.dir`. The part `bucket` is there with `recording.bucket`.", metricsOf(t, func(r prometheus.Registerer) error { return registerRecord(r, &keep.Recorder{}, true) })},
 		{"Of the queue of notices", "With `notices.queueURL`.", metricsOf(t, func(r prometheus.Registerer) error { return r.Register(&queue.Queue{}) })},
-		{"Of the configuration", "With `--config`. It is followed while the controller runs.", metricsOf(t, runcmd.RegisterConfiguration)},
-		{"Of trained models", "Where a policy names a bundle.", metricsOf(t, runcmd.RegisterModel)},
+		{"Of the configuration", "With `--config`. It is followed while the controller runs.", metricsOf(t, newReloader(config.Default(), nil, nil, nil).register)},
+		{"Of trained models", "Where a policy names a bundle.", metricsOf(t, registerModel)},
 	}
 	for _, system := range metrics.Systems {
 		all := slices.DeleteFunc(own(system), func(x metricRow) bool { return slices.Contains(plain, x) })
@@ -170,6 +172,14 @@ func metricParts(t *testing.T) []struct {
 		}{"Under the names of " + system, about, all})
 	}
 	return parts
+}
+
+// registerModel registers the metrics of a bundle that was asked once and failed, so that
+// none is missing.
+func registerModel(to prometheus.Registerer) error {
+	l := &liveModel{state: modelState{dir: "bundle", failures: map[string]int{modelLate: 1}}}
+	l.state.total.Calls = 1
+	return to.Register(l)
 }
 
 // TestReferenceMetrics: the page on metrics is what the parts of the controller
@@ -188,7 +198,7 @@ func TestReferenceMetrics(t *testing.T) {
 				b.WriteString("\n| metric | type | labels | what it is |\n|:--|:--|:--|:--|\n")
 			}
 			if seen[x.name] {
-				t.Errorf("%s is metricRow by two parts", x.name)
+				t.Errorf("%s is of two parts", x.name)
 			}
 			seen[x.name] = true
 			if x.labels != "" {
@@ -197,11 +207,11 @@ func TestReferenceMetrics(t *testing.T) {
 			if x.kind == "untyped" || x.help == "" {
 				t.Errorf("%s is %q and says %q", x.name, x.kind, x.help)
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.name, x.kind, x.labels, reference.Barred(x.help))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", x.name, x.kind, x.labels, clitest.Barred(x.help))
 		}
 	}
 	if len(seen) < 60 || labelled < 40 {
 		t.Errorf("%d metrics are found, %d of them with labels", len(seen), labelled)
 	}
-	held(t, "reference-metrics.md", b.String())
+	golden.Hold(t, "../../../../docs/reference-metrics.md", b.String())
 }

@@ -1,20 +1,24 @@
-package rights
+package rights_test
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/spotter-dev/spotter/live/rights"
+	"github.com/spotter-dev/spotter/test/golden"
 )
 
 // titles are those of the parts in the documentation, with what turns them on.
-var titles = map[Part]string{
-	Core: "Every controller", LeaderElection: "Leader election (`--leader-elect`, the default)",
-	SecureMetrics: "Metrics behind authentication (`metrics.secure`, the default)",
-	Karpenter:     "Karpenter (`--backends karpenter`, the default)", Groups: "Auto Scaling groups (`--backends asg`)",
-	Rackspace: "Rackspace Spot (`--backends rackspace`)", Prices: "Prices from AWS (`--region`)",
-	Queue: "Warnings from SQS (`notices.queueURL`)", Bucket: "Recordings in S3 (`recording.bucket`)",
-	Prometheus: "Use from Prometheus (`usage.prometheus`)",
+var titles = map[rights.Part]string{
+	rights.Core: "Every controller", rights.LeaderElection: "Leader election (`--leader-elect`, the default)",
+	rights.SecureMetrics: "Metrics behind authentication (`metrics.secure`, the default)",
+	rights.Karpenter:     "Karpenter (`--backends karpenter`, the default)", rights.Groups: "Auto Scaling groups (`--backends asg`)",
+	rights.Rackspace: "Rackspace Spot (`--backends rackspace`)", rights.Prices: "Prices from AWS (`--region`)",
+	rights.Queue: "Warnings from SQS (`notices.queueURL`)", rights.Bucket: "Recordings in S3 (`recording.bucket`)",
+	rights.Prometheus: "Use from Prometheus (`usage.prometheus`)",
 }
 
 const preface = `# Rights
@@ -44,22 +48,25 @@ At Rackspace Spot a refresh token may do what its account may. In shadow Spotter
 for a short list with reasons. Tests of each backend compare requests to AWS with the list.
 `
 
-// Document returns the documentation of all rights, in Markdown.
-func Document() []byte {
+// TestDocument: the documentation is what the package says.
+func TestDocument(t *testing.T) { golden.Hold(t, "../../docs/rights.md", documentation()) }
+
+// documentation returns the page on all rights, in Markdown.
+func documentation() string {
 	var b strings.Builder
 	b.WriteString(preface)
 	b.WriteString("## Kubernetes\n")
-	for _, p := range Parts() {
+	for _, p := range rights.Parts() {
 		writeRights(&b, p)
 	}
 	b.WriteString(between)
 	b.WriteString("| part | mode | action | on | for | without |\n|:--|:--|:--|:--|:--|:--|\n")
-	for _, p := range AWS() {
+	for _, p := range rights.AWS() {
 		fmt.Fprintf(&b, "| %s | %s | `%s` | %s | %s | %s |\n", p.Part, mode(p.Active), p.Action, p.On, p.Why, p.Without)
 	}
 	writePolicies(&b)
 	b.WriteString(afterword)
-	return []byte(b.String())
+	return b.String()
 }
 
 func mode(active bool) string {
@@ -70,8 +77,8 @@ func mode(active bool) string {
 }
 
 // writeRights writes the table of one part; nothing where it asks for nothing.
-func writeRights(b *strings.Builder, p Part) {
-	rows := slices.DeleteFunc(Kubernetes(), func(r Right) bool { return r.Part != p })
+func writeRights(b *strings.Builder, p rights.Part) {
+	rows := slices.DeleteFunc(rights.Kubernetes(), func(r rights.Right) bool { return r.Part != p })
 	if len(rows) == 0 {
 		return
 	}
@@ -99,12 +106,12 @@ func writePolicies(b *strings.Builder) {
 	queue, regions := "https://sqs.us-east-1.amazonaws.com/123456789012/spotter", []string{"us-east-1"}
 	for _, x := range []struct {
 		title string
-		setup Setup
+		setup rights.Setup
 	}{
-		{"Shadow or active on Karpenter, with prices and a queue of warnings", Setup{Parts: []Part{Prices, Queue}, Regions: regions, Queue: queue}},
+		{"Shadow or active on Karpenter, with prices and a queue of warnings", rights.Setup{Parts: []rights.Part{rights.Prices, rights.Queue}, Regions: regions, Queue: queue}},
 		{"Active on Auto Scaling groups, with prices and a queue of warnings",
-			Setup{Active: true, Parts: []Part{Groups, Prices, Queue}, Regions: regions, Cluster: "production", Queue: queue}},
+			rights.Setup{Active: true, Parts: []rights.Part{rights.Groups, rights.Prices, rights.Queue}, Regions: regions, Cluster: "production", Queue: queue}},
 	} {
-		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, PolicyOf(x.setup).JSON())
+		fmt.Fprintf(b, "\n### %s\n\n```json\n%s\n```\n", x.title, rights.PolicyOf(x.setup).JSON())
 	}
 }

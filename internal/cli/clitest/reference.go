@@ -1,5 +1,4 @@
-// Package reference writes the pages of docs that list commands.
-package reference
+package clitest
 
 import (
 	"fmt"
@@ -9,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Page returns head and a section for each command below root, and how many commands and
+// Page returns a page of docs that lists commands: head and a section for each command below root, and how many commands and
 // flags these are.
 func Page(head string, root *cobra.Command) (page string, commands, flags int) {
 	var b strings.Builder
