@@ -89,7 +89,7 @@ func TestExplainBudgets(t *testing.T) {
 		if node != "" {
 			b.Reset()
 			var text string
-			text, err = Explain(s, node)
+			text, err = explained(s, node)
 			b.WriteString(text)
 		}
 		if err != nil {

@@ -71,19 +71,6 @@ func (r *planRow) why() string {
 	return text
 }
 
-// Explain says what was known of the node or pool called name at s, and what
-// the plan does about it and why.
-func Explain(s *Step, name string) (string, error) {
-	q := Query{Node: name, Pool: name}
-	pool, node := q.subject(s.Snapshot)
-	if node == policy.None && pool == policy.None {
-		return "", fmt.Errorf("%q at step %d: %w", name, s.Number, ErrNoSuch)
-	}
-	var b strings.Builder
-	err := explain(&b, s, pool, node)
-	return b.String(), err
-}
-
 // explain writes what was known of a node, or of a pool when node is None, and
 // what the plan does about it.
 func explain(b *strings.Builder, s *Step, pool policy.PoolID, node policy.NodeID) error {

@@ -138,10 +138,10 @@ func TestExplainEviction(t *testing.T) {
 		Pods:  []policy.Pod{{ID: 0, Name: "p", Node: 1, Phase: policy.PodReady}},
 	}}
 	s.Plan.Evicts = []policy.Evict{{Pod: 0, Why: policy.Why{Reason: "budget", Text: "its hours are spent"}}}
-	if got, err := Explain(s, "b"); err != nil || !strings.Contains(got, "evict p: budget, its hours are spent") {
+	if got, err := explained(s, "b"); err != nil || !strings.Contains(got, "evict p: budget, its hours are spent") {
 		t.Errorf("%v\n%s", err, got)
 	}
-	if got, err := Explain(s, "a"); err != nil || strings.Contains(got, "evict") {
+	if got, err := explained(s, "a"); err != nil || strings.Contains(got, "evict") {
 		t.Errorf("%v\n%s", err, got)
 	}
 }

@@ -30,13 +30,6 @@ func orNothing(s string) string {
 	return s
 }
 
-// Replay takes every decision of r again with p and returns the number of steps
-// and where the two differ, down to the last bit. See [Compare].
-func Replay(r *Recording, p policy.Policy) (steps int, differences []Difference, err error) {
-	c, err := Compare(r, func(*Step) (policy.Policy, error) { return p, nil }, Comparing{Memory: true})
-	return c.Steps, c.Differences, err
-}
-
 // sameMemory compares as the store does: a list without entries is none.
 func sameMemory(a, b *policy.Memory) bool {
 	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) || len(a.Budgets) != len(b.Budgets) {
@@ -65,21 +58,8 @@ func sameMemory(a, b *policy.Memory) bool {
 	return true
 }
 
-// Diff compares the recorded plan of s with another for the same snapshot,
-// entry by entry in their order, without the words that explain them.
-func Diff(s *Step, again *policy.Plan) ([]Difference, error) {
-	a, err := toPlanRows(s.Number, s.Snapshot, &s.Plan)
-	if err != nil {
-		return nil, err
-	}
-	b, err := toPlanRows(s.Number, s.Snapshot, again)
-	if err != nil {
-		return nil, err
-	}
-	return diff(s, again, a, b), nil
-}
-
-// diff is Diff on the rows of both plans.
+// diff compares the recorded plan of s with another for the same snapshot, of which a and b
+// are the rows, entry by entry in their order, without the words that explain them.
 func diff(s *Step, again *policy.Plan, a, b []planRow) (out []Difference) {
 	add := func(recorded, again string) {
 		out = append(out, Difference{Step: s.Number, Now: s.Snapshot.Now, Recorded: recorded, Again: again})

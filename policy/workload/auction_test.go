@@ -22,7 +22,7 @@ pool web none`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	zones := func(compat bool) int { return workload.Of(s, 0, workload.Options{Compat: compat}).Zones }
+	zones := func(compat bool) int { return featuresOf(s, 0, workload.Options{Compat: compat}).Zones }
 	if n := zones(false); n != 1 {
 		t.Errorf("%d zones of a provider that has no auctions, want 1", n)
 	}

@@ -128,11 +128,6 @@ type Groups struct {
 	GPU []bool
 }
 
-// Of returns the features of one pool. [Collect] is faster for several.
-func Of(s *policy.Snapshot, pool policy.PoolID, o Options) Features {
-	return Collect(s, o, new(Scratch))[pool]
-}
-
 // Collect returns the features of every pool of s, by id. The slice belongs to
 // sc and is valid until its next use.
 //

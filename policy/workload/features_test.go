@@ -327,6 +327,7 @@ func TestSafety(t *testing.T) {
 // nodes that stay.
 func TestShare(t *testing.T) {
 	s := &policy.Snapshot{
+		Zones: []string{"z"},
 		Types: []policy.InstanceType{
 			{Name: "c", VCPU: 8}, {Name: "g", VCPU: 4, Capacity: policy.Resources{GPU: 1}}, {Name: "h", VCPU: 96, Capacity: policy.Resources{GPU: 8}},
 		},
@@ -338,10 +339,10 @@ func TestShare(t *testing.T) {
 			{Pool: 1, Market: 0, Phase: policy.NodeInitialized}, {Pool: 1, Market: 2, Phase: policy.NodeInitialized}, {Phase: policy.NodeGone},
 		},
 	}
-	if got := workload.Share(s, 0); got != 8.0/9 {
+	if got := featuresOf(s, 0, workload.Options{}).Share(); got != 8.0/9 {
 		t.Errorf("GPU pool: %v, want 8 of 9 GPUs", got)
 	}
-	if got := workload.Share(s, 1); got != 4.0/12 {
+	if got := featuresOf(s, 1, workload.Options{}).Share(); got != 4.0/12 {
 		t.Errorf("mixed pool: %v, want 4 of 12 vCPUs", got)
 	}
 }
@@ -361,10 +362,15 @@ func TestBudgetOfAShrinkingWorkloadGivesNoSlack(t *testing.T) {
 		PDBs: []policy.PDB{{Expected: 10, Desired: 9, Healthy: 20, Allowed: 11}},
 		Pods: []policy.Pod{{Phase: policy.PodReady}, {ID: 1, Phase: policy.PodReady}},
 	}
-	if got := workload.Of(s, 0, workload.Options{}).Safety.Slack1; got != -1 {
+	if got := featuresOf(s, 0, workload.Options{}).Safety.Slack1; got != -1 {
 		t.Errorf("slack after the loss of two of ten pods with one to spare is %v, want -1", got)
 	}
-	if got := workload.Of(s, 0, workload.Options{Compat: true}).Safety.Slack1; got != 9 {
+	if got := featuresOf(s, 0, workload.Options{Compat: true}).Safety.Slack1; got != 9 {
 		t.Errorf("compat: slack is %v, want the 11 allowed less the 2 on the node", got)
 	}
+}
+
+// featuresOf returns the features of one pool.
+func featuresOf(s *policy.Snapshot, pool policy.PoolID, o workload.Options) *workload.Features {
+	return &workload.Collect(s, o, new(workload.Scratch))[pool]
 }

@@ -81,21 +81,6 @@ func Required(s *policy.Snapshot, t *policy.Template, desired int32) int32 {
 	return min(required, desired)
 }
 
-// Losses returns what the loss of a group would do to each workload that has a
-// desired number of pods (Deployments and StatefulSets that want one at least),
-// ascending by id. Who asks every step keeps an [Exposure].
-func Losses(s *policy.Snapshot) []Loss {
-	var x Exposure
-	x.Read(s)
-	var list []Loss
-	for w := range s.Workloads {
-		if x.Tracks(policy.WorkloadID(w)) {
-			list = append(list, x.Loss(policy.WorkloadID(w)))
-		}
-	}
-	return list
-}
-
 // An Exposure counts how the pods of every workload lie on the groups, and
 // says what a move would change before it is made. The zero Exposure is ready
 // for [Exposure.Read]; read again it works in the memory that it has. It serves

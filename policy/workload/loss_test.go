@@ -155,12 +155,12 @@ func TestLoss(t *testing.T) {
 			cluster = strings.ReplaceAll(cluster, "market c m spot 0.1", "market c m spot 0.1 closed")
 		}
 		s := parse(t, cluster+c.cluster, c.change)
-		losses := workload.Losses(s)
-		if len(losses) != 1 {
-			t.Errorf("%s: %d losses", c.name, len(losses))
+		all := losses(s)
+		if len(all) != 1 {
+			t.Errorf("%s: %d losses", c.name, len(all))
 			continue
 		}
-		if got := describe(s, losses[0]); got != c.want {
+		if got := describe(s, all[0]); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -331,7 +331,7 @@ func TestZoneByLabel(t *testing.T) {
 	s := parse(t, threeZones+"app x 1\nnode n1 web b m on-demand\npod x n1 2\n", func(s *policy.Snapshot) {
 		s.Nodes[0].Pool, s.Nodes[0].Market = policy.None, policy.None
 	})
-	if l := workload.Losses(s)[0]; l.Zone.Group.Zone != 1 || l.Zone.Pods != 2 {
+	if l := losses(s)[0]; l.Zone.Group.Zone != 1 || l.Zone.Pods != 2 {
 		t.Errorf("%+v", l)
 	}
 }
@@ -436,8 +436,22 @@ func TestBestOfMarkets(t *testing.T) {
 			p.Markets = slices.Concat(p.Markets, p.Markets)
 			slices.Reverse(p.Markets)
 		}
-		if got, want := workload.Losses(&other), workload.Losses(s); !slices.Equal(got, want) {
+		if got, want := losses(&other), losses(s); !slices.Equal(got, want) {
 			t.Fatalf("losses are %+v with the markets in another order, and %+v", got, want)
 		}
 	})
+}
+
+// losses returns what the loss of a group would do to each workload that has a desired number
+// of pods, ascending by id.
+func losses(s *policy.Snapshot) []workload.Loss {
+	var x workload.Exposure
+	x.Read(s)
+	var list []workload.Loss
+	for w := range s.Workloads {
+		if x.Tracks(policy.WorkloadID(w)) {
+			list = append(list, x.Loss(policy.WorkloadID(w)))
+		}
+	}
+	return list
 }

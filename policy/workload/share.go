@@ -2,22 +2,7 @@ package workload
 
 import (
 	"github.com/spotter-dev/spotter/policy"
-	"github.com/spotter-dev/spotter/policy/share"
 )
-
-// Share returns the spot share that pool holds: of its vCPUs, or GPUs in a GPU
-// pool, over the nodes that are initialized and not being emptied or deleted.
-// It is 0 of an empty pool.
-func Share(s *policy.Snapshot, pool policy.PoolID) float64 {
-	gpu := share.CountsGPUs(s, pool)
-	var f Features
-	for i := range s.Nodes {
-		if n := &s.Nodes[i]; n.Pool == pool {
-			f.hold(s, n, gpu)
-		}
-	}
-	return f.Share()
-}
 
 // Units returns the capacity of n in the unit of its pool. A node of no known
 // market counts what it lets pods use.

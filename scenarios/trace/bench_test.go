@@ -99,7 +99,7 @@ func benchRead(b *testing.B, dir string, read func(dir string) (rows int64, err 
 
 func scanColumns(c Columns) func(string) (int64, error) {
 	return func(dir string) (rows int64, err error) {
-		err = Scan(dir, ReadOptions{Columns: c}, func(b *Batch) error {
+		err = scan(dir, ReadOptions{Columns: c}, func(b *Batch) error {
 			rows += int64(b.Rows)
 			return nil
 		})

@@ -410,7 +410,7 @@ func TestLateRowGroupsAreSkipped(t *testing.T) {
 	path := writeRows(t, rows, parquet.MaxRowsPerRowGroup(10))
 	read := 0
 	o := ReadOptions{From: at(3, 0), To: at(3, 1.5)}
-	if err := Scan(path, o, func(b *Batch) error { read += b.Rows; return nil }); err != nil || read != 50 {
+	if err := scan(path, o, func(b *Batch) error { read += b.Rows; return nil }); err != nil || read != 50 {
 		t.Errorf("%d rows read, %v", read, err)
 	}
 	tr, err := Open(path, o)
@@ -469,4 +469,21 @@ func TestDamaged(t *testing.T) {
 	if failed == 0 || silent > 0 {
 		t.Errorf("%d flips were seen, %d changed nothing, %d were not seen", failed, same, silent)
 	}
+}
+
+// scan reads the trace at path, a folder or a file, and calls visit with its
+// rows in the order in which they are stored. It checks single values and not
+// the order of times, which Open does.
+func scan(path string, o ReadOptions, visit func(*Batch) error) error {
+	found, err := findFiles(path, &o)
+	if err != nil {
+		return err
+	}
+	s := newScanner(&o, found.stored, visit)
+	for i := range found.files {
+		if err := s.file(&found.files[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -18,8 +18,6 @@ type ReadOptions struct {
 	From, To policy.Time
 
 	// Providers, Regions, Zones and Types restrict what is read; empty means all.
-	// Open returns nothing else; of Scan it only spares row groups that hold
-	// nothing of it.
 	Providers, Regions, Zones, Types []string
 
 	// Columns are those to read. Open always reads time, market and spot
@@ -73,23 +71,6 @@ func (o *ReadOptions) end() policy.Time {
 // batchRows is how many rows are read at once. All columns of a batch fit in
 // the second-level cache.
 const batchRows = 16384
-
-// Scan reads the trace at path, a folder or a file, and calls visit with its
-// rows in the order in which they are stored. It checks single values and not
-// the order of times, which Open does.
-func Scan(path string, o ReadOptions, visit func(*Batch) error) error {
-	found, err := findFiles(path, &o)
-	if err != nil {
-		return err
-	}
-	s := newScanner(&o, found.stored, visit)
-	for i := range found.files {
-		if err := s.file(&found.files[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // A scanner holds the buffers that all files of a trace share.
 type scanner struct {

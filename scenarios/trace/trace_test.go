@@ -235,7 +235,7 @@ func TestDateFileStandsAlone(t *testing.T) {
 	}
 	var rows []string
 	o := ReadOptions{Regions: []string{"us-east-1"}, From: at(3, 0), To: at(3, 1)}
-	err := Scan(dir, o, func(b *Batch) error {
+	err := scan(dir, o, func(b *Batch) error {
 		for i, begin := 0, 0; i < len(b.Runs); i++ {
 			m := b.Market(i)
 			for r := begin; r < b.Runs[i].End; r++ {
@@ -392,7 +392,7 @@ func TestRestatedRowsHaveNoProbeGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	err := Scan(dir, ReadOptions{Regions: []string{"us-east-1"}}, func(b *Batch) error {
+	err := scan(dir, ReadOptions{Regions: []string{"us-east-1"}}, func(b *Batch) error {
 		begin := 0
 		for i := range b.Runs {
 			for row := begin; row < b.Runs[i].End; row++ {

@@ -113,3 +113,12 @@ func TestMeanRateOfBand(t *testing.T) {
 		t.Errorf("mean rate %.6f per node-hour, want %.6f", got, want)
 	}
 }
+
+// rate returns the factor at t, 0 outside of the hours drawn.
+func (r *rhythm) rate(t policy.Time) float64 {
+	i := int((t - r.begin) / hour)
+	if t < r.begin || i+1 >= len(r.cum) {
+		return 0
+	}
+	return r.cum[i+1] - r.cum[i]
+}

@@ -61,15 +61,6 @@ func newRhythm(p *Params, region string, key chance.Key, from, to policy.Time) *
 // rounding up to whole ones.
 func ceilMean(mean float64) float64 { return -1 / portable.Expm1(-1/mean) }
 
-// rate returns the factor at t, 0 outside of the hours drawn.
-func (r *rhythm) rate(t policy.Time) float64 {
-	i := int((t - r.begin) / hour)
-	if t < r.begin || i+1 >= len(r.cum) {
-		return 0
-	}
-	return r.cum[i+1] - r.cum[i]
-}
-
 // integral returns the integral of the rate from begin to t, in hours.
 func (r *rhythm) integral(t policy.Time) float64 {
 	i := min(int((t-r.begin)/hour), len(r.cum)-2)

@@ -35,16 +35,6 @@ func (w *Watcher) Unmarked(at time.Time) {
 	}
 }
 
-// Marked returns how many nodes carry a mark of ours.
-func (w *Watcher) Marked() (n int) {
-	for _, x := range w.nodes {
-		if len(x.Ours) > 0 {
-			n++
-		}
-	}
-	return n
-}
-
 func sorted[V any](m map[string]V) (keys []string) {
 	for k := range m {
 		keys = append(keys, k)

@@ -173,10 +173,3 @@ type Widget interface {
 	// Draw fills the canvas, which is blank.
 	Draw(c Canvas)
 }
-
-// Render draws a widget of exactly w columns and h lines.
-func Render(wd Widget, w, h int, t *Theme) string {
-	c := New(w, h)
-	wd.Draw(c)
-	return c.Render(t)
-}

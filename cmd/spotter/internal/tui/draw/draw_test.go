@@ -51,7 +51,7 @@ func specimens() map[string]specimen {
 func TestGolden(t *testing.T) {
 	for name, s := range specimens() {
 		for _, size := range s.sizes {
-			golden.Hold(t, fmt.Sprintf("testdata/%s-%dx%d.txt", name, size[0], size[1]), lineEnds(Render(s.widget, size[0], size[1], plain)))
+			golden.Hold(t, fmt.Sprintf("testdata/%s-%dx%d.txt", name, size[0], size[1]), lineEnds(render(s.widget, size[0], size[1], plain)))
 		}
 	}
 }
@@ -72,10 +72,10 @@ func TestColours(t *testing.T) {
 	sequence := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for name, s := range specimens() {
 		w, h := s.sizes[0][0], s.sizes[0][1]
-		want := Render(s.widget, w, h, plain)
+		want := render(s.widget, w, h, plain)
 		for depth, pattern := range understood {
 			for _, dark := range []bool{true, false} {
-				got := Render(s.widget, w, h, NewTheme(depth, dark))
+				got := render(s.widget, w, h, NewTheme(depth, dark))
 				if ansi.Strip(got) != want {
 					t.Errorf("%s: the text differs with depth %d, dark %t", name, depth, dark)
 				}
@@ -92,7 +92,7 @@ func TestColours(t *testing.T) {
 // TestLinesStandAlone shows that no style reaches over the end of a line: lines
 // are written one by one when only some have changed.
 func TestLinesStandAlone(t *testing.T) {
-	for _, line := range strings.Split(Render(screenful{300}, 120, 40, NewTheme(TrueColour, true)), "\n") {
+	for _, line := range strings.Split(render(screenful{300}, 120, 40, NewTheme(TrueColour, true)), "\n") {
 		if at := strings.LastIndex(line, "\x1b["); at >= 0 && !strings.HasPrefix(line[at:], "\x1b[m") {
 			t.Errorf("the last sequence of %q is no reset", line)
 		}
@@ -116,4 +116,11 @@ func BenchmarkFrame(b *testing.B) {
 			b.Fatal("nothing was written")
 		}
 	}
+}
+
+// render draws a widget of exactly w columns and h lines.
+func render(wd Widget, w, h int, t *Theme) string {
+	c := New(w, h)
+	wd.Draw(c)
+	return c.Render(t)
 }

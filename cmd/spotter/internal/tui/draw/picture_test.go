@@ -25,7 +25,7 @@ func TestPictures(t *testing.T) {
 			for what, s := range specimens() {
 				for _, size := range s.sizes {
 					file := fmt.Sprintf("%s-%dx%d-%s-%s.html", what, size[0], size[1], name, ground)
-					text := page(Render(s.widget, size[0], size[1], NewTheme(depth, dark)), dark)
+					text := page(render(s.widget, size[0], size[1], NewTheme(depth, dark)), dark)
 					if err := os.WriteFile(filepath.Join(*pictures, file), []byte(text), 0o644); err != nil {
 						t.Fatal(err)
 					}

@@ -173,7 +173,7 @@ func TestExactSize(t *testing.T) {
 		if rapid.Bool().Draw(t, "framed") {
 			wd = framed{words.Draw(t, "title"), wd}
 		}
-		text := Render(wd, w, h, plain)
+		text := render(wd, w, h, plain)
 		if got := strings.Split(text, "\n"); len(got) != max(h, 1) {
 			t.Fatalf("%d lines, want %d", len(got), h)
 		}
@@ -185,7 +185,7 @@ func TestExactSize(t *testing.T) {
 				t.Fatalf("line %d is %d columns wide, want %d: %q", y, n, w, line)
 			}
 		}
-		if got := ansi.Strip(Render(wd, w, h, theme)); got != text {
+		if got := ansi.Strip(render(wd, w, h, theme)); got != text {
 			t.Fatalf("in colour the text is another:\n%s\n%s", got, text)
 		}
 	})

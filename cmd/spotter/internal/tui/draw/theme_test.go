@@ -58,11 +58,11 @@ func TestAs(t *testing.T) {
 func TestBlankColumns(t *testing.T) {
 	table := Table{Selected: -1, Columns: []Column{{Title: "A"}, {Title: ""}, {Title: "Empty"}, {Title: "None"}, {Title: "B"}},
 		Rows: [][]Field{{{Text: "a"}, {Text: " "}, {}, {Text: "–"}, {Text: "b"}}, {{Text: "a"}}}}
-	if got, want := Render(table, 20, 3, plain), " A  B\n a  b\n a"; trimmed(got) != want {
+	if got, want := render(table, 20, 3, plain), " A  B\n a  b\n a"; trimmed(got) != want {
 		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
 	}
 	table.Rows[1] = []Field{{Text: "a"}, {}, {Text: "x"}}
-	if got, want := Render(table, 20, 3, plain), " A  Empty  B\n a         b\n a  x"; trimmed(got) != want {
+	if got, want := render(table, 20, 3, plain), " A  Empty  B\n a         b\n a  x"; trimmed(got) != want {
 		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
 	}
 }
