@@ -115,7 +115,8 @@ func pendingFor(s *policy.Snapshot, pool *policy.Pool) (pods []policy.Pod) {
 // purchasesFor returns the Spot nodes that Karpenter would buy for pods where no limit held it back,
 // in the order in which it makes their NodeClaims.
 func (h *holdings) purchasesFor(s *policy.Snapshot, pool *policy.Pool, t *steering, pods []policy.Pod) (list []placement.Purchase) {
-	markets := slices.DeleteFunc(placement.OpenMarkets(s, pool.ID, policy.Spot), func(m policy.MarketID) bool { return !t.names(s.Markets[m].Name) })
+	others := func(m policy.MarketID) bool { return !t.names(s.Markets[m].Name) }
+	markets := slices.DeleteFunc(placement.OpenMarkets(s, pool.ID, policy.Spot), others)
 	b := placement.Batch{Pods: pods, Nodes: planned(s), Offers: placement.OffersIn(s, pool.ID, markets)}
 	size := func(offer int) int64 { return h.unit(sizeOf(s, b.Offers[offer].Market)) }
 	for _, bin := range placement.FromSnapshot(s).Solver().Solve(&b).Bins {

@@ -109,7 +109,8 @@ func (d *demand) readPods() {
 		jobs = jobs || n > 0 && ofJob(s, &s.Templates[t])
 	}
 	for id := 0; jobs && id < len(index.cells); id++ {
-		if x := &index.all[id]; index.cells[id] >= 0 && ofJob(s, &s.Templates[x.template]) && (x.at < 0 && alone || x.at >= 0 && s.Nodes[x.at].Pool == d.pool.ID) {
+		if x := &index.all[id]; index.cells[id] >= 0 && ofJob(s, &s.Templates[x.template]) &&
+			(x.at < 0 && alone || x.at >= 0 && s.Nodes[x.at].Pool == d.pool.ID) {
 			d.lossAll += d.perPod.redone(s, &s.Pods[id]) // depends on how long it has run
 		}
 	}

@@ -47,7 +47,9 @@ func (m *marketOffers) offersOf(capacity policy.CapacityType) []placement.Offer 
 	s := m.s
 	markets := make([]policy.MarketID, 0, len(m.prices.ranked))
 	for _, r := range m.prices.ranked {
-		if id := r.market; r.capacity == capacity && r.unit != 0 && !r.falling && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
+		id := r.market
+		wanted := r.capacity == capacity && r.unit != 0 && !r.falling
+		if wanted && !m.ledger.outpriced(id) && m.ledger.depthLeft(id) > 0 && m.headroom.Has(id) {
 			markets = append(markets, id)
 		}
 	}

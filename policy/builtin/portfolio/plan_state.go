@@ -40,7 +40,8 @@ func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Pl
 	choice := readShare(byNode, losses, jobs, reclaims, budget)
 	d := &planState{
 		poolContext: x, ledger: ledger, perPod: perPod, demand: demand, concentration: readConcentration(x), reclaims: reclaims,
-		jobs: jobs, losses: losses, prices: byNode.byPod(), choice: choice, waiting: readWaiting(jobs, choice.share), refusals: &refusals{poolContext: x},
+		jobs: jobs, losses: losses, prices: byNode.byPod(), choice: choice, waiting: readWaiting(jobs, choice.share),
+		refusals: &refusals{poolContext: x},
 	}
 	d.steering = &steering{planState: d}
 	return d

@@ -23,7 +23,8 @@ const steerEvery = 10 * time.Minute
 func (g *steering) steer() {
 	p, waits := g.pool, g.waiting.waits
 	alike := p.Steer.Set && p.Steer.Share == g.choice.share && g.memory.SpotOnly == waits
-	if alike && !g.waiting.urgent && !g.falls() && !(waits && p.Refused > g.memory.Steered) && g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery {
+	recent := g.memory.Steered != 0 && g.s.Now.Sub(g.memory.Steered) < steerEvery
+	if alike && recent && !g.waiting.urgent && !g.falls() && !(waits && p.Refused > g.memory.Steered) {
 		return
 	}
 	markets := g.selected()
