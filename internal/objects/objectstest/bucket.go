@@ -54,7 +54,11 @@ func NewBucket(t *testing.T, name string, pageMax int) *Bucket {
 // next notes a request, waits for the hook, and returns the status to answer, 0 for what the store answers.
 func (b *Bucket) next(r *http.Request) int {
 	b.mu.Lock()
-	b.requests = append(b.requests, r.Method+" "+r.URL.Path)
+	key := strings.TrimPrefix(r.URL.Path, "/"+strings.TrimPrefix(b.Name, s3.Scheme))
+	if q := r.URL.Query(); q.Has("list-type") {
+		key = "?" + q.Get("prefix")
+	}
+	b.requests = append(b.requests, r.Method+" "+strings.TrimPrefix(key, "/"))
 	hook, status := b.hook, b.down
 	if status == 0 && len(b.fail) > 0 {
 		status, b.fail = b.fail[0], b.fail[1:]
@@ -87,7 +91,8 @@ func (b *Bucket) Before(f func(*http.Request)) {
 	b.hook = f
 }
 
-// Requests returns the requests so far, each "METHOD /BUCKET/KEY".
+// Requests returns the requests so far, each "METHOD KEY", and "GET ?PREFIX" where names
+// are listed.
 func (b *Bucket) Requests() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
