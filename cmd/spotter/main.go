@@ -43,8 +43,10 @@ var version = "unknown"
 func commands(p *cli.Program) []*cobra.Command {
 	local := &program{p}
 	return slices.Concat(
-		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p), schedule.Command(p), sweep.Command(p), bill.Command(p),
-			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(), catalog.Command(p), local.modelsCommand()),
+		cli.In("decide", try.Command(p), eval.Command(p), whatif.Command(p), sim.Command(p),
+			cli.Alpha(schedule.Command(p)), cli.Alpha(sweep.Command(p)), bill.Command(p),
+			scenario.Command(p, lab.ScenarioFromTrace.Forward(p)), local.policiesCommand(), local.metricsCommand(),
+			catalog.Command(p), cli.Alpha(local.modelsCommand())),
 		cli.In("look", tui.Command(p), top.Command(p), status.Command(p), doctor.Command(p), explain.Command(p), replay.Command(p), local.plotCommand()),
 		cli.In("record", local.traceCommand(), capture.Command(p)),
 		cli.In("run", runcmd.Command(p), crds.Command(p), convert.Command(p), cleanup.Command(p)),

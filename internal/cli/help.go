@@ -30,6 +30,13 @@ func In(group string, commands ...*cobra.Command) []*cobra.Command {
 	return commands
 }
 
+// Alpha marks a command that may change, or go, in any version: see the levels of stability in
+// CONTRIBUTING.md.
+func Alpha(c *cobra.Command) *cobra.Command {
+	c.Long = cmp.Or(c.Long, c.Short+".") + "\n\nThis command is alpha: it may change or disappear in any version."
+	return c
+}
+
 // Section puts flags under a heading of their own in the help, behind those that are used
 // every day.
 func Section(flags *pflag.FlagSet, title string, names ...string) {
