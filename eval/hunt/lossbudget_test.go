@@ -137,10 +137,6 @@ func (c *lossCurve) String() string {
 // two pools are never filled alike.
 const lossSlack = 0.02
 
-// looselyPacked is the same in no-notice, where three nodes hold under on-demand what portfolio
-// leaves on five: see the page on policies.
-const looselyPacked = 0.15
-
 // budgetOfTests is the part of the on-demand bill that may be lost.
 const budgetOfTests = 0.05
 
@@ -164,22 +160,18 @@ func TestLossBudget(t *testing.T) {
 		if strings.HasPrefix(name, "bench-") {
 			continue // the same services in greater number
 		}
-		slack := lossSlack
-		if name == "no-notice" {
-			slack = looselyPacked
-		}
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(101); seed <= uint64(100+nightly.Count(1, 3)); seed++ {
-				if worst := missed(t, evaltest.Embedded(t, name), "portfolio", seed); worst > slack {
+				if worst := missed(t, evaltest.Embedded(t, name), "portfolio", seed); worst > lossSlack {
 					t.Errorf("seed %d: %.1f%% of the on-demand bill more than is guaranteed", seed, 100*worst)
 				}
 			}
 		})
 	}
 	t.Run("without", func(t *testing.T) {
-		w := evaltest.Embedded(t, "hunted/shortages-at-peak")
-		if missed(t, w, "portfolio:loss_budget=0", 101) <= lossSlack {
-			t.Error("without a budget the guarantee holds as well")
+		w := evaltest.Embedded(t, "stateful-zonal")
+		if missed(t, w, "portfolio", 104) > lossSlack || missed(t, w, "portfolio:loss_budget=0", 104) <= lossSlack {
+			t.Error("the guarantee is missed with a budget, or holds without one")
 		}
 	})
 }
