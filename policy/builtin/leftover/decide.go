@@ -70,10 +70,10 @@ func (b *board) exhausted(spot []*candidate) bool {
 	return false
 }
 
-// untried reports whether all pods are those of jobs, there are markets among good, other than
-// those chosen, that have not refused a launch, and each of the pods fits such a market. A launch
-// that is refused then goes to them a moment later and not on demand, where a job would stay to its
-// end. A service does not wait: it can be moved back, and a new choice might not be made in time.
+// untried reports whether all pods are those of jobs, some markets of good other than those chosen
+// have not refused a launch, and no pod fits only markets that have. A launch that is refused then
+// goes to the other markets a moment later and not on demand, where a job would stay to its end. A
+// service does not wait: it can be moved back, and a new choice might not be made in time.
 func (b *board) untried(good, chosen []*candidate) bool {
 	more := false
 	for _, c := range good {

@@ -62,8 +62,8 @@ type pick struct {
 	inverse float64 // of the capacity that is kept
 }
 
-// look considers the nodes of b at the given place in the order, when as many nodes are kept as c
-// has.
+// look compares the nodes of b, which is at the given place in the order, with the best so far,
+// while the nodes of c are kept.
 func (p *pick) look(b *batch, c *concentration, place int) {
 	factor := 1.0
 	if c.total > 0 {
@@ -99,7 +99,7 @@ type batch struct {
 
 	cost  float64 // of a node, dollars an hour
 	extra float64 // the same for what its pods are worth that go, of the node with most of them
-	floor float64 // no more than the cost for their pods wherever this many are kept
+	floor float64 // a lower bound of their cost for their pods while this many nodes are kept
 }
 
 // least returns a lower bound of what nodes of b cost for their pods: from one whose base is given,
