@@ -58,8 +58,7 @@ type Net struct {
 	Batch int
 }
 
-// A ScopeError says that a bundle was made for another cloud than that it is
-// to be used on.
+// A ScopeError reports that a bundle was made for a cloud other than the one it is used on.
 type ScopeError struct{ Cloud, Want string }
 
 func (e *ScopeError) Error() string {
@@ -244,8 +243,8 @@ func (n *Net) width(t Tensor) (int, error) {
 
 // A Session runs a graph. It may be used by many goroutines at once.
 type Session interface {
-	// Run evaluates rows of the input, which lie one behind the other in in: the
-	// numbers of output i go to out[i], which is long enough.
+	// Run evaluates rows of the input, which are stored one after another in in. It writes the
+	// numbers of output i to out[i], which must be long enough.
 	Run(rows int, in []float32, out [][]float32) error
 
 	Close() error

@@ -75,8 +75,8 @@ func NewClosedForm(cfg Config) (*ClosedForm, error) {
 	return f, nil
 }
 
-// prior returns what is expected by band, the mean over the bands where none is
-// known.
+// prior returns the expected behaviour of a market of band b; where b is unknown, the mean over the
+// bands.
 func (f *ClosedForm) prior(b policy.Band) *prior {
 	if b < 0 || b >= policy.BandCount {
 		return &f.bands[policy.BandCount]
@@ -116,7 +116,7 @@ func (f *ClosedForm) Forecast(s *policy.Snapshot, _ *policy.Memory) error {
 	return nil
 }
 
-// forecast writes the forecast of one spot market from experience here and in
+// forecast writes the forecast of one Spot market from the experience in the market itself and in
 // its zone and type.
 func (f *ClosedForm) forecast(s *policy.Snapshot, m *policy.Market, all *pooled) {
 	p := f.prior(m.Band)
@@ -166,8 +166,8 @@ type seen struct {
 	launches, refusals, reclaims, hours, expected float64
 }
 
-// A pooled is the experience of one snapshot by market, zone and type. Its
-// slices are reused from call to call and written anew each time.
+// A pooled is the experience of one snapshot by market, zone and type. Its slices are reused from
+// call to call and overwritten each time.
 type pooled struct {
 	markets      []seen
 	known        []bool // whether there is any in the market

@@ -41,8 +41,8 @@ type Config struct {
 	// Horizon is how far the scores look ahead.
 	Horizon time.Duration
 
-	// ConfidencePublished is the confidence without experience where a band is
-	// published, ConfidenceUnknown that where none is; both in [0, 1].
+	// ConfidencePublished is the confidence without experience where a band is published, and
+	// ConfidenceUnknown where the band is unknown; both in [0, 1].
 	ConfidencePublished, ConfidenceUnknown float64
 
 	// ConfidenceHours is how many node-hours in a market bring its confidence

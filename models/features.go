@@ -72,8 +72,8 @@ type MarketState struct {
 	Now policy.Time
 }
 
-// window returns the last twelve prices: every second of the last 24 where
-// there are so many, else what there is behind copies of the price now.
+// window returns the last twelve prices: every second one of the last 24 if there are 24, and
+// otherwise the existing ones, preceded by copies of the current price.
 func (m *MarketState) window() [steps]float64 {
 	var w [steps]float64
 	h := m.History
@@ -139,13 +139,12 @@ func deviation(x []float64) float64 {
 
 // A PoolState is what the features of a pool are built from.
 type PoolState struct {
-	// Market is the one that stands for the pool, Capacity and Runtime are its
-	// scores.
+	// Market is the market that represents the pool, and Capacity and Runtime are its scores.
 	Market            MarketState
 	Capacity, Runtime float64
 
-	// Startup is in seconds, MigrationCost in dollars per node moved, Penalty
-	// in hours. Steps is how many of ten minutes the last move lies back.
+	// Startup is in seconds, MigrationCost in dollars per node moved, Penalty in hours. Steps is
+	// the time since the last move, in steps of ten minutes.
 	Startup, MigrationCost, Penalty, Steps float64
 
 	Utilization float64

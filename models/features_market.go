@@ -27,7 +27,7 @@ const (
 	featureWeekend
 	featureGPU
 	featureVCPU // logarithm to base 2
-	featureBand // from 0 to 1, a half where none is published
+	featureBand // from 0 to 1, a half where no band is published
 	featureNoBand
 	featureHeld     // logarithm of 1 + nodes
 	featureYoungest // since the last launch of a node that runs
@@ -60,9 +60,8 @@ var marketNamesV2 = []string{
 	"closed_form_hazard", "closed_form_capacity",
 }
 
-// Time since is counted in quarters of a doubling from ten minutes, so that a
-// row stays as it is while little changes: never is what lies behind a
-// fortnight.
+// The time since an event is counted in quarters of a doubling from ten minutes, so that a row does
+// not change while little happens. An event more than a fortnight ago counts as never.
 const (
 	sinceMax   = 11.0 // log2(1 + hours·6) of a fortnight
 	sinceNever = 12.0
@@ -89,7 +88,7 @@ type marketView struct {
 	// kept are parts of the last row of each market that cost the most to make.
 	kept []keptMarket
 
-	// members[first[g]:first[g+1]] are the spot markets of group g of others.
+	// members[first[g]:first[g+1]] are the Spot markets of group g of others.
 	members []policy.MarketID
 	first   []int32
 

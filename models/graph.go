@@ -38,13 +38,12 @@ func (t Tensor) String() string {
 	return fmt.Sprintf("%s [%s]%s", t.Name, strings.Join(words, " "), kind)
 }
 
-// A Graph is an ONNX file as far as it is read without a runtime: what goes in
-// and out, and the other files that hold its weights.
+// A Graph is the part of an ONNX file that is read without a runtime: its inputs and outputs, and
+// the other files that hold its weights.
 type Graph struct {
 	Inputs, Outputs []Tensor
 
-	// Sidecars are the files in which weights lie, ascending, as the graph
-	// names them.
+	// Sidecars are the files that hold weights, ascending, as the graph names them.
 	Sidecars []string
 }
 
@@ -180,13 +179,12 @@ type external struct {
 	offset, length int64 // length -1: to the end
 }
 
-// A walk copies a graph, with the elements that lie in other files put in
-// their place.
+// A walk copies a graph and inlines the elements that are stored in other files.
 type walk struct {
 	weights func(external) ([]byte, error)
 }
 
-// deepest bounds how far messages may lie in each other.
+// deepest is the greatest depth of nested messages.
 const deepest = 100
 
 func (w *walk) message(k kind, b []byte) ([]byte, error) { return w.copied(k, b, 0) }
@@ -349,7 +347,7 @@ func each(b []byte, f func(field protowire.Number, value []byte) error) error {
 	return nil
 }
 
-// only returns the last value of a field, nil where there is none.
+// only returns the last value of a field, nil if the field is absent.
 func only(b []byte, field protowire.Number) (value []byte, err error) {
 	err = each(b, func(f protowire.Number, v []byte) error {
 		if f == field {
@@ -360,7 +358,7 @@ func only(b []byte, field protowire.Number) (value []byte, err error) {
 	return value, err
 }
 
-// number returns the last value of a field as a number, 0 where there is none.
+// number returns the last value of a field as a number, 0 if the field is absent.
 func number(b []byte, field protowire.Number) (int64, error) {
 	v, err := only(b, field)
 	if err != nil || len(v) != 8 {

@@ -89,8 +89,8 @@ type Model struct {
 
 	Input string `json:"input"`
 
-	// Outputs names the tensors: capacity and runtime of a forecaster, which
-	// may have capacity_6h and runtime_6h besides, and values of action values.
+	// Outputs names the tensors: capacity and runtime of a forecaster, which may also have
+	// capacity_6h and runtime_6h, and values of action values.
 	Outputs map[string]string `json:"outputs"`
 
 	// Labels say what each output was trained to forecast.

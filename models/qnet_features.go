@@ -20,9 +20,9 @@ const (
 	poolMin               // the least that it may have
 	poolMax               // and the most
 	poolArriving          // part of the capacity that is launching
-	poolBest              // price for a vCPU of the cheapest spot market / of the cheapest on demand
+	poolBest              // price for a vCPU of the cheapest Spot market / of the cheapest on demand
 	poolEighth            // the same of the eighth cheapest
-	poolHeld              // charge / on-demand price of the spot nodes held
+	poolHeld              // charge / on-demand price of the Spot nodes held
 	poolTrend             // change of the cheapest markets' prices within four hours
 	poolHazard            // logarithm of the forecast hazard, mean of the cheapest
 	poolHazardHeld        // the same of the nodes held
@@ -117,7 +117,7 @@ func ago(now, t policy.Time) float64 {
 	return 1 / (1 + max(0, now.Sub(t).Hours()))
 }
 
-// A quote is a spot market with its price for a vCPU.
+// A quote is a Spot market with its price for a vCPU.
 type quote struct {
 	unit   float64
 	market policy.MarketID
@@ -183,7 +183,7 @@ func insert(list *[cheapest]quote, n int, q quote) int {
 // logHazard brings a hazard into about [0, 1].
 func logHazard(h float64) float64 { return portable.Log1p(float64(h*1000)) / 6 }
 
-// choice writes how many spot markets cost at most so much for a vCPU.
+// choice writes how many Spot markets cost at most the given price for a vCPU.
 func (b *PoolRows) choice(id policy.PoolID, most float64, x *[poolFeaturesQ]float64) {
 	s := b.s
 	cheap, refusing := 0.0, 0.0
@@ -204,7 +204,7 @@ func (b *PoolRows) choice(id policy.PoolID, most float64, x *[poolFeaturesQ]floa
 // refusedLately is how long a market that refused us counts as refusing.
 const refusedLately policy.Time = 3_600_000
 
-// nodes writes what the spot nodes held cost and risk.
+// nodes writes the cost and the risk of the Spot nodes held.
 func (b *PoolRows) nodes(id policy.PoolID, x *[poolFeaturesQ]float64) {
 	s := b.s
 	all, spot, warned := 0.0, 0.0, 0.0

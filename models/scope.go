@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Scope is what a bundle was trained for. Outside of it a score would be a
-// guess, so it is not asked for.
+// A Scope is what a bundle was trained for. Outside of it a score would be a guess, so the bundle
+// is not run.
 type Scope struct {
 	// Cloud is a provider, as "aws".
 	Cloud string

@@ -16,7 +16,7 @@ type TrainedConfig struct {
 	// Otherwise such a market keeps the closed form.
 	Unsupported bool
 
-	// Actions asks for the values of what may be done with each pool.
+	// Actions requests the values of each pool's actions.
 	Actions bool
 }
 
@@ -56,8 +56,8 @@ type Counts struct {
 	// Calls is the number of snapshots.
 	Calls int
 
-	// Markets are forecasts of spot markets that pools may use: Scored by the
-	// bundle, and the others by what they were left to the closed form for.
+	// Markets are forecasts of Spot markets that pools may use: Scored by the bundle, and the
+	// others by the reason why they were left to the closed form.
 	Scored, OutOfScope, Unpriced, Failed int
 
 	// Pools whose actions were valued, and those whose were not.
@@ -88,8 +88,8 @@ func (c Counts) String() string {
 	return text
 }
 
-// NewTrained returns a forecaster of bundle b. Sessions are those of its graphs, nil
-// where there is none. [Probe] finds beforehand whether they work.
+// NewTrained returns a forecaster of bundle b. Sessions are those of its graphs, nil where b has no
+// such graph. [Probe] checks beforehand whether they work.
 func NewTrained(b *Bundle, closed *ClosedForm, forecaster, actions Session, cfg TrainedConfig) (*Trained, error) {
 	f := &Trained{bundle: b, closed: closed, cfg: cfg, forecaster: forecaster, actions: actions}
 	if (b.Forecaster == nil || forecaster == nil) && !cfg.Actions {
@@ -165,9 +165,9 @@ func (f *Trained) Counts() Counts { return f.counts }
 // Fingerprint returns that of the bundle.
 func (f *Trained) Fingerprint() string { return f.bundle.Fingerprint }
 
-// Forecast writes the forecast of every market of s, and the values of the
-// actions of every pool. An error says for what the bundle failed; the
-// closed form stands there.
+// Forecast writes the forecast of every market of s, and the values of the actions of every pool.
+// An error names the parts for which the bundle failed; their forecasts are those of the closed
+// form.
 func (f *Trained) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	if err := f.closed.Forecast(s, m); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// scored is what is kept of the markets between calls. A score depends on the
-// row of features alone, so one whose row is as before is not asked for again.
+// scored is what is kept of the markets between calls. A score depends on the row of features
+// alone, so a market whose row is unchanged is not scored again.
 type scored struct {
 	last []lastScore // by market
 
@@ -30,8 +30,7 @@ type lastScore struct {
 // logarithm knows no bound.
 const runtimeMax = 1 - 1e-6
 
-// scoreMarkets writes the forecasts of all spot markets in scope that a pool
-// can use.
+// scoreMarkets writes the forecasts of all Spot markets in scope that a pool can use.
 func (f *Trained) scoreMarkets(s *policy.Snapshot) error {
 	sc := &f.scores
 	if len(sc.last) != len(s.Markets) {

@@ -118,9 +118,9 @@ func (v *valued) count(s *policy.Snapshot) {
 	}
 }
 
-// standsFor returns the spot market in scope of whose type and zone p has the
-// most nodes; the cheapest for a vCPU where it has none there, and ties go to
-// the cheaper one. It returns nil if no market of p was scored.
+// standsFor returns the Spot market in scope of the type and zone of which p has the most nodes; if
+// it has none there, the cheapest for a vCPU. Ties go to the cheaper market. It returns nil if no
+// market of p was scored.
 func (f *Trained) standsFor(s *policy.Snapshot, p *policy.Pool) *policy.Market {
 	var best *policy.Market
 	most, least := -1, 0.0

@@ -181,15 +181,14 @@ type BudgetMemory struct {
 
 // A BudgetBucket is what the pods of a budget used within one hour of UTC.
 type BudgetBucket struct {
-	Hour Time // the begin of the hour
+	Hour Time // the start of the hour
 
 	// Used is in thousandths of a device × milliseconds, Cost in dollars.
 	Used int64
 	Cost Money
 }
 
-// An AskedPod is a pod that was asked to go, or a job that was to be suspended, and
-// when.
+// An AskedPod is a pod whose deletion was requested, or a job whose suspension was, and when.
 type AskedPod struct {
 	Pod string // "namespace/name"
 	At  Time

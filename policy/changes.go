@@ -159,7 +159,7 @@ type Cursor[ID ~int32] struct {
 	next, n    int
 }
 
-// Next goes on to the next slot.
+// Next advances to the next slot.
 func (c *Cursor[ID]) Next() bool {
 	for ; c.next < c.n; c.next++ {
 		if c.of == nil {

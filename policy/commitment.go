@@ -31,8 +31,8 @@ type Commitment struct {
 	Fee Money
 }
 
-// CommitmentMax is the greatest amount of a commitment, a million dollars an
-// hour: beyond it lies a slip of the pen, and sums would leave their range.
+// CommitmentMax is the greatest amount of a commitment, a million dollars an hour: a greater one
+// must be a typing error, and sums would overflow.
 const CommitmentMax = int64(1_000_000 * Dollar)
 
 // A CoverUnit is what the amount of a commitment counts.
@@ -47,9 +47,8 @@ const (
 	// "large": reserved instances that are flexible in size. See SizeUnits.
 	CoverSizes
 
-	// CoverDollars counts micro-dollars an hour at the price on demand: a savings
-	// plan. One that commits to spend 7 dollars an hour at a discount of 30 %
-	// covers nodes that cost 10.
+	// CoverDollars counts micro-dollars an hour at the on-demand price: a savings plan. One that
+	// commits to spend 7 dollars an hour at a discount of 30% covers nodes that cost 10.
 	CoverDollars
 )
 

@@ -14,14 +14,14 @@ import (
 	"testing"
 )
 
-// A phrase is one that users must not read, with a replacement.
+// A phrase is one that users and readers of the code must not read, with a replacement.
 type phrase struct {
 	pattern *regexp.Regexp
 	say     string
 }
 
 // phrases are what a native technical writer would not use. Each is looked for in every
-// message, help text and page of the documentation; code in backquotes is left out.
+// message, help text, comment and page of the documentation; code in backquotes is left out.
 var phrases = func() []phrase {
 	list := []struct{ pattern, say string }{
 		{`\btold\b`, "reported, learned or distinguished"},
@@ -62,14 +62,21 @@ var phrases = func() []phrase {
 // labels are texts that name a value and are not prose.
 var labels = []string{"spot share", "spot price", "spot nodes"}
 
-// unread are folders whose texts users do not read, or not in this program's name: tests,
-// generators, imitations of other services.
-var unread = []string{"policy/policytest/", "/fake/", "/testdata/", "test/", ".ci/", "scenarios/catalog/gen", "/evaltest/", "/clitest/"}
+// unread are files whose texts users do not read, or not in this program's name: tests,
+// generators, imitations of other services. Their comments are read all the same.
+var unread = []string{
+	"policy/policytest/", "/fake/", "/testdata/", "test/", ".ci/", "scenarios/catalog/gen", "/evaltest/", "/clitest/", "_test.go",
+}
+
+// uncorrected are files whose comments still have the phrases.
+var uncorrected = []string{
+	"live/", "cmd/", "eval/", "internal/", "charts/", "scenarios/trace/", "policy/builtin/model/", ".ci/", "test/", "_test.go",
+}
 
 // written are pages that a program writes from texts that are checked at their source.
 var written = []string{"docs/reference-", "docs/results.md"}
 
-// TestEnglish: no text for users has one of the phrases.
+// TestEnglish: no text for users and no comment has one of the phrases.
 func TestEnglish(t *testing.T) {
 	root := ".."
 	list := exec.Command("git", "ls-files", "*.go", "docs/*.md", "README.md", "CHANGELOG.md", "scenarios/library/*.yaml")
@@ -80,7 +87,7 @@ func TestEnglish(t *testing.T) {
 	}
 	texts := 0
 	for _, path := range strings.Fields(string(out)) {
-		if hasPart(path, unread) || hasPart(path, written) || strings.HasSuffix(path, "_test.go") {
+		if hasPart(path, written) {
 			continue
 		}
 		check := func(line int, text string) {
@@ -95,7 +102,15 @@ func TestEnglish(t *testing.T) {
 		}
 		switch filepath.Ext(path) {
 		case ".go":
-			err = messages(path, data, check)
+			var file *goFile
+			if file, err = parse(path, data); err == nil {
+				if !hasPart(path, unread) {
+					file.messages(check)
+				}
+				if !hasPart(path, uncorrected) {
+					file.comments(check)
+				}
+			}
 		case ".yaml":
 			description(string(data), check)
 		default:
@@ -105,15 +120,17 @@ func TestEnglish(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if texts < 5000 {
+	if texts < 15_000 {
 		t.Errorf("only %d texts were found", texts)
 	}
 }
 
 // TestEnglishFinds: each phrase is found in a text of each kind, and code is left out.
 func TestEnglishFinds(t *testing.T) {
-	source := "package p\n\nimport \"a b/told\"\n\nvar x struct {\n\tA int `told:\"it is told\"`\n}\n\n" +
+	text := "package p\n\nimport \"a b/told\"\n\nvar x struct {\n\tA int `told:\"it is told\"`\n}\n\n" +
 		"func f() {\n\tprintln(\"node %s is told\")\n\tprintln(\"told\", `spot share`, \"run `dear x` now\")\n}\n"
+	commented := "// Package p is\n// to be read.\npackage p\n\n//go:generate told\n\n// beside returns `told` and what lies\n// there.\n" +
+		"func beside() {} // Told it, anew\n\n// beside is `it is\n// told`.\nfunc f() {} /* dear */\n"
 	lines := func(read func(func(int, string))) string {
 		var all []string
 		read(func(line int, text string) {
@@ -128,9 +145,10 @@ func TestEnglishFinds(t *testing.T) {
 		read func(func(int, string))
 	}{
 		{"10", func(check func(int, string)) {
-			if err := messages("p.go", []byte(source), check); err != nil {
-				t.Error(err)
-			}
+			parsed(t, text).messages(check)
+		}},
+		{"1 7 9 13", func(check func(int, string)) {
+			parsed(t, commented).comments(check)
 		}},
 		{"1 5", func(check func(int, string)) { page("docs/p.md", "dear\n```\ndear\n```\ndear `world`\n", check) }},
 		{"4", func(check func(int, string)) {
@@ -144,6 +162,15 @@ func TestEnglishFinds(t *testing.T) {
 			t.Errorf("phrases on lines %q, want %q", got, c.want)
 		}
 	}
+}
+
+func parsed(t *testing.T, text string) *goFile {
+	t.Helper()
+	file, err := parse("p.go", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // unusual names the first phrase in text; empty where there is none.
@@ -164,30 +191,57 @@ func unusual(text string) string {
 
 var inlineCode = regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)")
 
+// A goFile is a parsed Go file.
+type goFile struct {
+	set  *token.FileSet
+	file *ast.File
+}
+
+func parse(path string, data []byte) (*goFile, error) {
+	set := token.NewFileSet()
+	file, err := parser.ParseFile(set, path, data, parser.ParseComments|parser.SkipObjectResolution)
+	return &goFile{set, file}, err
+}
+
+func (x *goFile) line(n ast.Node) int { return x.set.Position(n.Pos()).Line }
+
+// comments passes every comment as one text, without directives. A name at its start is
+// code and left out.
+func (x *goFile) comments(check func(line int, text string)) {
+	names := map[string]bool{}
+	ast.Inspect(x.file, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			names[id.Name] = true
+		}
+		return true
+	})
+	for _, group := range x.file.Comments {
+		text := strings.Join(strings.Fields(group.Text()), " ")
+		if first, rest, _ := strings.Cut(text, " "); names[first] {
+			text = rest
+		}
+		check(x.line(group), text)
+	}
+}
+
 // messages passes every string of several words in a Go file, other than import paths, tags
 // and texts that are compared with what other programs wrote.
-func messages(path string, data []byte, check func(line int, text string)) error {
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, path, data, parser.SkipObjectResolution)
-	if err != nil {
-		return err
-	}
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch x := n.(type) {
+func (x *goFile) messages(check func(line int, text string)) {
+	ast.Inspect(x.file, func(n ast.Node) bool {
+		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
-			x.Tag = nil
+			n.Tag = nil
 		case *ast.CallExpr:
-			return !compares(x)
+			return !compares(n)
 		case *ast.BasicLit:
-			if text, err := strconv.Unquote(x.Value); err == nil && x.Kind == token.STRING && strings.Contains(strings.TrimSpace(text), " ") {
-				check(set.Position(x.Pos()).Line, text)
+			if text, err := strconv.Unquote(n.Value); err == nil && n.Kind == token.STRING && strings.Contains(strings.TrimSpace(text), " ") {
+				check(x.line(n), text)
 			}
 		}
 		return true
 	})
-	return nil
 }
 
 // compares reports whether a call looks for a text or compiles a pattern.
@@ -232,7 +286,7 @@ func description(text string, check func(line int, text string)) {
 
 func hasPart(path string, parts []string) bool {
 	for _, part := range parts {
-		if strings.HasPrefix(path, part) || strings.HasPrefix(part, "/") && strings.Contains(path, part) {
+		if strings.HasPrefix(path, part) || strings.HasSuffix(path, part) || strings.HasPrefix(part, "/") && strings.Contains(path, part) {
 			return true
 		}
 	}

@@ -3,13 +3,13 @@ package policy
 // A HeldState is how a node counts in what its pool holds.
 type HeldState uint8
 
-// The states. A node is not held that is gone or on its way out, or that the provider takes
-// back or somebody else empties.
+// The states. A node is not held if it is gone or on its way out, if the provider takes it, or if
+// another controller drains it.
 const (
 	NotHeld      HeldState = iota
-	HeldStanding           // initialized, and nobody is emptying it
+	HeldStanding           // initialized, and no controller is draining it
 	HeldWaiting            // initialized, and our drain of it was ordered and has not begun
-	HeldArriving           // launching or joining, and no plan asked for it
+	HeldArriving           // launching or joining, and no plan requested it
 	HeldOrdered            // launching or joining as a plan asked
 	heldStates
 )
@@ -71,7 +71,7 @@ type heldNode struct {
 	state  HeldState
 }
 
-// read counts the node of slot id anew.
+// read recounts the node of slot id.
 func (x *poolsHeld) read(s *Snapshot, id NodeID) {
 	for len(x.nodes) <= int(id) {
 		x.nodes = append(x.nodes, heldNode{})

@@ -90,7 +90,7 @@ type Market struct {
 	// up to Now, oldest first, at most 24; NoPrice where not offered.
 	History []Money
 
-	// Published signals. A value below zero means that none is known.
+	// Published signals. A value below zero means that the signal is unknown.
 	Band           Band
 	BandModelled   bool // drawn by the simulator and not recorded
 	PlacementScore int8 // 1…10 for spot, per type and zone
@@ -105,7 +105,7 @@ type Market struct {
 	// Forecast is written by the forecaster, after the observer.
 	Forecast Forecast
 
-	// PricedAt is when Price came into force as far as is known.
+	// PricedAt is when Price came into force, if known.
 	PricedAt Time
 }
 
@@ -117,8 +117,8 @@ func (m *Market) Auction() bool { return m.Provider == Rackspace && m.Capacity =
 // reserve price where that is higher.
 func (m *Market) Charge() Money { return max(m.Price, m.Reserve) }
 
-// ConfidenceMin is the least confidence of a forecast for which a spot market is bought
-// by choice, unless the guardrails are set to another. In [0, 1].
+// ConfidenceMin is the least confidence of a forecast for which a Spot market is bought by choice,
+// unless the guardrails are set to another. In [0, 1].
 const ConfidenceMin = 0.5
 
 // Trusted reports whether m may be bought by choice where forecasts need a confidence.
@@ -128,8 +128,8 @@ func (m *Market) Trusted(confidenceMin float64) bool {
 	return m.Capacity != Spot || f.Source == SourceNone || f.Confidence >= confidenceMin
 }
 
-// A Band is the provider's published class of interruption frequency over a
-// month: 0 is below 5 %, then 5–10, 10–15, 15–20, and 4 above 20 %.
+// A Band is the provider's published class of interruption frequency over a month: 0 is below 5%,
+// then 5–10, 10–15, 15–20, and 4 above 20%.
 type Band int8
 
 // BandUnknown means that no band is published for a market.

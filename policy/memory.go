@@ -25,43 +25,43 @@ type Memory struct {
 type PoolMemory struct {
 	Name string
 
-	// Target is the wanted spot share; HasTarget says that it was set.
+	// Target is the wanted Spot share; HasTarget says that it was set.
 	Target    float64
 	HasTarget bool
 
-	// Moved is when nodes of the pool were last drained by choice, Steered when
-	// it was last told something new.
+	// Moved is when nodes of the pool were last drained by choice, Steered when its steer last
+	// changed.
 	Moved, Steered Time
 
 	// Below is since when the pool has been calm enough to grow on spot; zero
 	// while it is not. It gives a policy its hysteresis.
 	Below Time
 
-	// Selected are the names of the markets that a policy which ranks markets
-	// last chose, ascending. Kept are those that it steered to besides since
-	// nodes of the pool live there, ascending.
+	// Selected are the names of the markets that a policy which ranks markets last chose,
+	// ascending. Kept are the other markets that it steered to, because nodes of the pool live
+	// there, ascending.
 	Selected, Kept []string
 
 	// Consolidates says that the pool's provisioner was last steered to empty nodes
 	// that are used too little, and not only to remove empty ones.
 	Consolidates bool `json:",omitempty"`
 
-	// SpotOnly says that the pool was last told not to go on demand where spot
-	// is refused, since there is spot that has not been tried.
+	// SpotOnly says that the last steer of the pool forbade on-demand when Spot is refused, since
+	// there are Spot markets that were not tried.
 	SpotOnly bool
 
 	// Batched is when a batch of pending pods was last closed and bought for.
 	Batched Time
 
-	// Packed is when the pool was last packed anew on paper, and Wave the
-	// replacement of several of its nodes together that followed from it.
+	// Packed is when the pool was last repacked tentatively, and Wave the replacement of several of
+	// its nodes together that resulted.
 	Packed Time
 	Wave   Wave
 
 	// Backoff are nodes whose drain was given up, ascending by Node.
 	Backoff []Backoff
 
-	// Shocks are the losses of many spot nodes at once.
+	// Shocks are the losses of many Spot nodes at once.
 	Shocks Shocks
 
 	// Loss is what the pool may lose to Spot.
@@ -71,8 +71,7 @@ type PoolMemory struct {
 	// Market.
 	Depths []Depth `json:",omitempty"`
 
-	// Peak is the most that the pods asked for at once within a day that may stand in
-	// the pool.
+	// Peak is the most that pods that may run in the pool requested at once within a day.
 	Peak Peak `json:",omitzero"`
 
 	// Idle are the nodes on which nothing runs, ascending by Node. It is kept
@@ -80,9 +79,8 @@ type PoolMemory struct {
 	Idle []Idle
 }
 
-// A Wave replaces several nodes together: their replacements were launched at
-// Since, and they are drained once these have stood for a while. The zero Wave
-// is none.
+// A Wave replaces several nodes together: their replacements were launched at Since, and they are
+// drained once these have run for a while. The zero Wave means no replacement.
 type Wave struct {
 	Since Time
 
@@ -91,24 +89,24 @@ type Wave struct {
 	Nodes, Tokens []string
 }
 
-// Shocks counts how often a pool lost many of its spot nodes together. The zero
-// Shocks has met none.
+// Shocks counts how often a pool lost many of its Spot nodes together. The zero Shocks has observed
+// no such loss.
 type Shocks struct {
-	// Count is of those so far, each counting less the longer ago it was, and
-	// Depth the part of the spot nodes that one took, as of At, when the last was.
+	// Count is the number of shocks so far, each counting less the longer ago it was, and Depth the
+	// part of the Spot nodes that one took, as of At, the time of the last.
 	Count, Depth float64
 	At           Time
 
-	// Since is when the span began in which losses are counted now, with Nodes
-	// spot nodes and Reclaims that the pool's markets had met before. Lost is the
-	// part of the nodes that were lost in the span before.
+	// Since is the start of the span in which losses are counted now, with Nodes Spot nodes and
+	// Reclaims that the pool's markets had observed before. Lost is the part of the nodes that were
+	// lost in the span before.
 	Since    Time
 	Nodes    int
 	Reclaims float64
 	Lost     float64
 
-	// Spans is in how many spans a pool with gangs lost spot nodes, and Taken how many nodes
-	// it lost in these.
+	// Spans is in how many spans a pool with gangs lost Spot nodes, and Taken how many nodes it
+	// lost in these.
 	Spans, Taken float64 `json:",omitempty"`
 }
 
@@ -137,8 +135,8 @@ type LossBudget struct {
 	Outages []SpotOutage `json:",omitempty"`
 }
 
-// LossAccountEvery is how often a policy accounts for a budget at least: in the first decision in
-// which so much time has passed.
+// LossAccountEvery is how often a policy accounts for a budget at least: in the first decision
+// after this time has passed.
 const LossAccountEvery = 10 * time.Minute
 
 // Kept reports whether a policy kept the budget when it decided at now: an older account was left
@@ -209,8 +207,8 @@ func (m *Memory) Pool(name string) PoolMemory {
 	return PoolMemory{Name: name}
 }
 
-// With returns a copy of m in which p stands for the pool of its name. m and
-// its slices stay as they are.
+// With returns a copy of m in which p replaces the pool of its name. m and its slices are not
+// changed.
 func (m Memory) With(p PoolMemory) Memory {
 	i, ok := m.find(p.Name)
 	pools := slices.Clone(m.Pools)
@@ -261,7 +259,7 @@ func (m *PoolMemory) Filter(now Time) *BackoffFilter {
 // May reports whether a node of this name may be there: it is not where May says no.
 func (x *BackoffFilter) May(node string) bool { return x[nameEnd(node)] }
 
-// nameEnd returns a number that stands for the end of a name.
+// nameEnd returns a hash of the end of a name.
 func nameEnd(name string) (x uint32) {
 	for i := max(0, len(name)-4); i < len(name); i++ {
 		x = x*13 + uint32(name[i])

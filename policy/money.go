@@ -17,8 +17,8 @@ type Money int64
 // Dollar is one US dollar.
 const Dollar Money = 1_000_000
 
-// NoPrice stands in a price history for an instant at which the market was not
-// offered. It is never a price.
+// NoPrice marks an instant in a price history at which the market was not offered. It is never a
+// price.
 const NoPrice Money = -1
 
 // Dollars returns x dollars as Money, rounded half away from zero. It is used

@@ -6,7 +6,7 @@ type NodePhase uint8
 // The phases of a node, in order.
 const (
 	NodeGone        NodePhase = iota // the slot is empty
-	NodeLaunching                    // bought (or asked for), not yet a Node object
+	NodeLaunching                    // bought (or requested), not yet a Node object
 	NodeRegistered                   // joined, not yet ready for pods
 	NodeInitialized                  // ready for pods
 	NodeDraining                     // being emptied
@@ -62,7 +62,7 @@ type Node struct {
 	ID   NodeID
 	Name string // unique for ever; empty in a free slot
 
-	// Pool and Market are None for a node that no pool of ours holds.
+	// Pool and Market are None for a node of no pool managed by Spotter.
 	Pool   PoolID
 	Market MarketID
 

@@ -9,11 +9,11 @@ const (
 	GCP   = "gcp"
 	Azure = "azure"
 
-	// Rackspace is the provider whose spot markets are auctions.
+	// Rackspace is the provider whose Spot markets are auctions.
 	Rackspace = "rackspace"
 )
 
-// A NoticeRule says how long before it takes a spot node a provider says so.
+// A NoticeRule is how long before it takes a Spot node a provider gives notice.
 type NoticeRule struct {
 	Provider string
 
@@ -36,9 +36,8 @@ var noticeRules = [...]NoticeRule{
 // NoticeRules returns the rule of every provider, ascending by provider.
 func NoticeRules() []NoticeRule { return append([]NoticeRule(nil), noticeRules[:]...) }
 
-// NoticeLead returns the time from a notice of the provider to the reclaim. For
-// a provider that is not known it is the shortest of all, so that nobody counts on
-// time that is not there.
+// NoticeLead returns the time from a notice of the provider to the reclaim. For an unknown provider
+// it is the shortest of all, so that callers do not count on time that they may not have.
 func NoticeLead(provider string) time.Duration {
 	least := noticeRules[0].Lead
 	for i := range noticeRules {

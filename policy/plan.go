@@ -54,10 +54,10 @@ const (
 	ReasonShortage   Reason = "shortage"    // less capacity than the pods need
 	ReasonNotice     Reason = "notice"      // the provider takes the node back
 	ReasonRebalance  Reason = "rebalance"   // the provider recommends to leave
-	ReasonShare      Reason = "share"       // towards the wanted spot share
+	ReasonShare      Reason = "share"       // towards the wanted Spot share
 	ReasonCheaper    Reason = "cheaper"     // the same for less
 	ReasonEmpty      Reason = "empty"       // nothing runs there
-	ReasonCap        Reason = "cap"         // above the safe spot share
+	ReasonCap        Reason = "cap"         // above the safe Spot share
 	ReasonRisk       Reason = "risk"        // the market is about to turn
 	ReasonFallback   Reason = "fallback"    // spot was refused
 	ReasonGuardrail  Reason = "guardrail"   // a guardrail forbade it
@@ -65,7 +65,7 @@ const (
 	ReasonCooldown   Reason = "cooldown"    // too soon after the last change
 	ReasonConfigured Reason = "configured"  // the manifest says so
 	ReasonInfeasible Reason = "infeasible"  // its pods fit nowhere else
-	ReasonInProgress Reason = "in-progress" // somebody already works on it
+	ReasonInProgress Reason = "in-progress" // another controller is already working on it
 	ReasonBudget     Reason = "budget"      // a budget is spent, or has room again
 	ReasonStale      Reason = "stale-data"  // what is known of the cluster is too old
 	ReasonApproval   Reason = "approval"    // no person has approved it
@@ -76,9 +76,8 @@ const (
 type Steer struct {
 	Pool PoolID
 
-	// Share is the part of the pool's capacity that is to be spot, in [0, 1];
-	// the provisioner buys spot up to it and on-demand beyond it. Exact says
-	// that it is to be held from both sides.
+	// Share is the target Spot part of the pool's capacity, in [0, 1]; the provisioner buys Spot up
+	// to it and on-demand beyond it. Exact says that it must be held from both sides.
 	Share float64
 	Exact bool
 
@@ -109,7 +108,7 @@ type Steer struct {
 	Why Why
 }
 
-// A Launch asks for one node.
+// A Launch requests one node.
 type Launch struct {
 	// Token is the same whenever the same plan is computed again, so that a
 	// retried call buys one node and not two.
@@ -129,7 +128,7 @@ type Launch struct {
 	Why Why
 }
 
-// A Drain asks that one node be emptied and given back.
+// A Drain requests that one node be emptied and released.
 type Drain struct {
 	Node NodeID
 
@@ -151,12 +150,11 @@ type Drain struct {
 	Why Why
 }
 
-// A DeletionCost asks that the pods on a node which Deployments own be given a
-// deletion cost, so that a workload that shrinks lets pods of the node go before
-// those of nodes with a higher one: what a node holds is then gone without an
-// eviction. Pods whose cost somebody else set keep it. It is best effort, as the
-// API says of the annotation; pods that come to the node later have none until it
-// is asked for again.
+// A DeletionCost requests a deletion cost for the pods on a node that belong to Deployments, so
+// that a workload that shrinks deletes pods of the node before those of nodes with a higher cost:
+// the node is then emptied without evictions. Pods whose cost was set by another controller keep
+// it. It is best effort, as the API says of the annotation; pods that are placed on the node later
+// have no cost until the next request.
 type DeletionCost struct {
 	Node NodeID
 
@@ -192,8 +190,8 @@ type Evict struct {
 	Why Why
 }
 
-// A Pause asks that a job be suspended for a budget, or let go on. A suspended
-// job has no pods, and goes on from its last checkpoint.
+// A Pause requests that a job be suspended for a budget, or resumed. A suspended job has no pods,
+// and continues from its last checkpoint.
 type Pause struct {
 	Workload WorkloadID
 	Budget   string

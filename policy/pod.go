@@ -16,7 +16,7 @@ const (
 	PodPending                     // no node yet
 	PodStarting                    // bound, not yet ready
 	PodReady                       // serving
-	PodTerminating                 // deletion asked for, still holding its node
+	PodTerminating                 // deletion requested, still holding its node
 )
 
 // String returns the name used in output.
@@ -53,13 +53,12 @@ type Pod struct {
 	// Created, Bound and ReadySince are when each began; zero if not yet.
 	Created, Bound, ReadySince Time
 
-	// Deleting is when its deletion was asked for; zero if it was not.
+	// Deleting is when its deletion was requested; zero if it was not.
 	Deleting Time
 
-	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost,
-	// 0 without: when a ReplicaSet shrinks, of pods that are alike in being ready
-	// those with a lower cost go first. DeletionCostFixed says that somebody else
-	// set it, and that it is not ours to change.
+	// DeletionCost is the annotation controller.kubernetes.io/pod-deletion-cost, 0 without: when a
+	// ReplicaSet shrinks, of pods that are equally ready those with a lower cost are deleted first.
+	// DeletionCostFixed says that another controller set it, and that Spotter must not change it.
 	DeletionCost      int32
 	DeletionCostFixed bool
 }
@@ -123,13 +122,13 @@ type Workload struct {
 	// Replicas is the number wanted now, Ready the number serving.
 	Replicas, Ready int32
 
-	// Deadline is when a job must be done; zero without one. Work is what
-	// remains of it as far as its checkpoints tell, in pod-time.
+	// Deadline is when a job must be done; zero without one. Work is the rest of it according to
+	// its checkpoints, if known, in pod-time.
 	Deadline Time
 	Work     time.Duration
 
-	// Suspended says that a job is suspended: it has no pods until it goes on.
-	// PausedBy is the budget for which Spotter suspended it; empty for none.
+	// Suspended says that a job is suspended: it has no pods until it is resumed. PausedBy is the
+	// budget for which Spotter suspended it; empty for none.
 	Suspended bool
 	PausedBy  string
 }
@@ -214,16 +213,15 @@ type Template struct {
 	// pod works on its own.
 	Gang int32
 
-	// MigrationTier is SpotVortex's annotation (0, 1 or 2); below zero is none.
+	// MigrationTier is SpotVortex's annotation (0, 1 or 2); below zero if it is absent.
 	MigrationTier int8
 
 	// Critical pods are not moved in haste; GracefulOnly says it for the way.
 	Critical, GracefulOnly bool
 
 	// SafeToEvict and NotSafeToEvict are the annotation
-	// cluster-autoscaler.kubernetes.io/safe-to-evict, when it says true and
-	// when it says false. A pod that no controller would make anew may be
-	// evicted when it is said to be safe.
+	// cluster-autoscaler.kubernetes.io/safe-to-evict, when it says true and when it says false. A
+	// pod that no controller would create again may be evicted if it is marked as safe.
 	SafeToEvict, NotSafeToEvict bool
 
 	// DaemonSet says that one pod runs on every node that it fits.
@@ -274,7 +272,8 @@ type Requirement struct {
 	Values []string
 }
 
-// MetBy reports whether a label with a value, or no label where there is none, meets r.
+// MetBy reports whether a label with the given value meets r, or if there is false, whether a
+// missing label does.
 func (r *Requirement) MetBy(value string, there bool) bool {
 	if there && value == AnyValue {
 		return r.Op != OpDoesNotExist

@@ -5,7 +5,7 @@ import "time"
 // A Provisioner is who buys nodes for a pool's pending pods.
 type Provisioner uint8
 
-// The provisioners. Where there is none the policy launches itself.
+// The provisioners. Without one the policy launches nodes itself.
 const (
 	ProvisionerNone Provisioner = iota
 	ProvisionerKarpenter
@@ -95,8 +95,8 @@ type Pool struct {
 	// what runs without us and bound no policy.
 	CapacityTypes []CapacityType
 
-	// OwnShare is the spot share at which the pool was captured, in [0, 1], where it
-	// has both capacity types and no NodePool or group of it allows both; else 0.
+	// OwnShare is the Spot share at which the pool was captured, in [0, 1], if it has both capacity
+	// types and no NodePool or group of it allows both; else 0.
 	OwnShare float64
 
 	// Levers are the ways in which a share can be steered here.
@@ -119,7 +119,7 @@ type Pool struct {
 // and has no provisioner.
 func (p *Pool) SelfProvisioned() bool { return p.Provisioner == ProvisionerNone && p.Mode != ModeOff }
 
-// A ShareRange bounds the spot share of a pool, in [0, 1].
+// A ShareRange bounds the Spot share of a pool, in [0, 1].
 type ShareRange struct {
 	Min, Max, Target float64
 
@@ -130,12 +130,12 @@ type ShareRange struct {
 	HasTarget bool
 }
 
-// A MarketChoice is what a manifest says of the choice among the markets of a
-// pool. A policy that ranks markets makes it anew whenever prices and scores
-// have changed; for the others Markets is narrowed down beforehand.
+// A MarketChoice is what a manifest specifies for the choice among the markets of a pool. A policy
+// that ranks markets repeats the choice whenever prices and scores have changed; for the others
+// Markets is narrowed down beforehand.
 type MarketChoice struct {
-	// ScoreMin is the least placement score, 0 to 10, of a spot market. HasScoreMin
-	// says that the user stated it: 0 lets every market pass.
+	// ScoreMin is the least placement score, 0 to 10, of a Spot market. HasScoreMin says that the
+	// user stated it: 0 lets every market pass.
 	ScoreMin    int8
 	HasScoreMin bool
 
@@ -151,7 +151,7 @@ type Levers struct {
 	Launch  bool // nodes can be launched one by one
 }
 
-// A SteerState is what a pool was last told.
+// A SteerState is the last steer of a pool.
 type SteerState struct {
 	Set   bool
 	Share float64
@@ -186,8 +186,8 @@ type DisruptionBudget struct {
 	// Windows are maintenance windows: the budget is in force outside all of them.
 	Windows []Window `json:",omitzero"`
 
-	// From and To bound a freeze: the budget is in force from From until To. To is zero
-	// where it is none.
+	// From and To bound a freeze: the budget is in force from From until To. To is zero if the
+	// budget is not a freeze.
 	From, To Time `json:",omitzero"`
 
 	// Closed says why no node of the pool may be disrupted while the budget is in force;
@@ -213,12 +213,11 @@ func (p *Pool) Closed() string {
 	return ""
 }
 
-// Disruptable returns how many more nodes of pool may be disrupted now for
-// reason, as Karpenter counts: over the pool's initialized nodes, percentages
-// rounded up, less the nodes that are not ready or going away, or are marked to
-// go once their replacement is there. A node that a person cordoned and did not
-// delete is none of these. It returns at most the number of nodes that are not going
-// away, of which those that are not ready may be disrupted.
+// Disruptable returns how many more nodes of pool may be disrupted now for reason, as Karpenter
+// counts: over the pool's initialized nodes, percentages rounded up, less the nodes that are not
+// ready or going away, or are marked to go once their replacement is there. A node that a person
+// cordoned and did not delete does not count among these. It returns at most the number of nodes
+// that are not going away, of which those that are not ready may be disrupted.
 func (s *Snapshot) Disruptable(pool PoolID, reason DisruptionReason) int {
 	if m := s.Mark(); m.of != nil {
 		return m.of.counts.Of(pool).Disruptable(&s.Pools[pool], reason)
@@ -283,7 +282,7 @@ type poolNode struct {
 	counts NodeCounts
 }
 
-// Read counts the node of slot id anew.
+// Read recounts the node of slot id.
 func (x *PoolCounts) Read(id NodeID, n *Node) {
 	for len(x.nodes) <= int(id) {
 		x.nodes = append(x.nodes, poolNode{})

@@ -1,7 +1,6 @@
 package policy
 
-// Resources is an amount of what a pod asks for or a node offers.
-// The zero value is nothing.
+// Resources is an amount of what a pod requests or a node offers. The zero value is nothing.
 type Resources struct {
 	// CPU is in thousandths of a core.
 	CPU int64
@@ -12,8 +11,8 @@ type Resources struct {
 	// Storage is ephemeral storage in bytes.
 	Storage int64
 
-	// GPU is in whole devices of the resource that the pod or the instance
-	// type names beside it (GPUResource).
+	// GPU is in whole devices of the resource that the pod or the instance type names in
+	// GPUResource.
 	GPU int64
 
 	// Pods is a number of pods: one for a pod, the pod limit for a node.
@@ -40,10 +39,9 @@ func (r Resources) Within(x Resources) bool {
 	return r.CPU <= x.CPU && r.Memory <= x.Memory && r.Storage <= x.Storage && r.GPU <= x.GPU && r.Pods <= x.Pods
 }
 
-// LargestShare returns the largest share that r takes of one component of
-// allocatable, in [0, ∞). A component that r does not ask for counts nothing;
-// one that r asks for and allocatable lacks gives a share above every limit
-// (1e9). Pods are left out: a pod slot is not what a node is bought for.
+// LargestShare returns the largest share that r takes of one component of allocatable, in [0, ∞).
+// A component that r does not request is ignored; one that r requests and allocatable lacks gives a
+// share above every limit (1e9). Pods are left out: nodes are not bought for their pod slots.
 func (r Resources) LargestShare(allocatable Resources) float64 {
 	share := 0.0
 	for _, c := range [...][2]int64{

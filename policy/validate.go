@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Validate reports the first rule that s breaks. Observers of the outside
-// world call it at the boundary, once; policies assume that it holds.
+// Validate reports the first rule that s breaks. Observers of a live cluster call it at the
+// boundary, once; policies assume that it holds.
 func (s *Snapshot) Validate() error {
 	if s.Now <= 0 {
 		return fmt.Errorf("snapshot: now is not set")

@@ -9,7 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// assumptions say what the markets that pools took have that nobody recorded.
+// assumptions lists the properties of the markets that pools took which were assumed and not
+// recorded.
 func (x *selection) assumptions(sc *Scenario) []string {
 	var all []string
 	used := make(map[int]bool)
@@ -24,7 +25,7 @@ func (x *selection) assumptions(sc *Scenario) []string {
 		if o := &x.offers[i]; used[i] {
 			auctions = auctions || o.series.Provider == policy.Rackspace
 			if o.basis != "" {
-				_, rule, _ := strings.Cut(o.basis, ", ") // after the type that stands in
+				_, rule, _ := strings.Cut(o.basis, ", ") // after the type that is used instead
 				counts[rule]++
 			}
 		}

@@ -30,7 +30,7 @@ const (
 	autoDisk = 80 << 30 // of a node whose NodeClass does not state it
 )
 
-// instancePrefix begins the labels of Karpenter and of EKS Auto Mode on instance types.
+// instancePrefix is the prefix of the labels of Karpenter and of EKS Auto Mode on instance types.
 const instancePrefix = "instance-"
 
 // catalogLabel returns the label under which the catalog has what EKS Auto Mode calls key.
@@ -179,7 +179,7 @@ func (sc *Scenario) readAuto() {
 
 // byKindOfNode returns a term as nodes of EKS Auto Mode meet it, and as other nodes do: they have
 // the labels of instance types under different names, and the catalog has them under one. A term
-// that names none is returned as it is.
+// without such labels is returned unchanged.
 func byKindOfNode(term policy.NodeTerm) (terms []policy.NodeTerm) {
 	if !slices.ContainsFunc(term.Labels, func(r policy.Requirement) bool { return typeLabelOf(r.Key) != "" }) {
 		return []policy.NodeTerm{term}

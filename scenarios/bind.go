@@ -18,7 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// ErrTooShort is returned when a trace does not cover what is to be run.
+// ErrTooShort is returned when a trace does not cover the span of a run.
 var ErrTooShort = errors.New("the trace is too short")
 
 // ErrNoMarket is returned when a trace sells nothing that a pool may buy.
@@ -26,8 +26,8 @@ var ErrNoMarket = errors.New("no market")
 
 // BindOptions say which part of a trace is taken, and what is changed.
 type BindOptions struct {
-	// From is when metering begins in window 0; zero means the scenario's
-	// start, else the trace's first time.
+	// From is when metering starts in window 0; zero means the scenario's start, else the trace's
+	// first time.
 	From policy.Time
 
 	// Window counts the windows, each as long as the scenario, back to back.
@@ -302,8 +302,8 @@ func (w *BoundScenario) ownOf(pool policy.PoolID) *NodePool {
 	return w.NodePools[pool]
 }
 
-// seed resolves the nodes that a scenario begins with: to the cheapest of the
-// markets that fit, the first by name among equals.
+// seed resolves the initial nodes of a scenario to the cheapest of the markets that fit, the first
+// by name among equals.
 func (w *BoundScenario) seed(sc *Scenario) error {
 	stated := make([]int, len(w.Pools))
 	for i, n := range sc.nodes {

@@ -45,19 +45,18 @@ type BoundScenario struct {
 	// Available, per market, is a recorded availability; nil without one.
 	Available []AvailabilityCurve
 
-	// Signals, per market, are what is published besides prices; nil where the
-	// trace has none.
+	// Signals, per market, are the published data other than prices; nil where the trace has none.
 	Signals []SignalCurve
 
 	Pools     []policy.Pool
 	Templates []policy.Template
 
-	// NodePools are, by pool, what NodePools ask for besides; nil for a CapacityPool, and
-	// where there is none.
+	// NodePools, by pool, hold what only a NodePool can request; nil for a CapacityPool, and if no
+	// pool is a NodePool.
 	NodePools []*NodePool
 
-	// ScalingGroups are, by pool, the Auto Scaling groups that are described; nil for a pool
-	// that is none, and where there is none.
+	// ScalingGroups, by pool, are the Auto Scaling groups that are described; nil for other pools,
+	// and if no pool is an Auto Scaling group.
 	ScalingGroups []*ScalingGroup
 
 	// NodeFee is what a node of a pool that states no fee costs per hour on top of its price.
@@ -121,9 +120,9 @@ type BoundScenario struct {
 // it to the limits of the pool.
 type GroupBounds struct{ Min, Max int }
 
-// Reclaims says where the reclaims of w come from: "recorded" where every spot
-// market has a recorded availability, "modelled" where none has, and "decided by
-// price and bid" where all are auctions.
+// Reclaims says where the reclaims of w come from: "recorded" where every Spot market has a
+// recorded availability, "modelled" where none has, and "decided by price and bid" where all are
+// auctions.
 func (w *BoundScenario) Reclaims() string {
 	auctions, recorded, others := 0, 0, 0
 	for i := range w.Markets {
@@ -156,30 +155,28 @@ func (w *BoundScenario) Reclaims() string {
 	return said + ", and in auctions decided by price and bid"
 }
 
-// A PriceCurve is a market's price over the run: Price[i] in force from At[i].
-// The first At is at or before the begin of warm-up. policy.NoPrice means not
-// offered.
+// A PriceCurve is a market's price over the run: Price[i] in force from At[i]. The first At is at
+// or before the start of warm-up. policy.NoPrice means not offered.
 type PriceCurve struct {
 	At    []policy.Time
 	Price []policy.Money
 }
 
-// A SignalCurve is what is published of a market besides its price over the run:
-// element i of a column is in force from At[i]. A column is nil where the trace has
-// none. Without points nothing is ever published.
+// A SignalCurve is the data published about a market other than its price, over the run: element i
+// of a column is in force from At[i]. A column is nil where the trace does not have it. A curve
+// without points means that nothing is ever published.
 type SignalCurve struct {
 	At []policy.Time
 
-	// Score is the placement score, below zero where none is known.
+	// Score is the placement score, below zero where it is unknown.
 	Score []int8
 
 	// Bids are those at the 20th, 50th and 80th percentile, 0 where unknown.
 	Bids [3][]policy.Money
 
-	// Band is the band of interruption, below zero before the first one. It is nil
-	// where reclaims are drawn: they are drawn from the band at the begin, which
-	// then holds for the run, or forecasts would be made from a band that nothing
-	// follows.
+	// Band is the band of interruption, below zero before the first one. It is nil where reclaims
+	// are drawn: they are drawn from the band at the start, which then holds for the run. Otherwise
+	// forecasts would follow a band that reclaims do not.
 	Band []int8
 
 	// Hazard is a forecast of reclaims per node-hour that the trace brings, made
@@ -242,7 +239,7 @@ type AvailabilityCurve struct {
 	Gap []policy.Time
 }
 
-// A TraceInfo says where prices come from; it stands in every output.
+// A TraceInfo describes where prices come from; every output contains it.
 type TraceInfo struct {
 	// Name is the file or folder, or that of an embedded trace.
 	Name string
@@ -250,9 +247,9 @@ type TraceInfo struct {
 	// From and To are the span of the whole trace.
 	From, To policy.Time
 
-	// Synthetic says that the trace was generated and not recorded, Scripted that
-	// somebody wrote its prices down in advance. Modelled says that it was recorded,
-	// but without prices: those are a share of the price on demand.
+	// Synthetic says that the trace was generated and not recorded, Scripted that its prices were
+	// written by hand. Modelled says that it was recorded, but without prices: those are a share of
+	// the price on demand.
 	Synthetic, Scripted, Modelled bool
 
 	// Availability says that reclaims are recorded and not modelled.
@@ -266,7 +263,7 @@ type TraceInfo struct {
 	Traffic *trace.Traffic
 }
 
-// InfoOf returns what is to be said of a trace.
+// InfoOf returns the description of a trace.
 func InfoOf(tr *trace.Trace) TraceInfo {
 	return TraceInfo{
 		Name: tr.Name, From: tr.WholeFrom, To: tr.WholeTo, Synthetic: tr.Synthetic, Scripted: tr.Scripted, About: tr.About,
@@ -346,8 +343,8 @@ type Job struct {
 	Deadline time.Duration
 }
 
-// A Gang is one or more jobs whose pods work only all together: they begin when
-// all are ready, and when one is lost all end and are made anew.
+// A Gang is one or more jobs whose pods work only all together: they start when all are ready, and
+// when one is lost, all end and are created again.
 type Gang struct {
 	Name string // "namespace/name"
 
@@ -358,8 +355,8 @@ type Gang struct {
 	// Size is the number of pods of all jobs together.
 	Size int32
 
-	// RestartsMax is how often it is made anew before it fails for good; below
-	// zero without end.
+	// RestartsMax is how often the gang is created again before it fails for good; below zero,
+	// there is no limit.
 	RestartsMax int32
 
 	// ReadyTimeout is how long after its admission all pods must be ready, or
@@ -427,6 +424,6 @@ type Fault struct {
 	Factor float64
 	Delay  time.Duration
 
-	// Model is how a FaultModelFails fails; ModelWorks stands for ModelGone there.
+	// Model is how a FaultModelFails fails; ModelWorks means ModelGone there.
 	Model ModelFailure
 }

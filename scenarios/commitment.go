@@ -35,8 +35,8 @@ type commitmentSpec struct {
 }
 
 const (
-	// spendMost is the greatest spend or fee, in dollars per hour: beyond it lies
-	// a slip of the pen.
+	// spendMost is the greatest spend or fee, in dollars per hour: a greater one must be a typing
+	// error.
 	spendMost = 10_000
 
 	// discountMost is the greatest discount of a savings plan.

@@ -136,7 +136,7 @@ type aliasCheck struct {
 }
 
 // check returns the first alias in n that is inside the value that it refers to, or that exceeds
-// aliasedMax, and the problem; nil where there is none.
+// aliasedMax, and the problem; nil if there is no such alias.
 func (c *aliasCheck) check(n *yaml.Node) (alias *yaml.Node, problem string) {
 	if n.Kind == yaml.AliasNode {
 		if c.open[n.Alias] {
@@ -165,7 +165,8 @@ func (c *aliasCheck) check(n *yaml.Node) (alias *yaml.Node, problem string) {
 	return nil, ""
 }
 
-// items returns the objects of a list, and of the lists in it; the document itself if it is none.
+// items returns the objects of a list, and of the lists in it; the document itself if it is not a
+// list.
 func (d *document) items() (docs []document) {
 	kind, isList := strings.CutSuffix(d.scalar("kind"), "List")
 	items := d.at([]string{"items"})
@@ -187,7 +188,7 @@ func (d *document) items() (docs []document) {
 
 var yamlLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^yaml: line (\d+): (.*)`) })
 
-// DecodeFile reads the one object of a file, which is no scenario, into v, a pointer to a struct
+// DecodeFile reads the one object of a file other than a scenario into v, a pointer to a struct
 // with JSON tags, as strictly as a scenario is read. It returns what makes an error about a field
 // of the file, with its line.
 func DecodeFile(file string, data []byte, v any) (problem func(path []string, format string, args ...any) error, err error) {
@@ -251,7 +252,7 @@ func resolve(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// scalar returns the text under the keys of path; empty if there is none.
+// scalar returns the text under the keys of path; empty if there is no text.
 func (d *document) scalar(path ...string) string {
 	n := d.at(path)
 	if n == nil {
@@ -260,7 +261,7 @@ func (d *document) scalar(path ...string) string {
 	return n.Value
 }
 
-// at returns the value at path, nil if there is none.
+// at returns the value at path, nil if there is no value.
 func (d *document) at(path []string) *yaml.Node {
 	n := d.node
 	for _, key := range path {
@@ -271,8 +272,8 @@ func (d *document) at(path []string) *yaml.Node {
 	return resolve(n)
 }
 
-// A decoder reads one document into a Go value, strictly: a key that the type
-// does not have is an error, and so is one that stands twice.
+// A decoder reads one document into a Go value, strictly: a key that the type does not have is an
+// error, and so is a duplicate key.
 type decoder struct {
 	doc    *document
 	fields map[reflect.Type]map[string][]int

@@ -51,8 +51,9 @@ func (d *document) described() (docs []document, err error) {
 	return docs, nil
 }
 
-// managedBy returns the managed node groups by the Auto Scaling groups that they made, and
-// which of these are described themselves: such a node group is no pool besides.
+// managedBy returns the managed node groups by the Auto Scaling groups that they created, and which
+// of these groups are described themselves: the node group of such a group does not become a second
+// pool.
 func managedBy(objects []object) (byGroup map[string]*eksGroup, groups map[string]bool) {
 	byGroup, groups = map[string]*eksGroup{}, map[string]bool{}
 	for i := range objects {

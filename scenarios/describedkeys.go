@@ -80,7 +80,7 @@ var eksGroupKeys = map[string]describedKey{
 	"warmPoolConfig": {denied, "warm pools are not simulated"},
 }
 
-// answerKeys are those beside what an answer of AWS describes.
+// answerKeys are the keys around the described objects in a response of AWS.
 var answerKeys = map[string]describedKey{
 	"AutoScalingGroups": {}, "nodegroup": {},
 	"ResponseMetadata": {meaningless, "it is of the call"},

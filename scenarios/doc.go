@@ -1,5 +1,5 @@
-// Package scenarios reads scenarios, files of Kubernetes manifests, and binds them
-// to the trace whose prices they are run on. It knows nothing of how a run goes on.
+// Package scenarios reads scenarios, files of Kubernetes manifests, and binds them to the trace
+// whose prices they are run on. It does not simulate runs.
 //
 // A file holds one Scenario and the objects that kubectl applies: pools, workloads, autoscalers,
 // budgets and what changes pods as they are created. Objects of other kinds are skipped. What they
@@ -24,7 +24,7 @@
 // time; the part without days is for all days that no other part names. From
 // one change to the next the number stays, over midnight too.
 //
-// A schedule that begins with a plus counts every time from the start of the
-// run, so it is the same in every window; so do releases, where *3 creates
-// three instances at once. Recorded workloads are written so.
+// A schedule that starts with a plus counts every time from the start of the run, so it is the same
+// in every window; so do releases, where *3 creates three instances at once. Recorded workloads use
+// this form.
 package scenarios

@@ -146,7 +146,7 @@ func (c *nodeClass) monthly(region string) (dollars float64, known bool) {
 	return dollars, known
 }
 
-// class returns the EC2NodeClass of the nodes of p, nil where there is none.
+// class returns the EC2NodeClass of the nodes of p, nil if they have none.
 func (p *pool) class() *nodeClass {
 	if p.own != nil {
 		return p.own.class

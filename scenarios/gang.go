@@ -42,7 +42,7 @@ type gangLoad struct {
 // bounds how long it waits.
 func (sc *Scenario) gangOfJob(doc *document, l *load, s *batchv1.JobSpec, labels map[string]string, a *annotations) {
 	queued := labels[labelQueue] != ""
-	l.suspended = l.suspended && !queued // Kueue lets it go on
+	l.suspended = l.suspended && !queued // Kueue lets it continue
 	if !kube.Ranked(s) {
 		return
 	}

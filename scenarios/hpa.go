@@ -27,7 +27,8 @@ type horizontalPodAutoscaler struct {
 // A scaleRef is what an autoscaler scales.
 type scaleRef struct{ kind, name string }
 
-// autoscaled finds the workload that the object scales; nil, with a warning, where there is none.
+// autoscaled finds the workload that the object scales. If there is no such workload, it returns
+// nil and adds a warning.
 func (sc *Scenario) autoscaled(doc *document, ref scaleRef) *load {
 	l := sc.loadOf(ref.kind, doc.qualified(ref.name))
 	if l == nil || l.Job != nil || l.Kind == policy.KindDaemonSet {

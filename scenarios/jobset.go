@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A jobSet is a JobSet of the API jobset.x-k8s.io/v1alpha2, as far as it is read:
-// a field that is not here is refused.
+// A jobSet is the part of a JobSet of the API jobset.x-k8s.io/v1alpha2 that is read: other fields
+// are refused.
 type jobSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A kind is what may stand in a scenario, with its apiVersion and a new object.
+// A kind is a kind of object that a scenario may contain, with its apiVersion and a new object.
 type kind struct {
 	apiVersion string
 	cluster    bool // has no namespace

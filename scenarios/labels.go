@@ -206,7 +206,8 @@ func namedValues(templates []policy.Template, key string) (named bool, values []
 }
 
 // unnamed returns a whole number that meets requirements and that no pod names, the one nearest to
-// 0; ok is false where there is none. Karpenter draws one (Any in pkg/scheduling/requirement.go).
+// 0; ok is false if there is no such number. Karpenter draws one (Any in
+// pkg/scheduling/requirement.go).
 func unnamed(requirements []policy.Requirement, named []string) (value string, ok bool) {
 	low, high, excluded := math.MinInt32, math.MaxInt32, len(named)
 	for i := range requirements {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The bounds of what a scenario may ask for. They lie far beyond the clusters
-// that exist, and keep a slip of the finger from filling the memory.
+// The limits of a scenario's sizes. They are far above those of existing clusters, and keep a
+// typing error from exhausting memory.
 const (
 	// podsMax is the most pods of one workload at once.
 	podsMax = 100_000

@@ -99,8 +99,8 @@ type marketSpec struct {
 	Reserve *float64 `json:"reserve"`
 }
 
-// A faultSpec is one disturbance, its begin counted from Start so that it
-// lies alike in every window.
+// A faultSpec is one disturbance. Its start is counted from Start, so that it is the same in every
+// window.
 type faultSpec struct {
 	Kind     string           `json:"kind"`
 	At       metav1.Duration  `json:"at"`
@@ -112,8 +112,8 @@ type faultSpec struct {
 	Factor   *float64         `json:"factor"`
 	Delay    *metav1.Duration `json:"delay"`
 
-	// ZoneNumber stands in place of Zone in a scenario that names no zone: 1 is
-	// the first by name of those that its pools may buy in.
+	// ZoneNumber replaces Zone in a scenario that names no zone: 1 is the first by name of the
+	// zones that its pools may buy in.
 	ZoneNumber *int32 `json:"zoneNumber"`
 
 	// How is how a model fails; none means gone.
@@ -153,8 +153,8 @@ var faultNeeds = map[FaultKind]string{
 	FaultCapacityShortage: "share", FaultAPIThrottle: "share", FaultPriceRamp: "factor", FaultSlowNodes: "factor",
 }
 
-// reserveMost is the greatest reserve price, in dollars per hour: beyond it lies
-// a slip of the pen.
+// reserveMost is the greatest reserve price, in dollars per hour: a greater one must be a typing
+// error.
 const reserveMost = 1000
 
 // AnnotationCaptured on a Scenario says when the cluster that it is was captured, as in

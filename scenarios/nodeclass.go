@@ -14,12 +14,11 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// anything stands for a field of which only whether it is there matters.
+// anything is the type of a field of which only the presence matters.
 type anything = metav1.FieldsV1
 
-// An ec2NodeClass is an EC2NodeClass of Karpenter: what it says of the size of nodes and
-// of their zones. All other fields are there by name, so that one that nobody knows is
-// still an error.
+// An ec2NodeClass is an EC2NodeClass of Karpenter: the fields that determine the size of nodes and
+// their zones. All other fields are listed by name, so that an unknown field is still an error.
 type ec2NodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -383,7 +382,7 @@ func (sc *Scenario) resolveClasses() []error {
 	return errs
 }
 
-// A kwokNodeClass is the class of nodes that nobody runs. It says nothing of them.
+// A kwokNodeClass is the class of nodes that do not run. It has no data about them.
 type kwokNodeClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`

@@ -74,8 +74,8 @@ const (
 	eksSpotAllocation = PriceCapacityOptimized
 )
 
-// readNodegroup reads a managed node group as a pool of its name, unless the Auto Scaling
-// group that it made stands beside it.
+// readNodegroup reads a managed node group as a pool of its name, unless the Auto Scaling group
+// that it created is described too.
 func (sc *Scenario) readNodegroup(doc *document, o *eksGroup, groups map[string]bool) []error {
 	for _, g := range o.Resources.Groups {
 		if groups[g.Name] {

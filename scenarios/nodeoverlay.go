@@ -113,9 +113,9 @@ func (x *overlay) order(y *overlay) int {
 	return cmp.Or(cmp.Compare(y.weight, x.weight), cmp.Compare(y.name, x.name))
 }
 
-// overlay notes what Karpenter takes nodes of NodePools to cost. Of two overlays of one weight
-// that change one price Karpenter applies only the one that it comes to first, nowhere the
-// other: such are refused.
+// overlay applies the prices at which Karpenter rates nodes of NodePools. Of two overlays of equal
+// weight that change the same price, Karpenter applies only the first that it processes, and the
+// other nowhere: such overlays are refused.
 func (w *BoundScenario) overlay(sc *Scenario) error {
 	overlays := slices.Clone(sc.overlays)
 	slices.SortFunc(overlays, func(a, b overlay) int { return a.order(&b) })

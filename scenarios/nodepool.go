@@ -25,8 +25,8 @@ type nodePool struct {
 	Status            anything            `json:"status"`
 }
 
-// A NodePool is what a NodePool of Karpenter asks for besides what a policy.Pool says. It
-// holds for what Karpenter buys by itself.
+// A NodePool is what a NodePool of Karpenter requests in addition to the fields of a policy.Pool.
+// It holds for what Karpenter buys by itself.
 type NodePool struct {
 	// Weight is its place among others: the greatest is tried first.
 	Weight int32
@@ -78,8 +78,8 @@ type ownPool struct {
 	ref   karpv1.NodeClassReference
 	class *nodeClass // nil for nodes of a KWOKNodeClass
 
-	// gpuNone says that it may hold no accelerator, and gpuLimited the one of which it may
-	// hold so many.
+	// gpuNone says that it may hold no accelerator. gpuLimited is the accelerator whose number is
+	// limited.
 	gpuNone    bool
 	gpuLimited string
 
@@ -329,7 +329,7 @@ func (r *poolReader) readReplicas() {
 	r.pool.Mode, r.pool.Consolidation = policy.ModeOff, policy.ConsolidateNever
 }
 
-// capacityTypes returns what the NodePool buys by itself, ascending: one that asks for none
+// capacityTypes returns what the NodePool buys by itself, ascending: one without such a requirement
 // buys all, and of these reserved capacity while there is any, then spot (getCapacityType in
 // instance.go).
 func (r *poolReader) capacityTypes() []policy.CapacityType {

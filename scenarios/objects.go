@@ -57,7 +57,8 @@ type objectReader struct {
 	shape   []byte            // of the document that is read
 }
 
-// cutDocument cuts the first document off a text: it ends with a line that begins with three dashes.
+// cutDocument cuts the first document off a text: it ends before a line that starts with three
+// dashes.
 func cutDocument(data []byte) (text, rest []byte) {
 	for from := 0; ; {
 		i := bytes.Index(data[from:], []byte("\n---"))

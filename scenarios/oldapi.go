@@ -509,7 +509,7 @@ func rendered(n *yaml.Node) string {
 	return b.String()
 }
 
-// take removes the value at path from n and returns it, nil if there is none.
+// take removes the value at path from n and returns it, nil if there is no value.
 func take(n *yaml.Node, path ...string) *yaml.Node {
 	n = resolve(n)
 	if len(path) > 1 {

@@ -80,7 +80,7 @@ func (w *BoundScenario) podsOn(sc *Scenario) {
 	}
 }
 
-// wantedFirst returns how many pods a workload wants when warm-up begins.
+// wantedFirst returns how many pods a workload wants when warm-up starts.
 func (w *BoundScenario) wantedFirst(x *Workload) (n int64) {
 	if x.Job == nil {
 		return int64(x.Schedule[0].Replicas)

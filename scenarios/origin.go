@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// originMark begins the comment before the text of a file in a text of several: errors name that
-// file and its lines.
+// originMark is the prefix of the comment before the text of each file in a text of several: errors
+// name that file and its lines.
 const originMark = "# spotter: file "
 
 // A SourceFile is one file of a scenario that is made of several.

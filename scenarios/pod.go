@@ -57,5 +57,5 @@ func (sc *Scenario) priority(class, workload string, value *int32) (kube.Priorit
 
 func needsGPU(t policy.Template) bool { return t.Requests.GPU > 0 }
 
-// Index is the part of a path that stands for the i-th entry of a list.
+// Index is the part of a path that refers to the i-th entry of a list.
 func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }

@@ -13,8 +13,8 @@ import (
 // errors.
 type RawObject struct{ doc document }
 
-// RawObjects cuts a file into its objects; file names it in errors. An object
-// of kind List stands for its items.
+// RawObjects cuts a file into its objects; file names it in errors. An object of kind List is
+// replaced by its items.
 func RawObjects(file string, data []byte) ([]RawObject, error) {
 	docs, err := split(file, data)
 	if err != nil {
@@ -27,10 +27,10 @@ func RawObjects(file string, data []byte) ([]RawObject, error) {
 	return all, nil
 }
 
-// File returns the name of the file that the object stands in.
+// File returns the name of the file that contains the object.
 func (o *RawObject) File() string { return o.doc.file }
 
-// Scalar returns the text under the keys of path; empty if there is none.
+// Scalar returns the text under the keys of path; empty if there is no text.
 func (o *RawObject) Scalar(path ...string) string { return o.doc.scalar(path...) }
 
 // Has reports whether the object has the field at path, where "[i]" is the i-th
@@ -46,10 +46,9 @@ func (o *RawObject) Line(path ...string) int {
 	return o.doc.line(path)
 }
 
-// Decode reads the object into v, a pointer to a struct with JSON tags. A key
-// that v does not have, or that stands twice, is an error. A field of type
-// metav1.FieldsV1 takes whatever stands there and keeps nothing of it. Each
-// error is a *FieldError that says the value too; several are joined.
+// Decode reads the object into v, a pointer to a struct with JSON tags. An unknown or duplicate key
+// is an error. A field of type metav1.FieldsV1 accepts any value and keeps nothing of it. Each
+// error is a *FieldError that includes the value; several are joined.
 func (o *RawObject) Decode(v any) error {
 	dec := &decoder{doc: &o.doc, fields: map[reflect.Type]map[string][]int{}}
 	dec.value(o.doc.node, reflect.ValueOf(v).Elem(), nil)
@@ -64,7 +63,7 @@ func (o *RawObject) Decode(v any) error {
 	return errors.Join(dec.errs...)
 }
 
-// unknownKey begins the problem of a key that a type does not have.
+// unknownKey is the start of the message about a key that a type does not have.
 const unknownKey = "unknown key"
 
 // Problem returns an error about the field at path.
@@ -72,5 +71,5 @@ func (o *RawObject) Problem(path []string, format string, args ...any) error {
 	return o.doc.problem(path, format, args...)
 }
 
-// JoinPath writes a path as it stands in errors, as in "spec.taints[0].key".
+// JoinPath formats a path for errors, as in "spec.taints[0].key".
 func JoinPath(path ...string) string { return joinPath(path) }

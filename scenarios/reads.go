@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// CoveredBy fails with [ErrTooShort] when a run that is metered from start does not lie
-// within the span of the trace called name.
+// CoveredBy fails with [ErrTooShort] when a run that is metered from start is not within the span
+// of the trace called name.
 func (sc *Scenario) CoveredBy(name string, from, to, start policy.Time) error {
 	if end := start.Add(sc.Duration); start < from || end > wholeDay(to) {
 		return fmt.Errorf("%w: %s needs %v to %v, and %s covers %v to %v", ErrTooShort, sc.Name, start, end, name, from, to)
@@ -22,9 +22,9 @@ func (sc *Scenario) CoveredBy(name string, from, to, start policy.Time) error {
 	return nil
 }
 
-// Reads says what of a trace a run needs that is metered from start: the markets that a
-// pool may take as far as manifest and catalog say, in the span of the run. Binding to
-// that and to the whole trace gives the same markets.
+// Reads returns which part of a trace a run needs that is metered from start: the markets that a
+// pool may take, if manifest and catalog can decide that, in the span of the run. Binding to that
+// part and to the whole trace gives the same markets.
 func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
 	o := trace.ReadOptions{From: start.Add(-sc.WarmUp), To: start.Add(sc.Duration)}
 	types := map[string]bool{}
@@ -37,8 +37,8 @@ func (sc *Scenario) Reads(start policy.Time) trace.ReadOptions {
 		if p.capacity != nil {
 			cluster = p.capacity.Cluster()
 		}
-		// A pool that names no region buys where its cluster lies, which an
-		// earlier pool may say.
+		// A pool that names no region buys in the region of its cluster, which an earlier pool may
+		// name.
 		if at := places[cluster]; len(regions) == 0 && at != "" {
 			regions = []string{at}
 		}
@@ -76,8 +76,8 @@ func (p *pool) places() (regions, zones []string) {
 	return regions, zones
 }
 
-// types adds the types of the catalog that the pool may buy somewhere, and those of
-// which nobody knows whether it may.
+// types adds the types of the catalog that the pool may buy somewhere, and those for which this is
+// unknown.
 func (p *pool) types(into map[string]bool) {
 	var anywhere ownPool
 	if p.own != nil {

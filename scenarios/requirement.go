@@ -183,7 +183,7 @@ func (sc *Scenario) Takes(provider, region, zone, kind string) bool {
 	})
 }
 
-// has reports whether one of the subnets of the class lies in a zone.
+// has reports whether one of the subnets of the class is in a zone.
 func (c *nodeClass) has(zone string) bool {
 	for _, z := range c.zones {
 		if z == zone {

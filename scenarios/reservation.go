@@ -122,9 +122,9 @@ func (p *pool) settleReserved(sc *Scenario) []error {
 	return []error{p.doc.problem([]string{"spec", "template", "spec", "requirements"}, "karpenter.sh/capacity-type allows reserved alone, and its EC2NodeClass selects no capacity reservation")}
 }
 
-// warnStrict says where Karpenter would not launch into reservations as it does here: its
-// provider wants what minValues asks for among the reservations alone (Truncate after the
-// filters in instance.go of karpenter-provider-aws 1.14.1), unless MIN_VALUES_POLICY is BestEffort.
+// warnStrict warns where Karpenter would not launch into reservations as it does here: its provider
+// must satisfy minValues with the reservations alone (Truncate after the filters in instance.go of
+// karpenter-provider-aws 1.14.1), unless MIN_VALUES_POLICY is BestEffort.
 func (p *pool) warnStrict(sc *Scenario) {
 	if !slices.Contains(p.base.CapacityTypes, policy.Reserved) {
 		return

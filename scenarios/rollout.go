@@ -11,8 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A rollout is a Rollout of Argo, as far as it is read: it is simulated as a Deployment. How it
-// brings out a new version changes nothing, since none is brought out.
+// A rollout is the part of a Rollout of Argo that is read: it is simulated as a Deployment. Its
+// strategy for new versions has no effect, since a scenario has no new versions.
 type rollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -78,8 +78,8 @@ func (sc *Scenario) readReplicaSet(doc *document, o *appsv1.ReplicaSet) []error 
 	return sc.readService(doc, &s, o.Spec.Replicas, nil)
 }
 
-// readBarePod reads a Pod on its own: as a job where it is to end, and else as one replica, which is
-// made again when it is lost.
+// readBarePod reads a Pod on its own: as a job if it is expected to end, and otherwise as one
+// replica, which is created again when it is lost.
 func (sc *Scenario) readBarePod(doc *document, o *corev1.Pod) []error {
 	meta := o.ObjectMeta
 	pods := max(doc.pods, 1)

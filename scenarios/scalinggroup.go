@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A ScalingGroup is what an Auto Scaling group says of its instances besides what a
-// policy.Pool says. Sizes are counted in instances.
+// A ScalingGroup is what an Auto Scaling group specifies of its instances in addition to the fields
+// of a policy.Pool. Sizes are counted in instances.
 type ScalingGroup struct {
 	Min, Max, Desired int
 
@@ -28,13 +28,13 @@ type ScalingGroup struct {
 	// Autoscaler takes the first for what new nodes are like.
 	Types []string
 
-	// Spot is how spot instances are allocated. Prioritized says that those on demand are
-	// by the order of Types, and else by price.
+	// Spot is how Spot instances are allocated. Prioritized says that on-demand instances are
+	// allocated in the order of Types; otherwise they are allocated by price.
 	Spot        SpotStrategy
 	Prioritized bool
 }
 
-// A SpotStrategy is how an Auto Scaling group chooses among spot markets of a zone.
+// A SpotStrategy is how an Auto Scaling group chooses among Spot markets of a zone.
 type SpotStrategy uint8
 
 // The strategies, as AWS calls them.
@@ -56,8 +56,8 @@ func (g *ScalingGroup) OnDemandOf(n int) int {
 	return base + ((n-base)*g.OnDemandPercent+99)/100
 }
 
-// An awsGroup is an Auto Scaling group as `aws autoscaling describe-auto-scaling-groups`
-// prints it. All fields are there by name, so that one that nobody knows is an error.
+// An awsGroup is an Auto Scaling group as `aws autoscaling describe-auto-scaling-groups` prints it.
+// All fields are listed by name, so that an unknown field is an error.
 type awsGroup struct {
 	metav1.TypeMeta   `json:"-"`
 	metav1.ObjectMeta `json:"-"`

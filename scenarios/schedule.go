@@ -282,8 +282,8 @@ func (s *schedule) stepsSince(from, start, to policy.Time) []scheduleStep {
 	return steps
 }
 
-// change adds a change to steps, which are ascending: it sets the first number if
-// it lies before the first step, and has no effect from to on.
+// change adds a change to steps, which are ascending: it sets the first number if it is before the
+// first step, and has no effect from to on.
 func change(steps []scheduleStep, at, to policy.Time, value int64) []scheduleStep {
 	last := &steps[len(steps)-1]
 	switch {

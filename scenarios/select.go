@@ -16,15 +16,14 @@ type offer struct {
 	series *trace.Series
 	t      *policy.InstanceType
 
-	// onDemand is the on-demand price, and basis what it was derived from where
-	// nobody publishes one.
+	// onDemand is the on-demand price, and basis its derivation where no price is published.
 	onDemand policy.Money
 	basis    string
 
 	// The run meets the intervals from first up to last of the series.
 	first, last int
 
-	// spot is the price at the begin, or the first after it.
+	// spot is the price at the start, or the first after it.
 	spot policy.Money
 
 	spotID, onDemandID policy.MarketID
@@ -67,8 +66,8 @@ func newSelection(tr *trace.Trace, begin, start, end policy.Time) *selection {
 			continue
 		}
 		if k := len(x.offers) - 1; k >= 0 && sameMarket(x.offers[k].series, s) {
-			// Series are ordered by product: the plain one stands before the
-			// one for Amazon VPC, and replaces an unnamed one.
+			// Series are ordered by product: the plain one comes before the one for Amazon VPC, and
+			// replaces an unnamed one.
 			if s.Product == trace.ProductLinux {
 				x.offers = x.offers[:k]
 			} else {
@@ -90,7 +89,7 @@ func sameMarket(a, b *trace.Series) bool {
 	return a.Provider == b.Provider && a.Region == b.Region && a.Zone == b.Zone && a.Type == b.Type
 }
 
-// add takes s if its type, its on-demand price and a spot price are known.
+// add takes s if its type, its on-demand price and a Spot price are known.
 func (x *selection) add(s *trace.Series) {
 	t := x.typeOf(s)
 	if t == nil {
@@ -136,9 +135,9 @@ func (x *selection) typeOf(s *trace.Series) *policy.InstanceType {
 	return t
 }
 
-// onDemandOf returns the price at the start: the trace's, the first one that
-// it has if none is in force yet, else the catalog's; 0 if nobody knows it. A
-// price that is derived and not published comes with what it was derived from.
+// onDemandOf returns the price at the start: the trace's price (the first one if no price is in
+// force yet), else the catalog's; 0 if it is unknown. A price that is derived and not published
+// comes with its derivation.
 func (x *selection) onDemandOf(s *trace.Series) (price policy.Money, basis string) {
 	for i, p := range s.OnDemand {
 		if s.At[i] > x.start && price > 0 {
@@ -179,8 +178,7 @@ func firstPrice(prices []policy.Money) policy.Money {
 	return policy.NoPrice
 }
 
-// choose returns the offers that a pool takes, ascending. Prices and scores are
-// those as of the begin.
+// choose returns the offers that a pool takes, ascending. Prices and scores are those at the start.
 func (x *selection) choose(p *pool) ([]int, error) {
 	if x.poolOffers == nil {
 		x.poolOffers = make([]v1alpha1.Offer, len(x.offers))
@@ -307,7 +305,7 @@ func (x *selection) list(w *BoundScenario, used []bool, typeIDs map[string]polic
 	}
 }
 
-// publish puts into m what the trace has of published signals at the begin.
+// publish copies the published signals that the trace has at the start into m.
 func (o *offer) publish(m *policy.Market) {
 	if o.series.Band != nil {
 		m.Band = policy.Band(max(-1, o.series.Band[o.first]))
@@ -355,10 +353,10 @@ func (x *selection) signals(o *offer) SignalCurve {
 	return c
 }
 
-// soldBefore reports whether the run begins before the first that the recording has
-// of a market, which it has from its own begin: that was so before it, too. A
-// recording names each market at its first change, so that a market which is seen
-// on the first day counts as sold from the begin.
+// soldBefore reports whether the market was offered before its first entry in the recording. The
+// run must start before that entry, and the entry must be at most a day after the start of the
+// recording: a recording names each market at its first change, so a market that appears on the
+// first day counts as offered from the start.
 func (x *selection) soldBefore(o *offer) bool {
 	first := o.series.At[o.first]
 	return first > x.begin && first <= x.tr.WholeFrom+day
@@ -380,8 +378,7 @@ func carried(column []int8) []int8 {
 	return column
 }
 
-// curve returns the spot price over the run. It shares the memory of the trace
-// when that can be.
+// curve returns the Spot price over the run. It shares the memory of the trace if possible.
 func (x *selection) curve(o *offer) PriceCurve {
 	at, spot := o.series.At[o.first:o.last], o.series.Spot[o.first:o.last]
 	if slices.Contains(spot, 0) {

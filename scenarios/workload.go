@@ -264,7 +264,7 @@ func (sc *Scenario) loadOf(kind, qualified string) *load {
 	return &sc.loads[i]
 }
 
-// keep adds a workload and its template, which stand at equal places.
+// keep adds a workload and its template, which have the same index.
 func (sc *Scenario) keep(t *policy.Template, l *load) {
 	sc.templates = append(sc.templates, *t)
 	sc.loads = append(sc.loads, *l)

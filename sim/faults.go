@@ -19,9 +19,9 @@ type faults struct {
 	controller *controller.Controller
 }
 
-// plan plans the begin and the end of what the scenario orders. result.Outages,
-// shortages, late notices, failing calls and price ramps are in the weather and
-// the prices; the event only marks them in the log.
+// plan schedules the start and the end of the faults that the scenario orders. Zone outages,
+// shortages, late notices, failing calls and price ramps are in the weather and the prices; the
+// event only marks them in the log.
 func (fs *faults) plan() {
 	for i := range fs.Scenario.Faults {
 		f := &fs.Scenario.Faults[i]
@@ -32,7 +32,7 @@ func (fs *faults) plan() {
 	}
 }
 
-// change begins or ends fault i.
+// change starts or ends fault i.
 func (fs *faults) change(i int, begins bool) {
 	f := &fs.Scenario.Faults[i]
 	amount, name := int64(0), f.Kind.String()+"-ends"

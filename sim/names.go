@@ -52,13 +52,13 @@ type (
 	CauseOutages = result.CauseOutages
 	// Incident is a time in which a workload had too few pods.
 	Incident = result.Incident
-	// Sample is what a run has come to at an instant.
+	// Sample is the totals of a run at an instant.
 	Sample = result.Sample
 	// Held is how many nodes of a market there are.
 	Held = result.Held
 	// Taken is a node that the provider took.
 	Taken = result.Taken
-	// WorkloadState is where a workload stands at an instant.
+	// WorkloadState is the state of a workload at an instant.
 	WorkloadState = cluster.WorkloadState
 )
 

@@ -61,9 +61,9 @@ type Config struct {
 	// node even where budgets or pods keep nodes from being replaced.
 	OnDemandStart bool
 
-	// LowestPrice has the provider launch in the cheapest open market that a NodeClaim
-	// allows, of either capacity type, as Karpenter's kwok provider does. Without it Karpenter
-	// asks for one capacity type, and the strategy for spot is price-capacity-optimised, as on EC2.
+	// LowestPrice has the provider launch in the cheapest open market that a NodeClaim allows, of
+	// either capacity type, as Karpenter's kwok provider does. Without it Karpenter requests one
+	// capacity type, and the strategy for Spot is price-capacity-optimised, as on EC2.
 	LowestPrice bool
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// A RunObserver is called while a run goes on. It changes nothing: a run has the
-// same hash with and without one.
+// A RunObserver is called during a run. It changes nothing: a run has the same hash with and
+// without one.
 type RunObserver interface {
 	// Happened is called for every entry of the event log, in its order.
 	Happened(Entry)
@@ -81,7 +81,7 @@ func (m *Moment) LossBudget(id policy.PoolID) (policy.LossBudget, bool) {
 // outages, which are left 0: those take as long as there are nodes.
 func (m *Moment) Counts() Sample { return m.watch.counts(m.Now) }
 
-// Costs returns what the run has come to at an instant from Now up to Next.
+// Costs returns the totals of the run at an instant from Now up to Next.
 func (m *Moment) Costs(at policy.Time) Sample { return m.watch.sample(at) }
 
 // A watch reports to the observer of a run what happens, and takes the samples.
@@ -174,7 +174,7 @@ func (wt *watch) passEnd() {
 	wt.report(wt.Window.To)
 }
 
-// takeSample adds what the run has come to at an instant to the result.
+// takeSample adds the totals of the run at an instant to the result.
 func (wt *watch) takeSample(at policy.Time) {
 	wt.Result.Samples = append(wt.Result.Samples, wt.sample(at))
 	if wt.heldNow == nil {
@@ -194,8 +194,8 @@ func (wt *watch) takeSample(at policy.Time) {
 	}
 }
 
-// sample returns what the run has come to at an instant before which nothing
-// more happens. It changes nothing.
+// sample returns the totals of the run at an instant before which nothing more happens. It changes
+// nothing.
 func (wt *watch) sample(at policy.Time) Sample {
 	s := wt.counts(at)
 	s.Bill, s.OutageCost = wt.Result.Bill, wt.Result.JobCost

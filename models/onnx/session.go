@@ -37,7 +37,7 @@ type buffers struct {
 	out     []*ort.Tensor[float32]
 	inputs  []ort.Value
 	outputs []ort.Value
-	pins    runtime.Pinner // the runtime keeps the addresses of what lies in the tensors
+	pins    runtime.Pinner // the runtime keeps the addresses of the tensors' data
 }
 
 // Open makes a session of a graph. [Start] must have been called.
@@ -123,7 +123,7 @@ func (s *session) bucket(rows int) int {
 	return len(s.buckets) - 1
 }
 
-// take returns tensors that nobody uses.
+// take returns tensors that are not in use.
 func (s *session) take(k int) (*buffers, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

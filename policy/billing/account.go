@@ -55,8 +55,8 @@ func (a *Account) Coverage() *Coverage { return a.cover }
 // commitment may cover.
 func (a *Account) Covers(m policy.MarketID) bool { return a.cover.Covers(m) }
 
-// Start begins to meter a node of market m that was launched at t. The number
-// names it in Stop.
+// Start starts to meter a node of market m that was launched at t. The number identifies it in
+// Stop.
 func (a *Account) Start(node int, m policy.MarketID, t policy.Time) {
 	a.running[m] = append(a.running[m], &tab{node: node, market: m, from: t, since: t})
 	a.cover.Add(m, 1)
@@ -84,9 +84,9 @@ func (a *Account) Stop(node int, m policy.MarketID, t policy.Time) (bill, spared
 	return bill, spared
 }
 
-// Owes returns what a node of market m that runs on has come to at t, and changes
-// nothing. It never falls as t goes on: the minute that Stop bills at least is left
-// out, since commitments may yet pay for what is to come of it.
+// Owes returns the cost so far, at t, of a running node of market m, and changes nothing. It never
+// falls as t grows: the minimum of one minute that Stop bills is left out, since commitments may
+// yet pay for the rest of it.
 func (a *Account) Owes(node int, m policy.MarketID, t policy.Time) policy.Money {
 	i := slices.IndexFunc(a.running[m], func(x *tab) bool { return x.node == node })
 	x := *a.running[m][i]

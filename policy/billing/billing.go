@@ -76,7 +76,7 @@ func (c *Curve) integral(t policy.Time) int64 {
 // A Span is a half-open stretch of time.
 type Span struct{ From, To policy.Time }
 
-// Clip returns the part of s inside window, empty if there is none.
+// Clip returns the part of s inside window, empty if they do not overlap.
 func (s Span) Clip(window Span) Span {
 	from, to := max(s.From, window.From), min(s.To, window.To)
 	return Span{from, max(from, to)}

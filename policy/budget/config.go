@@ -22,8 +22,8 @@ type Config struct {
 	// often where a disruption budget refuses.
 	Retry time.Duration
 
-	// Soonest is the least time until the next step that is asked for. Raising
-	// it decides less often around the moment at which a budget is spent.
+	// Soonest is the least time until the next step that is requested. Raising it decides less
+	// often around the moment at which a budget is spent.
 	Soonest time.Duration
 
 	// Absent is how long the history of a budget is kept that snapshots have no more.

@@ -24,8 +24,8 @@ type enforcement struct {
 	picked  []bool
 }
 
-// judge finds out, for all budgets before anything is done for one, which are
-// spent and which gates are to be closed.
+// judge finds out, for all budgets before acting on one, which are spent and which gates must be
+// closed.
 func (e *enforcement) judge() {
 	for i := range e.tallies {
 		t := &e.tallies[i]
@@ -119,8 +119,8 @@ func (e *enforcement) reopening(t *tally) string {
 // from now on.
 func (t *tally) leaves() bool { return t.budget.Action != policy.BudgetAlert }
 
-// reopens returns when there will be room again; zero if that cannot be told, or
-// is after horizon.
+// reopens returns when the budget will have room again; zero if that is unknown, or is after
+// horizon.
 func (e *enforcement) reopens(t *tally, horizon policy.Time) policy.Time {
 	if t.budget.LiveObjects {
 		return 0
@@ -158,7 +158,7 @@ func (e *enforcement) hold(t *tally, text string) {
 	}})
 }
 
-// wake asks for a step when t will next want something.
+// wake requests a step when t next needs one.
 func (e *enforcement) wake(t *tally) {
 	b, now := t.budget, e.s.Now
 	at := func(x policy.Time) {
@@ -180,13 +180,13 @@ func (e *enforcement) wake(t *tally) {
 	}
 }
 
-// spentAt returns when the budget of t will be spent as its pods go on; zero if
-// that is not before the next step.
+// spentAt returns when the budget of t will be spent if its pods keep running; zero if that is not
+// before the next step.
 func (e *enforcement) spentAt(t *tally) policy.Time {
 	if !t.budget.LiveObjects {
 		return t.ledger.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
 	}
-	// Live pods never count less as they go on, but for what leaves the window.
+	// Live pods never count less while they run, except for the part that leaves the window.
 	l := ledger{{Hour: e.s.Now, Used: t.use.used, Cost: t.use.cost}}
 	return l.crossing(t.budget, e.s.Now, e.plan.Wake, t.now, 1, true)
 }

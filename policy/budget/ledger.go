@@ -25,8 +25,8 @@ func trimmed(of []policy.BudgetBucket, now policy.Time, window time.Duration) le
 	return append(make(ledger, 0, len(of)+2), of...)
 }
 
-// book adds the use of n thousandths of a device from from to to, at a cost per
-// hour. What lies before the window of the ledger is the caller's to leave out.
+// book adds the use of n thousandths of a device between from and to, at a cost per hour. The
+// caller leaves out use before the window of the ledger.
 func (l *ledger) book(from, to policy.Time, n int64, perHour policy.Money) {
 	for n > 0 && from < to {
 		hour := from - from%msPerHour
@@ -51,8 +51,8 @@ func (l *ledger) bucket(hour policy.Time) *policy.BudgetBucket {
 	return &(*l)[i]
 }
 
-// within returns the use within the window that ends at now. The bucket in
-// which the window begins counts in proportion.
+// within returns the use within the window that ends at now. The bucket in which the window starts
+// counts in proportion.
 func (l ledger) within(now policy.Time, window time.Duration) use {
 	from := now.Add(-window)
 	var u use
@@ -103,12 +103,12 @@ type rate struct {
 // plus returns the sum of two rates.
 func (r rate) plus(x rate) rate { return rate{r.devices + x.devices, r.cost + x.cost} }
 
-// crossing returns the first instant after now, up to horizon, at which the use
-// within the sliding window reaches part of the quota (up), or has fallen below
-// it, while pods go on at r; zero when there is none.
+// crossing returns the first instant after now, up to horizon, at which the use within the sliding
+// window reaches part of the quota (up), or has fallen below it, while pods keep running at r; zero
+// if there is no such instant.
 //
-// Between the instants at which a bucket begins or ends to leave the window use
-// changes evenly, so it is enough to look at these and to draw lines.
+// Between the instants at which a bucket starts to leave the window or has left it, use changes
+// linearly, so it is enough to interpolate between these.
 func (l ledger) crossing(b *policy.Budget, now, horizon policy.Time, r rate, part float64, up bool) policy.Time {
 	before, t := l.ahead(b, now, now, r), now
 	for t < horizon {
@@ -122,8 +122,8 @@ func (l ledger) crossing(b *policy.Budget, now, horizon policy.Time, r rate, par
 	return 0
 }
 
-// ahead returns the use within the window that ends at t, at or after now, when
-// pods go on at r.
+// ahead returns the use within the window that ends at t, at or after now, if pods keep running at
+// r.
 func (l ledger) ahead(b *policy.Budget, now, t policy.Time, r rate) use {
 	u := l.within(t, b.Window)
 	ms := int64(t - now)
@@ -132,8 +132,8 @@ func (l ledger) ahead(b *policy.Budget, now, t policy.Time, r rate) use {
 	return u
 }
 
-// edge returns the next instant after t at which a bucket begins to leave the
-// window, or has left it.
+// edge returns the next instant after t at which a bucket starts to leave the window, or has left
+// it.
 func (l ledger) edge(b *policy.Budget, t policy.Time) policy.Time {
 	from := t.Add(-b.Window)
 	for i := range l {

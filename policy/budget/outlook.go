@@ -4,8 +4,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Outlook is what can be told of one budget besides its memory: what counts now
-// and when its gate would open.
+// An Outlook describes one budget beyond its memory: what counts now and when its gate would open.
 type Outlook struct {
 	// Pods is the number of pods that hold devices, which are Devices thousandths
 	// of a device and cost PerHour.
@@ -18,9 +17,9 @@ type Outlook struct {
 	Uncounted int
 	Such      string
 
-	// Reopens is when there will be room again, zero where that cannot be told or
-	// is more than a window away. As the decision does, it takes the pods to go
-	// where they are made to, and to go on where they are not.
+	// Reopens is when the budget will have room again, zero if that is unknown or more than a
+	// window away. Like the decision, it assumes that pods end where they are evicted, and keep
+	// running elsewhere.
 	Reopens policy.Time
 }
 

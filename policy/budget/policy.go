@@ -109,8 +109,8 @@ type tally struct {
 	// templates are those whose pods it counts.
 	templates []match
 
-	// from is since when use is not booked yet, at the earliest the begin of the
-	// hour in which the window begins.
+	// from is since when use is not booked yet, at the earliest the start of the hour in which the
+	// window starts.
 	from policy.Time
 
 	// now is what is used now; steady the part of it that was used all the time
@@ -123,8 +123,8 @@ type tally struct {
 	// use is what counts: that of the ledger, or live.
 	use use
 
-	// over says that the budget is spent, enforcing that its action is due,
-	// and closed that its gate is to be closed.
+	// over says that the budget is spent, enforcing that its action is due, and closed that its
+	// gate must be closed.
 	over, enforcing, closed bool
 }
 
@@ -226,9 +226,8 @@ func (r rate) during(ms int64) use {
 	return use{r.devices * ms, cost}
 }
 
-// price returns what n thousandths of a device cost per hour on node: their part
-// of the node's devices, at what the node is charged now. Devices that nobody
-// uses are charged to nobody.
+// price returns what n thousandths of a device cost per hour on node: their part of the node's
+// devices, at the node's current charge. Unused devices are charged to no budget.
 func (t *tally) price(s *policy.Snapshot, node *policy.Node, n int64) policy.Money {
 	if node.Market == policy.None {
 		return t.guess(s, n)

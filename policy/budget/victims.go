@@ -171,9 +171,9 @@ func (e *enforcement) suspend(t *tally, jobs []suspect) {
 	e.noteAsked(t, x.name)
 }
 
-// resume lets all jobs continue that were suspended for a budget, except those that a
-// closed budget which suspends jobs counts. Jobs say themselves that they were, so none is
-// forgotten whatever became of the budget.
+// resume lets all jobs continue that were suspended for a budget, except those that a closed budget
+// which suspends jobs counts. Jobs themselves record that they were suspended, so no job is
+// forgotten even if its budget is gone.
 func (e *enforcement) resume() {
 	var jobs []bool // by workload: a template of it has been seen that is held
 	for t, list := range e.index.of {

@@ -12,21 +12,21 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Observer describes the world as it is now. The live one never changes a snapshot
-// that it has returned; the simulator's reuses the memory of the one before last.
+// An Observer describes the current state of the cluster and its markets. The live one never
+// changes a snapshot that it has returned; the simulator's reuses the memory of the one before
+// last.
 type Observer interface {
 	Observe(context.Context) (*policy.Snapshot, error)
 }
 
-// A Forecaster writes the Forecast of every market, and the action values of
-// every pool, of a snapshot that it was just given. It sees nothing else. When
-// it fails, what it could not write stays the closed form's and the error is
-// reported beside the plan.
+// A Forecaster writes the Forecast of every market, and the action values of every pool, of a
+// snapshot that it was just given. It reads nothing else. If it fails, the numbers that it could
+// not write remain those of the closed form, and the error is reported with the plan.
 type Forecaster interface {
 	Forecast(*policy.Snapshot, *policy.Memory) error
 }
 
-// An Actuator changes the world. Each method may be called again with the same
+// An Actuator changes the cluster and the cloud. Each method may be called again with the same
 // argument and must then have no further effect.
 type Actuator interface {
 	Steer(context.Context, *policy.Snapshot, *policy.Steer) error
@@ -40,7 +40,7 @@ type Ranker interface {
 	DeletionCost(context.Context, *policy.Snapshot, *policy.DeletionCost) error
 }
 
-// An Enforcer carries out what budgets ask for.
+// An Enforcer carries out the actions of budgets.
 type Enforcer interface {
 	Gate(context.Context, *policy.Snapshot, *policy.Gate) error
 	Pause(context.Context, *policy.Snapshot, *policy.Pause) error
@@ -74,7 +74,7 @@ type Dependencies struct {
 	Recorder   Recorder
 }
 
-// A Driver joins one policy to one world.
+// A Driver connects one policy with its dependencies.
 type Driver struct {
 	world  Dependencies
 	policy policy.Policy
@@ -166,7 +166,7 @@ func (d *Driver) act(ctx context.Context, s *policy.Snapshot, p *policy.Plan, er
 	return d.enforce(ctx, s, p, errs)
 }
 
-// enforce carries out what budgets ask for.
+// enforce carries out the actions of budgets.
 func (d *Driver) enforce(ctx context.Context, s *policy.Snapshot, p *policy.Plan, errs []error) []error {
 	for i := range p.Gates {
 		if err := d.world.Enforcer.Gate(ctx, s, &p.Gates[i]); err != nil {

@@ -2,9 +2,8 @@
 // look the same on the terminal, in reports, pictures, events and plans. Names and texts from
 // outside are made safe to show by [Plain].
 //
-// A minus is U+2212 and stands before the dollar, thousands have commas, no space precedes %, and
-// zero has no sign. NaN and infinity are [Unknown]. Files that programs read have their own,
-// exact form.
+// A minus is U+2212 and precedes the dollar, thousands have commas, no space precedes %, and zero
+// has no sign. NaN and infinity are [Unknown]. Files that programs read have their own, exact form.
 package figures
 
 import (

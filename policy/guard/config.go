@@ -20,12 +20,11 @@ type Config struct {
 	// demand where little is known.
 	ConfidenceMin float64
 
-	// UtilizationTight is the utilization of a pool above which a node leaves
-	// only with a replacement bought in the same plan, or where all its pods
-	// have room on the others. UtilizationFull is that above which the
-	// replacement must be initialized before the drain begins, and which a
-	// drain without one must not lead to. Raising them lets displaced pods
-	// rely on the room of other nodes.
+	// UtilizationTight is the utilization of a pool above which a node may be removed only with a
+	// replacement bought in the same plan, or if all its pods have room on the others.
+	// UtilizationFull is that above which the replacement must be initialized before the drain
+	// starts, and which a drain without one must not lead to. Raising them lets displaced pods rely
+	// on the free capacity of other nodes.
 	UtilizationTight, UtilizationFull float64
 
 	// Cooldown is the least time between two rounds of drains in a pool that

@@ -11,16 +11,14 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// Around returns p with guardrails: what p plans is left out of the plan, and
-// reported in a Hold, where it would move too many nodes at once, too soon after
-// the last move, into a market without a trusted forecast, or against a disruption
-// budget that allows no eviction.
+// Around returns p with guardrails: an entry of p's plan is left out, and reported in a Hold, if it
+// would move too many nodes at once, too soon after the last move, into a market without a trusted
+// forecast, or against a disruption budget that allows no eviction.
 //
-// While a part of what is known of the cluster is stale, everything by choice is held.
+// While some observations of the cluster are stale, everything by choice is held.
 //
-// No guardrail holds a node under notice, which cannot stay, unless another
-// controller is emptying it. One node may always move, also in a small cluster in
-// which somebody else has cordoned a node.
+// No guardrail holds a node under notice, which cannot stay, unless another controller is draining
+// it. One node may always move, also in a small cluster in which a user has cordoned a node.
 //
 // It panics when cfg is not valid; see [Config.Validate].
 func Around(p policy.Policy, cfg Config) policy.Policy {
@@ -81,7 +79,7 @@ type review struct {
 	// stale says why nothing is done by choice, empty where it may.
 	stale string
 
-	// plan is what is left; its lists are built anew.
+	// plan is the rest of the plan; its lists are rebuilt.
 	plan policy.Plan
 }
 
@@ -135,9 +133,9 @@ type replacement struct {
 type need uint8
 
 const (
-	standsAlone need = iota // there are none
+	standsAlone need = iota // it needs no replacement
 	forHeld                 // all are held
-	forDrain                // one is let through
+	forDrain                // for no drain
 )
 
 // A guardedPool is what the guardrails know of a pool.

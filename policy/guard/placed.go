@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A placed holds by node which pods stand there, and what they and those that are promised a
-// place there ask for. It is kept from snapshot to snapshot, since little changes in between.
+// A placed holds by node which pods run there, and their requests and those of the pods that are
+// promised a place there. It is kept from snapshot to snapshot, since little changes in between.
 type placed struct {
 	mark      policy.Mark
 	templates []policy.Template
@@ -25,7 +25,7 @@ type placedPod struct {
 	stands   bool
 }
 
-// A placedOn is what is asked for on a node: in all, and by the pods that stand there.
+// A placedOn is the requests on a node: in total, and of the pods that run there.
 type placedOn struct{ all, standing policy.Resources }
 
 // read brings x to s.
@@ -62,7 +62,7 @@ func (x *placed) read(s *policy.Snapshot) {
 	x.mark = s.Mark()
 }
 
-// count adds (1) what a pod asks for, or takes it off (-1).
+// count adds (1) the requests of a pod, or subtracts them (-1).
 func (x *placed) count(p placedPod, sign int64) {
 	if p.node < 0 {
 		return

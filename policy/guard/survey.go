@@ -45,9 +45,9 @@ func (r *survey) count(drains []policy.Drain) {
 	}
 }
 
-// surveyNodes counts how many nodes may still move. Nodes that others empty count
-// against the fraction too, but leave one move: otherwise one node that somebody
-// cordoned and forgot would hold a small cluster for as long as it exists.
+// surveyNodes counts how many nodes may still move. Nodes that other controllers drain count
+// against the fraction too, but leave one move: otherwise one node that was cordoned and forgotten
+// would block a small cluster for as long as it exists.
 func (r *survey) surveyNodes() {
 	nodes, going, others := 0, 0, 0
 	for i := range r.s.Nodes {
@@ -99,9 +99,8 @@ func (r *survey) surveyPods(l *leavingNode) {
 	}
 }
 
-// unevictable reports whether the API server would refuse to evict p, and would go
-// on refusing until something else changes. It refuses a pod that two disruption
-// budgets select.
+// unevictable reports whether the API server would refuse to evict p, and would continue to refuse
+// until something else changes. It refuses a pod that two disruption budgets select.
 func unevictable(s *policy.Snapshot, p *policy.Pod, t *policy.Template) bool {
 	switch len(t.PDBs) {
 	case 0:

@@ -12,8 +12,8 @@ type trust struct {
 	confidenceMin float64
 }
 
-// buysUntrusted reports whether d makes a provisioner buy spot in place of an
-// on-demand node although no spot market of the pool can be trusted.
+// buysUntrusted reports whether d makes a provisioner buy Spot in place of an on-demand node
+// although no Spot market of the pool can be trusted.
 func (t *trust) buysUntrusted(d *policy.Drain, n *policy.Node, l *leavingNode) bool {
 	if l.replaced || l.pods == 0 || n.Market == policy.None || t.s.Markets[n.Market].Capacity == policy.Spot {
 		return false
@@ -81,8 +81,8 @@ func (t *trust) trusted(l *policy.Launch) []policy.MarketID {
 	return slices.DeleteFunc(slices.Clone(l.Markets), distrusted)
 }
 
-// spotTrusted reports whether one of the spot markets that are offered can be
-// trusted, or none is offered.
+// spotTrusted reports whether one of the offered Spot markets can be trusted, or no Spot market is
+// offered.
 func (t *trust) spotTrusted(markets []policy.MarketID) bool {
 	offered := false
 	for _, m := range markets {

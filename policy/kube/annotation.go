@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// OwnPrefix begins the annotations of ours.
+// OwnPrefix is the prefix of Spotter's annotations.
 const OwnPrefix = "spotter.dev/"
 
 // What Kubernetes has no field for is an annotation of the workload, or of its
@@ -50,8 +50,8 @@ const (
 type Annotations struct {
 	Values map[string]string
 
-	// Fail is told of values that are not understood; nil is not told. Such an
-	// annotation counts as absent.
+	// Fail is called for values that are not understood; it may be nil. Such an annotation counts
+	// as absent.
 	Fail func(key, format string, args ...any)
 }
 
@@ -74,8 +74,8 @@ func (a *Annotations) first(keys ...string) (string, bool) {
 	return "", false
 }
 
-// Duration reads a positive duration, or a plain number of the unit, from the
-// first of keys that is there; 0 when none is.
+// Duration reads a positive duration, or a plain number of the unit, from the first of keys that is
+// there; 0 if all are absent.
 func (a *Annotations) Duration(unit time.Duration, keys ...string) time.Duration {
 	key, ok := a.first(keys...)
 	if !ok {

@@ -7,10 +7,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A CapacityLabel is a label by which a user tells spot nodes from others.
+// A CapacityLabel is a label by which a user distinguishes Spot nodes from others.
 type CapacityLabel struct {
-	// Key is the label's name. Value is the one that spot nodes have; empty lets
-	// every value but "false" mean spot.
+	// Key is the label's name. Value is its value on Spot nodes; if it is empty, every value but
+	// "false" means Spot.
 	Key, Value string
 }
 
@@ -63,17 +63,17 @@ var capacityKeys = []string{
 	"kubernetes.io/role",
 }
 
-// capacityFlags are the labels that spot nodes have with the value "true", and
-// others not at all or with "false".
+// capacityFlags are the labels that Spot nodes have with the value "true", and other nodes lack or
+// have with "false".
 var capacityFlags = []string{
 	"cloud.google.com/gke-spot",
 	"cloud.google.com/gke-preemptible",
 	"node-role.kubernetes.io/spot-worker",
 }
 
-// auctionFlag is the label of what Karpetrack bought. It buys nothing but machines of
-// Rackspace Spot's auctions, and says so nowhere else; any other label counts more,
-// and "false" says only that the node is somebody else's.
+// auctionFlag is the label of nodes bought by Karpetrack. It buys only machines of Rackspace Spot's
+// auctions and does not mark the capacity type otherwise. Any other label takes precedence, and
+// "false" says only that the node is managed by something else.
 const auctionFlag = "karpetrack.io/managed"
 
 // Resolve returns how a node with labels was bought, and whether they say so.

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Fail is told of what is wrong with a field, by its path in the object; the
-// i-th entry of a list is "[i]" in it. A nil Fail is not told.
+// A Fail is called with what is wrong with a field, by its path in the object; the i-th entry of a
+// list is "[i]" in it. A Fail may be nil.
 type Fail func(path []string, format string, args ...any)
 
 func (f Fail) tell(path []string, format string, args ...any) {
@@ -34,7 +34,7 @@ func Labels(m map[string]string) []policy.Label {
 	return all
 }
 
-// Index is the part of a path that stands for the i-th entry of a list.
+// Index is the part of a path that refers to the i-th entry of a list.
 func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // join returns path with more behind it, in memory of its own.

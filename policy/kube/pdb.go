@@ -9,8 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// PDB returns what o states, with the state that the API server last reported.
-// What is wrong with it is told to fail.
+// PDB converts o, with the status that the API server last reported. It calls fail for its errors.
 func PDB(o *policyv1.PodDisruptionBudget, fail Fail) policy.PDB {
 	namespace := cmp.Or(o.Namespace, "default")
 	b := policy.PDB{

@@ -12,22 +12,22 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Reader turns pod specifications into Templates. What it does not know itself
-// it asks for.
+// A Reader converts pod specifications into Templates. Its functions supply what it does not know
+// itself.
 type Reader struct {
-	// Fail is told of what is wrong, by the path in the pod template.
+	// Fail is called for errors, by the path in the pod template.
 	Fail Fail
 
-	// Warn is told of what is left out; nil is not told.
+	// Warn is called for parts that are left out; it may be nil.
 	Warn func(format string, args ...any)
 
 	// Priority returns the class of that name, and the one that pods without a
 	// class have for the empty name. Nil knows none.
 	Priority func(class string) (Priority, error)
 
-	// Claim returns the volume that the claim of that name stands for. Nil takes
-	// every claim for a block volume of one zone that the pods of the template
-	// share, as those of the default storage class are.
+	// Claim returns the volume of the claim of that name. If it is nil, every claim is a block
+	// volume of one zone that the pods of the template share, as those of the default storage class
+	// are.
 	Claim func(name string) policy.Volume
 
 	// Namespaces returns the names of the namespaces that s selects. Nil knows

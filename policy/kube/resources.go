@@ -19,9 +19,8 @@ func Counted(resource string) bool {
 	return resource == "cpu" || slices.Contains(accelerators, resource)
 }
 
-// requestMax returns the most of a resource that a pod may ask for. Beyond it
-// the sums over a cluster would leave the range of an integer, and a pod that
-// fits nowhere would seem to fit everywhere.
+// requestMax returns the most of a resource that a pod may request. Beyond it the sums over a
+// cluster would overflow, and a pod that fits nowhere would seem to fit everywhere.
 func requestMax(k corev1.ResourceName) resource.Quantity {
 	if k == corev1.ResourceMemory || k == corev1.ResourceEphemeralStorage {
 		return resource.MustParse("1Pi")
@@ -53,8 +52,8 @@ func NodeResources(l corev1.ResourceList) (policy.Resources, string) {
 	return r, ""
 }
 
-// assumed is what the scheduler takes containers to ask for that do not say it, when
-// it scores nodes (pkg/scheduler/util/pod_resources.go).
+// assumed is what the scheduler assumes as the requests of containers that state none, when it
+// scores nodes (pkg/scheduler/util/pod_resources.go).
 var assumed = corev1.ResourceList{
 	corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("200Mi"),
 }

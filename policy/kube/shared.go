@@ -48,7 +48,7 @@ func Unpinned(s *corev1.PodSpec) *corev1.PodSpec {
 	return s
 }
 
-// zoneKeys are the labels by which volumes name the zone that they lie in.
+// zoneKeys are the labels by which volumes name their zone.
 var zoneKeys = []string{
 	corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone,
 	"topology.ebs.csi.aws.com/zone", "topology.gke.io/zone", "topology.disk.csi.azure.com/zone",

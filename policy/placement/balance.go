@@ -54,7 +54,7 @@ func (b Balance) Off(share float64) bool {
 // Away returns the distance to share in units of it.
 func (b Balance) Away(share float64) float64 { return math.Abs(b.Missing(share)) }
 
-// Missing returns how much spot capacity is wanted, negative if too much.
+// Missing returns how much Spot capacity is wanted, negative if too much.
 func (b Balance) Missing(share float64) float64 {
 	return float64(share*float64(b.Total)) - float64(b.Spot)
 }

@@ -4,7 +4,7 @@ import "github.com/spotter-dev/spotter/policy"
 
 // A Batch is what one run of Karpenter's scheduler is given.
 type Batch struct {
-	// Pods are to be placed. None of them is bound in the space, but see From.
+	// Pods are the pods to place. None of them is bound in the space, but see From.
 	Pods []policy.Pod
 
 	// From, where it is not nil, are by position in Pods the nodes that pods leave: there one
@@ -40,13 +40,12 @@ type Batch struct {
 	Offers        []Offer
 	OffersVersion uint64
 
-	// AwaitReserved has a pod that could run on reserved capacity wait for the next run where
-	// the claims before it may take all of that, as Karpenter's provisioner does; its
-	// disruption takes what there is besides (ReservedOfferingMode in scheduler.go).
+	// AwaitReserved makes a pod that could run on reserved capacity wait for the next run if the
+	// claims before it may take all of that, as Karpenter's provisioner does; its disruption takes
+	// the capacity that is left (ReservedOfferingMode in scheduler.go).
 	AwaitReserved bool
 
-	// Pools says what NodePools ask for besides; a pool that is not named asks for
-	// nothing.
+	// Pools lists the further requirements of NodePools; a pool that is not listed has none.
 	Pools []Pool
 
 	// SharedPorts says that the new nodes of a pool share their host ports, as Karpenter
@@ -68,7 +67,7 @@ type Batch struct {
 	Draw func(pod int, key string, ties []string) int
 }
 
-// A Pool is what is known of a NodePool besides its offers.
+// A Pool is what is known of a NodePool apart from its offers.
 type Pool struct {
 	ID policy.PoolID
 

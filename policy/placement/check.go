@@ -72,9 +72,9 @@ func (sp *Space) check(p *policy.Pod, n policy.NodeID, free *policy.Resources) R
 	return sp.topology.checkTopology(k, int32(n), sp.table.classes[s.class].domain, s.state.exists())
 }
 
-// fits compares requests with what is free, as kube-scheduler does: what is
-// not asked for is not compared, so that an overfull node still takes pods
-// that ask for nothing of what it lacks.
+// fits compares requests with free resources, as kube-scheduler does: a resource that is not
+// requested is not compared, so that an overfull node still takes pods that do not request what it
+// lacks.
 func fits(k *kind, free *policy.Resources, gpu int16) Result {
 	r := &k.requests
 	switch {

@@ -25,7 +25,7 @@ type claimSet struct {
 // A nodeClaim is a node to be bought while it is being filled: a NodeClaim.
 type nodeClaim struct {
 	alive bitset  // positions of the offers that hold its pods
-	sets  keysets // what is asked of its labels
+	sets  keysets // requirements on its labels
 	never bitset  // relaxations of which no pod will ever be taken
 
 	pods      []int // positions in the batch
@@ -41,8 +41,8 @@ type nodeClaim struct {
 	most   policy.Resources // largest of the shapes
 }
 
-// begin readies the set for an attempt. Claims of former ones are of no use where labels are
-// laid out anew.
+// begin prepares the set for an attempt. Claims of earlier attempts are discarded if the layout of
+// labels was rebuilt.
 func (cs *claimSet) begin(anew bool) {
 	if anew {
 		cs.spare = nil
@@ -275,8 +275,8 @@ func (cs *claimSet) boundByVolume(k *kind, pod *policy.Pod) {
 	cs.groups.require(&cs.sv.domains.base, &policy.Requirement{Key: labelZone, Op: policy.OpIn, Values: cs.table.zones[pod.VolumeZone : pod.VolumeZone+1]})
 }
 
-// varied reports whether the offers left have as many values of labels as the pool asks
-// for (SatisfiesMinValues in pkg/cloudprovider/types.go).
+// varied reports whether the offers left have as many values of labels as the pool requires
+// (SatisfiesMinValues in pkg/cloudprovider/types.go).
 func (cs *claimSet) varied(rules *Pool) bool {
 	for i := range rules.MinValues {
 		m := &rules.MinValues[i]

@@ -84,9 +84,8 @@ func (ct *classTable) addClass(labels []policy.Label, taints []policy.Taint) int
 	return id
 }
 
-// suits returns the result of the filters that look at labels and taints
-// only. It is remembered for each class, except for templates that ask for
-// nodes by name.
+// suits returns the result of the filters that depend only on labels and taints. It is remembered
+// for each class, except for templates that select nodes by name.
 func (ct *classTable) suits(t policy.TemplateID, c int32, host, name string) Result {
 	at := int(c)*len(ct.kinds) + int(t)
 	if v := ct.static[at]; v != unknown {

@@ -14,7 +14,7 @@ type kind struct {
 	assumedCPU, assumedMemory int64
 
 	extended    []Amount
-	gpu         int16 // index into classTable.gpus; 0 asks for none
+	gpu         int16 // index into classTable.gpus; 0 requests none
 	daemon      bool
 	byName      bool // its selector or affinity tells single nodes apart
 	tolerations []policy.Toleration
@@ -56,7 +56,7 @@ type volumeNeeds struct {
 // any reports whether there are volumes.
 func (v *volumeNeeds) any() bool { return v.own > 0 || len(v.claims) > 0 }
 
-// podTerms are what a pod asks of where others run.
+// podTerms are the requirements of a pod on where others run.
 type podTerms struct {
 	spreads []spread
 

@@ -242,8 +242,8 @@ func (tp *Topology) presentEach(t *counter) {
 	}
 }
 
-// A Counter is a count of pods by the domains of a topology key that the space
-// keeps for its owner, besides those that its own checks need.
+// A Counter is a count of pods by the domains of a topology key that the space keeps for its owner,
+// in addition to those that its own checks need.
 type Counter int32
 
 // A Count says what a Counter counts.
@@ -266,7 +266,7 @@ type Count struct {
 	Keys           []string
 }
 
-// Track begins a count and returns its handle. Pods already bound count too.
+// Track starts a count and returns its handle. Pods already bound count too.
 func (tp *Topology) Track(c Count) Counter {
 	t := counter{key: tp.table.keyFor(c.Key), live: c.Live, private: true, members: tp.table.membersOf(c.Member)}
 	if c.For != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Floor is the least that one CPU, one byte of memory and one accelerator cost, in
-// dollars an hour; 0 where none is sold. Nothing that holds pods costs less than
-// what they ask for at these prices.
+// A Floor is the least that one CPU, one byte of memory and one accelerator cost, in dollars an
+// hour; 0 for a resource that is not sold. Nodes that hold pods cost no less than the pods'
+// requests at these prices.
 type Floor [3]float64
 
 // FloorOf returns the floor of what can be bought.

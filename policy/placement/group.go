@@ -8,8 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A groupTable counts bound pods as Karpenter's scheduler does, and holds what pods ask for as their
-// preferences are given up.
+// A groupTable counts bound pods as Karpenter's scheduler does, and holds the requirements of pods
+// as their preferences are relaxed.
 type groupTable struct {
 	table     *classTable
 	occupancy *occupancy
@@ -18,7 +18,7 @@ type groupTable struct {
 	groups      []group
 
 	layout                      layout
-	relaxationsLaid, groupsLaid int // how many have what they ask for by topology key
+	relaxationsLaid, groupsLaid int // how many have their requirements by topology key
 	compiled                    bool
 }
 
@@ -32,11 +32,11 @@ const (
 	repelled           // the anti-affinity of others, seen from the pods that it keeps away
 )
 
-// A group counts pods by the domains of a topology key as Karpenter does, which differs
-// from what kube-scheduler does: each term of pod affinity counts alone, terminating
-// pods do not count, and soft terms are like required ones until they are given up
-// (pkg/controllers/provisioning/scheduling/topology.go and topologygroup.go of Karpenter
-// 1.14.1). Groups are made at the first Solve with pods that ask for them, and kept.
+// A group counts pods by the domains of a topology key as Karpenter does, which differs from
+// kube-scheduler: each term of pod affinity counts alone, terminating pods do not count, and soft
+// terms are like required ones until they are relaxed
+// (pkg/controllers/provisioning/scheduling/topology.go and topologygroup.go of Karpenter 1.14.1).
+// Groups are created at the first Solve with pods that need them, and kept.
 type group struct {
 	sort  groupSort
 	key   int32
@@ -246,7 +246,7 @@ func (ct *classTable) filterSuits(f *filter, c int32, host, name string) bool {
 	})
 }
 
-// termsOf makes what a filter asks for by topology key.
+// termsOf builds the requirements of a filter by topology key.
 func (gt *groupTable) termsOf(f *filter) {
 	f.terms = f.terms[:0]
 	for _, list := range f.wants {

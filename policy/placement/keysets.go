@@ -20,22 +20,21 @@ const (
 	present
 )
 
-// A keysets holds what is asked of every topology key but the host name: a kind and the
-// set of its domains. It does what Requirements of pkg/scheduling/requirements.go of
-// Karpenter 1.14.1 do, for keys of which all values are known.
+// A keysets holds the requirements on every topology key but the host name: a kind and the set of
+// its domains. It does what Requirements of pkg/scheduling/requirements.go of Karpenter 1.14.1 do,
+// for keys of which all values are known.
 type keysets struct {
 	kind []setKind // by key
 	bits []uint64  // by key at layout.from, domain by domain
 }
 
-// A layout says where the sets of the keys lie.
+// A layout says where the sets of the keys are stored.
 type layout struct {
 	from   []int32 // by key, one more than keys
 	values int     // in all: what the layout was made for
 }
 
-// lay computes the layout anew where keys or domains were added, and reports whether it
-// did.
+// layOut rebuilds the layout if keys or domains were added, and reports whether it did.
 func (gt *groupTable) layOut() bool {
 	values := len(gt.table.keys)
 	for k := 1; k < len(gt.table.keys); k++ {
@@ -133,8 +132,8 @@ func (gt *groupTable) require(s *keysets, r *policy.Requirement) {
 	}
 }
 
-// meets reports whether some node that s allows meets x. What s does not bound may be
-// absent: that meets x only where x asks for no value.
+// meets reports whether some node that s allows meets x. A label that s does not bound may be
+// absent: that meets x only if x requires no value.
 func (s *keysets) meets(l *layout, x *keysets) bool {
 	for key, kind := range x.kind {
 		own, set := s.kind[key], x.of(l, int32(key))

@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A loaded is the snapshot that a space was loaded with, so that of one that follows it
-// only those nodes are put up anew that changed, whose pods changed, or that were changed in
-// the space since.
+// A loaded is the snapshot that a space was loaded with. When a snapshot that follows it is loaded,
+// only those nodes are rebuilt that changed, whose pods changed, or that were changed in the space
+// since.
 type loaded struct {
 	mark      policy.Mark
 	templates []policy.Template
@@ -23,8 +23,7 @@ type loaded struct {
 	is      []bool
 	ids     []policy.PodID // those of one node
 
-	// renewed are the nodes that were put up anew by the last load, where that did so with
-	// some alone.
+	// renewed are the nodes that the last load rebuilt, if it rebuilt only some.
 	renewed []policy.NodeID
 	some    bool
 }
@@ -44,8 +43,9 @@ func (l *loaded) follows(s *policy.Snapshot) bool {
 	return same && s.Follows(l.mark)
 }
 
-// Renewed lists the nodes, each once, that the last Load put up anew, and reports whether no
-// other is different from how the Load before it left the space. Where it does not, all may be.
+// Renewed lists the nodes, each once, that the last Load rebuilt, and reports whether all other
+// nodes are as the Load before it left them in the space. If it reports false, all nodes may
+// differ.
 func (sp *Space) Renewed() (nodes []policy.NodeID, some bool) {
 	return sp.loaded.renewed, sp.loaded.some
 }

@@ -47,9 +47,9 @@ func blockedBy(taints []policy.Taint, tolerations []policy.Toleration) bool {
 	return false
 }
 
-// A nodeView is what selectors see of a node. Its host name stands beside the
-// labels, since it alone differs between nodes that are otherwise alike. That
-// of a node yet to be bought is empty: it has one, but none that a pod names.
+// A nodeView is what selectors see of a node. Its host name is stored outside of the labels, since
+// it alone differs between nodes that are otherwise alike. That of a node not yet bought is empty:
+// it will have one, but no pod can name it.
 type nodeView struct {
 	labels     []policy.Label
 	host, name string
@@ -62,8 +62,8 @@ func (v *nodeView) label(key string) (string, bool) {
 	return policy.FindLabel(v.labels, key)
 }
 
-// meets reports whether the node meets term. A term that asks for nothing
-// matches nothing, as in Kubernetes.
+// meets reports whether the node meets term. A term without requirements matches nothing, as in
+// Kubernetes.
 func (v *nodeView) meets(term *policy.NodeTerm) bool {
 	if len(term.Labels) == 0 && len(term.Fields) == 0 {
 		return false

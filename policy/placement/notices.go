@@ -2,11 +2,10 @@ package placement
 
 import "github.com/spotter-dev/spotter/policy"
 
-// Notices returns a drain for every node of a pool that is under notice and
-// that nobody is emptying yet. It does not wait for replacements: the node
-// goes whether they are there or not. A drain of ours that still waits for a
-// replacement is ordered again, without waiting. A node that is not yet
-// initialized runs nothing that could be moved.
+// Notices returns a drain for every node of a pool that is under notice and that no controller is
+// draining yet. It does not wait for replacements: the node is taken whether they are ready or not.
+// A drain by Spotter that still waits for a replacement is ordered again, without waiting. A node
+// that is not yet initialized has no pods that could be moved.
 func Notices(s *policy.Snapshot) []policy.Drain {
 	var drains []policy.Drain
 	noticed, known := s.UnderNotice()

@@ -134,8 +134,7 @@ func (oc *occupancy) grow(n int) {
 	oc.nodes = append(oc.nodes, make([]node, n-len(oc.nodes))...)
 }
 
-// burden adds (1) what a pod of k brings to n besides its requests, or takes it
-// off (-1).
+// burden adds (1) what a pod of k adds to n apart from its requests, or removes it (-1).
 func (oc *occupancy) burden(k *kind, n policy.NodeID, delta int64) {
 	nd := &oc.nodes[n]
 	if k.daemon {

@@ -11,8 +11,8 @@ import (
 // refusalMemory is how long a market that refused us is not asked again.
 const refusalMemory = 30 * time.Minute
 
-// MarketsMax is the most markets that one launch names. More of them would
-// only add dearer ones.
+// MarketsMax is the most markets that one launch names. More of them would only add more expensive
+// ones.
 const MarketsMax = 15
 
 // NodeLabels returns the labels that a node bought for pool in market m will
@@ -103,8 +103,8 @@ func (x *Tags) OffersIn(s *policy.Snapshot, pool policy.PoolID, markets []policy
 	return offers
 }
 
-// Labels returns what NodeLabels does. Lists are never written, and those that labels
-// were made of are held here, so that another list never lies where one of them did.
+// Labels returns what NodeLabels does. Lists are never written, and the source lists are kept alive
+// here, so that no other list is allocated at the address of one of them.
 func (x *Tags) Labels(s *policy.Snapshot, pool *policy.Pool, id policy.MarketID) []policy.Label {
 	if len(x.made) != len(s.Markets) {
 		x.made = make([]tagged, len(s.Markets))

@@ -74,8 +74,8 @@ type offerTable struct {
 	shared  [][]policy.TemplateID
 	all     bitset
 
-	// fits are, by relaxation, the positions whose labels and taints suit it; nil until asked
-	// for.
+	// fits are, by relaxation, the positions whose labels and taints suit it; nil until they are
+	// needed.
 	fits []bitset
 
 	// ofDomain are the positions by topology key and domain, shifted by one:
@@ -99,10 +99,10 @@ type shape struct {
 // two sets of pods that are tried in turn.
 const offerTablesMax = 4
 
-// offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same
-// offers, so that the last tables are kept, the latest first. It is in use until the next
-// batch is prepared. Offers may be known by the version that b has of them, where it is not 0: a
-// table of another version is not asked for again, and is used anew where only prices differ.
+// offerTableOf returns offers as an offerTable. Many sets of pods are tried on the same offers, so
+// the last tables are kept, the latest first. The result is in use until the next batch is
+// prepared. A version in b other than 0 identifies its offers: a table of the same version is used
+// without a comparison. If only prices differ from an earlier version, its table is repriced.
 func (cache *offerCache) offerTableOf(offers []Offer, b *Batch) *offerTable {
 	at, version := -1, b.OffersVersion
 	find := func(is func(ot *offerTable) bool) int {
@@ -150,9 +150,8 @@ func (ot *offerTable) sameOffers(offers []Offer) bool {
 	return ot.sameButPrices(offers)
 }
 
-// sameButPrices reports whether the offerTable of offers would be the same but for prices and
-// bounds. Lists of labels and taints are compared by where they lie, as they are never
-// written.
+// sameButPrices reports whether the offerTable of offers would be the same except for prices and
+// bounds. Lists of labels and taints are compared by address, as they are never written.
 func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	if len(offers) != len(ot.filled) {
 		return false
@@ -168,8 +167,8 @@ func (ot *offerTable) sameButPrices(offers []Offer) bool {
 	return true
 }
 
-// A listKey identifies lists of labels and taints by where they lie. Lists are
-// shared between nodes and never written, so that lists in one place are equal.
+// A listKey identifies lists of labels and taints by their address. Lists are shared between nodes
+// and never written, so that lists at one address are equal.
 type listKey struct {
 	labels          *policy.Label
 	taints          *policy.Taint
@@ -276,7 +275,7 @@ func (ot *offerTable) indexPools() {
 	}
 }
 
-// free forgets what is asked for by position.
+// free discards the sets that are computed by position when needed.
 func (ot *offerTable) free() {
 	for s, fit := range ot.fits {
 		if fit != nil {

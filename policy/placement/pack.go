@@ -66,8 +66,8 @@ type filling struct {
 	pinned bool
 }
 
-// Provision returns the nodes that Karpenter's scheduler asks for where pods may run on new nodes
-// alone and have no preferences. The space is used as scratch and left as it was.
+// Provision returns the nodes that Karpenter's scheduler requests if pods may run only on new nodes
+// and have no preferences. The space is used as scratch and restored.
 func Provision(sp *Space, pods []policy.Pod, offers []Offer) Packing {
 	return sp.solver.pack(pods, offers, func() []filling { return []filling{{}} })
 }
@@ -223,7 +223,7 @@ func (cs *claimSet) pin() {
 	}
 }
 
-// bound keeps the pods of c within the size of claims that Pack asks for.
+// bound keeps the pods of c within the size of claims that Pack requires.
 func (cs *claimSet) bound(c *nodeClaim) {
 	f, ot := &cs.sv.filling, cs.sv.offerTable
 	switch {

@@ -6,7 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A poolSet holds the pools of a batch: what they ask of labels, and what is left of their limits.
+// A poolSet holds the pools of a batch: their requirements on labels, and what is left of their
+// limits.
 type poolSet struct {
 	sv     *Solver
 	table  *classTable
@@ -27,7 +28,7 @@ type poolState struct {
 	rules  *Pool
 	open   bitset  // positions of its offers within what is left of its limits
 	all    bitset  // positions of its offers that have room for DaemonSets
-	sets   keysets // what it asks of labels
+	sets   keysets // its requirements on labels
 	taints []policy.Taint
 	left   policy.Resources // of its limits
 	never  bitset           // relaxations of which no pod gets a claim
@@ -50,8 +51,8 @@ func (pl *poolSet) learn() {
 	pl.keys = len(table.keys)
 }
 
-// begin opens the pools for an attempt. It reads them where that was not done, or labels
-// are laid out anew.
+// begin opens the pools for an attempt. It reads them if they were not read yet, or if the layout
+// of labels was rebuilt.
 func (pl *poolSet) begin(anew bool) {
 	if anew || !pl.pooled {
 		pl.makePools()
@@ -92,7 +93,7 @@ func (ot *offerTable) roomy(positions bitset) bitset {
 	return list
 }
 
-// rulesOf returns what a pool asks for.
+// rulesOf returns the requirements of a pool.
 func (pl *poolSet) rulesOf(id policy.PoolID) *Pool {
 	rules := &pl.noRules
 	for i := range pl.sv.b.Pools {
@@ -112,7 +113,7 @@ func (pl *poolSet) open(x *poolState) {
 	pl.keepWithin(x)
 }
 
-// readRules reads what a pool asks of labels, and its taints where it says them.
+// readRules reads a pool's requirements on labels, and its taints if it states them.
 func (pl *poolSet) readRules(x *poolState) {
 	for i := range x.rules.Requirements {
 		pl.groups.require(&x.sets, &x.rules.Requirements[i])
@@ -144,8 +145,8 @@ var instanceLabels = []string{
 	"kubernetes.io/os", "karpenter.sh/capacity-type",
 }
 
-// ownLabels adds to what a pool asks for the labels that it gives its nodes: those that
-// all of its offers have alike.
+// ownLabels adds to the requirements of a pool the labels that it gives its nodes: those that are
+// equal on all of its offers.
 func (pl *poolSet) ownLabels(x *poolState, positions bitset) {
 	for key := 1; key < len(pl.table.keys); key++ {
 		if x.sets.kind[key] != unbounded || slices.Contains(instanceLabels, pl.table.keys[key].name) {

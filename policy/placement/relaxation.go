@@ -6,10 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A relaxation is what a pod of a template asks for after some of its preferences were given
-// up. Karpenter tries a pod with all of its preferences as if they were required, and
-// drops them one by one where it finds no place: pkg/controllers/provisioning/
-// scheduling/preferences.go of Karpenter 1.14.1, preference policy Respect.
+// A relaxation is what a pod of a template requires after some of its preferences were relaxed.
+// Karpenter tries a pod with all of its preferences as if they were required, and drops them one by
+// one if it finds no place: pkg/controllers/provisioning/scheduling/preferences.go of Karpenter
+// 1.14.1, preference policy Respect.
 type relaxation struct {
 	template policy.TemplateID
 	next     int32 // the relaxation after one more preference is given up, -1 for none
@@ -166,10 +166,10 @@ func (gt *groupTable) addRelaxation(t policy.TemplateID, left *preferences, leni
 	gt.relaxations = append(gt.relaxations, s)
 }
 
-// combined joins the requirements of one label as Karpenter does (Intersection and Operator
-// in pkg/scheduling/requirement.go): what no value meets is the same as that the label is
-// not there, and that it is there is forgotten beside values that it may not have. So pods
-// come onto nodes on which they cannot run.
+// combined joins the requirements on one label as Karpenter does (Intersection and Operator in
+// pkg/scheduling/requirement.go): requirements that no value meets become "the label must be
+// missing", and "the label must exist" is dropped if values are excluded too. So pods are placed on
+// nodes on which they cannot run.
 func combined(list []*policy.Requirement) []*policy.Requirement {
 	out := make([]*policy.Requirement, 0, len(list))
 	for i, r := range list {
@@ -240,7 +240,7 @@ func taintedFor(taints []policy.Taint, tolerations []policy.Toleration, lenient 
 	return false
 }
 
-// setsOf makes what a relaxation asks for by topology key, anew where keys or their values
+// setsOf builds the requirements of a relaxation by topology key, again when keys or their values
 // were added.
 func (gt *groupTable) setsOf(s *relaxation) {
 	s.firmSets = gt.layout.make()

@@ -6,7 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An askList holds what pods placed in this attempt ask of labels that their nodes do not have.
+// An askList holds the requirements of pods placed in this attempt on labels that their nodes do
+// not have.
 type askList struct {
 	table     *classTable
 	occupancy *occupancy
@@ -15,20 +16,20 @@ type askList struct {
 	found []*policy.Requirement // scratch of asked
 }
 
-// An ask is what a pod placed in this run asks of a label that its node or its claim
-// does not have. Karpenter adds what pods ask for to what it knows of a node, so that
-// after a pod that wants a label not to be x one that wants it to be y is let in.
+// An ask is the requirement of a pod placed in this run on a label that its node or its claim does
+// not have. Karpenter adds the requirements of pods to its state of a node, so that after a pod
+// that requires a label not to be x it accepts one that requires it to be y.
 type ask struct {
 	node  policy.NodeID // None of a claim
 	claim *nodeClaim
 	of    *policy.Requirement
 }
 
-// ownLabel reports whether a label is one that instance types do not have: pools give it
-// to their nodes, or nobody does.
+// ownLabel reports whether a label is one that instance types do not have: a node has it only if
+// its pool adds it.
 func ownLabel(key string) bool { return key != labelHost && !slices.Contains(instanceLabels, key) }
 
-// remember keeps what a relaxation asks for that labels do not say.
+// remember keeps the requirements of a relaxation on labels that are not in labels.
 func (al *askList) remember(st *relaxation, labels []policy.Label, n policy.NodeID, c *nodeClaim) {
 	for _, r := range st.wants {
 		if _, there := policy.FindLabel(labels, r.Key); !there && ownLabel(r.Key) {
@@ -37,7 +38,7 @@ func (al *askList) remember(st *relaxation, labels []policy.Label, n policy.Node
 	}
 }
 
-// asked returns what is asked of a label of a node or claim. The list is scratch.
+// asked returns the requirements on a label of a node or claim. The list is scratch.
 func (al *askList) asked(key string, n policy.NodeID, c *nodeClaim) []*policy.Requirement {
 	al.found = al.found[:0]
 	for i := range al.list {
@@ -74,8 +75,8 @@ func (al *askList) suitsWithAsks(st *relaxation, class int32, n policy.NodeID, c
 	return true
 }
 
-// compatible reports whether requirements of a label that others ask for may be met
-// together with those of wants (Intersects in pkg/scheduling/requirements.go).
+// compatible reports whether known requirements on a label can be met together with those of wants
+// (Intersects in pkg/scheduling/requirements.go).
 func compatible(known, wants []*policy.Requirement, key string) bool {
 	all := slices.Clone(known)
 	first := len(all)
@@ -118,8 +119,8 @@ func dispensable(list []*policy.Requirement) bool {
 	return excluded
 }
 
-// bareMeets reports whether groups let a pod onto a node that lacks some of their keys:
-// where what they ask for together no domain meets, the label may be missing.
+// bareMeets reports whether groups let a pod onto a node that lacks some of their keys: if no
+// domain meets all of their requirements, the label may be missing.
 func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p int32) bool {
 	l := &en.groups.layout
 	domain := en.table.classes[en.occupancy.slots[n].class].domain
@@ -152,7 +153,7 @@ func (en *existingNodes) bareMeets(st *relaxation, k *kind, n policy.NodeID, p i
 	return true
 }
 
-// rememberBare keeps that a node has none of the labels that groups ask for.
+// rememberBare remembers that a node has none of the labels that groups require.
 func (en *existingNodes) rememberBare(st *relaxation, k *kind, n policy.NodeID) {
 	for _, list := range [...][]int32{st.groups, k.avoids} {
 		for _, id := range list {

@@ -73,8 +73,8 @@ func (x *poolLabels) meet(wants []*policy.Requirement) bool {
 	return true
 }
 
-// known returns what the pool asks of a label, or says of it: a label that all of its offers
-// have alike is its own.
+// known returns the pool's requirements on a label, including its own labels: those that are equal
+// on all of its offers.
 func (x *poolLabels) known(key string) (list []*policy.Requirement) {
 	for i := range x.requirements {
 		if x.requirements[i].Key == key {

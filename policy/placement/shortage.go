@@ -9,11 +9,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// Shortages plans the launches that pending pods need in pools without a provisioner,
-// at the spot share that share gives for a pool. The pods of nodes under notice in such
-// pools count as pending, so that new nodes are bought before they are evicted. Pods
-// that fit on existing or arriving nodes need nothing. Pools are tried in their order;
-// a hold reports pods that fit in none of them.
+// Shortages plans the launches that pending pods need in pools without a provisioner, at the Spot
+// share that share gives for a pool. The pods of nodes under notice in such pools count as pending,
+// so that new nodes are bought before they are evicted. Pods that fit on existing or arriving nodes
+// need nothing. Pools are tried in their order; a hold reports pods that fit in none of them.
 func Shortages(s *policy.Snapshot, share func(policy.PoolID) float64) ([]policy.Launch, []policy.Hold) {
 	if !slices.ContainsFunc(s.Pools, func(p policy.Pool) bool { return p.SelfProvisioned() }) {
 		return nil, nil
@@ -150,9 +149,8 @@ func (b *buyer) bindExisting(pods []policy.Pod) []policy.Pod {
 	return left
 }
 
-// buy plans nodes of pool for pods and returns the pods that do not fit. It packs on
-// spot; nodes that would pass the share, and pods that no spot market takes, go on
-// demand where that is allowed.
+// buy plans nodes of pool for pods and returns the pods that do not fit. It packs on Spot; nodes
+// beyond the share, and pods that fit no Spot market, are bought on demand if that is allowed.
 func (b *buyer) buy(pool policy.PoolID, share float64, pods []policy.Pod) []policy.Pod {
 	p := &b.s.Pools[pool]
 	headroom := &b.headrooms[pool]

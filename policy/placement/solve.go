@@ -186,8 +186,8 @@ func resize[T any](list []T, n int) []T {
 	return list
 }
 
-// layRelaxations makes what relaxations and filters ask for by topology key, and reports
-// whether it made all anew, as keys or their values were added.
+// layRelaxations builds the requirements of relaxations and filters by topology key, and reports
+// whether it rebuilt all of them, as keys or their values were added.
 func (gt *groupTable) layRelaxations() (anew bool) {
 	if anew = gt.layOut(); anew {
 		gt.relaxationsLaid, gt.groupsLaid = 0, 0
@@ -238,7 +238,7 @@ func (sv *Solver) before(x, y int32) int {
 	return queueKeyOf(&sv.sp.table.kinds[p.Template].requests, p).Compare(queueKeyOf(&sv.sp.table.kinds[q.Template].requests, q))
 }
 
-// A QueueKey is where a pod stands in the order in which pods are tried.
+// A QueueKey is the place of a pod in the order in which pods are tried.
 type QueueKey struct {
 	cpu, memory int64
 	created     policy.Time // in seconds
@@ -308,7 +308,7 @@ func (sv *Solver) schedule(p int32) bool {
 	return false
 }
 
-// inClaim stands in Solver.pushed for a pod that is in a claim.
+// inClaim marks a pod in Solver.pushed that is in a claim.
 const inClaim = -1
 
 // end returns the solution and undoes what was counted.

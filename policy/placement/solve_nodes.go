@@ -14,10 +14,9 @@ type existingNodes struct {
 	occupancy *occupancy
 	groups    *groupTable
 
-	// free is what pods may still ask for, by position in Nodes, less what DaemonSet pods
-	// that are not there yet will request. It is read when a pod first looks at the node,
-	// which few of many nodes are: it holds where read is the batch, the number of times
-	// that nodes were begun with.
+	// free is what pods may still request, by position in Nodes, minus the requests of DaemonSet
+	// pods that do not exist yet. It is computed when a pod first examines the node, which is rare
+	// with many nodes: an entry is valid if its read equals batch, the number of batches so far.
 	free  []policy.Resources
 	read  []uint32
 	batch uint32
@@ -33,8 +32,8 @@ type existingNodes struct {
 	// volumes.
 	ports, attached []placedPod
 
-	// classes are how many of Nodes exist, by class, those left out counted, too. They are
-	// counted when they are first asked for.
+	// classes are how many of Nodes exist, by class, including those left out. They are counted
+	// when they are first needed.
 	classes []int32
 	counted bool
 }
@@ -65,7 +64,7 @@ func (en *existingNodes) end() {
 	en.leaveOut(false)
 }
 
-// open begins with the nodes of a batch.
+// open starts with the nodes of a batch.
 func (en *existingNodes) open() {
 	if more := len(en.sv.b.Nodes) - len(en.free); more > 0 {
 		en.free, en.read = append(en.free, make([]policy.Resources, more)...), append(en.read, make([]uint32, more)...)

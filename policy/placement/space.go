@@ -179,8 +179,8 @@ func (sp *Space) unbind(id policy.PodID, n policy.NodeID) {
 	}
 }
 
-// Terminating records that the deletion of p, bound to n, was asked for: it
-// holds its resources until Unbind but no longer counts for topology spread.
+// Terminating records that the deletion of p, bound to n, was requested: it holds its resources
+// until Unbind but no longer counts for topology spread.
 func (sp *Space) Terminating(p *policy.Pod, n policy.NodeID) {
 	nd := &sp.occupancy.nodes[n]
 	at, there := slices.BinarySearch(nd.pods, p.ID)
@@ -233,8 +233,8 @@ func (sp *Space) Solver() *Solver { return &sp.solver }
 // Nodes returns the number of slots, empty ones included.
 func (sp *Space) Nodes() int { return len(sp.occupancy.slots) }
 
-// Free returns what pods may still ask for on n. A component is negative where
-// more is requested than there is.
+// Free returns what pods may still request on n. A component is negative if more is requested than
+// allocatable.
 func (sp *Space) Free(n policy.NodeID) policy.Resources { return sp.occupancy.slots[n].free }
 
 // Requested returns the sum of the requests of the pods bound to n.

@@ -6,8 +6,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A domainChooser bounds the labels of a claim by what topology groups ask for. What it counts in
-// groups is in its journal, and is taken off again when the attempt ends.
+// A domainChooser bounds the labels of a claim by the requirements of topology groups. What it
+// counts in groups is in its journal, and is subtracted again when the attempt ends.
 type domainChooser struct {
 	sv        *Solver
 	table     *classTable
@@ -15,10 +15,10 @@ type domainChooser struct {
 	groups    *groupTable
 
 	run     int32
-	reading int32 // changes when what groups know of domains is to be read again
+	reading int32 // changes when the domains of groups must be read again
 	journal []addition
 
-	// base is what is asked of a node before topology, sets what is asked after it.
+	// base are the requirements on a node before topology, sets those after it.
 	base, sets keysets
 	options    bitset
 	ties       []string
@@ -180,9 +180,8 @@ func (dc *domainChooser) domainOf(g *group, n policy.NodeID) int32 {
 	return dc.occupancy.domain(g.key, n)
 }
 
-// narrow bounds the labels of a claim by what topology asks of it with a pod more
-// (AddRequirements in topology.go). Each group judges by what is asked without the
-// others.
+// narrow bounds the labels of a claim by what topology requires of it with one more pod
+// (AddRequirements in topology.go). Each group considers the requirements without the other groups.
 func (dc *domainChooser) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) bool {
 	bounded := false
 	for _, id := range st.groups {
@@ -209,8 +208,8 @@ func (dc *domainChooser) narrow(c *nodeClaim, st *relaxation, k *kind, p int32) 
 	return dc.satisfiable(c)
 }
 
-// keepDomains leaves the offers that have the domains that groups ask for. What pods ask for
-// themselves was seen to before: a label that offers lack may come of pods alone.
+// keepDomains keeps the offers that have the domains that groups require. The requirements of the
+// pods themselves are checked before: a label that offers lack may come from pods alone.
 func (dc *domainChooser) keepDomains() {
 	for key := 1; key < len(dc.sets.kind); key++ {
 		set, before := dc.sets.of(&dc.groups.layout, int32(key)), dc.base.of(&dc.groups.layout, int32(key))
@@ -251,9 +250,9 @@ func (dc *domainChooser) claimMeets(c *nodeClaim, st *relaxation, g *group, p in
 	return true
 }
 
-// satisfiable reports whether what groups ask for together can be had. Where no domain meets
-// all of them, the label may be missing (Compatible in pkg/scheduling/requirements.go);
-// a label that neither the pool nor its instance types have cannot be asked for.
+// satisfiable reports whether the requirements of groups can be met together. If no domain meets
+// all of them, the label may be missing (Compatible in pkg/scheduling/requirements.go); a label
+// that neither the pool nor its instance types have cannot be required.
 func (dc *domainChooser) satisfiable(c *nodeClaim) bool {
 	for key := 1; key < len(dc.sets.kind); key++ {
 		if dc.sets.kind[key] != oneOf {
@@ -396,8 +395,8 @@ func (en *existingNodes) expected(f *filter, n policy.NodeID) bool {
 	return en.table.classSuits(f, s.class)
 }
 
-// recordOnClaim counts a pod that was put into a claim: in its domain where but one is
-// left, and for anti-affinity in all in which it may come to run (Record in topology.go).
+// recordOnClaim counts a pod that was put into a claim: in its domain if only one is left, and for
+// anti-affinity in all in which it may run (Record in topology.go).
 func (cs *claimSet) recordOnClaim(c *nodeClaim, k *kind) {
 	l := &cs.groups.layout
 	for _, id := range k.groups {

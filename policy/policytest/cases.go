@@ -13,7 +13,7 @@ import (
 // Cases runs the test cases in the files of dir. Each "decide" names the policy to
 // build and describes a snapshot a line at a time:
 //
-//	type NAME VCPU [gpus=N] [arch=ARCH] [allocatable=CPU] with 4 GiB for each vCPU; the family is what stands before the dot
+//	type NAME VCPU [gpus=N] [arch=ARCH] [allocatable=CPU] with 4 GiB for each vCPU; the family is the part before the dot
 //	market ZONE TYPE spot|on-demand PRICE [closed] [confidence=X] [band=N] [hazard=X] [score=N] [refused=DURATION] [reclaimed=DURATION] [priced=DURATION] [auction] [bids=P20/P50/P80]
 //	pool NAME [none] [off] [min=X] [max=X] [exact=X] [steer=X] [budget=N|N%] [frozen=REASON] [approve[=NODE|SHARE%,…]] [cooldown=DURATION] [fallback] [no-launch] [after=DURATION] [expire-after=DURATION] [threshold=X] [when-empty] [taint=KEY] [score=N] [types=N] [zones=N]
 //	app NAME CPU [memory=GIB] [kind=KIND] [pdb=ALLOWED] [critical] [zone=ZONE] [on=KEY:VALUE] [priority=N] [priority-class=NAME] [preempts=never] [safe-to-evict[=false]] [gpus=N] [tolerates=KEY] [spread[=capacity]] [near=APP] [port=N] [replicas=N]
@@ -23,7 +23,7 @@ import (
 //	reserved NAME TYPE COUNT [zone=ZONE]   reserved instances
 //	plan NAME DOLLARS                   an hour on demand that a savings plan covers
 //	prices AGE                          since prices were last read
-//	stale KIND AGE                      objects of which nothing was heard for too long
+//	stale KIND AGE                      objects without an update for too long
 //
 // Durations are before now. The result is the plan, its bids, the text of each hold,
 // and which pools were moved. After an intended change of behaviour run the test with

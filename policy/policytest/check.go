@@ -150,7 +150,7 @@ func checkBudgets(s *policy.Snapshot, p *policy.Plan) error {
 	}
 	for _, x := range p.Pauses {
 		w := &s.Workloads[x.Workload]
-		if w.Kind != policy.KindJob || x.Paused && !known(x.Budget) { // a job also goes on when its budget is no more
+		if w.Kind != policy.KindJob || x.Paused && !known(x.Budget) { // a job is also resumed without its budget
 			return fmt.Errorf("pause %s: it is not a job, or there is no budget %s", w.Name, x.Budget)
 		}
 		if err := checkWhy(x.Why); err != nil {

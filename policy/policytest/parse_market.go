@@ -44,7 +44,7 @@ func (p *parser) instanceType(w []string) error {
 	return nil
 }
 
-// experience reads when a market last refused us, or took a node of ours.
+// experience reads when a market last refused a launch, or took a node of Spotter.
 func (p *parser) experience(x *policy.Experience, o option) error {
 	ago, err := p.ago(o.value)
 	x.At = p.s.Now

@@ -196,7 +196,7 @@ func Clone[T any](t interface{ Fatalf(string, ...any) }, x *T) *T {
 // later adds d to every instant in v that is set.
 func later(v reflect.Value, d time.Duration) {
 	if !v.CanSet() {
-		return // what nobody but its package reads
+		return // only its package reads it
 	}
 	if at, ok := v.Interface().(policy.Time); ok {
 		if at != 0 {

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Golden returns a file of golden vectors, from the folder that SPOTTER_GOLDEN
-// names (a relative one from the root of the module) or shared/golden beside
-// the module. Without a folder the test is skipped and says so; a file that is
-// missing from a folder fails it.
+// Golden returns a file of golden vectors, from the folder that SPOTTER_GOLDEN names (a relative
+// one from the root of the module) or shared/golden next to the module. Without a folder the test
+// is skipped and says so; a file that is missing from a folder fails it.
 func Golden(t *testing.T, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(beside(t, "SPOTTER_GOLDEN", "golden", name))
@@ -21,8 +20,8 @@ func Golden(t *testing.T, name string) []byte {
 	return data
 }
 
-// Recording returns the path of a recorded data set, from the folder that
-// SPOTTER_DATA names or shared/data beside the module, as [Golden] does.
+// Recording returns the path of a recorded data set, from the folder that SPOTTER_DATA names or
+// shared/data next to the module, as [Golden] does.
 func Recording(t *testing.T, name string) string {
 	t.Helper()
 	path := beside(t, "SPOTTER_DATA", "data", name)
@@ -32,8 +31,8 @@ func Recording(t *testing.T, name string) string {
 	return path
 }
 
-// beside returns the path of name in the folder that the variable names, else
-// in the folder below shared beside the module.
+// beside returns the path of name in the folder that the variable names, else in the folder below
+// shared next to the module.
 func beside(t *testing.T, variable, folder, name string) string {
 	t.Helper()
 	root := Root(t)

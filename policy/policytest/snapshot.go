@@ -136,7 +136,7 @@ func (g *generator) markets() {
 	}
 }
 
-// spot draws what is different from one spot market to the next.
+// spot draws the properties that differ between Spot markets.
 func (g *generator) spot(m *policy.Market) {
 	t := g.t
 	m.Price = m.OnDemand.Times(rapid.SampledFrom([]float64{0.3, 0.4, 1.1}).Draw(t, "price"))

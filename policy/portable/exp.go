@@ -17,8 +17,8 @@ import (
 // is preserved.
 // ====================================================
 
-// Ln 2 in two parts. The first has so many zero bits at its end that its
-// product with an exponent is exact.
+// Ln 2 in two parts. The first has enough zero bits at its end that its product with an exponent is
+// exact.
 const (
 	ln2Hi = 6.93147180369123816490e-01
 	ln2Lo = 1.90821492927058770002e-10

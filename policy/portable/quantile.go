@@ -3,7 +3,7 @@ package portable
 import "math"
 
 // Quantile returns the q-quantile, q in [0, 1], of an ascending list, NaN of an empty one. It
-// lies between two values in proportion (type 7 of Hyndman and Fan, Sample Quantiles in
+// interpolates linearly between two values (type 7 of Hyndman and Fan, Sample Quantiles in
 // Statistical Packages, 1996; the default of R and NumPy).
 func Quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {

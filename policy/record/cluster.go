@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A specRow is an entry of the tables types, pools, templates and pdbs from a
-// step on. They are few and change seldom; so the whole entry stands in one
-// JSON column, and with it what one looks for.
+// A specRow is an entry of the tables types, pools, templates and pdbs from a step on. They are few
+// and change seldom, so the whole entry is stored in one JSON column, next to the fields that
+// queries need.
 type specRow struct {
 	Step int64  `parquet:"step,delta"`
 	Slot int32  `parquet:"slot"`
@@ -112,8 +112,8 @@ func (r *workloadRow) workload() (policy.Workload, error) {
 	}, err
 }
 
-// A pdbRow is a disruption budget from a step on. Spec holds all of it but the
-// status, which stands in the columns.
+// A pdbRow is a disruption budget from a step on. Spec holds all of it but the status, which is
+// stored in the columns.
 type pdbRow struct {
 	Step     int64  `parquet:"step,delta"`
 	Slot     int32  `parquet:"slot"`

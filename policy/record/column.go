@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A word is an enumeration that stands in a table by its name.
+// A word is an enumeration that is stored in a table by its name.
 type word interface {
 	~uint8
 	String() string

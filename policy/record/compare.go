@@ -30,11 +30,11 @@ type Comparison struct {
 	// Differences are the first of them, in order.
 	Differences []Difference
 
-	// Recorded and Again are what the plans ask for on both sides.
+	// Recorded and Again are the tallies of the plans on both sides.
 	Recorded, Again Tally
 }
 
-// A Tally counts what plans ask for.
+// A Tally counts the entries of plans.
 type Tally struct {
 	Steers, Launches, Drains, DeletionCosts, Gates, Pauses, Evicts, Holds int
 

@@ -16,10 +16,10 @@
 // and SHA256SUMS, the digests of these files, which are checked before a segment
 // is read.
 //
-// All tables but steps, ended and plan hold differences: a row says what the
-// entry of that slot is from that step on. A segment that begins anew has a row for
-// every entry in its first step and is read without those before it. Others continue
-// the segment before, which lets a writer without an end complete short ones.
+// All tables but steps, ended and plan hold differences: a row says what the entry of that slot is
+// from that step on. A full segment has a row for every entry in its first step and is read without
+// those before it. Others continue the segment before, which lets a writer that runs forever
+// complete short ones.
 //
 // A segment is written under another name, unfinished-00001, and gets its own
 // when all its files are complete. What a crash leaves behind is therefore

@@ -2,8 +2,8 @@ package record
 
 import "github.com/spotter-dev/spotter/policy"
 
-// An Entry is one decision made ready to be written, by the Writer or later by
-// somebody else: memory and plan stand in it as the rows that they become.
+// An Entry is one decision prepared to be written, by the Writer or later by another one: it holds
+// memory and plan as the rows that they become.
 type Entry struct {
 	row  stepRow
 	plan []planRow
@@ -12,8 +12,8 @@ type Entry struct {
 	snapshot *policy.Snapshot
 }
 
-// NewEntry returns an entry that shares the tables of s, which nobody may write until it
-// is written, and that holds nothing of m and p.
+// NewEntry returns an entry that shares the tables of s, which must not be written until it is
+// written, and that holds nothing of m and p.
 func NewEntry(s *policy.Snapshot, m *policy.Memory, p *policy.Plan) (*Entry, error) {
 	row, err := toStepRow(0, s, m, p.Wake)
 	if err != nil {

@@ -22,9 +22,9 @@ type PastEntry struct {
 	Minor bool `json:"minor,omitempty"`
 }
 
-// History returns what was decided from one time until before another about what q asks
-// for, whatever its step and time; all of it where q names nothing. Zero is no bound. It
-// is [ErrNoSuch] where no step of that time knows the node or pool.
+// History returns what was decided, from one time until before another, about the node or pool of
+// q, ignoring its step and time; all decisions if q names neither. Zero is no bound. It is
+// [ErrNoSuch] if no step of that time knows the node or pool.
 func (r *Recording) History(q Query, from, until policy.Time) ([]PastEntry, error) {
 	out, known := []PastEntry{}, q.Node == "" && q.Pool == ""
 	var last *policy.Snapshot

@@ -20,8 +20,8 @@ var (
 	// ErrNoRecording means that a folder holds no complete segment.
 	ErrNoRecording = errors.New("no recording")
 
-	// ErrOtherRecording means that a folder holds the recording of another
-	// run, or something that is none.
+	// ErrOtherRecording means that a folder holds the recording of another run, or something that
+	// is not a recording.
 	ErrOtherRecording = errors.New("the folder is not free for this recording")
 
 	// ErrCorrupt means that a file of a complete segment cannot be read.
@@ -31,7 +31,7 @@ var (
 	ErrSchema = errors.New("unknown schema version")
 )
 
-// A Meta says where a recording comes from. It stands in every file.
+// A Meta describes the origin of a recording. Every file contains it.
 type Meta struct {
 	// Version is that of the program, Policy the policy as written in
 	// --policy, Scenario the name of the scenario.
@@ -39,11 +39,10 @@ type Meta struct {
 	Policy   string
 	Scenario string
 
-	// Bundle names the bundle that policies of the run asked for forecasts, as
-	// they write it, and BundleSHA256 is the SHA-256 of its manifest in hex: a
-	// folder may hold another bundle tomorrow. Both are empty where no bundle was
-	// asked, where pools of a live cluster each name theirs, and in recordings of
-	// programs that did not write them.
+	// Bundle names the bundle that forecast for the policies of the run, as they write it, and
+	// BundleSHA256 is the SHA-256 of its manifest in hex: a folder may hold another bundle
+	// tomorrow. Both are empty if no bundle was used, if pools of a live cluster each name theirs,
+	// and in recordings of programs that did not write them.
 	Bundle       string
 	BundleSHA256 string
 
@@ -54,7 +53,7 @@ type Meta struct {
 	Note string
 }
 
-// The keys under which a Meta stands in the files.
+// The keys under which a Meta is stored in the files.
 const (
 	keySchema   = "spotter.schema"
 	keyVersion  = "spotter.version"
@@ -65,8 +64,8 @@ const (
 	keyBundle   = "spotter.bundle"
 	keySHA256   = "spotter.bundle_sha256"
 
-	// keyContinues is "true" in the files of a segment whose rows go on from the
-	// last step of the segment before.
+	// keyContinues is "true" in the files of a segment whose rows continue from the last step of
+	// the segment before.
 	keyContinues = "spotter.continues"
 )
 

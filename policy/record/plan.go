@@ -7,7 +7,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The kinds of entry of a plan, as they stand in column kind.
+// The kinds of entry of a plan, as stored in column kind.
 const (
 	kindSteer  = "steer"
 	kindLaunch = "launch"

@@ -18,11 +18,10 @@ type Retention struct {
 	Bytes int64
 }
 
-// Prune removes the oldest segments of a recording that are older or more than r
-// allows, and returns how many. What remains begins with a segment that begins
-// anew, and the last of these stays with what continues it, whatever r says.
-// spare is asked about each; one that it spares stays with all after it. Nil
-// spares none.
+// Prune removes the oldest segments of a recording that are older or more than r allows, and
+// returns how many. The rest starts with a full segment, and the last full segment stays, with what
+// continues it, regardless of r. spare is called for each segment; one that it spares stays with
+// all after it. Nil spares none.
 func Prune(dir string, r Retention, now time.Time, spare func(segment int) bool) (removed int, err error) {
 	found, err := list(dir)
 	if err != nil {
@@ -63,8 +62,8 @@ type Segment struct {
 	LastStep  int64
 }
 
-// After returns the first complete segment in dir with a greater number than the
-// given one; false if there is none.
+// After returns the first complete segment in dir with a greater number than the given one; false
+// if there is no such segment.
 func After(dir string, number int) (Segment, bool, error) {
 	found, err := list(dir)
 	if err != nil {
@@ -83,7 +82,7 @@ func After(dir string, number int) (Segment, bool, error) {
 	return Segment{}, false, nil
 }
 
-// A group is a segment that begins anew and those that continue it.
+// A group is a full segment and those that continue it.
 type group struct {
 	segments  []int
 	bytes     int64

@@ -12,7 +12,7 @@ import (
 // ErrNoStep means that a recording has no step of that number or time.
 var ErrNoStep = errors.New("no such step")
 
-// A Query says which decision is to be explained, and of what.
+// A Query identifies the decision to explain, and its node or pool.
 type Query struct {
 	// Number is that of the step; 0 for the last one at or before At.
 	Number int64
@@ -61,7 +61,7 @@ func (r *Recording) Explain(q Query) (string, *Step, error) {
 	return text, found, err
 }
 
-// before reports whether what q asks for comes before s.
+// before reports whether the step that q selects comes before s.
 func (q *Query) before(s *Step) bool {
 	if q.Number > 0 {
 		return s.Number > q.Number

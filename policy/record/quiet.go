@@ -113,10 +113,9 @@ func coverage(s *policy.Snapshot) *billing.Coverage {
 	return billing.CoverageOf(s)
 }
 
-// cheapest returns the market of p with the least price, the first by its place
-// in p, among those that are offered, sell as much as n has and are wanted; nil
-// if there is none. The price is what one more node costs beyond what was paid for
-// in advance.
+// cheapest returns the market of p with the least price, the first by its place in p, among those
+// that are offered, sell as much as n has and are wanted; nil if there is no such market. The price
+// is the cost of one more node beyond what was paid in advance.
 func cheapest(s *policy.Snapshot, cover *billing.Coverage, p *policy.Pool, n *policy.Node, wanted func(*policy.Market) bool) (best *policy.Market, price policy.Money) {
 	for _, id := range p.Markets {
 		m := &s.Markets[id]

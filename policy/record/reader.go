@@ -142,11 +142,11 @@ func segmentDir(dir string, number int) string {
 	return filepath.Join(dir, fmt.Sprintf("%s%05d", finished, number))
 }
 
-// Steps yields the steps in order. An error ends it. A number that is left out
-// stands for steps that were not recorded, or whose segment is missing.
+// Steps yields the steps in order. An error ends it. A number that is left out marks steps that
+// were not recorded, or whose segment is missing.
 //
-// The recording may be one that is being written and whose oldest segments are
-// being removed: it begins with the first that is there and begins anew.
+// The recording may be one that is being written and whose oldest segments are being removed: it
+// starts with the first full segment that exists.
 func (r *Recording) Steps() iter.Seq2[*Step, error] { return r.from(0) }
 
 // from yields the steps of the segments from the given number on, and of those
@@ -183,8 +183,8 @@ func (r *Recording) from(first int) iter.Seq2[*Step, error] {
 	}
 }
 
-// whole returns the place among the segments of the last that begins anew and has
-// at most the given number; 0 where there is none.
+// whole returns the index among the segments of the last full segment that has at most the given
+// number; 0 if there is no such segment.
 func (r *Recording) whole(number int) int {
 	for i := range slices.Backward(r.segments) {
 		if r.segments[i] > number {
@@ -241,8 +241,7 @@ type segmentReader struct {
 	plan      *source[planRow]
 	closers   []func() error
 
-	// continues says that the rows go on from last, which is what the segment
-	// before ended with.
+	// continues says that the rows continue from last, the end of the segment before.
 	continues bool
 	meta      *Meta
 	plain     bool

@@ -30,7 +30,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// sameMemory compares as the store does: a list without entries is none.
+// sameMemory compares as the store does: an empty list equals a missing one.
 func sameMemory(a, b *policy.Memory) bool {
 	if a.Decisions != b.Decisions || len(a.Pools) != len(b.Pools) || len(a.Budgets) != len(b.Budgets) {
 		return false

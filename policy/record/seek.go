@@ -63,8 +63,8 @@ func (r *Recording) At(t policy.Time) (*Step, error) {
 // recording looks again when it has changed.
 func (r *Recording) Newest() int { return r.segments[len(r.segments)-1] }
 
-// Since returns the recording from the last segment on that begins anew and at or
-// before t: what lies before it is not read. It is the whole where that begins later.
+// Since returns the recording from the last full segment on that starts at or before t: earlier
+// segments are not read. It is the whole recording if that starts later.
 func (r *Recording) Since(t policy.Time) (*Recording, error) {
 	part := *r
 	for i := range slices.Backward(r.segments) {

@@ -30,7 +30,7 @@ const (
 type segment struct {
 	dir, final string
 
-	// continues says that the rows go on from the segment before.
+	// continues says that the rows continue from the segment before.
 	continues bool
 
 	steps     *sink[stepRow]
@@ -59,8 +59,8 @@ type closer interface {
 	count() int
 }
 
-// createSegment begins a segment. It continues the one before from last; nil
-// begins anew, with a row for every entry.
+// createSegment creates a segment. It continues the one before from last; if last is nil, the
+// segment is a full one, with a row for every entry.
 func createSegment(dir string, number int, meta *Meta, last *policy.Snapshot) (*segment, error) {
 	g := &segment{
 		continues: last != nil,
@@ -180,7 +180,7 @@ func same[E any](a, b *E) bool { return reflect.DeepEqual(a, b) }
 
 func equal[E comparable](a, b *E) bool { return *a == *b }
 
-// keepAs keeps what nobody writes after it was made.
+// keepAs keeps what is never written after it was made.
 func keepAs[E any](e *E) E { return *e }
 
 func (g *segment) rows() int {

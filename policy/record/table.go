@@ -122,8 +122,8 @@ func sameColumns(a, b *parquet.Schema) bool {
 	return true
 }
 
-// sameKind compares how the values of a column are stored. The decoder takes
-// the file's word for it, and reads another kind as whatever bytes lie there.
+// sameKind compares how the values of a column are stored. The decoder trusts the file, and would
+// read another kind as arbitrary bytes.
 func sameKind(a, b *parquet.Schema, path []string) bool {
 	x, xOK := a.Lookup(path...)
 	y, yOK := b.Lookup(path...)

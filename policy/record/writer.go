@@ -33,9 +33,9 @@ type Limits struct {
 	// Age is the longest time between the first step of a segment and the last.
 	Age time.Duration
 
-	// Whole is the time after which a segment begins anew, with a row for every
-	// entry; until then each continues the one before, and can be read only
-	// together with those from the last that began anew. At 0 every segment does.
+	// Whole is the time after which a full segment is written, with a row for every entry; until
+	// then each segment continues the one before, and can be read only together with those from the
+	// last full one. At 0 every segment is a full one.
 	Whole time.Duration
 }
 
@@ -57,9 +57,9 @@ type Writer struct {
 	steps   int   // how many the segment being written has
 	segment *segment
 
-	// first is the instant of the first step of the segment being written, whole
-	// that of the last segment that began anew. last is what the segment before
-	// ended with, nil when there is none to continue.
+	// first is the instant of the first step of the segment being written, whole that of the last
+	// full segment. last is the end of the segment before, nil if the next segment must be a full
+	// one.
 	first, whole policy.Time
 	last         *policy.Snapshot
 
@@ -81,10 +81,10 @@ func NewWriter(dir string, meta Meta) (*Writer, error) {
 	return w, nil
 }
 
-// Resume returns a writer that goes on with what dir holds of the same scenario
-// and seed, recorded by whichever version under whichever policy: a controller is
-// upgraded and given other policies in the middle of its recording. One number is
-// left out before its first step, as after any gap; see [Writer.Skip].
+// Resume returns a writer that continues the recording in dir of the same scenario and seed,
+// recorded by any version under any policy: a controller is upgraded and given other policies in
+// the middle of its recording. One number is left out before its first step, as after any gap; see
+// [Writer.Skip].
 func Resume(dir string, meta Meta, limits Limits) (*Writer, error) {
 	w := &Writer{dir: dir, meta: meta, limits: limits}
 	if err := w.resume(func(m *Meta) bool { return m.Scenario == meta.Scenario && m.Seed == meta.Seed }); err != nil {
@@ -238,8 +238,8 @@ func (w *Writer) Close() error {
 	return w.Complete()
 }
 
-// Discard ends a writer that failed: what it left unfinished is removed, which
-// gives back the room that it took. It returns how many steps are lost with it.
+// Discard ends a writer that failed: its unfinished files are removed, which frees their space. It
+// returns how many steps are lost with it.
 func (w *Writer) Discard() (steps int, err error) {
 	if g := w.segment; g != nil {
 		err = g.abandon()
@@ -255,8 +255,8 @@ func (w *Writer) Discard() (steps int, err error) {
 // recording has for itself.
 const lostFound = "lost+found"
 
-// A listing is what a folder holds: the numbers of segments, ascending, and
-// names that are none. Names that begin with a dot are left to others.
+// A listing is what a folder holds: the numbers of segments, ascending, and other names. Names that
+// start with a dot are ignored.
 type listing struct {
 	finished   []int
 	unfinished []string

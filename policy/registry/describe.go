@@ -17,7 +17,7 @@ type Description struct {
 type KnownSetting struct {
 	Key string `json:"key"`
 
-	// Default is the value without it, empty where there is none.
+	// Default is the value without it, empty if the setting has no default.
 	Default string `json:"default,omitempty"`
 
 	// Values are those to offer, the default among them.
@@ -30,7 +30,7 @@ type KnownSetting struct {
 	Expert bool `json:"expert,omitempty"`
 }
 
-// Others returns the values to offer besides the default.
+// Others returns the values to offer in addition to the default.
 func (s *KnownSetting) Others() []string {
 	return slices.DeleteFunc(slices.Clone(s.Values), func(v string) bool { return v == s.Default })
 }

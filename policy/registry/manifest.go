@@ -39,9 +39,8 @@ func newManifest(params []Parameter, o *Options) (policy.Policy, bool, error) {
 	return r, true, nil // each of them has guardrails of its own
 }
 
-// newNamed returns the policy that a manifest names. Who writes manifests need not be
-// who may read files: what a parameter opens is named, and where it lies is up to who
-// reads it.
+// newNamed returns the policy that a manifest names. Authors of manifests need not be allowed to
+// read files: a parameter that opens something names it, and the reader decides where it is stored.
 func newNamed(spec string, o Options) (policy.Policy, error) {
 	_, params, err := split(spec)
 	if err != nil {

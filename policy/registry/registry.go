@@ -1,7 +1,6 @@
-// Package registry makes policies from what a user writes: a name and
-// parameters, as in "static:share=0.7". It puts the guardrails around those
-// that are to have them and the budgets around all, and lets the policy named "manifest" decide for each
-// pool as its manifest says.
+// Package registry makes policies from what a user writes: a name and parameters, as in
+// "static:share=0.7". It adds guardrails to the policies that need them and budgets to all, and
+// lets the policy named "manifest" decide for each pool according to its manifest.
 package registry
 
 import (
@@ -45,7 +44,7 @@ const DefaultPolicy = "portfolio"
 // manifest names.
 const Manifest = "manifest"
 
-// Options are what a policy may need besides its parameters.
+// Options are what a policy may need in addition to its parameters.
 type Options struct {
 	// Guard are the limits of the guardrails; nil means the default ones.
 	Guard *guard.Config
@@ -197,9 +196,9 @@ func (m *maker) with(params []Parameter, o *Options) (policy.Policy, bool, error
 	return &bundled{p, dir}, bare, nil
 }
 
-// New returns the policy of spec, "NAME[:key=value[:key=value…]]", with the
-// guardrails around it that it is to have, and the budgets of the cluster around
-// both: no policy is without these, nor without the greatest prices of the pools.
+// New returns the policy of spec, "NAME[:key=value[:key=value…]]", with its guardrails around it,
+// and the budgets of the cluster around both: no policy is without these, nor without the greatest
+// prices of the pools.
 func New(spec string, o Options) (policy.Policy, error) {
 	p, err := newGuarded(spec, o)
 	if err != nil {
@@ -388,8 +387,8 @@ func newSpotVortex(params []Parameter, o *Options) (policy.Policy, bool, error) 
 		cfg = read
 		rest = slices.Delete(rest, i, i+1)
 	}
-	// The maximum comes first, since it lowers a minimum that was not asked for
-	// but must not lower one that was.
+	// The maximum comes first, since it lowers a minimum that was not set but must not lower one
+	// that was.
 	slices.SortStableFunc(rest, func(a, b Parameter) int {
 		switch {
 		case a.Key == "max" && b.Key != "max":

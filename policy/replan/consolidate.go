@@ -28,7 +28,8 @@ const ScaleDownUtilization = 0.5
 
 // ConsolidateOptions bound what Consolidate does.
 type ConsolidateOptions struct {
-	// Share gives the wanted spot share of a pool, which stays as near to it as it is.
+	// Share gives the wanted Spot share of a pool, from which consolidation moves the pool no
+	// further away.
 	Share func(policy.PoolID) float64
 
 	// UsedBelow is the mean of the requested shares of CPU and memory below which a
@@ -207,9 +208,9 @@ func (c *consolidator) dropEmpty() (dropped int) {
 	return dropped
 }
 
-// dropUsed drains nodes whose pods fit on others, or else replaces nodes by cheaper
-// ones, and reports whether it replaces several together. No pod goes to an empty node,
-// which is to be drained itself. It waits while anything else moves.
+// dropUsed drains nodes whose pods fit on others, or else replaces nodes by cheaper ones, and
+// reports whether it replaces several together. No pod is moved to an empty node, which will be
+// drained itself. It waits while anything else moves.
 func (c *consolidator) dropUsed() (replacesMany bool) {
 	if c.moving || c.arrives || c.memory.Wave.Since != 0 || len(c.Plan.Launches) > 0 || len(c.Plan.Drains) > 0 {
 		return false

@@ -283,8 +283,8 @@ func (m *Moves) Hold(n policy.NodeID, why policy.Why) {
 }
 
 // Threshold returns the least part of the cost of nodes of p that must be saved for them to be
-// replaced: that of the pool, or 15 % where it states none. Both nodes are paid while the
-// new one starts, and every pod moves.
+// replaced: that of the pool, or 15% if it states none. Both nodes are paid while the new one
+// starts, and every pod moves.
 func Threshold(p *policy.Pool) float64 {
 	if p.SavingsThreshold > 0 {
 		return p.SavingsThreshold

@@ -10,18 +10,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// RebalanceOptions say where a pool is to be moved and how fast.
+// RebalanceOptions specify where a pool should be moved and how fast.
 type RebalanceOptions struct {
 	Pool policy.PoolID
 
-	// Share is the wanted spot share.
+	// Share is the wanted Spot share.
 	Share float64
 
 	// DrainsMax is the most nodes to begin to move now, such as
 	// Snapshot.Disruptable allows: nodes whose drain waits are off it already.
 	DrainsMax int
 
-	// Reason and Text stand in every entry of the plan.
+	// Reason and Text are those of every entry of the plan.
 	Reason policy.Reason
 	Text   string
 
@@ -34,15 +34,13 @@ type RebalanceOptions struct {
 // fit, since the guardrails would hold the drain otherwise.
 const utilizationMax = policy.UtilizationTight
 
-// Rebalance plans moves of pool towards a spot share: the emptiest nodes of the
-// capacity type in excess are drained, each once the pods that have to leave
-// it can run elsewhere. Where they fit on nodes of the other type nothing is
-// bought; else the cheapest single node of the other type that holds them
-// comes first. The share is never passed by more than half a node.
+// Rebalance plans moves of pool towards a Spot share: the emptiest nodes of the capacity type in
+// excess are drained, each once the pods that have to leave it can run elsewhere. If they fit on
+// nodes of the other type nothing is bought; otherwise the cheapest single node of the other type
+// that holds them is bought first. The share is never passed by more than half a node.
 //
-// It changes sp by the moves that it plans, so that a second call on the same
-// space does not use the same free capacity twice. With nil it builds a space when it
-// needs one.
+// It applies its planned moves to sp, so that a second call on the same space does not use the same
+// free capacity twice. With nil it builds a space when it needs one.
 func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]policy.Launch, []policy.Drain, []policy.Hold) {
 	var plan policy.Plan
 	m := newRebalance(s, sp, o, &plan)
@@ -50,13 +48,13 @@ func Rebalance(s *policy.Snapshot, sp *placement.Space, o RebalanceOptions) ([]p
 	return plan.Launches, plan.Drains, plan.Holds
 }
 
-// ReplaceNode plans to buy one node for the pods of n in the cheapest of the given
-// markets that holds them, and to drain n once it is ready. Markets that are not open
-// are skipped. Where no node can be bought it plans nothing, or says in a hold why n
-// stays. Reason and text are those of every entry.
+// ReplaceNode plans to buy one node for the pods of n in the cheapest of the given markets that
+// holds them, and to drain n once it is ready. Markets that are not open are skipped. If no node
+// can be bought it plans nothing, or explains in a hold why n stays. Reason and text are those of
+// every entry.
 //
-// It asks for the space where markets are open, and changes it by what it plans, as
-// [Rebalance] does.
+// It calls space only if markets are open, and applies its planned moves to it, as [Rebalance]
+// does.
 func ReplaceNode(s *policy.Snapshot, space func() *placement.Space, n policy.NodeID, markets []policy.MarketID, reason policy.Reason, text string) ([]policy.Launch, []policy.Drain, []policy.Hold) {
 	var plan policy.Plan
 	m := newRebalance(s, nil, RebalanceOptions{Pool: s.Nodes[n].Pool, Reason: reason, Text: text}, &plan)
@@ -242,16 +240,16 @@ func (m *rebalance) enoughFree(nodes []policy.NodeID, bought [][]policy.MarketID
 	return true
 }
 
-// overshoots reports whether the pool would be beyond the share by more than half of
-// n. Every move goes towards the share, and none begins within half a node of it, so
-// that one that does not overshoot ends nearer.
+// overshoots reports whether the pool would be beyond the share by more than half of n. Every move
+// is made towards the share, and none starts within half a node of it, so that one that does not
+// overshoot ends nearer.
 func (m *rebalance) overshoots(after placement.Balance, n policy.NodeID) bool {
 	now, then := m.At.Missing(m.o.Share), after.Missing(m.o.Share)
 	return (now < 0) != (then < 0) && math.Abs(then) > m.half(n)
 }
 
-// replacement returns what is bought for pods, which were lifted from n: nothing where there
-// are none. It reports false, and says so in the plan, where no node holds them.
+// replacement returns what is bought for pods, which were lifted from n: nothing if there are no
+// pods. It reports false, and adds a hold to the plan, if no node holds them.
 func (m *rebalance) replacement(n policy.NodeID, pods []policy.Pod) (bought [][]policy.MarketID, ok bool) {
 	if len(pods) == 0 {
 		return nil, true

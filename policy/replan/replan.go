@@ -1,7 +1,7 @@
-// Package replan holds what policies share when they change running pools: which spot
-// share a pool is to have, how it is steered and moved there, and how pods leave nodes.
-// [Moves] has the steps of every such move, [Rebalance] and [Consolidate] put them
-// together for pools that several policies run alike. It knows placement and no policy.
+// Package replan holds what policies share when they change running pools: which Spot share a pool
+// should have, how it is steered and moved there, and how pods leave nodes. [Moves] has the steps
+// of every such move, [Rebalance] and [Consolidate] combine them for pools that several policies
+// run alike. It knows placement and no policy.
 package replan
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// Wanted returns the spot share that p is to have: the one that it states, else the
-// most that it allows.
+// Wanted returns the target Spot share of p: the one that it states, else the most that it allows.
 func Wanted(p *policy.Pool) float64 {
 	if p.Share.HasTarget || p.Share.Exact {
 		return min(max(p.Share.Target, p.Share.Min), p.Share.Max)
@@ -36,8 +35,8 @@ func Steers(s *policy.Snapshot, wanted func(policy.PoolID) float64, text string)
 	return steers
 }
 
-// Towards adds to plan the moves of p towards a spot share, as many as its disruption
-// budgets allow. A pool within a node of the share is left alone.
+// Towards adds to plan the moves of p towards a Spot share, as many as its disruption budgets
+// allow. A pool within a node of the share is left alone.
 func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, text string, plan *policy.Plan) {
 	if !placement.BalanceOf(s, p.ID).Off(share) {
 		return
@@ -50,8 +49,8 @@ func Towards(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory,
 	}))
 }
 
-// Rotate returns at most n of list. It begins at another place in each round, so that
-// each has its turn.
+// Rotate returns at most n of list. It starts at another place in each round, so that each has its
+// turn.
 func Rotate[T any](list []T, n int, round uint64) []T {
 	if len(list) <= n {
 		return list

@@ -2,10 +2,10 @@ package scratch
 
 import "sync"
 
-// A Pool keeps values from one use to the next, for any number of goroutines. It drops
-// none, as a sync.Pool does at collections and where a goroutine goes on on another
-// processor: what such a value remembers would have to be read anew from time to time. The
-// zero value keeps none yet.
+// A Pool keeps values from one use to the next, for any number of goroutines. Unlike a sync.Pool,
+// it never drops a value: a sync.Pool does so at garbage collections and when a goroutine moves to
+// another processor, and the data cached in the value would have to be read again. The zero value
+// keeps none yet.
 type Pool[T any] struct {
 	mu   sync.Mutex
 	kept []*T

@@ -1,21 +1,21 @@
-// Package share measures what a pool holds on spot and on demand, in the unit of its
-// spot share. It knows snapshots and no policy.
+// Package share measures what a pool holds on Spot and on demand, in the unit of its Spot share. It
+// knows snapshots and no policy.
 package share
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Holding is what a pool has in the unit of its spot share: vCPUs, or GPUs
-// in a pool all of whose markets have them.
+// A Holding is what a pool has in the unit of its Spot share: vCPUs, or GPUs in a pool all of whose
+// markets have them.
 type Holding struct {
-	// Spot and Fixed are the capacity held on spot, and on demand or reserved,
-	// of initialized nodes that nobody is emptying.
+	// Spot and Fixed are the capacity held on Spot, and on demand or reserved, of initialized nodes
+	// that no controller is draining.
 	Spot, Fixed int64
 
 	// Nodes is the number of those nodes.
 	Nodes int
 
-	// Arriving holds, by capacity type, what is launching or joining, and
-	// ArrivingOurs the part of it that plans asked for.
+	// Arriving holds, by capacity type, what is launching or joining, and ArrivingOurs the part of
+	// it that plans requested.
 	Arriving, ArrivingOurs [3]int64
 
 	// Waiting holds, by capacity type, initialized nodes whose drain by us has

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// What lists and texts may hold at most: the API server grants rules on them only
-// so much work, and refuses the same objects.
+// The maximum sizes of lists and texts: the API server limits the cost of rules on them. The
+// validation here refuses the same objects.
 const (
 	poolNameMax   = 58 // node pools are named for it, with a suffix of five
 	budgetNameMax = 63
@@ -115,8 +115,7 @@ func label(at *field.Path, key, value string) field.ErrorList {
 	return errs
 }
 
-// selector refuses a selector that is too large or that selects nothing that can
-// be told.
+// selector refuses a selector that is too large or that cannot select anything definite.
 func selector(at *field.Path, s *metav1.LabelSelector) field.ErrorList {
 	switch {
 	case len(s.MatchLabels) > requirementsMax:

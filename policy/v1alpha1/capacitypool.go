@@ -29,9 +29,9 @@ type CapacityPool struct {
 	Status CapacityPoolStatus `json:"status,omitempty,omitzero"`
 }
 
-// AnnotationCapacityTypes on a CapacityPool says which capacity types the cluster's own
-// NodePools or groups of the pool allowed when it was captured: "spot", "on-demand" or both
-// with a comma between. It bounds no policy; as-is goes on with it.
+// AnnotationCapacityTypes on a CapacityPool says which capacity types the cluster's own NodePools
+// or groups of the pool allowed when it was captured: "spot", "on-demand" or both with a comma
+// between. It bounds no policy; as-is uses it.
 const AnnotationCapacityTypes = "spotter.dev/capacity-types"
 
 // AnnotationOwnShare on a CapacityPool is the part of its capacity that was spot when it
@@ -78,7 +78,7 @@ type CapacityPoolSpec struct {
 	// +optional
 	Template NodeTemplate `json:"template,omitempty"`
 
-	// Policy decides for the pool; where none is stated it is portfolio.
+	// Policy decides for the pool; the default is portfolio.
 	// +optional
 	Policy *PolicyRef `json:"policy,omitempty"`
 
@@ -178,16 +178,16 @@ type Capacity struct {
 	// +optional
 	SpotShare *SpotShare `json:"spotShare,omitempty"`
 
-	// ExactRatio is a spot share to be held from both sides, in [0, 1]: within one
-	// node, of the largest that may be bought, but while nodes come and go.
+	// ExactRatio is a Spot share that is held from both sides, in [0, 1]: within one node, of the
+	// largest that may be bought, except while nodes start and terminate.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
 	// +optional
 	ExactRatio *float64 `json:"exactRatio,omitempty"`
 
 	// LossBudget is the part of the on-demand bill, in [0, 1], that Spot may cost the pool more
-	// than it saves, outages included; 0 means no bound. Absent leaves it to the policy, and of
-	// ours portfolio keeps one. Raising it returns to Spot sooner after losses.
+	// than it saves, outages included; 0 means no bound. If it is absent the policy decides;
+	// portfolio then keeps a budget of its own. Raising it returns to Spot sooner after losses.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1
 	// +optional
@@ -223,7 +223,7 @@ type SpotShare struct {
 	Target *float64 `json:"target,omitempty"`
 }
 
-// Limits are upper bounds of what a pool holds; absent ones are none.
+// Limits are upper bounds of what a pool holds; an absent one sets no limit.
 type Limits struct {
 	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 0 : isQuantity(self) && !quantity(self).isLessThan(quantity('0'))",message="must be a quantity and not negative"
 	// +optional
@@ -258,9 +258,9 @@ type PolicyRef struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Parameters are those of the policy, as `spotter sim --policy` takes them. What
-	// one of them opens is named, and lies in the folder models.dir of
-	// the controller's configuration.
+	// Parameters are those of the policy, as `spotter sim --policy` takes them. A file that one of
+	// them opens is given by name, and is in the folder models.dir of the controller's
+	// configuration.
 	// +kubebuilder:validation:MaxProperties=24
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) >= 1 && size(k) <= 63 && size(self[k]) <= 256)",message="keys must have 1 to 63 characters and values at most 256"
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains(':'))",message="keys must hold no colon"
@@ -319,9 +319,9 @@ type Disruption struct {
 	// +optional
 	ConsolidateAfter *metav1.Duration `json:"consolidateAfter,omitempty"`
 
-	// ExpireAfter is the age at which a node is replaced; 0s means never.
-	// Karpenter and Auto Scaling groups see to it. Where only a policy launches
-	// nodes it is up to the policy, and of ours karpetrack does so.
+	// ExpireAfter is the age at which a node is replaced; 0s means never. Karpenter and Auto
+	// Scaling groups do so. Where only a policy launches nodes it depends on the policy: karpetrack
+	// does so.
 	// +kubebuilder:default="720h"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 5m, and not negative"
 	// +optional

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An Offer is one instance type in one zone, sold as spot and on demand, as far as
-// the choice of a pool goes.
+// An Offer is the data about one instance type in one zone, sold as Spot and on demand, on which
+// the choice of a pool depends.
 // +kubebuilder:object:generate=false
 type Offer struct {
 	Provider, Region, Zone string
@@ -16,18 +16,18 @@ type Offer struct {
 	// Type is the same pointer in all offers of a type.
 	Type *policy.InstanceType
 
-	// OnDemand is the price of a node-hour on demand. Modelled says that nobody
-	// published it: it then bounds nothing.
+	// OnDemand is the price of a node-hour on demand. Modelled says that it is not a published
+	// price: it then bounds nothing.
 	OnDemand policy.Money
 	Modelled bool
 
-	// Spot is the price as spot, policy.NoPrice where none is known. Score is the
-	// placement score, below zero where none is known.
+	// Spot is the Spot price, policy.NoPrice if it is unknown. Score is the placement score, below
+	// zero if it is unknown.
 	Spot  policy.Money
 	Score int8
 }
 
-// A Place is where a cluster lies.
+// A Place is the location of a cluster.
 // +kubebuilder:object:generate=false
 type Place struct{ Provider, Region string }
 
@@ -43,10 +43,9 @@ func (p *CapacityPool) Cluster() string {
 // Choose returns the indices of the offers that p takes, ascending. Offers are
 // ascending by provider, region, zone and type; p has its defaults.
 //
-// A pool that does not name several regions buys in the one in which its cluster
-// lies. Places says which that is, by [CapacityPool.Cluster]. A cluster that it does
-// not name lies in the region with the most offers for its first pool, the first by
-// name among equals, and is added.
+// A pool that does not name several regions buys in the region of its cluster. Places has the
+// region by [CapacityPool.Cluster]. A cluster that is not in places is assumed to be in the region
+// with the most offers for its first pool, the first by name among equals, and is added.
 func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 	m := &p.Spec.Markets
 	var taken []int
@@ -71,8 +70,8 @@ func (p *CapacityPool) Choose(offers []Offer, places map[string]Place) []int {
 	return taken
 }
 
-// InOnePlace keeps those of the offers that are taken of the region in which a cluster
-// lies. One of which that is not known lies where most of them are.
+// InOnePlace keeps the taken offers in the region of a cluster. If that is unknown, it is the
+// region of most of them.
 func InOnePlace(offers []Offer, taken []int, cluster string, places map[string]Place) []int {
 	at, known := places[cluster]
 	if !known && len(taken) > 0 {
@@ -98,13 +97,13 @@ func fullestPlace(offers []Offer, taken []int) Place {
 	return best
 }
 
-// spotFloor is the part of the price on demand below which spot is not sold: AWS,
-// Google and Azure all advertise savings of up to 90 or 91 %.
+// spotFloor is the part of the on-demand price below which Spot is not sold: AWS, Google and Azure
+// all advertise savings of up to 90% or 91%.
 const spotFloor = 10
 
-// affordable reports whether a node may ever cost no more than the bound on price,
-// which is held when one is bought: as spot at the present price or at the lowest
-// that is sold, or on demand. A price that nobody published rules nothing out.
+// affordable reports whether a node may ever cost no more than the bound on price, which applies
+// when one is bought: as Spot at the present price or at the lowest that is sold, or on demand. A
+// price that is not published rules nothing out.
 func (o *Offer) affordable(m *Markets) bool {
 	return m.MaxPrice == nil || o.Modelled || min(o.least(), o.OnDemand/spotFloor) <= policy.Dollars(*m.MaxPrice)
 }

@@ -82,8 +82,7 @@ func (p *CapacityPool) capacityTypes() (types []policy.CapacityType) {
 	return types
 }
 
-// ownShare reads the annotation that says at which spot share the pool was captured; 0
-// without it.
+// ownShare reads the annotation with the Spot share at which the pool was captured; 0 without it.
 func (p *CapacityPool) ownShare() float64 {
 	share, err := strconv.ParseFloat(p.Annotations[AnnotationOwnShare], 64)
 	if err != nil {

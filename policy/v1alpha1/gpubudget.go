@@ -60,9 +60,8 @@ type GPUBudgetSpec struct {
 	// +optional
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 
-	// Gate keeps new pods from being admitted as soon as the budget is spent.
-	// Evict and Pause do so anyway when they begin, since the controllers of the
-	// pods would make them anew.
+	// Gate keeps new pods from being admitted as soon as the budget is spent. Evict and Pause do so
+	// anyway when they start, since the controllers of the pods would create them again.
 	// +optional
 	Gate bool `json:"gate,omitempty"`
 

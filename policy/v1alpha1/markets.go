@@ -12,9 +12,8 @@ import (
 // Markets restricts what a pool may buy. Each list that is empty, and each
 // bound that is absent, restricts nothing.
 //
-// Types with accelerators and bare-metal types are left out unless the pool
-// asks for them by minGPUs, or by instance type, family or category, as
-// Karpenter prefers the others.
+// Types with accelerators and bare-metal types are left out unless the pool requests them by
+// minGPUs, or by instance type, family or category, as Karpenter prefers the others.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minVCPU) || !has(self.maxVCPU) || self.minVCPU <= self.maxVCPU",message="minVCPU must not be above maxVCPU"
 type Markets struct {
@@ -77,40 +76,40 @@ type Markets struct {
 	// +optional
 	MinGPUs *int32 `json:"minGPUs,omitempty"`
 
-	// MaxPrice is the most that one node may cost, in $ per hour, at the moment in
-	// which it is bought: as spot and on demand, at the price of that moment. Where
-	// no market is below it pods wait and a Hold says so. A bid is never above it.
-	// Nodes that run stay whatever their market comes to cost.
+	// MaxPrice is the most that one node may cost, in $ per hour, at the moment in which it is
+	// bought: as Spot and on demand, at the price of that moment. If no market is below it, pods
+	// wait and a Hold says so. A bid is never above it. Running nodes stay even if the price of
+	// their market rises above it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:ExclusiveMinimum=true
 	// +optional
 	MaxPrice *float64 `json:"maxPrice,omitempty"`
 
-	// MinPlacementScore is the least placement score of a spot market, where
-	// the provider publishes one. A policy that ranks markets (leftover) asks
-	// for it at every decision; for the others it is asked for once.
+	// MinPlacementScore is the least placement score of a Spot market, where the provider publishes
+	// one. A policy that ranks markets (leftover) checks it at every decision; for the others it is
+	// checked once.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	MinPlacementScore *int32 `json:"minPlacementScore,omitempty"`
 
-	// MaxInstanceTypes keeps only so many types, the cheapest per vCPU. A policy
-	// that ranks markets chooses them anew as prices move.
+	// MaxInstanceTypes limits the number of types, keeping the cheapest per vCPU. A policy that
+	// ranks markets chooses them again as prices change.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
 	MaxInstanceTypes *int32 `json:"maxInstanceTypes,omitempty"`
 
-	// MaxZones keeps only so many zones, those with the most markets. A policy
-	// that ranks markets chooses them anew as prices move.
+	// MaxZones limits the number of zones, keeping those with the most markets. A policy that ranks
+	// markets chooses them again as prices change.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	MaxZones *int32 `json:"maxZones,omitempty"`
 }
 
-// Take reports whether a node of type t in the region and zone may be bought
-// as far as its place and size go. m has its defaults.
+// Take reports whether a node of type t in the region and zone may be bought, judged by its place
+// and size. m has its defaults.
 func (m *Markets) Take(region, zone string, t *policy.InstanceType) bool {
 	return allows(m.Regions, region) && allows(m.Zones, zone) && m.TakeType(t)
 }
@@ -131,8 +130,8 @@ func (m *Markets) TakeType(t *policy.InstanceType) bool {
 	return m.asksFor(t)
 }
 
-// asksFor reports whether an exotic type was asked for. What is not exotic
-// always was.
+// asksFor reports whether a type that is exotic was requested. A type that is not exotic always
+// counts as requested.
 func (m *Markets) asksFor(t *policy.InstanceType) bool {
 	if len(m.InstanceTypes) > 0 {
 		return true

@@ -32,7 +32,7 @@ type SpotNodeList struct {
 	Items           []SpotNode `json:"items"`
 }
 
-// A SpotNodeSpec is what was asked for. Only the bid may change.
+// A SpotNodeSpec is the requested node. Only the bid may change.
 //
 // +kubebuilder:validation:XValidation:rule="self.pool == oldSelf.pool && self.market == oldSelf.market && self.token == oldSelf.token",message="pool, market and token cannot be changed"
 type SpotNodeSpec struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// An access finds the markets in which the pods of a template may run, as far as
-// selectors, affinity, taints and size say: no cluster is full to it.
+// An access finds the markets in which the pods of a template may run, according to selectors,
+// affinity, taints and size: it does not consider whether the cluster is full.
 type access struct {
 	s *policy.Snapshot
 
@@ -21,7 +21,7 @@ type access struct {
 	known []bool // by market, while one class is
 }
 
-// A class stands for all templates that ask the same of a node but for size.
+// A class represents all templates that have the same requirements on a node except for size.
 type class struct {
 	like     policy.TemplateID
 	from, to int32
@@ -31,7 +31,7 @@ func (r *access) read(s *policy.Snapshot) {
 	r.s, r.classes, r.markets = s, r.classes[:0], r.markets[:0]
 }
 
-// best computes how evenly the pods of row i could lie.
+// best computes how evenly the pods of row i could be spread.
 func (x *Exposure) best(i int) {
 	e, r, s := &x.rows[i], &x.access, x.s
 	e.bestMarket, e.bestZone = e.desired, e.desired
@@ -80,9 +80,9 @@ func (x *Exposure) best(i int) {
 	}
 }
 
-// together reports whether t wants its pods in one zone: whether a required
-// affinity to pods of its own kind names the zone. Anti-affinity and topology
-// spread ask for no less than an even spread and change nothing here.
+// together reports whether t requires its pods to run in one zone: whether a required affinity to
+// pods of its own kind names the zone. Anti-affinity and topology spread require no less than an
+// even spread and change nothing here.
 func together(t *policy.Template) bool {
 	return slices.ContainsFunc(t.PodAffinity, func(a policy.PodTerm) bool {
 		own := a.AllSpaces || len(a.Namespaces) == 0 || slices.Contains(a.Namespaces, t.Namespace)

@@ -18,8 +18,8 @@ type Options struct {
 	Compat bool
 }
 
-// Features are what the pods of one group of nodes (a pool, unless grouped
-// otherwise) ask of it.
+// Features are the requirements of the pods of one group of nodes (a pool, unless grouped
+// otherwise).
 type Features struct {
 	// Startup is the 95th percentile of the seconds from bound to ready,
 	// weighted by CPU. Pods that are not ready yet count where their start-up
@@ -58,7 +58,7 @@ type Features struct {
 	Safety PoolSafety
 }
 
-// Share returns the spot share held, in [0, 1]; 0 of an empty pool.
+// Share returns the Spot share held, in [0, 1]; 0 of an empty pool.
 func (f *Features) Share() float64 {
 	if f.Units == 0 {
 		return 0
@@ -66,13 +66,12 @@ func (f *Features) Share() float64 {
 	return float64(f.SpotUnits) / float64(f.Units)
 }
 
-// SafetyAt returns the safety of the group if share of it were spot: with so
-// many fewer idle on-demand nodes, and with the critical pods on spot in the
-// proportion of all pods, or more where they are concentrated there already.
+// SafetyAt returns the safety of the group if share of it were Spot: with correspondingly fewer
+// idle on-demand nodes, and with the critical pods on Spot in the proportion of all pods, or more
+// if they are already concentrated there.
 //
-// A cap taken of what is held moves when the share does. A pool that follows
-// it goes to and fro; one that asks how far it can go before the cap comes to
-// meet it does not.
+// A cap computed from the held share moves when the share does, and a pool that follows it
+// oscillates. A pool that evaluates the cap at the share that it aims for does not.
 func (f *Features) SafetyAt(share float64) PoolSafety {
 	p := f.Safety
 	if f.Pods == 0 {
@@ -128,14 +127,13 @@ type Groups struct {
 	GPU []bool
 }
 
-// Collect returns the features of every pool of s, by id. The slice belongs to
-// sc and is valid until its next use.
+// Collect returns the features of every pool of s, by id. The slice belongs to sc and is valid
+// until its next use.
 //
-// A pool counts as spread over the zones of its nodes; unless compat, also over
-// those in which its spot markets are offered now: what is lost in one zone can
-// be had again in another, and a pool that begins on one zone's on-demand nodes
-// may leave it. Auctions count like zones: each takes nodes at a price of its
-// own, and what is lost in one can be had again in another.
+// A pool counts as spread over the zones of its nodes; unless compat, also over those in which its
+// Spot markets are offered now: capacity lost in one zone is available again in another, and a pool
+// that starts on one zone's on-demand nodes may leave it. Auctions count like zones: each takes
+// nodes at a price of its own, and capacity lost in one is available again in another.
 func Collect(s *policy.Snapshot, o Options, sc *Scratch) []Features {
 	g := &sc.pools
 	sc.readPoolsOfNodes(s)
@@ -225,8 +223,8 @@ func CollectBy(s *policy.Snapshot, g Groups, o Options, sc *Scratch) []Features 
 	return sc.features
 }
 
-// compatUtilization stands in the agent for every pool's utilization where the
-// safety of the pool is computed: nothing there ever provides the real one.
+// compatUtilization is what the agent uses for every pool's utilization when it computes the safety
+// of the pool: nothing there ever provides the real one.
 const compatUtilization = 0.5
 
 func utilization(f *Features, o Options) float64 {

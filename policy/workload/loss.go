@@ -5,8 +5,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A Group is a set of nodes that can be lost together: the nodes of one spot
-// market, or all nodes of one zone. Exactly one of the two is not None.
+// A Group is a set of nodes that can be lost together: the nodes of one Spot market, or all nodes
+// of one zone. Exactly one of the two is not None.
 type Group struct {
 	Market policy.MarketID
 	Zone   policy.ZoneID
@@ -14,18 +14,16 @@ type Group struct {
 
 // An Exposed says what the loss of one group would take from a workload.
 type Exposed struct {
-	// Group is where most of the workload's pods stand: of several the one
-	// with the lowest id. Both its fields are None where no pod stands in a
-	// group of the kind, and Pods is then 0.
+	// Group is where most of the workload's pods run: of several the one with the lowest id. Both
+	// its fields are None if no pod runs in a group of the kind, and Pods is then 0.
 	Group Group
 
-	// Pods is the number of pods that stand there.
+	// Pods is the number of pods that run there.
 	Pods int32
 
-	// Best is the number that would stand in the worst group if the pods were
-	// spread as evenly as the markets, their selectors, their volumes and their
-	// own wish to stand together let them. It is 0 for the loss of a market
-	// where on-demand will do too.
+	// Best is the number that would run in the worst group if the pods were spread as evenly as the
+	// markets, their selectors, their volumes and their own affinity allow. It is 0 for the loss of
+	// a market if they can also run on demand.
 	Best int32
 }
 
@@ -45,7 +43,7 @@ type Loss struct {
 // Slack returns how many of the desired pods may be missing.
 func (l *Loss) Slack() int32 { return l.Desired - l.Required }
 
-// Left returns how many pods would stand after the loss of e.
+// Left returns how many pods would remain after the loss of e.
 func (l *Loss) Left(e Exposed) int32 { return l.Bound - e.Pods }
 
 // Short returns by how many pods the workload would fall below required with
@@ -81,13 +79,12 @@ func Required(s *policy.Snapshot, t *policy.Template, desired int32) int32 {
 	return min(required, desired)
 }
 
-// An Exposure counts how the pods of every workload lie on the groups, and
-// says what a move would change before it is made. The zero Exposure is ready
-// for [Exposure.Read]; read again it works in the memory that it has. It serves
-// one goroutine at a time.
+// An Exposure counts how the pods of every workload are spread over the groups, and predicts the
+// effect of a move before it is made. The zero Exposure is ready for [Exposure.Read], which reuses
+// its memory when it is called again. It serves one goroutine at a time.
 //
-// Pods count where they are bound, from binding until they are asked to leave,
-// so that a move under way is no gap in the spread.
+// Pods count where they are bound, from binding until their deletion is requested, so that a move
+// under way is no gap in the spread.
 type Exposure struct {
 	s *policy.Snapshot
 
@@ -100,8 +97,8 @@ type Exposure struct {
 	counts []int32
 	groups int
 
-	// Pods of node n: from[n] up to from[n+1] in pods, once listed: few who read an
-	// Exposure ask for nodes.
+	// Pods of node n: from[n] up to from[n+1] in pods, once listed: few users of an Exposure need
+	// them by node.
 	listed bool
 	from   []int32
 	pods   []held
@@ -276,7 +273,7 @@ func (x *Exposure) join() {
 	x.pods = x.pods[:to]
 }
 
-// count adds n pods of a row to a spot market and a zone, where they are known.
+// count adds n pods of a row to a Spot market and a zone, where they are known.
 func (x *Exposure) count(row int32, market policy.MarketID, zone policy.ZoneID, n int32) {
 	at := int(row) * x.groups
 	if market >= 0 {
@@ -311,7 +308,7 @@ func (x *Exposure) Loss(w policy.WorkloadID) Loss {
 	return l
 }
 
-// most returns the first of the largest of counts, and 0 where none is above 0.
+// most returns the first of the largest of counts, and 0 if no count is above 0.
 func most(counts []int32) (at int, n int32) {
 	for i, k := range counts {
 		if k > n {
@@ -321,7 +318,7 @@ func most(counts []int32) (at int, n int32) {
 	return at, n
 }
 
-// Pods returns how many pods of w, which must be tracked, stand in g.
+// Pods returns how many pods of w, which must be tracked, run in g.
 func (x *Exposure) Pods(w policy.WorkloadID, g Group) int32 {
 	at := int(x.row[w]-1) * x.groups
 	if g.Market >= 0 {
@@ -330,9 +327,8 @@ func (x *Exposure) Pods(w policy.WorkloadID, g Group) int32 {
 	return x.counts[at+len(x.s.Markets)+int(g.Zone)]
 }
 
-// Allowed returns how many pods of w, which must be tracked, may stand in one
-// spot market and in one zone: as many as may be missing, or as many as the
-// best spread puts there where that is more.
+// Allowed returns how many pods of w, which must be tracked, may run in one Spot market and in one
+// zone: as many as may be missing, or the number that the best spread puts there if that is more.
 func (x *Exposure) Allowed(w policy.WorkloadID) (market, zone int32) {
 	e := &x.rows[x.row[w]-1]
 	return e.allowed()
@@ -343,9 +339,9 @@ func (e *exposed) allowed() (market, zone int32) {
 	return max(slack, e.bestMarket), max(slack, e.bestZone)
 }
 
-// Excess returns how many pods stand beyond what is allowed in their groups,
-// over all workloads and groups: 0 when every workload would keep what it
-// requires after the loss of any one group, as far as nodes allow.
+// Excess returns how many pods run beyond what is allowed in their groups, over all workloads and
+// groups: 0 if every workload would keep what it requires after the loss of any one group, where
+// nodes allow that.
 func (x *Exposure) Excess() int32 {
 	sum := int32(0)
 	for i := range x.rows {
@@ -374,8 +370,8 @@ func (x *Exposure) Change(n policy.NodeID, to policy.MarketID) int32 {
 	return sum
 }
 
-// ChangeOf returns by how much [Exposure.Excess] would grow if so many pods of
-// w went from node n to a node of market to.
+// ChangeOf returns by how much [Exposure.Excess] would grow if the given number of pods of w went
+// from node n to a node of market to.
 func (x *Exposure) ChangeOf(w policy.WorkloadID, pods int32, n policy.NodeID, to policy.MarketID) int32 {
 	if !x.Tracks(w) {
 		return 0
@@ -384,7 +380,7 @@ func (x *Exposure) ChangeOf(w policy.WorkloadID, pods int32, n policy.NodeID, to
 	return x.change(x.row[w]-1, pods, x.spot[n], x.zones[n], market, zone)
 }
 
-// groupsOf returns the spot market, or None, and the zone of a market.
+// groupsOf returns the Spot market, or None, and the zone of a market.
 func (x *Exposure) groupsOf(m policy.MarketID) (policy.MarketID, policy.ZoneID) {
 	if m < 0 {
 		return policy.None, policy.None
@@ -421,9 +417,8 @@ func (x *Exposure) change(row, pods int32, market policy.MarketID, zone policy.Z
 
 func over(n, limit int32) int32 { return max(0, n-limit) }
 
-// Move takes all pods of node n to a node of market to, so that the next
-// question is asked of the spread after it. To the market of n itself it
-// changes nothing, to None it lets them stand in no group.
+// Move takes all pods of node n to a node of market to, so that later queries see the spread after
+// it. To the market of n itself it changes nothing; with None the pods are then in no group.
 func (x *Exposure) Move(n policy.NodeID, to policy.MarketID) {
 	market, zone := x.groupsOf(to)
 	for _, h := range x.on(n) {
@@ -441,7 +436,7 @@ func (x *Exposure) On(n policy.NodeID, visit func(w policy.WorkloadID, pods int3
 	}
 }
 
-// MoveOf takes so many pods of w from where node n stands to market to.
+// MoveOf takes the given number of pods of w from node n to market to.
 func (x *Exposure) MoveOf(w policy.WorkloadID, pods int32, n policy.NodeID, to policy.MarketID) {
 	if !x.Tracks(w) {
 		return

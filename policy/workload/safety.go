@@ -1,6 +1,6 @@
 package workload
 
-// A PoolSafety says how well a pool would bear the loss of spot nodes.
+// A PoolSafety describes how well a pool would bear the loss of Spot nodes.
 type PoolSafety struct {
 	// CriticalOnSpot is the part of the critical pods that runs on spot.
 	CriticalOnSpot float64 `json:"critical_service_spot_concentration"`
@@ -30,7 +30,7 @@ type PoolSafety struct {
 	// Evictable is the part of the pods that could be evicted now.
 	Evictable float64 `json:"evictable_pod_fraction"`
 
-	// SafeMax is the largest spot share that all of this allows.
+	// SafeMax is the largest Spot share that all of this allows.
 	SafeMax float64 `json:"safe_max_spot_ratio"`
 }
 
@@ -39,8 +39,8 @@ func DefaultPoolSafety() PoolSafety {
 	return PoolSafety{Restart: 300, Zones: 1, Evictable: 1, SafeMax: 1}
 }
 
-// Normal returns p with every fraction in [0, 1] and every amount at least 0.
-// The zero PoolSafety stands for nothing known and gives [DefaultPoolSafety].
+// Normal returns p with every fraction in [0, 1] and every amount at least 0. The zero PoolSafety
+// means that nothing is known and gives [DefaultPoolSafety].
 func (p PoolSafety) Normal() PoolSafety {
 	if p == (PoolSafety{}) {
 		return DefaultPoolSafety()
@@ -77,7 +77,7 @@ type SafetyInput struct {
 	Restart float64
 }
 
-// A BudgetSpread is how the pods of one disruption budget lie on the nodes.
+// A BudgetSpread is how the pods of one disruption budget are spread over the nodes.
 type BudgetSpread struct {
 	// Allowed is how many of them may be disrupted.
 	Allowed int
@@ -88,10 +88,10 @@ type BudgetSpread struct {
 
 // Safety returns the safety of a pool.
 //
-// Compat is to the letter: a pool without budgets counts as one whose budgets
-// are exhausted. Otherwise such a pool is unconstrained (the loss of every pod
-// is allowed), and slack lowers SafeMax alone and not Risk: Risk freezes a pool
-// at whatever share it has, which is no way to keep a budget.
+// Compat is to the letter: a pool without budgets counts as one whose budgets are exhausted.
+// Otherwise such a pool is unconstrained (the loss of every pod is allowed), and slack lowers
+// SafeMax alone and not Risk: Risk freezes a pool at its current share, which does not keep a
+// budget.
 func Safety(in SafetyInput, compat bool) PoolSafety {
 	p := DefaultPoolSafety()
 	p.Restart = in.Restart

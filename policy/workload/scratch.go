@@ -99,7 +99,7 @@ func (sc *Scratch) sumTemplates(s *policy.Snapshot, g Groups) {
 	sc.percentiles(g)
 }
 
-// defaultStartup is the start-up time of a group of which none is known.
+// defaultStartup is the start-up time of a group in which it is unknown.
 const defaultStartup = 60
 
 // buckets is the number of buckets into which start-up times fall by their
@@ -120,9 +120,8 @@ func (sc *Scratch) sample(group int32, ms, weight int64) {
 	sc.histogram[int(group)*buckets+bucket(ms)] += weight
 }
 
-// percentiles sets the start-up time of every group that has pods. A histogram
-// says in which bucket the percentile lies, so that only the samples of that
-// one have to be looked at.
+// percentiles sets the start-up time of every group that has pods. A histogram determines the
+// bucket of the percentile, so that only the samples of that bucket are examined.
 func (sc *Scratch) percentiles(g Groups) {
 	sc.found = scratch.Zeroed(sc.found, g.N)
 	for i := range sc.features {
@@ -165,15 +164,15 @@ func (sc *Scratch) percentiles(g Groups) {
 	}
 }
 
-// A finding is where the percentile of a group lies: the bucket (below zero
-// without samples), the weight in it that must be reached, and the number of
-// its samples and their place among the ordered ones.
+// A finding is the location of the percentile of a group: the bucket (below zero without samples),
+// the weight in it that must be reached, and the number of its samples and their place among the
+// ordered ones.
 type finding struct {
 	bucket, samples, from, to int
 	need                      int64
 }
 
-// find returns where 95 % of the weight of histogram is reached.
+// find returns where 95% of the weight of histogram is reached.
 func find(histogram []int64) finding {
 	total := int64(0)
 	for _, w := range histogram {
@@ -182,7 +181,7 @@ func find(histogram []int64) finding {
 	if total == 0 {
 		return finding{bucket: -1}
 	}
-	need := (19*total + 19) / 20 // 95 %, rounded up
+	need := (19*total + 19) / 20 // 95%, rounded up
 	for i, w := range histogram {
 		if need <= w {
 			return finding{bucket: i, need: need}

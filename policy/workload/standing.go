@@ -5,9 +5,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A standing counts the pods of every template that count for an [Exposure] by the groups in
-// which they stand. It is kept from snapshot to snapshot, since little changes in between, and
-// says of any snapshot the same as one that is read anew.
+// A standing counts the pods of every template that count for an [Exposure] by the groups in which
+// they run. It is kept from snapshot to snapshot, since little changes in between. For any snapshot
+// its content equals that of a standing that is rebuilt.
 type standing struct {
 	mark                     policy.Mark
 	templates, groups, zones int

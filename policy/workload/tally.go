@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A tally counts nodes and the pods bound to them by group. It is kept from snapshot to
-// snapshot, since little changes in between (see [policy.Snapshot.PodsSince]), and says of
-// any snapshot the same as one that is read anew.
+// A tally counts nodes and the pods bound to them by group. It is kept from snapshot to snapshot,
+// since little changes in between (see [policy.Snapshot.PodsSince]). For any snapshot its content
+// equals that of a tally that is rebuilt.
 type tally struct {
 	mark      policy.Mark
 	compat    bool
@@ -25,8 +25,8 @@ type tally struct {
 	// held is, by group, the Features that nodes alone decide.
 	held []Features
 
-	// counts[g*templates+t] is the number of pods of template t in group g that ask for
-	// something, onSpot that of those on spot nodes, and using that of all on usable nodes.
+	// counts[g*templates+t] is the number of pods of template t in group g that have requests,
+	// onSpot the number of those on Spot nodes, and using the number of all on usable nodes.
 	counts, onSpot, using []int32
 
 	// histogram is of the samples' weight, by group and bucket, and sampled lists the pods there.
@@ -133,7 +133,7 @@ func (ta *tally) forget(s *policy.Snapshot, g Groups, o Options, traits []traits
 	}
 }
 
-// readNode counts a node and its pods anew.
+// readNode recounts a node and its pods.
 func (ta *tally) readNode(s *policy.Snapshot, g Groups, id policy.NodeID) {
 	x := &ta.nodes[id]
 	for p := ta.lists.First(int(id)); p >= 0; p = ta.lists.Next(p) {
@@ -172,7 +172,7 @@ func (ta *tally) hold(x *talliedNode, sign int64) {
 	}
 }
 
-// readPod counts a pod anew.
+// readPod recounts a pod.
 func (ta *tally) readPod(p *policy.Pod, id policy.PodID) {
 	x := &ta.pods[id]
 	if x.node >= 0 {
@@ -203,7 +203,7 @@ func (ta *tally) count(id policy.PodID, sign int32) {
 		ta.using[cell] += sign
 	}
 	if p.terminating && !ta.compat {
-		return // it still fills its node, but asks for nothing any more
+		return // it still fills its node, but requests nothing any more
 	}
 	ta.counts[cell] += sign
 	if n.spot {

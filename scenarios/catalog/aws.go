@@ -26,9 +26,8 @@ func describeAWS(t *policy.InstanceType, f []string, memoryMiB int64) {
 	t.Labels = labelsAWS(t, f, memoryMiB)
 }
 
-// belowHypervisor returns how much of a machine's memory its kernel has: less
-// the 7.5 % that Karpenter reckons for the hypervisor
-// (vmMemoryOverheadPercent), rounded up to whole MiB.
+// belowHypervisor returns how much of a machine's memory its kernel has: all but the 7.5% that
+// Karpenter reserves for the hypervisor (vmMemoryOverheadPercent), rounded up to whole MiB.
 func belowHypervisor(bytes int64) int64 {
 	return bytes - (bytes*75/1000+mib-1)/mib*mib
 }

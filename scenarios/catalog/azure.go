@@ -96,8 +96,8 @@ func (n azureName) series() string {
 	return s
 }
 
-// category returns the letters before the number, without the S by which the
-// first series with premium disks were told from those without.
+// category returns the letters before the number, without the S that distinguished the first series
+// with premium disks from those without.
 func (n azureName) category() string {
 	if len(n.letters) == 2 {
 		return strings.TrimSuffix(n.letters, "S")

@@ -1,11 +1,10 @@
-// Package catalog knows instance types: their size, what of it is left for
-// pods, their pod limit and accelerators, and their on-demand price by region.
+// Package catalog knows instance types: their size, the part of it that is left for pods, their pod
+// limit and accelerators, and their on-demand price by region.
 //
-// It holds facts that AWS, Google, Microsoft and Rackspace publish, each as of
-// [Date], in one table for each of them. A table is cut into lines when its
-// provider is first asked for, and read in place: looking one type up parses
-// one line. Where a provider publishes no figure the rule that stands in for it
-// is said to be modelled.
+// It holds facts that AWS, Google, Microsoft and Rackspace publish, each as of [Date], in one table
+// per provider. A table is cut into lines when its provider is first used, and read in place:
+// looking up a type parses one line. Where a provider publishes no figure, the rule that replaces
+// it is marked as modelled.
 package catalog
 
 import (

@@ -32,7 +32,7 @@ type Description struct {
 	EBSMbps, NVMeGB int64
 	Encrypted       bool
 
-	// GPUMiB is the memory of each GPU; 0 for accelerators that are none.
+	// GPUMiB is the memory of each GPU; 0 for accelerators other than GPUs.
 	GPUMiB int64
 }
 

@@ -43,13 +43,12 @@ const bootDiskGKE = 98_831_908 << 10
 // memoryGKE are the shares of memory that GKE keeps back.
 var memoryGKE = []grade{{4 * gib, 2500}, {8 * gib, 2000}, {16 * gib, 1000}, {128 * gib, 600}, {1 << 62, 200}}
 
-// allocatableGKE returns what is left to pods by the rules of GKE (Google Cloud
-// documentation, "Plan GKE node sizes"): of the processors [reservedCPU], or
-// 1.06 of the 2 cores that a shared-core type of E2 shows; 25 % of the first 4
-// GiB of memory, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112
-// and 2 % of the rest, but 255 MiB below 1 GiB; of a boot disk of 100 GiB the
-// lesser of half and 6 GiB and 35 %; and the thresholds of hard eviction, of
-// the disk a tenth.
+// allocatableGKE returns the resources that are left for pods by the rules of GKE (Google Cloud
+// documentation, "Plan GKE node sizes"). It subtracts, of the processors, [reservedCPU], or 1.06 of
+// the 2 cores that a shared-core type of E2 shows; of memory, 25% of the first 4 GiB, 20% of the
+// next 4, 10% of the next 8, 6% of the next 112 and 2% of the rest, but 255 MiB below 1 GiB; of a
+// boot disk of 100 GiB, the lesser of half and 6 GiB plus 35%; and the thresholds of hard eviction
+// (of the disk, a tenth).
 func allocatableGKE(t *policy.InstanceType, memoryMiB int64) policy.Resources {
 	r := t.Capacity
 	if t.Family == "e2" && sharedCore(t.Name) {

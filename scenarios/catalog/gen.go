@@ -38,8 +38,8 @@ type machine struct {
 	price      map[string]string
 }
 
-// A table is what stands before the machines in a file: comments, the names of
-// the provider's own columns, and the letters of the zones of each region.
+// A table is the part of a file before the machines: comments, the names of the provider's own
+// columns, and the letters of the zones of each region.
 type table struct {
 	head  []string
 	own   []string

@@ -73,7 +73,7 @@ func generateAzure(dir string) {
 			t[name] = azureMachine(name, get)
 			linux[name] = map[string]float64{}
 		}
-		// Promotional sizes are listed at their spot price.
+		// Promotional sizes are listed at their Spot price.
 		if x, err := strconv.ParseFloat(get("Price"), 64); err == nil && !strings.HasSuffix(name, "_Promo") {
 			linux[name][get("Region")] = x
 		}
@@ -227,8 +227,7 @@ func seriesOf(name string) string {
 	return parts[1] + parts[4] + parts[5]
 }
 
-// near returns x, or x less the surcharge, whichever is within 4 % of want; 0
-// when neither is.
+// near returns x, or x minus the surcharge, whichever is within 4% of want; 0 if neither is.
 func near(x, windows, want float64) float64 {
 	for _, c := range []float64{x, x - windows} {
 		if c > 0 && math.Abs(c/want-1) < 0.04 {
@@ -238,10 +237,9 @@ func near(x, windows, want float64) float64 {
 	return 0
 }
 
-// factor returns by how much the sizes of one series are dearer in region than
-// where they are cheapest: the candidate that explains most of them, and among
-// equals the one closest to what is usual there. It is sure when it explains at
-// least half, and is not far from the usual.
+// factor returns by how much the sizes of one series are more expensive in region than where they
+// are cheapest: the candidate that explains most of them, and among equals the one closest to what
+// is usual there. It is sure when it explains at least half, and is not far from the usual.
 func factor(names []string, region string, base map[string]float64, listed map[string]map[string]float64, windows map[string]float64, usual float64) (float64, bool) {
 	var candidates []float64
 	total := 0

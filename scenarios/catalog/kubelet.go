@@ -15,15 +15,14 @@ const (
 // it the images of EKS, GKE and AKS: below it, it evicts pods.
 const evictionMemory = 100 * mib
 
-// reservedCPU returns the thousandths of a core that EKS and GKE keep back: 6 %
-// of the first core, 1 % of the second, 0.5 % of the next two and 0.25 % of the
-// others, rounded down.
+// reservedCPU returns the thousandths of a core that EKS and GKE reserve: 6% of the first core, 1%
+// of the second, 0.5% of the next two and 0.25% of the others, rounded down.
 func reservedCPU(milli int64) int64 {
 	return graded(milli, []grade{{1000, 600}, {2000, 100}, {4000, 50}, {1 << 62, 25}})
 }
 
-// A grade is a share, in ten-thousandths, of what lies above the grade before
-// it and not above upTo.
+// A grade is a share, in ten-thousandths, of the part above the previous grade's limit and not
+// above upTo.
 type grade struct{ upTo, perMyriad int64 }
 
 func graded(x int64, grades []grade) int64 {

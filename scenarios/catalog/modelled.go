@@ -15,20 +15,18 @@ import (
 // what their own auctions say and by nothing that was modelled.
 const modelledRegion = "us-east-1"
 
-// modelledRule says how a price is derived that nobody publishes.
+// modelledRule describes how a price that is not published is derived.
 const modelledRule = "the cheapest AWS type of " + modelledRegion + " with at least its vCPU, memory and GPUs"
 
-// OnDemandModelled returns what stands in for the on-demand price of one node
-// for one hour where the provider publishes none, and in words what it was
-// derived from, to be printed with it.
+// OnDemandModelled returns a substitute for the on-demand price of one node for one hour where the
+// provider publishes no price, and a description of its derivation, which is printed with it.
 //
-// For a Rackspace class it is the price of the cheapest AWS type of us-east-1
-// with the same architecture and at least its vCPU, memory and GPUs. Types with
-// a part of their processors only at times (the T families and -flex) are left
-// out, since a Rackspace node has all of its processors at all times. Rackspace
-// itself says only that its on-demand prices follow the spot prices of other
-// clouds. A machine of Google Cloud that is sold as Spot only has its share of
-// the price of the whole machine. For others there is none.
+// For a Rackspace class it is the price of the cheapest AWS type of us-east-1 with the same
+// architecture and at least its vCPU, memory and GPUs. Types that have their full CPU performance
+// only at times (the T families and -flex) are left out, since a Rackspace node always has it.
+// Rackspace itself says only that its on-demand prices follow the Spot prices of other clouds. A
+// machine of Google Cloud that is sold only as Spot has its share of the price of the whole
+// machine. Other types have no modelled price.
 func OnDemandModelled(provider, region, name string) (price policy.Money, basis string, ok bool) {
 	if provider == GCP {
 		return shareOnDemand(region, name)
@@ -59,8 +57,8 @@ type portion struct {
 	of    string
 	parts policy.Money
 
-	// also are regions in which it was recorded and the larger one has no
-	// published price: that of us-central1 stands in.
+	// also are regions in which it was recorded and the larger one has no published price: the
+	// price of us-central1 is used there.
 	also []string
 }
 

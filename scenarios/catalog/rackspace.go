@@ -15,16 +15,14 @@ const (
 	volumesRackspace = 25
 )
 
-// describeRackspace fills in what the name of a server class says, as
-// gp.vs1.medium-iad: category, generation, size and data centre. The category
-// is the short name that pools ask for: gp (general purpose), ch (compute
-// heavy), mh (memory heavy), gpu, and bm for bare metal, whose classes begin
-// with gp.bm and io.bm.
+// describeRackspace fills in what the name of a server class contains, as in gp.vs1.medium-iad:
+// category, generation, size and data centre. The category is the short name that pools request: gp
+// (general purpose), ch (compute heavy), mh (memory heavy), gpu, and bm for bare metal, whose
+// classes start with gp.bm and io.bm.
 //
-// What the table lacks on purpose is a reserve price. Rackspace says that there
-// is one for each class and that the lowest is $0.001 an hour, and publishes no
-// more; the least bids that its API was seen to accept are market prices of
-// their day.
+// The table deliberately has no reserve price. Rackspace says that there is one for each class and
+// that the lowest is $0.001 an hour, and publishes no more. The lowest bids that its API was seen
+// to accept are market prices of their day.
 func describeRackspace(t *policy.InstanceType, memoryMiB int64) {
 	t.Family, _, _ = strings.Cut(t.Name, "-")
 	if i := strings.LastIndex(t.Family, "."); strings.Count(t.Family, ".") > 1 {

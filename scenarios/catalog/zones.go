@@ -4,11 +4,10 @@ import (
 	"slices"
 )
 
-// Zones returns the zones of a region of provider, in order, by the names that
-// are usual for them. Which zone of AWS and Azure a name stands for differs by
-// account; where no list says how many a region of AWS or Google has, it is
-// given three. A region of Azure without zones and every region of Rackspace is
-// its own and only zone. There are none in a region that is not in the catalog.
+// Zones returns the zones of a region of provider, in order, by their usual names. Which zone of
+// AWS and Azure a name refers to differs by account. Where no list gives the number of zones of a
+// region of AWS or Google, it has three. A region of Azure without zones and every region of
+// Rackspace is its own and only zone. A region that is not in the catalog has no zones.
 func Zones(provider, region string) []string {
 	t := tableOf(provider)
 	if t == nil {

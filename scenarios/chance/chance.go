@@ -17,9 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A Key stands for one random number. Every method draws from the same number,
-// so of one key one draw is to be taken; more come from keys derived with At1
-// and its like. A Key is as good as random in itself.
+// A Key identifies one random number. Every method draws from the same number, so take only one
+// draw from a key; derive keys for more with At1 and its like. A Key is itself as good as random.
 type Key uint64
 
 // New returns the key of what is called name in the stream called stream of a

@@ -36,8 +36,8 @@ var (
 	}
 )
 
-// NormalQuantile returns the number below which the share p of the standard normal
-// distribution lies, for p in (0, 1).
+// NormalQuantile returns the number x for which a standard normal variable is below x with
+// probability p, for p in (0, 1).
 func NormalQuantile(p float64) float64 {
 	q := p - 0.5
 	if math.Abs(q) <= 0.425 {

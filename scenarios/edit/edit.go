@@ -78,7 +78,7 @@ func (f *File) Text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// shortNames are those that kubectl takes for a kind besides its resource.
+// shortNames are the names that kubectl accepts for a kind in addition to its resource.
 var shortNames = map[string]string{
 	"deploy": "deployment", "sts": "statefulset", "ds": "daemonset", "cj": "cronjob", "po": "pod",
 	"pdb": "poddisruptionbudget", "pc": "priorityclass", "cpool": "capacitypool",
@@ -93,8 +93,8 @@ func kindIs(word, kind string) bool {
 	return word == kind || word == kind+"s" || word == kind+"es"
 }
 
-// find returns the object that ref begins with, as KIND/NAME or KIND/NAMESPACE/NAME, and what
-// stands behind it.
+// find returns the object that the start of ref names, as KIND/NAME or KIND/NAMESPACE/NAME, and the
+// rest of ref.
 func (f *File) find(ref string) (doc *yaml.Node, rest string, err error) {
 	word, ref, ok := strings.Cut(ref, "/")
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ObjectAt returns as KIND/NAME the object of a text that stands on a line, empty where there is
-// none. It puts a fault of a changed text into words that its author knows.
+// ObjectAt returns, as KIND/NAME, the object at a line of a text; empty if the line is in no
+// object. It expresses errors of a changed text in terms that its author knows.
 func ObjectAt(written []byte, line int) string {
 	f, err := Read("", written)
 	if err != nil {

@@ -49,7 +49,7 @@ func (f *File) ReplacePools(other *File, prune bool) error {
 	return nil
 }
 
-// RemovePools takes away the pools and node classes that old has and latest has not: what somebody
+// RemovePools removes the pools and node classes that are in old and not in latest, which were
 // deleted.
 func (f *File) RemovePools(old, latest *File) {
 	var gone, left []string
@@ -79,8 +79,8 @@ const (
 	capacityType = "karpenter.sh/capacity-type"
 )
 
-// AllowSpot lets every pool buy Spot besides what it may buy already. It returns how many could
-// not before.
+// AllowSpot lets every pool buy Spot in addition to what it may already buy. It returns how many
+// pools could not before.
 func (f *File) AllowSpot() (int, error) {
 	changed := 0
 	for _, d := range f.docs {

@@ -26,7 +26,7 @@ func (f *File) Set(change string) error {
 	return put(doc, rest, value)
 }
 
-// put sets what lies at a path below doc to a value.
+// put sets the value at a path below doc.
 func put(doc *yaml.Node, at, value string) error {
 	path, err := parsePath(at)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *setter) here() string {
 
 func (s *setter) removes() bool { return s.value.Tag == "!!null" }
 
-// set goes on below n, which it owns.
+// set continues below n, which it owns.
 func (s *setter) set(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -215,7 +215,7 @@ func (s *setter) place(n *yaml.Node, p step) (int, error) {
 	return 0, fmt.Errorf("no element of %s has %s=%s%s", s.here(), key, value, there(value, have))
 }
 
-// into puts the value into slot, or goes on below it.
+// into puts the value into slot, or continues below it.
 func (s *setter) into(slot **yaml.Node, last bool) error {
 	if !last {
 		*slot = own(*slot)
@@ -262,7 +262,8 @@ func copied(n *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// Short leaves of a change what tells it apart: kind and name, and the end of what lies below.
+// Short shortens a change to what distinguishes it: kind and name, and the end of the path below
+// them.
 func Short(text string) string {
 	ref, value, err := Split(text)
 	if err != nil {

@@ -43,9 +43,9 @@ type builder struct {
 	// intensity is that of the configuration times the hazard of its truth.
 	intensity float64
 
-	// The streams of what is so for a market at all times, and of what happens
-	// in this run. The latter are keyed by the begin as well, or two windows of
-	// one seed would have the same weather, shifted.
+	// The streams of what holds for a market at all times, and of what happens in this run. The
+	// keys of the latter include the start of the run, or two windows of one seed would have the
+	// same weather, shifted.
 	slots, band, frailty, recorded           chance.Key
 	state, shortage, calendar, notice, alarm chance.Key
 	alarmBurst                               chance.Key
@@ -271,18 +271,17 @@ func (b *builder) drawnShortages(mk *market, m *Market, shortages []Shortage) []
 	return shortages
 }
 
-// scarceBefore is how long before the run the law of scarce types is drawn, so
-// that those who hold nodes as it begins do not lose them to what began then.
+// scarceBefore is how long before the run the drawing of outages of scarce types starts, so that
+// nodes held at the start of the run are not lost to an outage that starts at the same moment.
 const scarceBefore = 48 * hour
 
 // scarceCopiesMax bounds the intensity for scarce types, of which a market has
 // next to nothing left by then.
 const scarceCopiesMax = 16
 
-// scarceShortages appends the outages of the law of scarce types. An intensity
-// above 1 adds those of further draws of the law, of the last only as many as
-// its part asks for, so that a greater intensity has all shortages of a lesser
-// one.
+// scarceShortages appends the outages of the law of scarce types. An intensity above 1 adds the
+// outages of further draws of the law; of the last draw it adds only the fraction that remains, so
+// that a greater intensity has all shortages of a lesser one.
 func (b *builder) scarceShortages(mk *market, m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
@@ -304,9 +303,8 @@ func (b *builder) scarceShortages(mk *market, m *Market, shortages []Shortage) [
 	return shortages
 }
 
-// recordedShortages appends one for every fall of the recorded availability of
-// the named market. Its begin and its end lie anywhere between the probes that
-// enclose them.
+// recordedShortages appends one for every fall of the recorded availability of the named market.
+// Its start and its end are anywhere between the probes that enclose them.
 func (b *builder) recordedShortages(name string, a *Availability, shortages []Shortage) []Shortage {
 	k := b.recorded.At1(portable.HashString(name))
 	up := true

@@ -23,16 +23,15 @@ type Market struct {
 	// has accelerators, of which there are fewer.
 	Spot, GPU bool
 
-	// Auction says that nodes are lost to higher bids, which is not the
-	// weather's to draw: of a spot market only the slots are, and what the
-	// scenario orders.
+	// Auction says that nodes are lost to higher bids, which the weather does not draw: of a Spot
+	// market it draws only the slots and the shortages that the scenario orders.
 	Auction bool
 
-	// Band is the published band. BandUnknown has one drawn for a spot market.
+	// Band is the published band. For BandUnknown, a Spot market's band is drawn.
 	Band policy.Band
 
-	// Twin is the name of the spot market of the same type and zone, where this
-	// one is on demand: its Band and its Available then are the twin's.
+	// Twin is the name of the Spot market of the same type and zone, if this market is on demand:
+	// its Band and its Available are then those of the twin.
 	Twin string
 
 	// Available is a recorded availability, which then takes the place of
@@ -65,8 +64,8 @@ type OrderedShortage struct {
 	At       policy.Time
 	Duration time.Duration
 
-	// Depth is the share of nodes that are taken, from 0 (launches are refused
-	// and nobody is lost) to 1.
+	// Depth is the share of nodes that are taken, from 0 (launches are refused and no node is
+	// taken) to 1.
 	Depth float64
 
 	// Zone, Type and Capacity ("spot" or "on-demand") restrict it; empty
@@ -98,26 +97,25 @@ type APIFault struct {
 	Share    float64
 }
 
-// A Config is what the weather of a run depends on, besides the markets.
+// A Config is what the weather of a run depends on, apart from the markets.
 type Config struct {
 	// Seed chooses the weather among all that are equally likely.
 	Seed uint64
 
-	// Trace is the digest of the trace that the weather is drawn for. It stands
-	// at the head of [Weather.Digest] and changes no draw.
+	// Trace is the digest of the trace that the weather is drawn for. It is the first part of
+	// [Weather.Digest] and changes no draw.
 	Trace [32]byte
 
-	// From is the begin of the run, warm-up included, and To its end. The
-	// weather is drawn to one hour beyond To, so that notices before To of
-	// reclaims after it are there.
+	// From is the start of the run, warm-up included, and To its end. The weather is drawn to one
+	// hour beyond To, so that it has the notices before To of reclaims after it.
 	From, To policy.Time
 
 	// Intensity multiplies the rate of the calendars and the frequency of
 	// shortages. At 0 nothing happens that is not recorded or ordered.
 	Intensity float64
 
-	// Slots, when above 0, replaces the number of nodes that every spot market
-	// holds, which is otherwise drawn. A recorded depth holds within it.
+	// Slots, when above 0, replaces the number of nodes that every Spot market holds, which is
+	// otherwise drawn. A recorded depth holds within it.
 	Slots int
 
 	// OnDemandShortages has launches on demand of scarce types refused at times;
@@ -135,9 +133,9 @@ type Config struct {
 	Params Params
 }
 
-// IntensityMax is the greatest intensity that can be asked for. Shortages stop
-// growing before: those of scarce types at 16, those of a common type in the
-// worst band at about 100, where it meets all of its groups'; calendars go on.
+// IntensityMax is the greatest valid intensity. Shortages stop growing earlier: those of scarce
+// types at 16, and those of a common type in the worst band at about 100, where it meets all
+// shortages of its groups. Calendars continue to grow.
 const IntensityMax = 1000
 
 // validate returns an error that names the first field out of range.

@@ -45,9 +45,8 @@ func (w *Weather) Steps(m int) []Step {
 	return w.steps[mk.stepsFrom:mk.stepsUntil:mk.stepsUntil]
 }
 
-// deepen draws the depth of a spot market over time and sets how many slots it
-// has. A scenario that sets the slots of all markets sets
-// their depth, but for what was recorded.
+// deepen draws the depth of a Spot market over time and sets its number of slots. A scenario that
+// sets the slots of all markets sets their depth too, except where a depth was recorded.
 func (b *builder) deepen(mk *market, m *Market) {
 	w := b.w
 	mk.stepsFrom = int32(len(w.steps))
@@ -67,10 +66,10 @@ func (b *builder) deepen(mk *market, m *Market) {
 	mk.stepsUntil = int32(len(w.steps))
 }
 
-// recordedDepth appends the steps of a recorded depth. Each lies anywhere between
-// the probes that enclose it, at the instant at which the market is closed or
-// opened where it falls to 0 or rises from it. Only what falls to 0 is a shortage and
-// takes nodes: see the documentation of the market model, "Depth".
+// recordedDepth appends the steps of a recorded depth. The time of each step is anywhere between
+// the probes that enclose it; where the depth falls to 0 or rises from it, it is the instant at
+// which the market is closed or opened. Only a fall to 0 is a shortage and takes nodes: see the
+// documentation of the market model, "Depth".
 func (b *builder) recordedDepth(mk *market, a *Availability, steps []Step) []Step {
 	k := b.recorded.At1(mk.hash)
 	if b.w.cfg.Slots == 0 {

@@ -36,8 +36,8 @@ const (
 // newGroup draws the candidates of a group that reach into [from, to). The gaps
 // have the given mean in hours.
 //
-// The first gap begins four mean cycles before the run, so that the process has
-// forgotten its start when the run begins.
+// The first gap starts four mean cycles before the run, so that the process has forgotten its start
+// when the run starts.
 func newGroup(p *Params, key chance.Key, gapMean float64, from, to policy.Time) *group {
 	scale := gapMean / weibullMean(p.GapShape)
 	t := from - milliseconds(4*(gapMean+p.lengthMean()))

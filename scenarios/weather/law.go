@@ -9,31 +9,27 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// A Law says when a scarce type can be had in the zones of one region.
+// A Law is the process by which a scarce type is available in the zones of one region.
 //
-// Every zone has a slack, the capacity that is left over: while it is above 0
-// the type can be had, and where it falls to 0 or below nodes are taken and
-// launches refused until it rises again. The slack is the sum of the zone's
-// mean, of an offset by the hour and the weekday, and of levels: random numbers
-// of which each is drawn anew at a pace of its own, some every few minutes and
-// some every few days. So an outage that has lasted long is likely to go on, as
-// in the recordings, although no part remembers its age. Of each pace there is
-// a level of the region, which all its zones share, and one of the zone's own;
-// that zones fail together comes from the former.
+// Every zone has a slack, the capacity that is left over. While it is above 0 the type is
+// available. When it falls to 0 or below, nodes are taken and launches refused until it rises
+// again. The slack is the sum of the zone's mean, an offset by hour and weekday, and levels. Levels
+// are random numbers that are each redrawn at their own pace, some every few minutes and some every
+// few days. So an outage that has lasted long is likely to continue, as in the recordings, although
+// no part remembers its age. For each pace, one level belongs to the region and is shared by all
+// its zones, and one belongs to the zone alone. The shared levels make zones fail together.
 type Law struct {
-	// Paces are the mean times in hours after which levels are drawn anew.
+	// Paces are the mean times in hours after which levels are redrawn.
 	Paces []float64
 
 	// Common and Own are, for each pace, the variances of the region's level
 	// and of the zone's own. All together add up to 1.
 	Common, Own []float64
 
-	// Unrest says how unevenly the quicker levels, those of a pace below
-	// [UnrestPace], are drawn anew: they follow a clock of the region that now
-	// races and now creeps, at a rate that holds for UnrestPace hours on
-	// average, has the mean 1, and whose logarithm has the deviation Unrest. So
-	// quiet days and days of one outage after the other come by turns, while the
-	// shares of time stay what they are.
+	// Unrest says how unevenly the quicker levels, those of a pace below [UnrestPace], are redrawn.
+	// They follow a clock of the region that runs at a varying rate. A rate holds for UnrestPace
+	// hours on average, has mean 1, and its logarithm has the standard deviation Unrest. So quiet
+	// days alternate with days of one outage after another, while the shares of time do not change.
 	Unrest float64
 
 	// Mean and Spread are the mean and the deviation of the zones' mean slacks:
@@ -80,8 +76,7 @@ type Place struct {
 // and a few weeks show what a law is like.
 const evenDraws = 8
 
-// A Level is a normal number of mean 0 and deviation 1 that is drawn anew after
-// random times.
+// A Level is a normal number of mean 0 and standard deviation 1 that is redrawn after random times.
 type Level struct {
 	// Value holds before Until.
 	Value float64
@@ -103,8 +98,8 @@ const (
 	drawValue
 )
 
-// NewLevel returns the level of this key as it is at from. Its pace is in hours
-// of the clock, which begins at from; nil stands for time itself.
+// NewLevel returns the level of this key at from. Its pace is in hours of the clock, which starts
+// at from; a nil clock means time itself.
 func NewLevel(key chance.Key, pace float64, clock *Clock, from policy.Time) Level {
 	l := Level{key: key, pace: pace, clock: clock, Until: from}
 	if pace >= UnrestPace {
@@ -114,7 +109,7 @@ func NewLevel(key chance.Key, pace float64, clock *Clock, from policy.Time) Leve
 	return l
 }
 
-// Next draws the level anew at Until.
+// Next redraws the level at Until.
 func (l *Level) Next() {
 	k := l.key.At1(l.n)
 	if l.n%evenDraws == 0 {
@@ -165,8 +160,8 @@ func (c *Clock) add(t, ticks policy.Time) {
 	c.rates = append(c.rates, portable.Exp(exponent))
 }
 
-// time returns when the clock shows so many ticks, and in which piece, which is
-// not before the given one.
+// time returns when the clock reaches the given ticks, and in which piece; the piece is not before
+// the given one.
 func (c *Clock) time(ticks policy.Time, piece int) (policy.Time, int) {
 	for {
 		last := len(c.times) - 1
@@ -201,7 +196,7 @@ type slack struct {
 	mean   float64
 	ahead  int64 // hours of local time before UTC
 
-	// season is the offset of the hour that begins at hourOf.
+	// season is the offset of the hour that starts at hourOf.
 	season float64
 	hourOf policy.Time
 }
@@ -235,7 +230,7 @@ const clockKey = 1 << 16
 // scarceDraws is that of the draws for the outages of a place.
 const scarceDraws = 1 << 17
 
-// next returns the level that is drawn anew first.
+// next returns the level that is redrawn first.
 func (s *slack) next() *Level {
 	first := &s.levels[0]
 	for i := range s.levels {
@@ -266,9 +261,8 @@ func (l *Law) offset(t policy.Time, ahead int64) float64 {
 	return l.Hour[hourOfDay] + l.Weekday[weekday]
 }
 
-// Outages appends the outages of a place that reach into [from, to). The last
-// may end behind to. The local time is looked at whenever a level is drawn
-// anew, which is often.
+// Outages appends the outages of a place that reach into [from, to). The last may end after to. The
+// local time is read whenever a level is redrawn, which is often.
 func (l *Law) Outages(outages []Outage, p Place, from, to policy.Time) []Outage {
 	s := l.slackAt(p, from)
 	down, since := false, from
@@ -344,9 +338,9 @@ func (l *Law) Rate(mean float64) float64 {
 	return rate * 10 / 9
 }
 
-// upThenDown returns the probability that mean + z is above 0 and is not after
-// a part of variance v of z, which has the variance 1, was drawn anew: the mean
-// over the part that stays of Φ(x)·(1 − Φ(x)).
+// upThenDown returns the probability that mean + z is above 0 and is no longer so after a part of z
+// with variance v, where z has variance 1, is redrawn: the mean over the part that stays of
+// Φ(x)·(1 − Φ(x)).
 func upThenDown(mean, v float64) float64 {
 	if v <= 0 {
 		return 0

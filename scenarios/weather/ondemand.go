@@ -8,10 +8,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/chance"
 )
 
-// Providers keep capacity for launches on demand before they sell what is left
-// as spot, so a shortage reaches spot first and on demand only where it is deep.
-// The draws here take no number from a stream that others use: an on-demand market
-// meets a part of the very shortages that its spot market meets.
+// Providers keep capacity for on-demand launches before they sell the rest as Spot, so a shortage
+// reaches Spot first, and on-demand only where it is deep. The draws here take no number from a
+// stream that others use: an on-demand market has a subset of the shortages that its Spot market
+// has.
 
 // lacksOnDemand reports whether launches on demand of a market can be refused:
 // those of accelerators, and of types in the band that is open above. An auction
@@ -46,9 +46,8 @@ func (b *builder) onDemandShortages(m *Market, shortages []Shortage) []Shortage 
 	return shortages
 }
 
-// scarceOnDemand appends the outages of the law of scarce types in which the slack
-// is so low that launches on demand are refused too. Each lies within an outage
-// of the spot market.
+// scarceOnDemand appends the outages of the law of scarce types in which the slack is so low that
+// launches on demand are refused too. Each is within an outage of the Spot market.
 func (b *builder) scarceOnDemand(m *Market, shortages []Shortage) []Shortage {
 	law := &b.p.Scarce
 	left := min(b.intensity, scarceCopiesMax)
@@ -70,8 +69,8 @@ func (b *builder) scarceOnDemand(m *Market, shortages []Shortage) []Shortage {
 	return shortages
 }
 
-// recordedOnDemand appends those falls of the recorded availability of the spot
-// market that launches on demand meet too.
+// recordedOnDemand appends those falls of the recorded availability of the Spot market that affect
+// on-demand launches too.
 func (b *builder) recordedOnDemand(m *Market, shortages []Shortage) []Shortage {
 	from := len(shortages)
 	shortages = b.recordedShortages(m.Twin, m.Available, shortages)

@@ -67,9 +67,9 @@ type Params struct {
 	// zones of us-east-1, probed every 34 s for six days of April 2023.
 	GapShape, LengthShape, LengthScale float64
 
-	// CandidateGap is the mean in hours between two shortages of a group, of
-	// which each of its markets meets the share that its band asks for. The
-	// milder market meets only what the harsher one meets too.
+	// CandidateGap is the mean in hours between two shortages of a group. Each of its markets has
+	// the share of these shortages that its band requires. The milder market has only shortages
+	// that the harsher one has too.
 	CandidateGap float64
 
 	// ShortageShare is the part of a band's rate that shortages of each level make
@@ -93,12 +93,11 @@ type Params struct {
 	// one node, in one hour of a hundred. Modelled: no measurement is known.
 	DepthCalm float64
 
-	// DepthWhole is the probability that a shortage takes every slot. Published:
-	// of the drops of 16 V100 requested together 36–72 % took all. Otherwise
-	// its depth is drawn from the beta distribution with DepthA and DepthB.
-	// Fitted: the share of a fleet of 32 p3 nodes that was lost within 3
-	// minutes, in 43 losses over 11 hours. That fleet never lost all of its
-	// nodes together; in how many zones it stood is not known.
+	// DepthWhole is the probability that a shortage takes every slot. Published: of the drops of 16
+	// V100 requested together 36–72% took all. Otherwise its depth is drawn from the beta
+	// distribution with DepthA and DepthB. Fitted: the share of a fleet of 32 p3 nodes that was
+	// lost within 3 minutes, in 43 losses over 11 hours. That fleet never lost all of its nodes
+	// together; the number of its zones is unknown.
 	DepthWhole, DepthA, DepthB float64
 
 	// OnDemandShare is the part of the shortages of a scarce type, one with
@@ -110,11 +109,10 @@ type Params struct {
 	// [Config.OnDemandShortages] is not set.
 	OnDemandShare float64
 
-	// TakeWindow is the time after the begin of a shortage within which it takes
-	// its slots: more than 92 % of interruptions that come together hit the
-	// same type and zone within 3 minutes. A shortage that is shorter, as some of
-	// scarce types and recordings are, takes its slots before it ends; those of
-	// common types last at least as long.
+	// TakeWindow is the time after the start of a shortage within which it takes its slots: more
+	// than 92% of interruptions that come together hit the same type and zone within 3 minutes. A
+	// shortage that is shorter, as some of scarce types and recordings are, takes its slots before
+	// it ends; those of common types last at least as long.
 	TakeWindow time.Duration
 
 	// NoticeLost is the share of notices that never come and NoticeLate the share

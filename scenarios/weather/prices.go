@@ -7,13 +7,13 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// Prices returns the spot prices of one market as t has them: prices[i] is in force
-// from at[i] on, [policy.NoPrice] where the market is not offered, and mean is that
-// over the time in [from, to) for which it is offered. The arguments stay as they
-// are, and are returned where t does not change them.
+// Prices returns the Spot prices of one market under t: prices[i] is in force from at[i] on,
+// [policy.NoPrice] where the market is not offered, and mean is that over the time in [from, to)
+// for which it is offered. The arguments are not changed, and are returned where t does not change
+// them.
 //
-// The volatility keeps the mean of the logarithm, and lets no price above onDemand
-// unless one was: spot at AWS is never dearer than on demand, auctions are.
+// The volatility keeps the mean of the logarithm, and raises no price above onDemand unless one
+// already was above it: Spot at AWS is never more expensive than on-demand, but auctions can be.
 func (t *Truth) Prices(at []policy.Time, prices []policy.Money, onDemand policy.Money, from, to policy.Time) ([]policy.Time, []policy.Money) {
 	if t.Volatility == 0 && !t.Flat {
 		return at, prices

@@ -17,8 +17,8 @@ const hour policy.Time = 3_600_000
 // calm or stressed. Its mean over long times is 1, so that it is multiplied with
 // a market's mean rate.
 type rhythm struct {
-	// begin is the whole UTC hour in which the run begins; cum[i] is the
-	// integral of the rate, in hours, from begin to i hours later.
+	// begin is the whole UTC hour in which the run starts; cum[i] is the integral of the rate, in
+	// hours, from begin to i hours later.
 	begin policy.Time
 	cum   []float64
 }
@@ -97,7 +97,7 @@ func LocalTime(t policy.Time, region string) (hourOfDay, weekday int) {
 	return localTime(t, utcOffset(region))
 }
 
-// localTime returns the same where local time is so many hours ahead of UTC.
+// localTime returns the same where local time is ahead hours ahead of UTC.
 func localTime(t policy.Time, ahead int64) (hourOfDay, weekday int) {
 	h := int64(t/hour) + ahead
 	// 1970-01-01 was a Thursday.

@@ -17,8 +17,8 @@ const (
 	// at once, and calendars take single ones.
 	CorrelationModelled Correlation = iota
 
-	// CorrelationNone has every slot lost by itself: shortages refuse launches
-	// and take nobody, and the calendars run at the whole rate of the market.
+	// CorrelationNone means that every slot is lost independently: shortages refuse launches and
+	// take no nodes, and the calendars run at the whole rate of the market.
 	CorrelationNone
 
 	// CorrelationZone has every reclaim come from a shortage of the zone, at the
@@ -27,18 +27,17 @@ const (
 	CorrelationZone
 )
 
-// A Truth says how what is drawn departs from the model whose constants policies
-// and forecasters use too. It changes nothing that is published (bands, placement
-// scores, bid percentiles, forecasts of a trace), nothing that was recorded but
-// prices, and nothing that a scenario orders. A factor of 0 stands for 1, so the
-// zero Truth is the model as it is.
+// A Truth describes how the drawn weather and prices depart from the model whose constants policies
+// and forecasters use too. It changes nothing that is published (bands, placement scores, bid
+// percentiles, forecasts of a trace), nothing that was recorded except prices, and nothing that a
+// scenario orders. A factor of 0 means 1, so the zero Truth is the model itself.
 type Truth struct {
 	// Name is what flags and output call it; empty for the model as it is. About
 	// says in a sentence what it changes.
 	Name, About string
 
-	// Hazard multiplies the rate of the calendars and the frequency of shortages,
-	// besides [Config.Intensity].
+	// Hazard multiplies the rate of the calendars and the frequency of shortages, in addition to
+	// [Config.Intensity].
 	Hazard float64
 
 	// Correlation says which reclaims come together. How often a node is
@@ -53,12 +52,11 @@ type Truth struct {
 	// Depth multiplies the share of slots that a shortage takes, up to 1.
 	Depth float64
 
-	// Slots multiplies the number of nodes that a spot market holds, which stays
-	// at 1 at least.
+	// Slots multiplies the number of nodes that a Spot market holds, which stays at least 1.
 	Slots float64
 
-	// Volatility multiplies how far the logarithm of a spot price lies from its
-	// mean over the run, and Flat puts every price at its mean; see [Truth.Prices].
+	// Volatility multiplies the distance of the logarithm of a Spot price from its mean over the
+	// run, and Flat sets every price to its mean; see [Truth.Prices].
 	Volatility float64
 	Flat       bool
 }

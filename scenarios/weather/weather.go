@@ -59,7 +59,7 @@ type Shortage struct {
 	// From is its first instant, Until the first after it.
 	From, Until policy.Time
 
-	// Depth is the share of the market's slots that are taken as it begins.
+	// Depth is the share of the market's slots that are taken at its start.
 	Depth float64
 
 	Cause Cause
@@ -78,9 +78,9 @@ type Weather struct {
 	cfg     Config
 	markets []market
 
-	// The events of all markets lie in flat arrays. The reclaims of slot s of
-	// market m are events[starts[i]:starts[i+1]] with i = m.first + s, and its
-	// false alarms alarms[alarmStarts[i]:alarmStarts[i+1]]; both ascend.
+	// The events of all markets are stored in flat arrays. The reclaims of slot s of market m are
+	// events[starts[i]:starts[i+1]] with i = m.first + s, and its false alarms
+	// alarms[alarmStarts[i]:alarmStarts[i+1]]; both ascend.
 	starts, alarmStarts []int32
 	events              []event
 	alarms              []policy.Time
@@ -126,8 +126,8 @@ type market struct {
 	stepsFrom, stepsUntil         int32
 }
 
-// An event is a reclaim of one slot with its announcements, in milliseconds
-// before At. Zero means that there is none.
+// An event is a reclaim of one slot with its announcements, in milliseconds before At. Zero means
+// no announcement.
 type event struct {
 	at                  policy.Time
 	notice, recommended int32
@@ -164,10 +164,9 @@ func (w *Weather) Shortages(m int) []Shortage {
 	return w.shortages[mk.shortagesFrom:mk.shortagesUntil:mk.shortagesUntil]
 }
 
-// Reclaim returns when the provider takes the node that holds the given slot
-// of market m since after: the slot's first reclaim later than that. It reports
-// false if there is none before the end. A notice that is due before the node
-// is there comes a millisecond later than after.
+// Reclaim returns when the provider takes the node that has held the given slot of market m since
+// after: the slot's first reclaim later than that. It reports false if there is no such reclaim
+// before the end. A notice that is due before the node exists comes a millisecond later than after.
 func (w *Weather) Reclaim(m, slot int, after policy.Time) (Reclaim, bool) {
 	mk := &w.markets[m]
 	if !mk.spot {
@@ -225,9 +224,9 @@ func (w *Weather) next(mk *market, slot int, after policy.Time) *event {
 	return &events[n]
 }
 
-// lostOnDemand returns the first loss later than after of a node on demand. Its
-// market has slots without end, so whether an ordered shortage takes one is drawn
-// when it is asked for, from the same keys as everywhere.
+// lostOnDemand returns the first loss later than after of an on-demand node. Its market has no
+// limit of slots, so whether an ordered shortage takes a slot is drawn when it is needed, from the
+// same keys as everywhere.
 func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim, bool) {
 	first, ok := Reclaim{}, false
 	for i := mk.shortagesFrom; i < mk.shortagesUntil; i++ {
@@ -243,10 +242,10 @@ func (w *Weather) lostOnDemand(mk *market, slot int, after policy.Time) (Reclaim
 // knownFor is for how long a provider counts the nodes that it took.
 const knownFor = 24 * hour
 
-// ExpectedHazard returns the rate at which nodes of spot market m must be expected to be
-// taken at t, per node-hour, as their provider can tell: by the published band and the
-// nodes of all slots that it took in the last day, the more the longer they were there.
-// Nothing to come is in it. It is what places a launch, and nothing that a policy may see.
+// ExpectedHazard returns the rate, per node-hour, at which the provider can expect to take nodes of
+// Spot market m at t: from the published band and the nodes of all slots that it took in the last
+// day, which count for more the longer the slots were observed. It depends on no future event. It
+// decides where launches are placed, and no policy may see it.
 func (w *Weather) ExpectedHazard(m int, t policy.Time) float64 {
 	mk := &w.markets[m]
 	if !mk.spot || mk.band == policy.BandUnknown {
@@ -266,8 +265,8 @@ func (mk *market) takenBy(t policy.Time) int {
 	return sort.Search(len(mk.taken), func(i int) bool { return mk.taken[i] > t })
 }
 
-// CallFails reports whether a call of a provider's or the cluster's API at t
-// fails. It is decided anew every second, for all calls of that second alike.
+// CallFails reports whether a call of a provider's or the cluster's API at t fails. It is redrawn
+// every second, for all calls of that second alike.
 func (w *Weather) CallFails(t policy.Time) bool {
 	for i := range w.cfg.APIFaults {
 		f := &w.cfg.APIFaults[i]

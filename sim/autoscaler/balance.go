@@ -48,7 +48,8 @@ var (
 		"k8s.amazonaws.com/eniConfig", "lifecycle", "topology.ebs.csi.aws.com/zone"}
 )
 
-// IgnoredOnAWS returns the labels that do not tell similar groups on AWS apart, besides the usual ones.
+// IgnoredOnAWS returns the labels, in addition to the usual ones, that do not distinguish similar
+// groups on AWS.
 func IgnoredOnAWS() []string { return slices.Clone(ignoredLabelsAWS) }
 
 // By which part similar groups may differ in memory, in what pods may use, and in what is free.

@@ -11,7 +11,7 @@ import (
 // value is the newest.
 //
 // Before 1.37 pods of a node are moved in their order on the node and not by priority, each pod's
-// hint is tried when its turn comes and not before all searches, the first search begins at the
+// hint is tried when its turn comes and not before all searches, the first search starts at the
 // first node, and safe-to-evict: on-completion is unknown.
 type Version uint8
 
@@ -39,8 +39,8 @@ type Cluster struct {
 	// Free is the first id that no node has. New nodes of a simulation take it and those after it.
 	Free policy.NodeID
 
-	// Draw returns a random number below n: it decides what the Cluster Autoscaler leaves to the random
-	// order of Go's maps. Nil stands for 0.
+	// Draw returns a random number below n: it decides what the Cluster Autoscaler leaves to the
+	// random order of Go's maps. A nil Draw always returns 0.
 	Draw func(n int) int
 
 	// Allowed is how many disruptions each budget allows.
@@ -131,7 +131,7 @@ type Options struct {
 	Expander   Expander
 	Priorities []Priority
 	Balance    bool     // balance-similar-node-groups
-	Ignored    []string // labels that do not tell similar groups apart, besides the usual ones
+	Ignored    []string // labels, in addition to the usual ones, that do not distinguish similar groups
 	NodesMax   int      // max-nodes-per-scaleup
 
 	// UtilizationMax is the part of a node's CPU or memory that is requested, whichever is more, up

@@ -256,9 +256,10 @@ func (f *finder) relocate(n *Node, pods []policy.PodID) ([]Move, bool) {
 	return moves, true
 }
 
-// placesFor binds pods to other nodes, in order: first those that fit where they found a place in the
-// look before, then the others. Behind the first that fits none it goes on with the next lower priority,
-// which before 1.37 it does not (simulator/scheduling/hinting_simulator.go).
+// placesFor binds pods to other nodes, in order: first those that fit where they found a place in
+// the previous evaluation, then the others. After the first pod that does not fit, it continues
+// with the next lower priority; before 1.37 it does not
+// (simulator/scheduling/hinting_simulator.go).
 func (f *finder) placesFor(pods []policy.PodID, from policy.NodeID) (moves []Move, ok bool) {
 	accept := func(n policy.NodeID) bool { return n != from }
 	rest := slices.Clone(pods)

@@ -87,8 +87,8 @@ func (c *Cluster) checkPods() error {
 	return nil
 }
 
-// checkMissing holds that a service misses, over all causes, its pods that do not serve
-// and those that are to be made in the place of others, and never more than it wants.
+// checkMissing checks that a service misses, over all causes, its pods that do not serve and those
+// not yet created to replace others, and never more than it wants.
 func (c *Cluster) checkMissing(w policy.WorkloadID, waiting int32) error {
 	if !c.Serving.serves(w) {
 		return nil
@@ -179,8 +179,8 @@ func (c *Cluster) CheckEviction(id policy.PodID) {
 	}
 }
 
-// checkGangs holds that the pods of a gang work all together or not at all, and
-// that all are there or none is on its way.
+// checkGangs checks that the pods of a gang work all together or not at all, and that they are
+// created all together or not at all.
 func (c *Cluster) checkGangs() error {
 	for i := range c.Gangs.All {
 		g := &c.Gangs.All[i]

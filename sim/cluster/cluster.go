@@ -120,7 +120,7 @@ type Watches struct {
 	// PodUnprotected one that may be disrupted from now on.
 	PodBound, PodReady, PodUnprotected engine.Topic[policy.PodID]
 
-	// PodEnding has a pod on a node that begins to end within a grace period.
+	// PodEnding has a pod on a node that starts to end within a grace period.
 	PodEnding engine.Topic[policy.PodID]
 
 	// PodsOfNode has a node with other pods than before, or with pods of another phase or

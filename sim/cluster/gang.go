@@ -112,9 +112,8 @@ func (gs *Gangs) enter(i int32, phase gangPhase) {
 	g.gen++
 }
 
-// reconcile creates the pods of gang i, all of them, where none is there and
-// it may have them: none of its jobs is suspended or denied pods, and it does not
-// wait to be admitted again.
+// reconcile creates all pods of gang i if it has no pods and may have them: none of its jobs is
+// suspended or denied pods, and it does not wait to be admitted again.
 func (gs *Gangs) reconcile(i int32) {
 	g := &gs.All[i]
 	spec := &gs.Scenario.Gangs[g.gang]
@@ -182,8 +181,8 @@ func (gs *Gangs) podReady(i int32) {
 	}
 }
 
-// halt stops the work of all pods of gang i, since none can go on without the
-// others. What was not made safe at a checkpoint is lost by each.
+// halt stops the work of all pods of gang i, since no pod can continue without the others. Each pod
+// loses the work since its last checkpoint.
 func (gs *Gangs) halt(i int32) {
 	for _, job := range gs.All[i].jobs {
 		for k := range gs.Jobs.All[job].Tasks {
@@ -228,7 +227,7 @@ func (gs *Gangs) podGone(i int32) {
 		gs.enter(i, gangOver)
 		return
 	case slices.ContainsFunc(spec.Workloads, func(w policy.WorkloadID) bool { return gs.Jobs.suspendedBy[w] != "" }):
-		// It was suspended, which is no failure.
+		// A suspension is not a failure.
 	case g.late:
 		g.late, g.started = false, false
 		wait := requeueMost

@@ -180,9 +180,9 @@ func oneIf(yes bool) int {
 	return 0
 }
 
-// regate brings w in line with the gates of its budgets. What a closed gate
-// keeps out is missed, but it is no outage: nothing that a policy could do would
-// bring it back. When the gate opens pods have the ready grace to come.
+// regate brings w in line with the gates of its budgets. Pods that a closed gate keeps out are
+// missed, but not counted as an outage: no policy could bring them back. When the gate opens, pods
+// have the ready grace to become ready.
 func (gb *GPUBudgets) regate(w policy.WorkloadID) {
 	g, shut := &gb.Serving.Of[w], gb.shut(w)
 	if g.gated == shut || gb.Scenario.Templates[w].DaemonSet { // it has no number of pods to be ready
@@ -204,9 +204,8 @@ func (gb *GPUBudgets) regate(w policy.WorkloadID) {
 	}
 }
 
-// admitted returns the part of required that can be asked for while a gate is
-// closed: the pods that there are. For the ready grace after it has opened it is
-// those that there were when it did.
+// admitted returns the part of required that can be demanded: while a gate is closed, the existing
+// pods; for the ready grace after it has opened, the pods that existed when it did.
 func (sv *Serving) admitted(w policy.WorkloadID, required int32) int32 {
 	switch g := &sv.Of[w]; {
 	case g.gated:
@@ -224,8 +223,8 @@ func (sv *Serving) recountRequired(w policy.WorkloadID) {
 	}
 }
 
-// Pause suspends a job or lets it go on, as spec.suspend does: its pods are
-// deleted, and created again when it is resumed.
+// Pause suspends a job or resumes it, as spec.suspend does: its pods are deleted, and created again
+// when it is resumed.
 func (gb *GPUBudgets) Pause(_ context.Context, _ *policy.Snapshot, x *policy.Pause) error {
 	w := x.Workload
 	if gb.Scenario.Workloads[w].Kind != policy.KindJob {

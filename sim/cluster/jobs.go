@@ -190,7 +190,7 @@ func (js *Jobs) settle(i int, at policy.Time) {
 		return
 	}
 	j.settled = true
-	js.Workloads.touch(j.work) // its deadline is none any more
+	js.Workloads.touch(j.work) // it no longer has a deadline
 	w := &js.Scenario.Workloads[j.work]
 	job, value := w.Job, js.Prepared.PodValue(j.work)
 	end := js.Window.To

@@ -44,7 +44,7 @@ type Readiness struct {
 	incident incidentInHand
 }
 
-// An incidentInHand is one that may go on, where it is open: it is over when the workload
+// An incidentInHand is an incident that may continue, if it is open: it is over when the workload
 // was not below its required level for [result.IncidentGap].
 type incidentInHand struct {
 	open             bool
@@ -53,7 +53,7 @@ type incidentInHand struct {
 	shortfall        int32                      // the greatest so far
 }
 
-// add adds a time below, with so many pods missing.
+// add adds a time below the required level, with short pods missing.
 func (x *incidentInHand) add(from, to policy.Time, cause result.OutageCause, short int32) {
 	if !x.open {
 		x.open, x.began = true, from
@@ -199,8 +199,8 @@ func (c *Cluster) FillResult(saved *policy.Memory) {
 	c.Gangs.fill()
 }
 
-// AddOutages adds to a sample what outages have come to at an instant from now on, as if those
-// in hand were over.
+// AddOutages adds to a sample the total of outages at a given later instant, as if open incidents
+// ended then.
 func (c *Cluster) AddOutages(s *result.Sample, at policy.Time) {
 	for i := range c.Serving.Of {
 		w := &c.Scenario.Workloads[i]

@@ -28,7 +28,7 @@ type PodState struct {
 	version int32 // the rollouts of its workload before it was made
 	task    int32 // the completion of the job that it works on
 	gang    int32 // index into Gangs, or -1
-	spot    bool  // runs on a spot node
+	spot    bool  // runs on a Spot node
 	Lost    bool  // its node was taken: it serves no longer, whatever its phase
 	taken   bool  // it ends, or is lost, by anybody's doing but its workload's
 

@@ -36,12 +36,11 @@ type SchedulingQueue struct {
 	stated [][]policy.NodeID
 }
 
-// A backoff is what the scheduling queue knows of a pending pod. A pod that found no node
-// is tried again when something changes that may help it; one that failed lately then
-// stands behind those that did not. While there is no Node object at all a try is an
-// error, after which the pod is left alone for a while whatever changes.
-// (pkg/scheduler/backend/queue of Kubernetes 1.35, with queueing hints and
-// SchedulerPopFromBackoffQ, which are its defaults.)
+// A backoff is the state of a pending pod in the scheduling queue. A pod that found no node is
+// tried again when a change may help it; one that failed recently is then queued after those that
+// did not. While there is no Node object at all, a try is an error, after which the pod is left
+// alone for a while regardless of changes. (pkg/scheduler/backend/queue of Kubernetes 1.35, with
+// queueing hints and SchedulerPopFromBackoffQ, which are its defaults.)
 type backoff struct {
 	attempts, errors uint8 // that found no place, and in a row without any node
 	tried            policy.Time
@@ -56,7 +55,7 @@ const (
 	queueWindow  = time.Second
 )
 
-// backoffAfter returns how long a pod is left alone after so many failures.
+// backoffAfter returns how long a pod is left alone after n failures.
 func backoffAfter(n uint8) time.Duration { return min(backoffFirst<<min(n-1, 8), backoffMost) }
 
 func wholeSecond(t policy.Time) policy.Time { return t - t%policy.Time(queueWindow.Milliseconds()) }
@@ -67,8 +66,8 @@ func (b *backoff) fail(now policy.Time) {
 	b.ends = wholeSecond(now.Add(backoffAfter(b.attempts)))
 }
 
-// due reports whether the pod is to be tried now; moved says that something changed that
-// may help those that found no node.
+// due reports whether the pod must be tried now; moved says that a change may help pods that found
+// no node.
 func (b *backoff) due(now policy.Time, moved bool) bool {
 	if b.errors > 0 {
 		return b.ends < wholeSecond(now)
@@ -295,10 +294,10 @@ func (sq *SchedulingQueue) State(n policy.NodeID, pods []scenarios.PodsOnNode) {
 	}
 }
 
-// putStated puts a pending pod onto the next node that the scenario states for its
-// workload, on which it is ready. It reports false where there is none. A node that lacks
-// what the pod needs is passed over; where only rules of spread and affinity speak against
-// it the pod is there nevertheless, as they bind when a pod is placed and not later.
+// putStated puts a pending pod onto the next node that the scenario states for its workload, on
+// which it is ready. It reports false if there is no such node. A node that lacks a resource that
+// the pod needs is skipped. Rules of spread and affinity do not prevent the placement, as they bind
+// when a pod is scheduled and not later.
 func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
 	if sq.stated == nil {
 		return false
@@ -321,8 +320,8 @@ func (sq *SchedulingQueue) putStated(id policy.PodID) bool {
 	return false
 }
 
-// Start places the pods that are there when warm-up begins: where the scenario has them, else
-// where the scheduler puts them at once; the others wait.
+// Start places the pods that exist when warm-up starts: on the nodes that the scenario states,
+// otherwise where the scheduler places them at once; the others wait.
 func (sq *SchedulingQueue) Start() {
 	for i := range len(sq.Pods.All) {
 		if id := policy.PodID(i); sq.Pods.All[id].Phase == policy.PodPending && !sq.putStated(id) {

@@ -4,8 +4,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Deployment rolls a new version out a quarter at a time, its default: so many pods more
-// than wanted it makes, rounded up, and so many fewer than wanted may be ready, rounded down
+// A Deployment rolls out a new version a quarter at a time, the default: it creates up to a quarter
+// of the wanted pods, rounded up, in addition, and lets up to a quarter, rounded down, be not ready
 // (pkg/apis/apps/v1/defaults.go and pkg/controller/deployment/util of Kubernetes 1.35,
 // ResolveFenceposts).
 const rolledShare = 4
@@ -20,7 +20,7 @@ func (wl *Workloads) rolling(w policy.WorkloadID) (more, fewer int32) {
 	return (want + rolledShare - 1) / rolledShare, want / rolledShare
 }
 
-// rollOut begins to replace all pods of a Deployment.
+// rollOut starts to replace all pods of a Deployment.
 func (wl *Workloads) rollOut(w policy.WorkloadID) {
 	ws := &wl.State[w]
 	ws.version++
@@ -29,10 +29,10 @@ func (wl *Workloads) rollOut(w policy.WorkloadID) {
 	wl.reconcile(w)
 }
 
-// roll does what may be done of a rollout now: it makes new pods as far as there may be more,
-// and deletes old ones, those first that are not ready, as far as enough stay ready
-// (pkg/controller/deployment/rolling.go). Where fewer pods are wanted than when it began,
-// those of any version go.
+// roll makes the progress of a rollout that is allowed now: it creates new pods up to the maximum
+// surge, and deletes old pods, those that are not ready first, while enough pods stay ready
+// (pkg/controller/deployment/rolling.go). If fewer pods are wanted than when the rollout started,
+// it deletes pods of any version.
 func (wl *Workloads) roll(w policy.WorkloadID) {
 	ws, g := &wl.State[w], &wl.Serving.Of[w]
 	more, fewer := wl.rolling(w)

@@ -41,9 +41,9 @@ type Serving struct {
 	readyTimes []int64 // milliseconds from creation to ready
 }
 
-// Pods that a workload misses are counted by cause: a pod that is to end by anybody's
-// doing but its workload's is missed until the one in its place is ready, and a pod
-// more until it is ready for the first time.
+// The pods that a workload misses are counted by cause. A pod that ends for a cause other than its
+// workload is missed until its replacement is ready, and an additional pod until it is ready for
+// the first time.
 
 // serves reports whether w must have pods ready at all times.
 func (sv *Serving) serves(w policy.WorkloadID) bool {
@@ -51,8 +51,8 @@ func (sv *Serving) serves(w policy.WorkloadID) bool {
 	return kind != policy.KindJob && kind != policy.KindDaemonSet && sv.needed(w)
 }
 
-// needed reports whether pods of w are missed where they do not run: the others are to be preempted,
-// or run nowhere.
+// needed reports whether pods of w are missed when they do not run. Pods that may be preempted or
+// that can run nowhere are not missed.
 func (sv *Serving) needed(w policy.WorkloadID) bool {
 	return !sv.Scenario.Workloads[w].Expendable && !sv.Prepared.NeverRuns(w)
 }
@@ -86,8 +86,7 @@ func (sv *Serving) outages(w policy.WorkloadID, g *Readiness) result.Outages {
 	return o
 }
 
-// requiredOf returns the part of the pods of w that must be ready when so many
-// are desired.
+// requiredOf returns how many pods of w must be ready when the given number is desired.
 func (sv *Serving) requiredOf(w policy.WorkloadID, desired int32) int32 {
 	pdbs := sv.Scenario.Templates[w].PDBs
 	if len(pdbs) == 0 {
@@ -231,8 +230,8 @@ func (sv *Serving) RefusedMarkets(pool policy.PoolID, markets []policy.MarketID)
 	}
 }
 
-// lossOf returns why the provider takes node id. A node on demand is lost to nothing
-// but a zone outage that the scenario orders, which takes spot nodes as well.
+// lossOf returns why the provider takes node id. An on-demand node is lost only to a zone outage
+// that the scenario orders, which takes Spot nodes as well.
 func (sv *Serving) lossOf(id policy.NodeID) result.OutageCause {
 	if !sv.Nodes.State[id].Spot {
 		return result.CauseFault
@@ -276,9 +275,9 @@ func (sv *Serving) Spare(id policy.PodID) bool {
 
 // A WorkloadState is where a workload stands.
 type WorkloadState struct {
-	// Desired counts growth only after the ready grace, and is what a job has at
-	// work or pending; Required is the part that must be there, Ready what serves
-	// and OnSpot the part of it on spot nodes.
+	// Desired counts growth only after the ready grace; for a job it is its running and pending
+	// pods. Required is the part of Desired that must be ready, Ready the pods that serve, and
+	// OnSpot those of them on Spot nodes.
 	Desired, Required, Ready, OnSpot int32
 }
 

@@ -104,8 +104,7 @@ func (wl *Workloads) placeVolumes(id policy.WorkloadID, replicas int32) {
 	}
 }
 
-// Start creates the pods wanted when warm-up begins and plans what the
-// schedules say.
+// Start creates the pods wanted when warm-up starts and plans the changes of the schedules.
 func (wl *Workloads) Start() {
 	for i := range wl.Scenario.Workloads {
 		w, id := &wl.Scenario.Workloads[i], policy.WorkloadID(i)
@@ -177,7 +176,7 @@ func (wl *Workloads) countGrowth(w policy.WorkloadID) {
 			least = min(least, step.Replicas)
 		}
 	}
-	// What held at the begin of the grace is bounded by the step before it.
+	// The number wanted at the start of the grace is that of the step before it.
 	least = min(least, wl.replicasAt(w, since))
 	g.advance(wl.Clock.Now, wl.Window)
 	g.desired = max(g.desired, least)

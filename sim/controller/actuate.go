@@ -140,7 +140,7 @@ func (ac *Actuator) Launch(_ context.Context, s *policy.Snapshot, l *policy.Laun
 	return nil
 }
 
-// Drain begins to empty one node. It is no error to drain a node twice.
+// Drain starts to empty one node. Draining a node twice is not an error.
 func (ac *Actuator) Drain(_ context.Context, _ *policy.Snapshot, d *policy.Drain) error {
 	n := &ac.Nodes.All[d.Node]
 	if n.Phase == policy.NodeGone {

@@ -9,10 +9,10 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// A recordedForecaster gives markets the hazard that the trace foretells for them.
-// Everything else is the work of the forecaster in it, as are markets of which the
-// trace says nothing now, and those that a model scored: it knows what the cluster
-// met, and a trace does not.
+// A recordedForecaster gives markets the hazard that the trace forecasts for them. The inner
+// forecaster does everything else. It also forecasts markets for which the trace has no forecast
+// now. Markets that a model scored keep its forecast, which knows what happened in the cluster; a
+// trace does not.
 type recordedForecaster struct {
 	signals []scenarios.SignalCurve // by market
 	inner   driver.Forecaster

@@ -96,8 +96,8 @@ type Log struct {
 	Watch func(Entry)
 }
 
-// NewLog begins a log with a header that the hash covers. Lines are written to out
-// unless it is nil.
+// NewLog starts a log with a header that the hash covers. Lines are written to out unless it is
+// nil.
 func NewLog(header []byte, out io.Writer) *Log {
 	l := &Log{sum: sha256.New(), buf: make([]byte, 0, 8192)}
 	if out != nil {

@@ -14,12 +14,12 @@ type Kind uint8
 
 // The kinds of events, in the order in which those of one instant are taken.
 const (
-	MeteringBegins     Kind = iota // metering begins
-	FaultChanges                   // fault a begins or ends
+	MeteringBegins     Kind = iota // metering starts
+	FaultChanges                   // fault a starts or ends
 	CommitmentEnds                 // commitment a ends
 	ReplicasChange                 // workload a reaches step b of its schedule
 	RollsOut                       // workload a rolls out a new version
-	GrowthCounts                   // a growth of workload a begins to count
+	GrowthCounts                   // a growth of workload a starts to count
 	PodsRetried                    // workload a tries again to make pods that a gate denied
 	JobReleased                    // job a releases instance b
 	JobDue                         // job instance a is due
@@ -35,7 +35,7 @@ const (
 	PodFinished                    // pod a has done its work
 	PodUnprotected                 // the do-not-disrupt of pod a ends
 	GangTimer                      // a timer of gang a, of kind b
-	DrainContinues                 // drain a goes on
+	DrainContinues                 // drain a continues
 	NodeExpires                    // node a reaches the pool's expireAfter
 	GroupFills                     // group a launches what it is missing
 	ReplicasFill                   // static pool a launches what it is missing
@@ -102,8 +102,8 @@ func (q *Queue) Add(at policy.Time, kind Kind, a, b, gen int32) {
 	h[i] = e
 }
 
-// Next takes the earliest event up to and including end, and moves the clock
-// to it. It reports false, with the clock at end, when there is none.
+// Next takes the earliest event up to and including end, and moves the clock to it. It reports
+// false, with the clock at end, when there is no event.
 func (q *Queue) Next(end policy.Time) (Event, bool) {
 	if len(q.heap) == 0 || q.heap[0].At > end {
 		q.Now = end

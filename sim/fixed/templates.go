@@ -179,7 +179,7 @@ func (t *templateTable) volume(p *corev1.Pod, name string) policy.Volume {
 	return v
 }
 
-// zoneOf returns the zone of the volumes of a pod that are bound; empty where none is.
+// zoneOf returns the zone of the bound volumes of a pod; empty if none of them is bound.
 func (c *Cluster) zoneOf(p *corev1.Pod) string {
 	for i := range p.Spec.Volumes {
 		v := p.Spec.Volumes[i].PersistentVolumeClaim

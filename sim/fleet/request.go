@@ -1,9 +1,9 @@
-// Package fleet reduces what a NodeClaim allows to what EC2 Fleet is asked for, as
-// Karpenter's provider for AWS does after the core has made the claim. The rules are
-// those of github.com/aws/karpenter-provider-aws v1.14.1, pkg/providers/instance; the
-// tool karpenterawsdiff holds this package against that code.
+// Package fleet reduces what a NodeClaim allows to a request to EC2 Fleet, as Karpenter's provider
+// for AWS does after the core has made the claim. The rules are those of
+// github.com/aws/karpenter-provider-aws v1.14.1, pkg/providers/instance; the tool karpenterawsdiff
+// holds this package against that code.
 //
-// What EC2 then does with the request, its allocation strategy, is the market's.
+// How EC2 then serves the request, its allocation strategy, is simulated by the market.
 package fleet
 
 import (
@@ -33,18 +33,18 @@ type Offering struct {
 	Exotic bool
 }
 
-// Request returns those of the offerings that the request names, all of one capacity
-// type. The offerings are the available ones that the NodeClaim allows, cheapest first;
-// they keep their order. The slice is written over.
+// Request returns the offerings that the request names, all of one capacity type. The offerings are
+// the available ones that the NodeClaim allows, cheapest first; they keep their order. The slice is
+// overwritten.
 //
-// Types with accelerators and bare metal are asked for only where nothing else is
-// allowed (ExoticInstanceTypeFilter in filter/filter.go). Where both capacity types are
-// allowed, spot dearer than the cheapest on-demand offering is left out
-// (SpotOfferingFilter). Of the rest the TypesMax types with the cheapest offerings are
-// kept, each in all its zones; spot is asked for if any of them has a spot offering
-// (getCapacityType in instance.go). A NodeClaim with minValues is asked for whatever it
-// allows: neither of the two rules holds for it. What is reserved comes before all others,
-// and one request is for one kind of reservation: see reserved.
+// Types with accelerators and bare metal are requested only where nothing else is allowed
+// (ExoticInstanceTypeFilter in filter/filter.go). Where both capacity types are allowed, Spot
+// offerings that cost more than the cheapest on-demand offering are left out (SpotOfferingFilter).
+// Of the rest the TypesMax types with the cheapest offerings are kept, each in all its zones; Spot
+// is requested if any of them has a Spot offering (getCapacityType in instance.go). For a NodeClaim
+// with minValues everything that it allows is requested: neither of the two rules applies. Reserved
+// offerings take precedence over all others, and one request is for one kind of reservation: see
+// reserved.
 func Request(offerings []Offering, minValues bool) []Offering {
 	offerings = reserved(offerings)
 	if minValues {

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/market"
 )
 
-// keepWhole makes one group of a pool that is described as one. It stands for both twins of
-// its class.
+// keepWhole makes one group of a pool that is described as one. The group takes the place of both
+// twins of its class.
 func (sg *scalingGroups) keepWhole(p *policy.Pool, own *scenarios.ScalingGroup) {
 	i := int32(len(sg.all))
 	sg.all = append(sg.all, scalingGroup{pool: p.ID, own: own, markets: p.Markets})

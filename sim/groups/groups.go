@@ -83,8 +83,8 @@ func (a *Autoscaler) Want() {
 // Serves reports whether the nodes of pool are instances of groups.
 func (a *Autoscaler) Serves(pool policy.PoolID) bool { return a.groups.serves(pool) }
 
-// MayLose reports whether a node may be given back for good: its group, if it has one, may become
-// smaller.
+// MayLose reports whether a node may be released without replacement: its group, if it has one, may
+// become smaller.
 func (a *Autoscaler) MayLose(n policy.NodeID) bool {
 	g := a.groups.groupOf(n)
 	return g == nil || a.groups.maySpare(g)

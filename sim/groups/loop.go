@@ -36,7 +36,7 @@ const (
 	spotTwin
 )
 
-// init begins with what the scenario says of pods.
+// init sets the initial state from what the scenario says of pods.
 func (a *loop) init() {
 	for i := range a.Scenario.Templates {
 		w := &a.Scenario.Workloads[a.Scenario.Templates[i].Workload]
@@ -374,8 +374,8 @@ func (a *loop) growOne(twins []int32, called map[int32]bool) (policy.NodeID, boo
 	return policy.None, false
 }
 
-// preferred returns twins in the order in which they grow: first the one that brings the share of the pool
-// nearest to what it was ordered, then the other if it may stand in for it.
+// preferred returns twins in the order in which they grow: first the one that brings the share of
+// the pool nearest to its target, then the other one if it may be used instead.
 func (a *loop) preferred(twins []int32) []int32 {
 	if len(twins) == 1 {
 		return twins
@@ -394,8 +394,8 @@ func (a *loop) preferred(twins []int32) []int32 {
 	return []int32{spot}
 }
 
-// resize asks for another desired size of group g. A call that fails makes the
-// Cluster Autoscaler back off.
+// resize requests another desired size of group g. A call that fails makes the Cluster Autoscaler
+// back off.
 func (a *loop) resize(g int32) bool {
 	if !a.Market.CallFails() {
 		return true

@@ -26,7 +26,7 @@ type scalingGroups struct {
 
 	all     []scalingGroup // the scenario bounds their size
 	classes [][]class      // by pool; none where another provisioner serves it
-	of      [][]int32      // by pool and market, the group; nil where there is none
+	of      [][]int32      // by pool and market, the group; nil where there is no group
 }
 
 // A scalingGroup is an Auto Scaling group: instances of one size and capacity type,
@@ -183,9 +183,9 @@ func (sg *scalingGroups) templateOf(g *scalingGroup) placement.Offer {
 	})
 }
 
-// zoneBound reports whether pods of the scenario must run in certain zones, or
-// relative to pods in other zones. A group that spans zones cannot be ordered where
-// to launch, so AWS documentation then asks for one in each zone.
+// zoneBound reports whether pods of the scenario must run in certain zones, or relative to pods in
+// other zones. A group that spans zones cannot be ordered where to launch, so AWS documentation
+// then recommends one group per zone.
 func (sg *scalingGroups) zoneBound() bool {
 	return slices.ContainsFunc(sg.Scenario.Templates, func(t policy.Template) bool {
 		byZone := func(e policy.PodTerm) bool { return e.TopologyKey == labelZone && e.Weight == 0 }
@@ -217,8 +217,8 @@ func (sg *scalingGroups) index(id policy.NodeID) int32 {
 	return -1
 }
 
-// join counts a new instance. One that the group did not ask for, such as
-// those that are there from the start, raises what it is to hold.
+// join counts a new instance. One that the group did not request, such as an initial node, raises
+// its desired size.
 func (sg *scalingGroups) join(id policy.NodeID) {
 	if g := sg.groupOf(id); g != nil {
 		g.live++
@@ -294,7 +294,7 @@ func (sg *scalingGroups) planFill(i int32, t policy.Time) {
 	}
 }
 
-// fill launches what group i is missing, as far as the provider has it.
+// fill launches the instances that group i is missing, where the provider has capacity.
 func (sg *scalingGroups) fill(i int32) {
 	g := &sg.all[i]
 	if g.fillAt != sg.Clock.Now {

@@ -12,8 +12,8 @@ type Settings struct {
 	// Options are what its decisions depend on.
 	ca.Options
 
-	// DelayAfterAdd and DelayAfterFailure are how long no node is given back
-	// after groups grew, and after a node could not be emptied.
+	// DelayAfterAdd and DelayAfterFailure are how long no node is released after groups grew, and
+	// after a node could not be emptied.
 	DelayAfterAdd, DelayAfterFailure time.Duration
 
 	// EvictionMax is how long evictions are tried before a node is given up.
@@ -23,9 +23,9 @@ type Settings struct {
 	// how long it takes to see that a group cannot launch what it is to hold.
 	ProvisionMax, CapacityCheck time.Duration
 
-	// A group that failed is not grown for BackoffMin, twice as long after each
-	// failure that follows, up to BackoffMax. After BackoffReset without one it
-	// begins again.
+	// A group that failed is not grown for BackoffMin, and twice as long after each further
+	// failure, up to BackoffMax. After BackoffReset without a failure it starts again with
+	// BackoffMin.
 	BackoffMin, BackoffMax, BackoffReset time.Duration
 
 	// GroupHealth is how long a group takes to replace an instance that is gone,

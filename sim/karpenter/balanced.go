@@ -10,8 +10,8 @@ const balancedK = 2
 // totals are the sums over all nodes of a pool.
 type totals struct{ price, cost float64 }
 
-// totalsOf sums over the nodes of pool p, those that are no candidates too
-// (balanced.go, computeNodePoolTotals).
+// totalsOf sums over the nodes of pool p, including those that are not candidates (balanced.go,
+// computeNodePoolTotals).
 func (c *Cluster) totalsOf(p policy.PoolID) totals {
 	var t totals
 	for i := range c.Nodes {

@@ -54,8 +54,8 @@ func evictionCost(p *policy.Pod, t *policy.Template) float64 {
 	return min(max(cost, -10), 10)
 }
 
-// reschedulable reports whether p must find another place when its node goes: it
-// is no DaemonSet's, and not ending unless a StatefulSet makes it anew
+// reschedulable reports whether p must find another place when its node is removed: it does not
+// belong to a DaemonSet, and is not terminating unless a StatefulSet creates it again
 // (pkg/utils/pod/scheduling.go, IsReschedulable).
 func (c *Cluster) reschedulable(p *policy.Pod) bool {
 	t := &c.Templates[p.Template]
@@ -77,8 +77,8 @@ func (c *Cluster) cost(n policy.NodeID) float64 {
 	return cost
 }
 
-// costLeft is what disrupting n costs before 1.14: of all its pods, less as its life goes on
-// (types.go, NewCandidate; pkg/utils/disruption/disruption.go, LifetimeRemaining).
+// costLeft is the cost of disrupting n before 1.14: that of all its pods, which falls over its
+// lifetime (types.go, NewCandidate; pkg/utils/disruption/disruption.go, LifetimeRemaining).
 func (c *Cluster) costLeft(n *policy.Node) float64 {
 	cost := 0.0
 	for _, id := range c.Space.Pods(n.ID) {
@@ -140,7 +140,7 @@ type nodeCache struct {
 	displaced []alike          // that must find another place
 	need      policy.Resources // of these in all
 	cpu       int64            // the smallest request of one of them
-	starting  bool             // one of them may come to nodes under consolidateAfter
+	starting  bool             // one of them may be placed on nodes under consolidateAfter
 	queue     []queuedPod      // they, in the order in which they are tried
 	single    bool             // more than queue counts in simulations
 }
@@ -260,7 +260,7 @@ func (cl *candidateList) gather(c *Cluster) {
 		}
 		return gone
 	})
-	cl.waiting = cl.waiting[:0] // all of them are read anew
+	cl.waiting = cl.waiting[:0] // all of them are read again
 	for len(cl.kept) < len(c.Nodes) {
 		cl.kept = append(cl.kept, false)
 	}
@@ -279,8 +279,8 @@ func (cl *candidateList) gather(c *Cluster) {
 	cl.held = slices.Contains(cl.kept, true)
 }
 
-// A wait is a node that is no candidate before a time: for emptiness, 0, or for the
-// other methods, 1.
+// A wait is a node that is not a candidate before a time: for emptiness, 0, or for the other
+// methods, 1.
 type wait struct {
 	node   policy.NodeID
 	at     policy.Time
@@ -302,7 +302,7 @@ func (cl *candidateList) remembers(c *Cluster) bool {
 	return same
 }
 
-// A mode is what a pool asks of consolidation.
+// A mode is what a pool configures for consolidation.
 type mode struct {
 	managed       bool
 	consolidation policy.Consolidation
@@ -410,7 +410,7 @@ func (cl *candidateList) readNode(c *Cluster, id policy.NodeID) {
 	}
 }
 
-// digest stands for what a search reads of x.
+// digest returns a digest of the fields that a search reads of x.
 func (x *Candidate) digest() uint64 {
 	return portable.Mix(portable.Mix(uint64(x.Node), uint64(x.Price)), math.Float64bits(x.Cost))
 }

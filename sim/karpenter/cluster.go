@@ -74,18 +74,18 @@ type View interface {
 	// place there.
 	NominatedUntil(policy.NodeID) policy.Time
 
-	// Offers lists what a new node may be, and Pools what NodePools ask for besides
-	// once the given nodes are gone, of which limits alone heed: in the order of their weight. An id that is no
-	// pool's is of a NodePool that only new nodes come from. Lists of offers of one
-	// version are alike, and so are the capacity types then; 0 is no version.
+	// Offers lists what a new node may be. Pools lists the further requirements of NodePools, in
+	// the order of their weight; only their limits account for the given nodes being gone. An id
+	// beyond those of the pools belongs to a NodePool that only new nodes come from. Lists of
+	// offers of equal versions are equal, and so are their capacity types; 0 is no version.
 	Offers() (list []placement.Offer, version uint64)
 	Pools(without []policy.NodeID) []placement.Pool
 
 	// CapacityTypes says which of them a NodePool allows.
 	CapacityTypes(policy.PoolID) (spot, onDemand bool)
 
-	// PodsVersion changes whenever the pods of a node do, one of them becomes ready
-	// or begins to end, or its deletion cost is changed.
+	// PodsVersion changes whenever the pods of a node do, one of them becomes ready or starts to
+	// end, or its deletion cost is changed.
 	PodsVersion(policy.NodeID) uint64
 }
 
@@ -94,8 +94,8 @@ func (c *Cluster) managed(p policy.PoolID) bool {
 	return p >= 0 && c.Pools[p].Provisioner == policy.ProvisionerKarpenter
 }
 
-// deleting reports whether n is marked for deletion: by a command that goes on, or
-// as the provider said that it takes it.
+// deleting reports whether n is marked for deletion: by an unfinished command, or because the
+// provider gave notice.
 func deleting(n *policy.Node) bool {
 	return n.ReclaimAt != 0 || n.ActedBy == policy.ActorKarpenter || n.Phase == policy.NodeDeleting
 }

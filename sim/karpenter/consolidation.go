@@ -37,8 +37,8 @@ type Command struct {
 	Targets []policy.NodeID
 }
 
-// minSpotTypes is how many cheaper types a single spot node must leave for it to be
-// replaced by spot (consolidation.go, MinInstanceTypesForSpotToSpotConsolidation).
+// minSpotTypes is how many cheaper types must be available for a single Spot node to be replaced by
+// Spot (consolidation.go, MinInstanceTypesForSpotToSpotConsolidation).
 const minSpotTypes = 15
 
 // compute returns the command that removes or replaces the candidates, nil if that
@@ -163,10 +163,10 @@ func (d *Disruptor) multi(c *Cluster) (best *Command, constrained bool) {
 	return best, constrained
 }
 
-// single goes through the candidates until one of them can go or its time is up, one of each
-// pool in turn (singlenodeconsolidation.go). It also reports whether it may find something in
-// the same state: a budget kept some out, or it did not come to all. Karpenter begins the next
-// time with pools of which it tried no candidate, which takes a thousand of them.
+// single goes through the candidates until one of them can be removed or its time is up, one of
+// each pool in turn (singlenodeconsolidation.go). It also reports whether it may find something in
+// the same state: a budget excluded some, or it did not reach all. Karpenter starts the next time
+// with pools of which it tried no candidate, which takes a thousand of them.
 func (d *Disruptor) single(c *Cluster) (cmd *Command, open bool) {
 	left := d.budgets.allowances()
 	used := d.candidates.inTurn(c)

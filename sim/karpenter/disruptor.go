@@ -127,10 +127,10 @@ func (d *Disruptor) Find(c *Cluster, m Method) *Command {
 	return cmd
 }
 
-// Due returns when, after a look that found nothing, the next may find something
-// although nothing was marked as changed: a node may be a candidate by then. One that
-// is not empty is none for a search that was done in this state. It is 0 for never, and
-// held says that a pod that becomes ready may let a node go.
+// Due returns when, after an evaluation that found nothing, the next may find something although no
+// change was marked: a node may be a candidate by then. A node that is not empty does not count if
+// this state was searched already. It returns 0 for never; held says that a pod that becomes ready
+// may make a node removable.
 func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
 	at = d.candidates.due[0]
 	if later := d.candidates.due[1]; later != 0 && (at == 0 || later < at) && !d.searched(state) {
@@ -139,8 +139,8 @@ func (d *Disruptor) Due(state *ConsolidationState) (at policy.Time, held bool) {
 	return at, d.candidates.held
 }
 
-// Idle reports that there was no candidate at the last look, and that there is none until
-// Due or until nodes, pods or pools are others.
+// Idle reports that there was no candidate at the last evaluation, and that there will be none
+// until Due or until nodes, pods or pools change.
 func (d *Disruptor) Idle() bool {
 	return len(d.candidates.empty)+len(d.candidates.used) == 0 && !d.candidates.held
 }

@@ -41,7 +41,7 @@ const (
 	initialized // takes pods
 )
 
-// forget has the nodes read anew that may have changed.
+// forget marks the nodes that may have changed, to be read again.
 func (o *nodeOrder) forget(c *Cluster) {
 	for len(o.known) < len(c.Nodes) {
 		o.known = append(o.known, orderedNode{})
@@ -73,9 +73,9 @@ func (o *nodeOrder) about(c *Cluster, id policy.NodeID) *orderedNode {
 	return x
 }
 
-// read fills the order in which existing nodes are tried: those that take pods,
-// initialized ones first. Where pods ask for nothing but room, nodes without room for any
-// of them are left out. It also lists the nodes that go.
+// read fills the order in which existing nodes are tried: those that accept pods, initialized ones
+// first. If pods request only resources, nodes without enough free resources for any of them are
+// left out. It also lists the nodes that are being deleted.
 func (o *nodeOrder) read(c *Cluster) {
 	o.order, o.shut, o.cpu, o.going, o.late = o.order[:0], o.shut[:0], o.cpu[:0], o.going[:0], o.late[:0]
 	o.place = append(o.place[:0], make([]int32, len(c.Nodes))...)

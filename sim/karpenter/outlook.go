@@ -36,7 +36,8 @@ type outlook struct {
 
 // A good is what an offer sells, whatever it costs: a new node of a kind.
 type good struct {
-	// labels and taints are the first of these, of so many: lists are never written.
+	// labels and taints point to the first element of these lists, and labelsN and taintsN are
+	// their lengths: lists are never written.
 	labels           *policy.Label
 	taints           *policy.Taint
 	labelsN, taintsN int
@@ -51,7 +52,7 @@ type sales struct {
 	least  policy.Money   // of these
 }
 
-// begin forgets the prices of so many kinds.
+// begin forgets the prices of the given number of kinds.
 func (s *sales) begin(kinds int) {
 	s.prices, s.least = s.prices[:0], noPrice
 	for range kinds {
@@ -79,8 +80,8 @@ func (ol *outlook) hold(s *sales, need *policy.Resources, price policy.Money) bo
 	return false
 }
 
-// holds reports whether a new node with this room may hold need: what is not asked for may be
-// overdrawn by DaemonSet pods.
+// holds reports whether a new node with this room may hold need: a resource that is not requested
+// may be overdrawn by DaemonSet pods.
 func holds(room, need *policy.Resources) bool {
 	return need.Pods <= room.Pods &&
 		(need.CPU == 0 || need.CPU <= room.CPU) &&
@@ -164,8 +165,7 @@ func (ol *outlook) begin(c *Cluster, d *Disruptor) {
 	ol.turn++
 }
 
-// digestOf returns the digest of all that a search reads besides what is marked as a
-// change.
+// digestOf returns the digest of everything that a search reads except what is marked as a change.
 func (d *Disruptor) digestOf() uint64 {
 	digest := portable.Mix(portable.Mix(uint64(len(d.candidates.used)), d.outlook.offered), d.candidates.digest)
 	for _, left := range d.budgets.allowance {
@@ -224,8 +224,8 @@ func (ol *outlook) freeAt(at int32) int64 {
 	return max(ol.nodes.cpu[at], 0)
 }
 
-// shortage returns what the pods of the candidates ask for that find no room beside the
-// others of their template, and whether there is no room for all that are as large.
+// shortage returns the requests of the candidates' pods for which there is no room, given the other
+// pods of their template, and whether there is no room for all pods that are as large.
 func (ol *outlook) shortage(c *Cluster, candidates []Candidate) (need policy.Resources, overfull bool) {
 	ol.met = ol.met[:0]
 	for i := range candidates {
@@ -331,8 +331,8 @@ type fruitless struct {
 	took            time.Duration
 }
 
-// same reports whether a search would find nothing again: nothing was marked as
-// changed since, and what it reads besides is as it was.
+// same reports whether a search would find nothing again: no change was marked since, and
+// everything else that it reads is unchanged.
 func (f fruitless) same(d *Disruptor, s *ConsolidationState) bool {
 	return f.changes == s.changes && f.digest == d.digest
 }

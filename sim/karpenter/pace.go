@@ -54,7 +54,7 @@ const (
 	perPodNode    = 8800 * time.Nanosecond
 	perPodType    = 8600 * time.Nanosecond
 
-	// After so many pods the others join new nodes, of which each takes so many percent.
+	// After podsFull pods the others join new nodes, each of which takes podsLater percent.
 	podsFull, podsLater = 10, 30
 )
 

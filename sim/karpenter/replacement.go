@@ -12,17 +12,16 @@ import (
 type Replacement struct {
 	Pool policy.PoolID
 
-	// Types are the instance types that it may be, cheapest first, and Markets
-	// what may be asked for, cheapest first, of these types and one capacity type
-	// where the claim allows both.
+	// Types are the instance types that it may be, cheapest first. Markets are those that may be
+	// requested, cheapest first, of these types and one capacity type where the claim allows both.
 	Types   []policy.TypeID
 	Markets []policy.MarketID
 
 	// Choice is that of the offers: see placement.Offer.
 	Choice int
 
-	// Price is what the cheapest of these markets of the first type costs, 0 where there
-	// is none.
+	// Price is the price of the cheapest of these markets of the first type, 0 if there are no
+	// markets.
 	Price policy.Money
 }
 
@@ -31,9 +30,8 @@ type option struct {
 	typ      policy.TypeID
 	cheapest policy.Money // of all its offers, by which types are ordered
 
-	// launch is the most that it may cost when it is launched: the dearest spot
-	// offer, or on-demand offer where there is no spot (pkg/cloudprovider/types.go,
-	// WorstLaunchPrice).
+	// launch is the most that it may cost when it is launched: the most expensive Spot offer, or
+	// on-demand offer if there is no Spot offer (pkg/cloudprovider/types.go, WorstLaunchPrice).
 	launch policy.Money
 	spot   bool
 }
@@ -178,8 +176,8 @@ func sameTypeBound(c *Cluster, options []option, candidates []Candidate) policy.
 	return bound
 }
 
-// flexible reports whether the options still have as many values of each label among
-// them as the NodePool asks for (pkg/cloudprovider/types.go, SatisfiesMinValues).
+// flexible reports whether the options still have as many values of each label as the NodePool
+// requires (pkg/cloudprovider/types.go, SatisfiesMinValues).
 func (sm *simulator) flexible(c *Cluster, sim *simulation, options []option) bool {
 	bin := &sim.claims[0]
 	pool := sim.offers[bin.Offers[0]].Pool

@@ -37,9 +37,9 @@ const (
 
 // A simulation is what scheduling would do once candidates are gone.
 type simulation struct {
-	// scheduled says that all pods but pending ones found a place, none of the
-	// candidates' on a node that is not initialized, with no more claims than asked for.
-	// Nothing else is known where it is false.
+	// scheduled says that all pods but pending ones found a place, none of the candidates' on a
+	// node that is not initialized, with no more claims than allowed. Other fields are not valid
+	// where it is false.
 	scheduled bool
 
 	// claims are the new nodes: of offers, for pods of the batch.
@@ -101,9 +101,9 @@ func (sm *simulator) prepare(c *Cluster) {
 	sm.unscheduled.begin(c, sm)
 }
 
-// move adds a pod to those that look for a place. No pods of candidates come to nodes
-// under consolidateAfter; those that are starting count as pending there
-// (scheduling/scheduler.go, addToExistingNode).
+// move adds a pod to those that look for a place. Pods of candidates are not placed on nodes under
+// consolidateAfter; those that are starting count as pending there (scheduling/scheduler.go,
+// addToExistingNode).
 func (sm *simulator) move(c *Cluster, p *policy.Pod, from policy.NodeID, why origin) {
 	if t := &c.Templates[p.Template]; !sm.nodes.topology && len(t.Volumes) == 0 {
 		from = policy.None

@@ -15,8 +15,8 @@ type unscheduled struct {
 	common []placement.QueueKey // of the pods that all simulations have, in order
 	open   bool                 // in this look a podSet says all
 
-	// kinds is by template the first one that scheduling does not tell apart from it, and
-	// first that by what such pods ask for.
+	// kinds is, by template, the first template that scheduling does not distinguish from it; first
+	// is that by the requests of such pods.
 	kinds []policy.TemplateID
 	first map[policy.Resources]policy.TemplateID
 }
@@ -33,8 +33,8 @@ type podSet struct {
 	pods      [podSetMax]setPod
 }
 
-// A setPod is one of the given template's kind, before which so many of the common pods are
-// tried.
+// A setPod is a pod of the given template's kind, before which the given number of the common pods
+// are tried.
 type setPod struct {
 	kind   policy.TemplateID
 	before int32
@@ -68,8 +68,8 @@ func (u *unscheduled) begin(c *Cluster, sm *simulator) {
 	}
 }
 
-// kindOf returns the first template that scheduling does not tell apart from t: those whose
-// pods ask for the same resources, and for nothing else.
+// kindOf returns the first template that scheduling does not distinguish from t: those whose pods
+// request the same resources and have no other requirements.
 func (u *unscheduled) kindOf(t *policy.Template, id policy.TemplateID) policy.TemplateID {
 	if len(t.NodeSelector)+len(t.Affinity)+len(t.Preferred)+len(t.PodAffinity)+len(t.PodAntiAffinity)+
 		len(t.Spread)+len(t.Tolerations)+len(t.HostPorts)+len(t.Volumes)+len(t.GPUResource) > 0 {

@@ -21,8 +21,7 @@ type Bills struct {
 	lives []lifetime // where the money is counted again
 }
 
-// init begins to meter what commitments may cover. Without commitments
-// nothing needs it.
+// init starts to meter what commitments may cover. Without commitments it does nothing.
 func (bs *Bills) init() {
 	w := bs.Scenario
 	if len(w.Commitments) == 0 {
@@ -75,7 +74,7 @@ func (bs *Bills) use(id policy.NodeID, t policy.TemplateID, d int64) {
 	}
 }
 
-// begin begins the bill of a node that was launched now.
+// begin starts the bill of a node that was launched now.
 func (bs *Bills) begin(id policy.NodeID) {
 	if t := bs.burstable(id); t != nil {
 		for len(bs.credits) <= int(id) {
@@ -142,13 +141,13 @@ func (bs *Bills) charge(id policy.NodeID, t policy.Time) {
 	bs.Log.Add(t, engine.RecordBill, n.Name, "", int64(amount))
 }
 
-// Owed returns what a running node would be billed if it stopped at t, fees included, without
-// its debt of CPU credits, and of one that commitments may cover what it has come to.
+// Owed returns what a running node would be billed if it stopped at t, fees included, without its
+// debt of CPU credits. Of a node that commitments may cover it returns its cost so far.
 func (bs *Bills) Owed(id policy.NodeID, t policy.Time) policy.Money {
 	return bs.price(id, t) + bs.fees(id, t).Total()
 }
 
-// price returns the part of Owed that is no fee.
+// price returns the part of Owed other than fees.
 func (bs *Bills) price(id policy.NodeID, t policy.Time) policy.Money {
 	n := &bs.Nodes.All[id]
 	life := billing.Span{From: n.Launched, To: t}

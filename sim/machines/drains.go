@@ -41,9 +41,9 @@ type Drain struct {
 	least policy.Time
 }
 
-// Start begins to drain node id, once the nodes that came of the tokens in
-// after are initialized. Without a deadline it gets the usual limit. A node
-// that is drained already is only hurried.
+// Start starts to drain node id, once the nodes of the tokens in after are initialized. Without a
+// deadline it gets the usual limit. A node that is already being drained only gets the earlier
+// deadline of a reclaim.
 func (ds *Drains) Start(id policy.NodeID, after []string, deadline policy.Time, actor policy.Actor) {
 	n, x := &ds.Nodes.All[id], &ds.of[id]
 	forced := n.ReclaimAt != 0
@@ -96,8 +96,8 @@ func (ds *Drains) proceed(i int, gen int32) {
 		ds.undo(i)
 		return
 	}
-	// Karpenter taints a node before its replacement is there, so that no pods come
-	// to it any more (disruption/queue.go, StartCommand).
+	// Karpenter taints a node before its replacement exists, so that no more pods are placed on it
+	// (disruption/queue.go, StartCommand).
 	if !d.cordoned && (!wait || d.Actor == policy.ActorKarpenter) {
 		ds.cordon(d)
 	}
@@ -151,8 +151,8 @@ func (ds *Drains) deleteClaim(i int) {
 	ds.Clock.Add(d.least, engine.DrainContinues, int32(i), 0, d.gen)
 }
 
-// boundGrace notes by when the node of a drain is gone: Karpenter bounds what it begins to
-// delete by the terminationGracePeriod of the NodePool.
+// boundGrace notes the time by which the node of a drain is gone: Karpenter bounds a deletion by
+// the terminationGracePeriod of the NodePool.
 func (ds *Drains) boundGrace(i int) {
 	d := &ds.All[i]
 	own := ds.Prepared.Own(ds.Nodes.All[d.Node].Pool)
@@ -241,11 +241,10 @@ func (ds *Drains) end(i int) {
 	ds.DrainEnded.Publish(d.Node)
 }
 
-// evict asks for the eviction of a pod as the API server answers it: a budget
-// may refuse it, and a pod under two budgets is refused for ever. Nobody asks for one
-// that its owner keeps where it is, unless the node is taken: Karpenter heeds its own
-// annotation alone, even then (IsEvictable in pkg/utils/pod/scheduling.go), others that of
-// the Cluster Autoscaler too.
+// evict requests the eviction of a pod and gets the result of the API server: a budget may refuse
+// it, and a pod under two budgets is always refused. Unless the node is taken, no eviction is
+// requested of a pod whose owner forbids it. Karpenter respects only its own annotation, even then
+// (IsEvictable in pkg/utils/pod/scheduling.go); others respect that of the Cluster Autoscaler too.
 func (ds *Drains) evict(id policy.PodID, forced bool, by policy.Actor) bool {
 	p := &ds.Pods.All[id]
 	t := &ds.Scenario.Templates[p.Template]
@@ -295,5 +294,6 @@ func (ds *Drains) deletes(id policy.NodeID) bool {
 // Drained reports whether a node is being drained.
 func (ds *Drains) Drained(id policy.NodeID) bool { return ds.of[id].drain >= 0 }
 
-// SetGentle says whether a drain of ours may leave no workload of a node below what it must have.
+// SetGentle says whether a drain by Spotter may leave no workload of a node below what it must
+// have.
 func (ds *Drains) SetGentle(id policy.NodeID, gentle bool) { ds.of[id].gentle = gentle }

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Start makes the nodes that are there when warm-up begins, with their pods; in an empty
-// cluster there are none.
+// Start creates the nodes that exist when warm-up starts, with their pods; an empty cluster has no
+// nodes.
 func (la *Launches) Start(onDemand bool) {
 	switch la.Scenario.StartCluster {
 	case scenarios.StartNodes:
@@ -62,8 +62,8 @@ func (la *Launches) choiceFor(s scenarios.NodeSeed) (best int) {
 	return best
 }
 
-// onDemandMarket returns the market on demand of the type and zone of m, m where it is not of
-// Spot nodes, and policy.None where there is none.
+// onDemandMarket returns the on-demand market of the type and zone of m, m itself if it is not a
+// Spot market, and policy.None if there is no such market.
 func onDemandMarket(w *scenarios.BoundScenario, m policy.MarketID) policy.MarketID {
 	x := &w.Markets[m]
 	if x.Capacity != policy.Spot {
@@ -75,8 +75,8 @@ func onDemandMarket(w *scenarios.BoundScenario, m policy.MarketID) policy.Market
 	return policy.MarketID(i)
 }
 
-// startPacked buys the cheapest on-demand nodes that hold the first pods, as far
-// as the pools' limits go, and puts each pod where it was packed.
+// startPacked buys the cheapest on-demand nodes that hold the first pods, within the pools' limits,
+// and puts each pod where it was packed.
 func (la *Launches) startPacked() {
 	var pods []policy.Pod
 	for i := range la.Pods.All {

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/engine"
 )
 
-// Launches put up nodes: those that are bought, from the order until they take pods, and those that
-// are there when warm-up begins.
+// Launches create nodes: those that are bought, from the order until they take pods, and those that
+// exist when warm-up starts.
 type Launches struct {
 	*Machines
 

@@ -1,6 +1,6 @@
-// Package machines simulates what becomes of nodes between the cloud and the cluster: what pools
-// may buy and hold, what is launched, drained, given back, taken and billed. Who wants nodes, and
-// who wants them gone, is for others.
+// Package machines simulates nodes between the cloud and the cluster: what pools may buy and hold,
+// and what is launched, drained, released, taken and billed. Other packages decide which nodes are
+// wanted and which are removed.
 package machines
 
 import (
@@ -32,10 +32,10 @@ type machine struct {
 	slot   int32 // of its market
 	drain  int32 // index into Drains, or -1
 	billed bool  // its bill is made: it runs no longer
-	gentle bool  // a drain of ours may leave no workload below what it must have
+	gentle bool  // a drain by Spotter may leave no workload below what it must have
 }
 
-// Runs reports whether a node costs something: it is launched, and neither given back nor taken.
+// Runs reports whether a node costs something: it is launched, and neither released nor taken.
 func (ms *Machines) Runs(id policy.NodeID) bool {
 	return ms.Nodes.All[id].Phase != policy.NodeGone && !ms.of[id].billed
 }
@@ -64,13 +64,13 @@ type Events struct {
 	// for whose NodeClaim no market had a node.
 	PoolRefused, NoCapacity engine.Topic[policy.PoolID]
 
-	// DrainBegun has a node that is to be emptied, DrainUndone one whose drain was given up,
-	// and DrainEnded one whose drain was given up or is complete. ClaimDeleted has a node of
-	// Karpenter that another had drained, and whose NodeClaim is deleted.
+	// DrainBegun has a node that will be emptied, DrainUndone one whose drain was cancelled, and
+	// DrainEnded one whose drain was cancelled or is complete. ClaimDeleted has a node of Karpenter
+	// that another controller drained, and whose NodeClaim is deleted.
 	DrainBegun, DrainUndone, DrainEnded, ClaimDeleted engine.Topic[policy.NodeID]
 }
 
-// New returns the machines of a run, of which there are none yet.
+// New returns the machines of a run, which has no nodes yet.
 func New(c *cluster.Cluster, m *market.Market) *Machines {
 	ms := &Machines{Cluster: c, Market: m}
 	ms.Pools = &Pools{Machines: ms}

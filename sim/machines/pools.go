@@ -154,8 +154,8 @@ func (pl *Pools) Refused(pool policy.PoolID) {
 	pl.PoolRefused.Publish(pool)
 }
 
-// init begins with what the scenario says of the pools: before a policy has spoken they buy on
-// demand only, as all policies enter the warm-up on on-demand nodes.
+// init sets the initial state from what the scenario says of the pools: until a policy has decided
+// they buy only on demand, as all policies enter the warm-up on on-demand nodes.
 func (pl *Pools) init() {
 	pl.All = slices.Clone(pl.Scenario.Pools)
 	pl.State = make([]PoolState, len(pl.All))

@@ -15,8 +15,8 @@ type Reclaims struct {
 
 // A fate is how the provider takes a node.
 type fate struct {
-	// reclaim is when the weather takes the node, and outbid when it is to go
-	// since the market price passed its bid at passed; 0 is never.
+	// reclaim is when the weather takes the node, and outbid when it ends because the market price
+	// passed its bid at passed; 0 is never.
 	reclaim, outbid, passed policy.Time
 
 	counted bool // its reclaim is counted

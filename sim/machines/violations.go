@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// What a run may do without breaking a manifest. A pool that is less than one of its
-// nodes away from a share is left alone by all policies, so that it comes to rest; nodes
-// take time to start, and pods to move; and what the provider refuses cannot be bought.
+// What a run may do without violating a manifest. A pool that is less than one of its nodes away
+// from a share is left alone by all policies, so that it settles; nodes take time to start, and
+// pods to move; and capacity that the provider refuses cannot be bought.
 const (
 	// violatedPart is the part of the window from which on a bound is not kept.
 	violatedPart = 0.05
@@ -21,8 +21,7 @@ const (
 	refusedGrace = 6 * time.Hour
 )
 
-// A kept follows what a pool holds beside the bounds of its manifest, over the metered
-// window.
+// A kept tracks what a pool holds against the bounds of its manifest, over the metered window.
 type kept struct {
 	bounds policy.ShareRange
 	limits policy.Resources
@@ -108,8 +107,8 @@ func (k *kept) broken(name string, length int64) (out []string) {
 	return out
 }
 
-// noteFallback notes that a node was bought on demand where the pool was refused spot
-// a moment ago and was to buy nothing else.
+// noteFallback notes that a node was bought on demand although the pool could buy only Spot and was
+// refused it a moment ago.
 func (pl *Pools) noteFallback(pool policy.PoolID, m policy.MarketID) {
 	k := &pl.bounds[pool]
 	if k.forced && pl.State[pool].Share >= 1 && pl.Scenario.Markets[m].Capacity == policy.OnDemand && pl.Metered() &&

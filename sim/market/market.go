@@ -40,7 +40,7 @@ type Market struct {
 	weather  *weather.Weather
 	clock    *engine.Queue
 	state    []state
-	reserved []*scenarios.Reservation // by market; nil for one that is none
+	reserved []*scenarios.Reservation // by market; nil for a market without a reservation
 }
 
 // New returns the markets of a scenario of which the prices and the weather are given.
@@ -144,7 +144,7 @@ func (m *Market) Changes(id policy.MarketID) policy.Time {
 // Closed reports whether market id is not asked now, since it refused lately.
 func (m *Market) Closed(id policy.MarketID) bool { return m.state[id].unavailable > m.clock.Now }
 
-// Close has market id not asked for a while.
+// Close keeps market id from being requested for a while.
 func (m *Market) Close(id policy.MarketID) {
 	s := &m.state[id]
 	s.unavailable = max(s.unavailable, m.clock.Now.Add(m.Unavailable))
@@ -225,8 +225,8 @@ func (m *Market) AllocateBy(markets []policy.MarketID, a Allocation) (id policy.
 	return best.market, best.slot, true
 }
 
-// pressure returns how short of capacity spot market id is, as its provider can tell: the
-// reclaims per hour that it must expect there for each node that it has left.
+// pressure returns how short of capacity Spot market id is, as its provider can tell: the expected
+// reclaims per hour for each node that it has left.
 func (m *Market) pressure(id policy.MarketID) float64 {
 	if m.scenario.Markets[id].Capacity != policy.Spot {
 		return 0
@@ -275,7 +275,7 @@ func (m *Market) Block(id policy.MarketID) bool {
 	return r != nil && r.Block
 }
 
-// reservedPart is what part of the price on demand stands for that of what is reserved.
+// reservedPart is the divisor of the on-demand price that gives the price of reserved capacity.
 const reservedPart = 10_000
 
 // Slot returns the lowest free slot of market id, whether or not the provider has a
@@ -345,7 +345,7 @@ func (m *Market) Reclaim(id policy.MarketID, slot int32) (weather.Reclaim, bool)
 	return taken, ok
 }
 
-// blockEnd is how long before the end of a capacity block EC2 begins to end its instances
+// blockEnd is how long before the end of a capacity block EC2 starts to terminate its instances
 // (pkg/controllers/capacityreservation/expiration of karpenter-provider-aws).
 const blockEnd = 30 * time.Minute
 

@@ -44,8 +44,8 @@ func DrawWeather(w *scenarios.BoundScenario, seed uint64, begin, end policy.Time
 	return weather.New(cfg, markets)
 }
 
-// pairWeather gives each market on demand the band and the recorded availability
-// of the spot market of its type and zone.
+// pairWeather gives each on-demand market the band and the recorded availability of the Spot market
+// of its type and zone.
 func pairWeather(w *scenarios.BoundScenario, markets []weather.Market) {
 	type place struct {
 		zone policy.ZoneID

@@ -146,10 +146,10 @@ func (kp *provisioner) launchBin(pods []policy.Pod, pending int, offers []placem
 	return false
 }
 
-// tries returns the markets that are asked for the node of a bin, those of the capacity
-// type that brings the share nearest to what is wanted, and then the ones that are asked
-// where these refuse. A NodeClaim of both capacity types is asked for once: its
-// markets that refused are left out when Karpenter makes the next one for the pods.
+// tries returns the markets that are requested for the node of a bin: those of the capacity type
+// that brings the share nearest to its target, and then those that are requested if these refuse. A
+// NodeClaim of both capacity types is requested once: its markets that refused are left out when
+// Karpenter makes the next one for the pods.
 func (kp *provisioner) tries(pool policy.PoolID, offers []placement.Offer, b placement.Bin) [2][]policy.MarketID {
 	var spot, onDemand, all []policy.MarketID
 	choice := offers[b.Offers[0]].Choice
@@ -188,11 +188,11 @@ func (kp *provisioner) withinLimits(pool policy.PoolID, markets []policy.MarketI
 	})
 }
 
-// interrupted is what Karpenter does when its queue of interruptions says that a node is
-// about to be taken: it does not ask for the market any more for a while, and deletes the
-// NodeClaim, which ends a node that has not joined yet and drains others (handleNodeClaim in
-// pkg/controllers/interruption/utils.go of karpenter-provider-aws). A rebalance
-// recommendation changes nothing there.
+// interrupted does what Karpenter does when its queue of interruptions says that a node is about to
+// be taken: it does not request the market for a while, and deletes the NodeClaim, which ends a
+// node that has not joined yet and drains others (handleNodeClaim in
+// pkg/controllers/interruption/utils.go of karpenter-provider-aws). A rebalance recommendation
+// changes nothing there.
 func (kp *provisioner) interrupted(id policy.NodeID) {
 	n := &kp.Nodes.All[id]
 	if !kp.Pools.State[n.Pool].Mixed {
@@ -218,9 +218,9 @@ func (kp *provisioner) alternatives(pool policy.PoolID, first, second []policy.M
 	return second
 }
 
-// request reduces what a NodeClaim of pool allows, cheapest first, to what the provider is
-// asked for. A provider that takes the cheapest open market is asked for all of them, of either
-// capacity type (toNode in kwok/cloudprovider/cloudprovider.go).
+// request reduces what a NodeClaim of pool allows, cheapest first, to the request to the provider.
+// A provider that takes the cheapest open market gets all of them, of either capacity type (toNode
+// in kwok/cloudprovider/cloudprovider.go).
 func (kp *provisioner) request(pool policy.PoolID, markets []policy.MarketID) []policy.MarketID {
 	if kp.Market.LowestPrice {
 		return markets

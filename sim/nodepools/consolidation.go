@@ -33,7 +33,7 @@ type consolidation struct {
 
 	offers replacementOffers
 
-	// reread says that all nodes are to be read at the next look.
+	// reread says that all nodes must be read at the next evaluation.
 	reread bool
 
 	launches []int // by pool, of replacements
@@ -224,7 +224,7 @@ func (k *consolidation) cluster() *karpenter.Cluster {
 		Consolidation: k.modes, Shifted: k.Shifted, View: karpenterView{k}}
 }
 
-// A karpenterView answers what Karpenter asks of a run.
+// A karpenterView gives Karpenter its view of a run.
 type karpenterView struct{ *consolidation }
 
 // Price returns what a market costs; 0 where nothing is offered.
@@ -284,7 +284,7 @@ func (k *consolidation) replacements(list []placement.Offer) []placement.Offer {
 	return list
 }
 
-// Pools lists what the NodePools ask for once some nodes are gone.
+// Pools lists the requirements of the NodePools once some nodes are gone.
 func (v karpenterView) Pools(without []policy.NodeID) []placement.Pool {
 	k := v.consolidation
 	k.rules = k.rules[:0]

@@ -1,5 +1,5 @@
 // Package nodepools simulates Karpenter's controllers: they buy nodes for pending pods, keep static
-// pools at their number, give back what is not needed and drain what the provider takes.
+// pools at their number, release nodes that are not needed and drain nodes that the provider takes.
 package nodepools
 
 import (
@@ -87,7 +87,7 @@ func (k *Karpenter) watch() {
 	k.NoCapacity.Subscribe(func(policy.PoolID) { cs.offers.forget() })
 }
 
-// notePodEvent notes that a pod came to a node, or begins to leave it.
+// notePodEvent notes that a pod was placed on a node, or starts to leave it.
 func (k *Karpenter) notePodEvent(p policy.PodID) {
 	if x := &k.Pods.All[p]; !k.Scenario.Templates[x.Template].DaemonSet {
 		k.tracker.notePodEvent(x.Node)

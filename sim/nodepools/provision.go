@@ -14,13 +14,13 @@ import (
 	"github.com/spotter-dev/spotter/sim/karpenter"
 )
 
-// A provisioner buys nodes for pending pods as Karpenter does, with its faults:
-// It forgets that a label must exist where another requirement excludes a value of it.
-// Requirements of a label that contradict each other, also merely preferred ones, count as
-// "must be missing". What a placed pod asks of a label that its node lacks is taken for a fact
-// of the node. A zone in which a pool can buy nothing bounds the skew of topology spread. Once
-// a pod tolerates PreferNoSchedule, its spread is counted again without the pods placed in the
-// same run. The limit of nodes of a NodePool does not fall within a run.
+// A provisioner buys nodes for pending pods as Karpenter does, with its faults: It forgets that a
+// label must exist where another requirement excludes a value of it. Requirements of a label that
+// contradict each other, also merely preferred ones, count as "must be missing". A requirement of a
+// placed pod on a label that its node lacks is treated as a label of the node. A zone in which a
+// pool can buy nothing bounds the skew of topology spread. Once a pod tolerates PreferNoSchedule,
+// its spread is counted again without the pods placed in the same run. The node limit of a NodePool
+// is not reduced within a run.
 type provisioner struct {
 	*Karpenter
 
@@ -40,7 +40,7 @@ type provisioner struct {
 	comingBuf  []policy.NodeID
 }
 
-// init begins with what the scenario says of pools and instance types.
+// init sets the initial state from what the scenario says of pools and instance types.
 func (kp *provisioner) init() {
 	kp.onlyGroups = !slices.ContainsFunc(kp.Scenario.Pools, func(p policy.Pool) bool {
 		return p.Provisioner != policy.ProvisionerClusterAutoscaler
@@ -51,10 +51,9 @@ func (kp *provisioner) init() {
 	}
 }
 
-// A half is one of the NodePools that a pool of Karpenter is made of: the first buys
-// what the pool is to buy, the second, of lower weight, on-demand in place of spot.
-// Where a ratio is to be held exactly the first buys spot alone, up to its part of
-// the pool, and the second the rest.
+// A half is one of the NodePools that a pool of Karpenter is made of: the first buys what the pool
+// wants, the second, of lower weight, on-demand instead of Spot. Where a ratio must be held
+// exactly, the first buys only Spot, up to its part of the pool, and the second the rest.
 type half struct {
 	id     policy.PoolID // of its offers: that of the pool, or above all of these
 	pool   policy.PoolID
@@ -93,12 +92,12 @@ func (kp *provisioner) weight(pool policy.PoolID) int32 {
 	return 0
 }
 
-// place runs Karpenter's scheduler, promises places on nodes that are on their way and
-// launches new ones. It returns the pods for which there is none, whether a launch was
-// refused, and whether it is to look again: for pods that should have been bound or that
-// wait for reserved capacity, as long as pods are to leave nodes
-// (provisioning/controller.go, NodeController), and where nodes were bought and pods are left: a
-// NodeClaim counts against the limits as its largest type until it is launched.
+// place runs Karpenter's scheduler, reserves places on nodes that are starting and launches new
+// ones. It returns the pods without a place, whether a launch was refused, and whether it must run
+// again: for pods that should have been bound or that wait for reserved capacity, while pods are
+// expected to leave nodes (provisioning/controller.go, NodeController), and if nodes were bought
+// and pods are left: a NodeClaim counts against the limits as its largest type until it is
+// launched.
 func (kp *provisioner) place() (unplaced []policy.PodID, refused, again bool) {
 	b := &kp.batch
 	b.Pods = kp.provisionable(b.Pods[:0])
@@ -228,7 +227,7 @@ func (kp *provisioner) addHalf(list []placement.Offer, h half) []placement.Offer
 	return kp.addOffers(list, h.pool, h.id, false, true)
 }
 
-// rules returns what a NodePool asks for besides its offers, and the pool's limits.
+// rules returns the requirements of a NodePool other than its offers, and the pool's limits.
 func (kp *provisioner) rules(h half) placement.Pool {
 	pool := &kp.Pools.All[h.pool]
 	rules := kp.Prepared.Rules[h.pool]
@@ -256,8 +255,8 @@ func (kp *provisioner) solve(b *placement.Batch) placement.Solution {
 	return solver.Attempt()
 }
 
-// limitSpot limits the NodePool for Spot of a pool to its share, of the pool with bins of this NodePool.
-// It reports false where there are none, so that a limit would change nothing.
+// limitSpot limits the NodePool for Spot of a pool to its share, of the pool including bins of this
+// NodePool. It reports false if there are no such bins, so that a limit would change nothing.
 func (kp *provisioner) limitSpot(h half, bins []placement.Bin, rules *placement.Pool) bool {
 	var purchases []placement.Purchase
 	size := func(offer int) int64 { return kp.Pools.SizeOf(kp.batch.Offers[offer].Market) }

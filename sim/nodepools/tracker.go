@@ -36,11 +36,11 @@ type trackedNode struct {
 	// podsVersion changes with the pods here, their readiness and deletion costs.
 	podsVersion uint64
 
-	// nameKey stands for the random letters that Karpenter ends its name with.
+	// nameKey represents the random letters at the end of the name that Karpenter generates.
 	nameKey uint64
 }
 
-// forgetChanges begins a new list of changes.
+// forgetChanges starts a new list of changes.
 func (tr *nodeTracker) forgetChanges() {
 	for _, id := range tr.changed {
 		tr.of[id].changed = false

@@ -14,7 +14,7 @@ type OutageCause uint8
 
 // The causes of outages. Those up to and including CauseRefused come of Spot.
 const (
-	CauseReclaim     OutageCause = iota // the provider took their spot node, or gave notice that it would
+	CauseReclaim     OutageCause = iota // the provider took their Spot node, or gave notice that it would
 	CauseRefused                        // they were wanted for the first time, and a spot launch for them was refused
 	CauseMove                           // the policy drained their node or evicted them
 	CauseProvisioner                    // the provisioner consolidated or expired their node
@@ -93,8 +93,7 @@ type Outages struct {
 // SpotMinutes returns the part that would not be without Spot in minutes, rounded half up.
 func (o *Outages) SpotMinutes() int64 { return OutageMinutes(o.Causes.Spot().Outage) }
 
-// String says what they come to: "2 min in 3 incidents, 4 pods; none from Spot
-// (provisioner 1m48s)".
+// String formats the totals: "2 min in 3 incidents, 4 pods; none from Spot (provisioner 1m48s)".
 func (o *Outages) String() string {
 	text := fmt.Sprintf("%d min in %s", o.OutageMinutes, figures.Count(o.Incidents, "incident"))
 	if o.Incidents == 0 {

@@ -19,8 +19,8 @@ type Result struct {
 	// Bill is what the nodes cost, of which OnDemandBill and SpotBill, fees included.
 	Bill, OnDemandBill, SpotBill policy.Money
 
-	// Fees are the part of Bill that is no price of a node, surplus CPU credits included, and OnDemandFees that of
-	// nodes on demand: see [policy.Pool].
+	// Fees are the part of Bill other than the prices of nodes, surplus CPU credits included, and
+	// OnDemandFees those of on-demand nodes: see [policy.Pool].
 	Fees         policy.NodeFees
 	OnDemandFees policy.Money
 
@@ -95,11 +95,10 @@ type Result struct {
 	// Weather covers everything exogenous, Hash everything that happened.
 	Weather, Hash [32]byte
 
-	// Samples are what the run had come to at each multiple of Config.Sample after
-	// the begin of the window, and at its end. Held has the markets of the nodes
-	// at these instants, an entry wherever their number differs from that of the
-	// sample before. Taken are the reclaims in order, one for each that Reclaims
-	// counts. All are empty where Config.Sample is 0.
+	// Samples are the totals of the run at each multiple of Config.Sample after the start of the
+	// window, and at its end. Held has the markets of the nodes at these instants, with an entry
+	// wherever their number differs from that of the sample before. Taken are the reclaims in
+	// order, one for each that Reclaims counts. All are empty where Config.Sample is 0.
 	Samples []Sample
 	Held    []Held
 	Taken   []Taken
@@ -169,8 +168,8 @@ type BudgetResult struct {
 	Evictions, Pauses          int64
 }
 
-// A Sample is what a run has come to at an instant, counted from the begin of
-// the metered window. At its end Bill, OutageCost and Outages are those of the Result.
+// A Sample is the totals of a run at an instant, counted from the start of the metered window. At
+// its end Bill, OutageCost and Outages are those of the Result.
 type Sample struct {
 	At policy.Time
 

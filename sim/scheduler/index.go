@@ -16,7 +16,7 @@ const (
 
 // A nodeIndex is what the scheduler knows of all nodes for one template.
 type nodeIndex struct {
-	pod  policy.Pod // stands for any pod of the template
+	pod  policy.Pod // represents any pod of the template
 	read int        // entries of the scheduler's log that were read
 
 	// softs are the spread constraints that only score; requireAll says that
@@ -68,7 +68,7 @@ type membership struct {
 	score int32
 }
 
-// A prefix is the begin of a list of numbers.
+// A prefix is a prefix of a list of numbers.
 type prefix struct {
 	// longer is the index of the prefix one longer by x, at x+1; 0 for none.
 	longer []int32
@@ -81,8 +81,7 @@ type group struct {
 	disliked   int32
 	preference int32
 
-	// heap orders the nodes by score, then id. Entries that no longer hold
-	// are dropped when they come to the top.
+	// heap orders the nodes by score, then id. Stale entries are dropped when they reach the top.
 	heap []entry
 }
 
@@ -310,8 +309,8 @@ func (r *nodeIndex) resourceScore(sp *placement.Space, n policy.NodeID) int32 {
 	return int32(least) + r.balanceScore(have, used)
 }
 
-// balanceScore is greatest where CPU and memory are used alike. Pods that ask
-// for neither are not scored by it.
+// balanceScore is greatest where CPU and memory are used alike. Pods that request neither are not
+// scored by it.
 func (r *nodeIndex) balanceScore(have, used policy.Resources) int32 {
 	if r.cpu == 0 && r.memory == 0 {
 		return 0

@@ -85,8 +85,8 @@ func (s *Scheduler) Fits(p *policy.Pod, n policy.NodeID) bool {
 	return s.fitsInto(p, n, &free)
 }
 
-// fitsInto is Fits as if free were what n has free. Of that it takes what the pods
-// nominated to n ask for that go before p.
+// fitsInto is Fits as if free were the free resources of n. It subtracts from free the requests of
+// the pods nominated to n that take precedence over p.
 func (s *Scheduler) fitsInto(p *policy.Pod, n policy.NodeID, free *policy.Resources) bool {
 	if s.space.CheckInto(p, n, free) != placement.OK {
 		return false

@@ -200,8 +200,8 @@ func (s *Scheduler) examine(p *policy.Pod, n policy.NodeID, pods []policy.Pod, p
 	return c
 }
 
-// examineBound is examine where p asks for more of the pods in lower than that their
-// requests leave room: it takes each off n and tries.
+// examineBound is examine for a p that needs more than the resources of the pods in lower: it takes
+// each off n and tries.
 func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, pods []policy.Pod, pdbs []policy.PDB) {
 	if unresolvable(s.space.Check(p, n)) {
 		return
@@ -223,7 +223,7 @@ func (s *Scheduler) examineBound(c *candidate, p *policy.Pod, n policy.NodeID, p
 	}
 }
 
-// enough reports whether free holds what is asked for, before the filters are run.
+// enough reports whether free holds the requested resources, before the filters are run.
 func enough(asked, free *policy.Resources) bool {
 	for _, x := range [...][2]int64{
 		{asked.CPU, free.CPU}, {asked.Memory, free.Memory}, {asked.Storage, free.Storage}, {asked.GPU, free.GPU}, {1, free.Pods},

@@ -4,7 +4,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// An outcome is what preemption by pods of one template comes to on a node.
+// An outcome is the result of preemption by pods of one template on a node.
 type outcome uint8
 
 const (

@@ -49,17 +49,16 @@ type Scheduler struct {
 	spared    []spared
 }
 
-// logMax is how many changes are remembered. An index further behind is built
-// anew.
+// logMax is how many changes are remembered. An index that is further behind is rebuilt.
 const logMax = 1 << 13
 
 // New returns a scheduler of pods of the given templates on the nodes of sp.
 //
-// Peers says which pods kube-scheduler's default constraints spread pods of t over,
-// if t states no constraint: those that the selector of its ReplicaSet, StatefulSet
-// or ReplicationController and the selectors of all Services with t's pods select
-// together. Without any such selector (a Job that no Service selects) there are none.
-// (pkg/scheduler/framework/plugins/helper/spread.go, Kubernetes 1.35.)
+// Peers says which pods kube-scheduler's default constraints spread pods of t over, if t states no
+// constraint: those that the selector of its ReplicaSet, StatefulSet or ReplicationController and
+// the selectors of all Services with t's pods select together. Without any such selector (a Job
+// that no Service selects) t has no peers. (pkg/scheduler/framework/plugins/helper/spread.go,
+// Kubernetes 1.35.)
 func New(sp *placement.Space, templates []policy.Template, peers func(t, u *policy.Template) bool) *Scheduler {
 	s := &Scheduler{space: sp, templates: templates, indexes: make([]*nodeIndex, len(templates)), memories: make([]memory, len(templates))}
 	for i := range templates {

@@ -19,7 +19,7 @@ import (
 type Prepared struct {
 	scenario *scenarios.BoundScenario
 
-	// Begin is when warm-up begins; Window is what is metered.
+	// Begin is when warm-up starts; Window is what is metered.
 	Begin  policy.Time
 	Window billing.Span
 
@@ -30,8 +30,8 @@ type Prepared struct {
 	// price at Begin.
 	Offers [][]placement.Offer
 
-	// Rules are, by pool, what its NodePools ask for besides: of the zones of its markets,
-	// and what a NodePool of the user says.
+	// Rules are, by pool, the further requirements of its NodePools: on the zones of its markets,
+	// and those of a NodePool of the user.
 	Rules []placement.Pool
 
 	// Kinds and podValue are per workload, the value per hour.
@@ -70,7 +70,7 @@ func Prepare(w *scenarios.BoundScenario) (*Prepared, error) {
 // Scenario returns what was prepared. It is not to be written.
 func (p *Prepared) Scenario() *scenarios.BoundScenario { return p.scenario }
 
-// Span returns when warm-up begins, and what is metered.
+// Span returns when warm-up starts, and what is metered.
 func (p *Prepared) Span() (begin policy.Time, metered billing.Span) { return p.Begin, p.Window }
 
 // Prices returns the market prices of m over the run, price ramps in them and
@@ -160,7 +160,7 @@ func (p *Prepared) choicesOf(pool policy.PoolID) [][]policy.Label {
 	return lists
 }
 
-// Own returns what a NodePool of the user asks for, nil for a pool that is none.
+// Own returns the requirements of the user's NodePool, nil for a pool that is not a NodePool.
 func (p *Prepared) Own(pool policy.PoolID) *scenarios.NodePool {
 	if p.scenario.NodePools == nil {
 		return nil
@@ -254,7 +254,7 @@ func (p *Prepared) atOnDemandPrice() (all []placement.Offer) {
 	return all
 }
 
-// Group returns the Auto Scaling group that a pool is, nil for a pool that is none.
+// Group returns the Auto Scaling group of a pool, nil for a pool that is not one.
 func (p *Prepared) Group(pool policy.PoolID) *scenarios.ScalingGroup {
 	if p.scenario.ScalingGroups == nil {
 		return nil

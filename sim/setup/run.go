@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/sim/result"
 )
 
-// A Run is what the parts of one run share and none of them owns: what was asked for, the
-// clock, the log and the result that all add to.
+// A Run is what the parts of one run share and none of them owns: the configuration, the clock, and
+// the log and the result that all add to.
 type Run struct {
 	Prepared *Prepared
 	Scenario *scenarios.BoundScenario

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/sim/setup"
 )
 
-// Start is when the window of built scenarios begins: a Thursday, 00:00 UTC.
+// Start is when the window of built scenarios starts: a Thursday, 00:00 UTC.
 var Start = policy.TimeOf(time.Date(2026, 1, 8, 0, 0, 0, 0, time.UTC))
 
 // GiB is one in bytes.
@@ -137,7 +137,7 @@ func One(replicas int32, steps ...scenarios.ReplicaStep) scenarios.BoundScenario
 	return w
 }
 
-// NewRun begins a run of w for tests of its parts, and the weather of it.
+// NewRun starts a run of w for tests of its parts, and its weather.
 func NewRun(t testing.TB, w *scenarios.BoundScenario, seed uint64) (*setup.Run, *market.Market) {
 	t.Helper()
 	p, err := setup.Prepare(w)

@@ -1,16 +1,15 @@
-// Package asis is the policy that changes nothing: what runs in a cluster by itself.
+// Package asis is the policy that changes nothing: it shows what a cluster does by itself.
 //
-// Each pool goes on with the capacity types that its own NodePools or groups allow, which
-// a capture writes into the pool's manifest. Where NodePools of one capacity type each
-// make up a pool, nodes are bought so that its spot share stays what it was. Of a pool of
-// which that is not known, the manifest says it: only on-demand where its greatest spot
-// share is 0, only spot where its least one is 1 and it does not fall back to on-demand,
-// else both. Its provisioner then does what it does by itself, with the pool's own consolidation: see package
-// karpenter for what that is with both capacity types. A pool that was steered before
-// goes on as it was steered last.
+// Each pool keeps the capacity types that its own NodePools or groups allow, which a capture writes
+// into the pool's manifest. Where NodePools of one capacity type each make up a pool, nodes are
+// bought so that its Spot share does not change. If the capture does not know the capacity types of
+// a pool, they follow from its manifest: only on-demand if its greatest Spot share is 0, only Spot
+// if its least one is 1 and it does not fall back to on-demand, and otherwise both. Its provisioner
+// then does what it does by itself, with the pool's own consolidation: see package karpenter for
+// what that is with both capacity types. A pool that was steered before keeps its last steer.
 //
-// Where nobody provisions, nodes are bought for pods that are pending and given back as
-// package karpenter does, but nothing is moved from on-demand to spot.
+// If a pool has no provisioner, nodes are bought for pods that are pending and released as package
+// karpenter does, but nothing is moved from on-demand to Spot.
 package asis
 
 import (
@@ -30,7 +29,7 @@ func New(Config) *Policy { return &Policy{} }
 // Name returns "as-is".
 func (*Policy) Name() string { return "as-is" }
 
-// Decide lets each pool that nobody steered buy what it buys by itself.
+// Decide lets each pool without a steer buy what it buys by itself.
 func (*Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	s = s.WithoutFees() // provisioners compare the prices of instances only
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
@@ -59,7 +58,7 @@ func allows(p *policy.Pool) (spot, onDemand bool) {
 	return p.Share.Max > 0, p.Share.Min < 1 || p.OnDemandFallback
 }
 
-// own returns the spot share that p keeps by itself.
+// own returns the Spot share that p keeps by itself.
 func own(p *policy.Pool) float64 {
 	switch spot, onDemand := allows(p); {
 	case !spot:

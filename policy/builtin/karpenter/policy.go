@@ -1,21 +1,20 @@
-// Package karpenter is the policy that leaves everything to the provisioner: what a
-// cluster has whose NodePools allow spot and on-demand, without us.
+// Package karpenter is the policy that leaves everything to the provisioner: the behaviour of a
+// cluster whose NodePools allow Spot and on-demand, without Spotter.
 //
-// Where Karpenter serves a pool it becomes one NodePool of both capacity types in the
-// pool's markets, with the pool's own consolidation. Karpenter then buys spot as long as
-// a market of it is open and costs no more than on-demand, replaces on-demand nodes by
-// cheaper spot and spot nodes by none (the feature gate SpotToSpotConsolidation is off by
-// default), and drains a node whose interruption its queue reports. It knows no spot
-// share, so spotShare, exactRatio and onDemandFallback change nothing.
+// Where Karpenter serves a pool it becomes one NodePool of both capacity types in the pool's
+// markets, with the pool's own consolidation. Karpenter then buys Spot while a market of it is open
+// and costs no more than on-demand, replaces on-demand nodes by cheaper Spot nodes but does not
+// replace Spot nodes by cheaper ones (the feature gate SpotToSpotConsolidation is off by default),
+// and drains a node whose interruption its queue reports. It knows no Spot share, so spotShare,
+// exactRatio and onDemandFallback change nothing.
 //
-// Where the Cluster Autoscaler serves a pool its groups on spot are grown first, and
-// those on demand where none of them can be, as its expander "priority" does. It
-// replaces no nodes that run.
+// Where the Cluster Autoscaler serves a pool its Spot groups are grown first, and its on-demand
+// groups when none of them can grow, as its expander "priority" does. It replaces no running nodes.
 //
-// Where nobody provisions, the policy does what node pools do that scale by themselves:
-// it bids the on-demand price of a node, buys on demand where spot is refused and the
-// pool allows it, moves from on-demand to spot, and drains nodes that are used by less
-// than half and whose pods fit on others.
+// If a pool has no provisioner, the policy does what node pools that scale by themselves do: it
+// bids the on-demand price of a node, buys on demand where Spot is refused and the pool allows it,
+// moves from on-demand to Spot, and drains nodes that are used by less than half and whose pods fit
+// on others.
 package karpenter
 
 import (

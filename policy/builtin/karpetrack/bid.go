@@ -6,10 +6,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What moves the percentile of a bid: for the time of shaken after a node of ours was
-// lost in a market it is one higher, and from the second loss that still counts the
-// value of a node is bid. Where our nodes ran for three days without a loss within
-// the last week it is one lower.
+// What moves the percentile of a bid: for the time of shaken after a node managed by Spotter was
+// lost in a market it is one higher, and from the second loss that still counts the value of a node
+// is bid. Where nodes managed by Spotter ran for three days within the last week without a loss it
+// is one lower.
 const (
 	shaken   = 24 * time.Hour
 	calm     = 7 * 24 * time.Hour

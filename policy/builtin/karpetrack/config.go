@@ -20,8 +20,8 @@ type Config struct {
 	// fewer pods.
 	Threshold float64
 
-	// Periodic has each pool packed anew on paper once in PeriodicInterval, and
-	// several nodes replaced together where that saves the threshold.
+	// Periodic repacks each pool tentatively once in PeriodicInterval, and replaces several nodes
+	// together if that saves the threshold.
 	Periodic         bool
 	PeriodicInterval time.Duration
 
@@ -30,14 +30,13 @@ type Config struct {
 	// both are paid, and leaves longer to find out that the new ones do not last.
 	RemovalDelay time.Duration
 
-	// Underutilized is the mean of the requested shares of CPU and memory below
-	// which a node is given back if its pods fit on others, in [0, 1]. Raising
-	// it gives back more nodes and moves more pods.
+	// Underutilized is the mean of the requested shares of CPU and memory below which a node is
+	// released if its pods fit on others, in [0, 1]. Raising it releases more nodes and moves more
+	// pods.
 	Underutilized float64
 
-	// EmptyGrace is how long a node stands empty before it is given back where
-	// the pool states no consolidateAfter. Raising it keeps room for pods that
-	// come back.
+	// EmptyGrace is how long a node is empty before it is released if the pool states no
+	// consolidateAfter. Raising it keeps capacity for pods that come back.
 	EmptyGrace time.Duration
 
 	// MaxPrice is the most to pay for one node per hour on spot; 0 means no

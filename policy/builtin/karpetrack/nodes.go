@@ -11,18 +11,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A nodeIndex holds what is asked of all nodes of a snapshot. It is kept from decision to
-// decision, since little changes in between. Where it holds a bound, that of nodes that are
-// gone may be left in it until all nodes are looked at again, which the bound then saves no more.
+// A nodeIndex holds the properties that decisions read of all nodes of a snapshot. It is kept from
+// decision to decision, since little changes in between. A bound in it may include nodes that are
+// gone, until all nodes are read again; such a bound is only less tight.
 type nodeIndex struct {
 	mark policy.Mark // of the snapshot that was read last
 
-	// coming are the nodes on their way in, noticed those under notice, and movable those that
-	// may be replaced as far as they themselves say.
+	// coming are the nodes on their way in, noticed those under notice, and movable those that may
+	// be replaced, judged by the node alone.
 	coming, noticed, movable policy.SlotSet[policy.NodeID]
 
-	// The rest is as the space was loaded last: by pool and market the nodes that may be
-	// replaced and on which pods run, and what each of them is asked for at least.
+	// The other fields describe the space when it was loaded last: by pool and market, the nodes
+	// that may be replaced and have pods, and the least that is requested on any of them.
 	lists   scratch.Lists
 	least   []policy.Resources
 	markets int
@@ -52,7 +52,7 @@ func (x *nodeIndex) aged(s *policy.Snapshot, pool policy.PoolID, age time.Durati
 	return nodes
 }
 
-// movable reports whether n may be replaced as far as it itself says.
+// movable reports whether n may be replaced, judged by the node alone.
 func movable(s *policy.Snapshot, n *policy.Node) bool {
 	return n.Pool != policy.None && replan.MayLeave(n) && n.Market != policy.None && s.Markets[n.Market].Capacity != policy.Reserved
 }
@@ -91,7 +91,7 @@ func (x *nodeIndex) cell(pool policy.PoolID, market policy.MarketID) int {
 // noRequest is the least request where no pod requests a node.
 var noRequest = policy.Resources{CPU: math.MaxInt64, Memory: math.MaxInt64, GPU: math.MaxInt64, Pods: math.MaxInt64}
 
-// lower counts a node that is asked for need.
+// lower counts a node on which need is requested.
 func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	least := &x.least[cell]
 	*least = policy.Resources{
@@ -99,8 +99,8 @@ func (x *nodeIndex) lower(cell int, need policy.Resources) {
 	}
 }
 
-// asked calls may with each market in which pool has nodes that may be replaced and what such
-// a node is asked for at least, and where that holds visits these nodes.
+// asked calls may with each market in which pool has nodes that may be replaced, and with the least
+// that is requested on any of these nodes. Where it returns true, asked visits these nodes.
 func (x *nodeIndex) asked(sp *placement.Space, pool policy.PoolID, may func(policy.MarketID, policy.Resources) bool, visit func(policy.NodeID)) {
 	for m := range x.markets {
 		cell := x.cell(pool, policy.MarketID(m))

@@ -1,14 +1,12 @@
-// Package karpetrack is the policy that keeps a pool on the cheapest set of
-// machines that holds its pods: it packs what is pending, replaces nodes that
-// have become dear, packs whole pools anew from time to time, and gives back
-// what stands empty.
+// Package karpetrack is the policy that keeps a pool on the cheapest set of machines that holds its
+// pods: it packs pending pods, replaces nodes that have become expensive, repacks whole pools from
+// time to time, and releases empty nodes.
 //
-// It is Karpetrack made whole. Pods are bought for once for each batch, in one
-// pool, with the nodes counted that are on their way. Places are judged by every
-// filter of the scheduler and by what a node leaves to pods. A node goes only
-// when those in its place are ready, its pods are evicted within their
-// disruption budgets, and no more go at once than the pool allows. Bids follow
-// the percentiles that the market publishes, and what our own nodes met there.
+// It is a complete form of Karpetrack. Nodes are bought once for each batch of pods, in one pool,
+// and nodes on their way count. Places are judged by every filter of the scheduler and by what a
+// node leaves to pods. A node is removed only when its replacements are ready, its pods are evicted
+// within their disruption budgets, and no more nodes are removed at once than the pool allows. Bids
+// follow the percentiles that the market publishes, and what happened to Spotter's own nodes there.
 package karpetrack
 
 import (
@@ -51,8 +49,8 @@ func New(cfg Config) (*Policy, error) {
 // Name returns "karpetrack" with the parameters that are not the default ones.
 func (e *Policy) Name() string { return e.name }
 
-// Decide buys for pending pods, replaces what has become dear, and gives back
-// what is not needed.
+// Decide buys for pending pods, replaces nodes that have become expensive, and releases nodes that
+// are not needed.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	s = e.view(s.WithoutFees()) // what it imitates knows the prices of instances only
 	wanted := func(p policy.PoolID) float64 { return replan.Wanted(&s.Pools[p]) }
@@ -96,9 +94,9 @@ func (e *Policy) view(s *policy.Snapshot) *policy.Snapshot {
 	return &v
 }
 
-// buy plans the nodes that pending pods need in pools that nobody else serves.
-// Pods that come one after the other are waited for, so that all of them are
-// packed together; not so where a node is about to be taken.
+// buy plans the nodes that pending pods need in pools without a provisioner. It waits for pods that
+// arrive one after another, so that all of them are packed together, but not if a node is about to
+// be taken.
 func (e *Policy) buy(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, wanted func(policy.PoolID) float64) policy.Memory {
 	first, fresh := e.batch(s, &m)
 	if due := first.Add(e.cfg.BatchWindow); fresh && due > s.Now && len(plan.Drains) == 0 {

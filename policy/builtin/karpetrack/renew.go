@@ -13,9 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// splitMax is the most nodes that are bought in place of one, and triesMax the most
-// nodes for which replacements are packed in one step. The next step begins with
-// others.
+// splitMax is the most nodes that are bought in place of one, and triesMax the most nodes for which
+// replacements are packed in one step. The next step starts with others.
 const (
 	splitMax = 4
 	triesMax = 24
@@ -53,8 +52,8 @@ func (e *Policy) renew(s *policy.Snapshot, m policy.Memory, plan *policy.Plan, i
 	return m
 }
 
-// improve looks for cheaper machines: for single nodes, and where nothing is to be
-// gained there and it is time for it, for several together.
+// improve looks for cheaper machines: for single nodes, and if that saves nothing and the interval
+// has passed, for several together.
 func (r *renewal) improve(pm policy.PoolMemory) policy.PoolMemory {
 	c := &r.e.cfg
 	if pm.Moved != 0 && r.S.Now.Sub(pm.Moved) < r.cooldown() {
@@ -75,9 +74,9 @@ func (r *renewal) improve(pm policy.PoolMemory) policy.PoolMemory {
 	return pm
 }
 
-// beginWave packs the pool anew on paper and, where that saves the threshold,
-// plans to launch the machines of a first group. The nodes that they replace are
-// drained later. It reports whether a wave begins.
+// beginWave repacks the pool tentatively and, if that saves the threshold, plans to launch the
+// machines of a first group. The nodes that they replace are drained later. It reports whether a
+// wave starts.
 func (r *renewal) beginWave() (policy.Wave, bool) {
 	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
 		x := repacking{r, c}
@@ -103,7 +102,7 @@ func (r *renewal) cooldown() time.Duration {
 type renewal struct {
 	replan.Moves
 	e      *Policy
-	share  float64             // of spot that the pool is to have
+	share  float64             // of Spot that the pool should have
 	sold   [2]*replan.Offering // by capacity type; made when first needed
 	memory *policy.PoolMemory
 
@@ -124,8 +123,8 @@ func (r *renewal) load() {
 	r.e.nodes.readSpace(r.S, r.Space)
 }
 
-// unsettled reports whether the pool is on the move anyway: pods wait for nodes
-// that nobody else buys, or a node of it is on its way in or out.
+// unsettled reports whether the pool changes anyway: pods wait for nodes that no provisioner buys,
+// or a node of it is on its way in or out.
 func (r *renewal) unsettled() bool {
 	for i := range r.Plan.Launches {
 		if r.Plan.Launches[i].Pool == r.Pool.ID {
@@ -161,9 +160,8 @@ func (r *renewal) backedOff(id policy.NodeID) bool {
 	return r.filter.May(name) && r.memory.BackedOff(name, r.S.Now)
 }
 
-// price returns what is saved per hour without n: what it costs, or what is left
-// of that where it was paid for in advance. A market that sells nothing any more
-// has no price: what it costs on demand stands for it.
+// price returns what is saved per hour without n: its price, or the rest of it that was not paid in
+// advance. A market that no longer sells has no price: the on-demand price is used instead.
 func (r *renewal) price(n *policy.Node) policy.Money { return r.priceIn(n.Market) }
 
 // priceIn returns the price of a node of a market.
@@ -287,9 +285,8 @@ func (r *renewal) replace(n *policy.Node, most policy.Money, reason policy.Reaso
 
 func machines(n int) string { return figures.Count(n, "new node") }
 
-// cheapest returns the cheapest purchase that holds pods, which are bound
-// nowhere, for at most the given price and leaves the pool the spot share that
-// it is to have. Spot is looked at first.
+// cheapest returns the cheapest purchase that holds pods, which are bound nowhere, for at most the
+// given price and keeps the pool at its target Spot share. It tries Spot first.
 func (r *renewal) cheapest(n *policy.Node, pods []policy.Pod, most policy.Money) (best replan.Purchase, found bool) {
 	for _, c := range [...]policy.CapacityType{policy.Spot, policy.OnDemand} {
 		p, ok := r.buy(c, pods, splitMax, most)
@@ -326,8 +323,8 @@ func (r *renewal) offering(c policy.CapacityType) *replan.Offering {
 	return r.sold[c]
 }
 
-// keeps reports whether a pool that stands at after has no more spot than it is
-// to have and no less than it must, or is at least no further off than before.
+// keeps reports whether a pool with the balance after has no more Spot than its target and no less
+// than its minimum, or is at least no further off than before.
 func (r *renewal) keeps(after placement.Balance) bool {
 	spot, total := float64(after.Spot), float64(after.Total)
 	was := float64(r.At.Spot) / max(float64(r.At.Total), 1)

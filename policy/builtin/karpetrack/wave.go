@@ -20,23 +20,23 @@ const (
 	waveMax = 16
 )
 
-// waveEnd is how long after its nodes may be drained a wave is given up, with
-// what was not drained left as it is. So is one whose last nodes no longer can
-// be: the scheduler spreads pods, and what was packed tightly on paper may not
-// fit. After either the pool is not packed anew for waveRest.
+// waveEnd is how long after its nodes may be drained a wave is abandoned; nodes that were not
+// drained stay. A wave is also abandoned when its last nodes can no longer be drained: the
+// scheduler spreads pods, and a tight tentative packing may not fit. After either, the pool is not
+// repacked for waveRest.
 const (
 	waveEnd  = 2 * time.Hour
 	waveRest = 6 * time.Hour
 )
 
-// A repacking packs the nodes of a pool anew, on machines of one capacity type.
+// A repacking repacks the nodes of a pool on machines of one capacity type.
 type repacking struct {
 	*renewal
 	capacity policy.CapacityType
 }
 
-// candidates returns the nodes that its machines may replace: all of
-// them where the pool is to be spot alone, else those of that type.
+// candidates returns the nodes that its machines may replace: all of them if the pool should be
+// Spot alone, else those of that type.
 func (r *repacking) candidates() []policy.NodeID {
 	all := r.capacity == policy.Spot && r.share == 1 && !r.Pool.Share.Exact
 	return slices.DeleteFunc(r.nodes(), func(id policy.NodeID) bool {
@@ -57,8 +57,8 @@ func (r *repacking) leaving(nodes []policy.NodeID) (all []policy.Pod) {
 	return all
 }
 
-// paysOnPaper reports whether the pods of nodes, packed anew, cost less by the
-// threshold, and says in the plan what they would cost where they do not.
+// paysOnPaper reports whether the pods of nodes, when repacked, cost less by the threshold. If they
+// do not, it adds to the plan what they would cost.
 func (r *repacking) paysOnPaper(nodes []policy.NodeID) bool {
 	offers := r.offering(r.capacity).Offers()
 	if len(offers) == 0 {
@@ -191,11 +191,10 @@ func (w *waveUnderWay) old() (nodes []policy.NodeID, leaving int) {
 	return nodes, leaving
 }
 
-// empty plans to drain nodes of the wave whose pods have a place, the dearest first, as
-// many as may go, and reports whether it did; or else whether none of them ever
-// will. It names the launches in their place again, whose machines are there:
-// each call has its token, so nothing is bought twice, and no drain begins
-// if such a machine is lost before it does.
+// empty plans to drain nodes of the wave whose pods have a place, the most expensive first, as many
+// as are allowed, and reports whether it did; or else whether none of them can ever be drained. It
+// repeats the launches of their replacements, whose machines exist: each call has its token, so
+// nothing is bought twice, and no drain starts if such a machine is lost before it does.
 func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	slices.SortFunc(old, func(x, y policy.NodeID) int {
 		return cmp.Or(cmp.Compare(w.price(&w.S.Nodes[y]), w.price(&w.S.Nodes[x])), cmp.Compare(w.S.Nodes[x].Name, w.S.Nodes[y].Name))
@@ -216,7 +215,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 		}
 		n := &w.S.Nodes[id]
 		if !movable(w.S, n) || w.backedOff(id) {
-			continue // somebody said that it is to stay, or its drain did not end
+			continue // another controller keeps the node, or its drain did not end
 		}
 		pods, _, hold := w.Leaving(id)
 		switch {
@@ -242,8 +241,7 @@ func (w *waveUnderWay) empty(old, fresh []policy.NodeID) (drained, stuck bool) {
 	return drained, stuck
 }
 
-// again returns the launches of the nodes fresh once more, as far as a plan can
-// name them.
+// again returns the launches of the nodes fresh once more, if a plan can name them.
 func (w *waveUnderWay) again(fresh []policy.NodeID, why policy.Why) []policy.Launch {
 	var list []policy.Launch
 	for _, id := range fresh {

@@ -9,7 +9,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// refusalMemory is how long a market that refused us stands behind the others.
+// refusalMemory is how long a market that refused a launch is ranked after the others.
 const refusalMemory = 30 * time.Minute
 
 // unchangedMax is the age from which the account of a steer says how old its
@@ -29,8 +29,8 @@ type candidate struct {
 	// holds says, by class, whether a node takes pods of it.
 	holds []bool
 
-	// score is the placement score, below zero if nobody published one. good
-	// says that it is high enough.
+	// score is the placement score, below zero if it is not published. good says that it is high
+	// enough.
 	score int8
 	good  bool
 
@@ -38,7 +38,7 @@ type candidate struct {
 	refused bool // it refused us a short while ago
 }
 
-// A choice is what a pool is to buy in, and why.
+// A choice is what a pool should buy in, and why.
 type choice struct {
 	share float64
 
@@ -46,12 +46,12 @@ type choice struct {
 	// ascending.
 	markets, kept []policy.MarketID
 
-	// urgent says that all spot markets refuse us that were chosen before for
-	// some of the pods.
+	// urgent says that all Spot markets that were chosen before for some of the pods refuse
+	// launches.
 	urgent bool
 
-	// spotOnly says that a refused launch is not to go on demand: other markets
-	// that are good enough have not refused, and are chosen next.
+	// spotOnly says that a refused launch must not fall back to on demand: other markets that are
+	// good enough have not refused, and are chosen next.
 	spotOnly bool
 
 	why   policy.Why
@@ -70,8 +70,8 @@ type board struct {
 	scoreMin           int
 	typesMax, zonesMax int
 
-	// perUnit is the least price on demand of one unit of the share, in dollars
-	// an hour. It stands in where there are no pods.
+	// perUnit is the least on-demand price of one unit of the share, in dollars an hour. It is used
+	// if there are no pods.
 	perUnit float64
 }
 
@@ -103,7 +103,7 @@ func (r *ranker) choose(p *policy.Pool, memory *policy.PoolMemory) choice {
 	return c
 }
 
-// pricesAge returns how long ago prices were last read, 0 if nobody says.
+// pricesAge returns how long ago prices were last read, 0 if that is unknown.
 func (r *ranker) pricesAge() time.Duration {
 	for i := range r.s.Sources {
 		if x := &r.s.Sources[i]; x.Name == "prices" && x.At != 0 {
@@ -182,9 +182,9 @@ func (b *board) survey() {
 	}
 }
 
-// base sets what a pod of each class costs on demand, or where the pool knows no
-// on-demand market that takes it, on spot. Classes that no market takes are left
-// without: they are another pool's, or nobody's.
+// base sets what a pod of each class costs on demand, or if the pool has no on-demand market that
+// fits it, on Spot. Classes that fit no market get no cost: they belong to another pool, or to
+// none.
 func (b *board) base(ids []policy.MarketID, row func(int) []float64) {
 	for _, capacity := range [...]policy.CapacityType{policy.OnDemand, policy.Spot} {
 		known := b.perUnit > 0

@@ -20,12 +20,12 @@ type Config struct {
 	// leaves out small machines.
 	GPUsMin int
 
-	// ScoreMin is the least placement score, 0 to 10, of a spot market. Raising
-	// it goes to on-demand more often. An unknown score passes.
+	// ScoreMin is the least placement score, 0 to 10, of a Spot market. Raising it goes to
+	// on-demand more often. An unknown score passes.
 	ScoreMin int
 
-	// TypesMax and ZonesMax are the most instance types and zones to buy in at
-	// a time. Raising them spreads the nodes, over dearer markets.
+	// TypesMax and ZonesMax are the most instance types and zones to buy in at a time. Raising them
+	// spreads the nodes over more expensive markets.
 	TypesMax, ZonesMax int
 
 	// PriceMargin is the part of its price by which a market must be cheaper
@@ -42,8 +42,8 @@ type Config struct {
 	Window time.Duration
 }
 
-// DefaultConfig returns what a LeftoverNodePool that states nothing stands for,
-// with a margin of a tenth on prices and of one on scores.
+// DefaultConfig returns the defaults of a LeftoverNodePool, with a margin of a tenth on prices and
+// of one on scores.
 func DefaultConfig() Config {
 	return Config{ScoreMin: 5, TypesMax: 5, ZonesMax: 2, PriceMargin: 0.1, ScoreMargin: 1, Window: 30 * time.Minute}
 }

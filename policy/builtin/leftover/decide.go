@@ -25,7 +25,7 @@ func (b *board) decide() choice {
 		case b.mayFallBack():
 			c.share, reason = 0, policy.ReasonFallback
 		default:
-			// Something has to be bought on spot: then where it is likeliest to be had.
+			// Spot must be bought: take the markets that most likely have capacity.
 			chosen = b.pick(highest(spot))
 			c.holds = b.noneGood(c.holds, spot)
 		}
@@ -70,11 +70,10 @@ func (b *board) exhausted(spot []*candidate) bool {
 	return false
 }
 
-// untried reports whether all pods are those of jobs, there are markets among good,
-// besides those chosen, that have not refused us, and none of the pods has only such
-// that have. A launch that is refused then goes to them a moment later and not on
-// demand, where a job would stay to its end. A service does not wait: it can be
-// moved back, and until then nobody may be there to choose anew.
+// untried reports whether all pods are those of jobs, some markets of good other than those chosen
+// have not refused a launch, and no pod fits only markets that have. A launch that is refused then
+// goes to the other markets a moment later and not on demand, where a job would stay to its end. A
+// service does not wait: it can be moved back, and a new choice might not be made in time.
 func (b *board) untried(good, chosen []*candidate) bool {
 	more := false
 	for _, c := range good {
@@ -163,9 +162,9 @@ func highest(spot []*candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(spot), func(c *candidate) bool { return c.score < best })
 }
 
-// pick returns those of list that lie in the first few types and zones of it, in
-// their order. Where no node of these takes a pod, the first of list that does is
-// added: bounds that would keep a pod from every node give way.
+// pick returns the markets of list that are in its first few types and zones, in their order. If no
+// node of these fits a pod, the first of list that does is added: the limits do not keep a pod from
+// every node.
 func (b *board) pick(list []*candidate) []*candidate {
 	var types []policy.TypeID
 	var zones []policy.ZoneID
@@ -201,8 +200,7 @@ func (b *board) pick(list []*candidate) []*candidate {
 	return picked
 }
 
-// noneGood adds to holds that no spot market is good enough although spot is
-// what there has to be.
+// noneGood adds to holds that no Spot market is good enough although Spot is required.
 func (b *board) noneGood(holds []policy.Hold, spot []*candidate) []policy.Hold {
 	if len(spot) == 0 {
 		return append(holds, b.hold(policy.ReasonInfeasible, "no Spot market offered to the pool fits its pods"))

@@ -5,8 +5,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A class is pods of a pool that fit the same nodes: those of one template
-// whose volumes lie in one zone, or that have none.
+// A class is pods of a pool that fit the same nodes: those of one template whose volumes are in one
+// zone, or that have no volumes.
 type class struct {
 	pod   policy.Pod // one of them
 	count float64
@@ -24,8 +24,7 @@ type ranker struct {
 	cfg Config
 	s   *policy.Snapshot
 
-	// probe is a space without pods, in which a node not yet bought stands for
-	// each market that is asked about.
+	// probe is a space without pods, with a hypothetical node for each market that is examined.
 	probe *placement.Space
 
 	// running and waiting are the pods by pool, template and zone of volumes;

@@ -1,27 +1,24 @@
-// Package leftover is the policy that ranks markets: it steers a pool to buy in
-// the cheapest few instance types and zones whose placement score is good
-// enough, and to go to on-demand where none is.
+// Package leftover is the policy that ranks markets: it steers a pool to buy in the cheapest few
+// instance types and zones whose placement score is good enough, and to fall back to on-demand if
+// no market qualifies.
 //
-// It is Leftover made whole, for GPUs and for everything else. A price is what
-// the pool's own pods cost there, so that types of different size, memory and
-// accelerators compare, and a type that cannot hold them by every filter of the
-// scheduler (architecture, labels, taints, accelerator) costs nothing worth
-// having. A score is that of one type in one zone. What is chosen stays chosen
-// until another market is cheaper by a margin, or the score falls by one.
+// It is a complete form of Leftover, for GPUs and for everything else. A price is what the pool's
+// own pods cost there, so that types of different size, memory and accelerators compare, and a type
+// that cannot hold them by every filter of the scheduler (architecture, labels, taints,
+// accelerator) is not considered. A score is that of one type in one zone. A chosen market stays
+// chosen until another market is cheaper by a margin, or its score falls by one.
 //
-// A score that nobody published is not a bad score: such a market passes. A
-// market that refused a launch within the last half hour stands behind all that
-// did not.
+// An unpublished score is not a bad score: such a market passes. A market that refused a launch
+// within the last half hour is ranked after all that did not.
 //
-// A steer moves no node. It names the chosen markets and those in which
-// nodes of the pool live, so that a provisioner which replaces nodes outside of
-// its requirements finds none; a market whose last node is gone is dropped. Where
-// no provisioner serves a pool the policy launches, consolidates and replaces
-// on-demand nodes by spot itself; the last also where a provisioner is given a
-// share between none and all, and would not.
+// A steer moves no node. It names the chosen markets and those in which nodes of the pool live, so
+// that a provisioner which replaces nodes outside of its requirements finds none; a market whose
+// last node is gone is dropped. If no provisioner serves a pool the policy itself launches,
+// consolidates and replaces on-demand nodes by Spot. It also replaces them where a provisioner is
+// given a share between none and all, and would not.
 //
-// In a pool of jobs a refused launch does not go on demand while there are markets
-// that were not tried.
+// In a pool of jobs a refused launch does not fall back to on-demand while there are markets that
+// were not tried.
 package leftover
 
 import (
@@ -148,8 +145,8 @@ func returns(p *policy.Pool, share float64) bool {
 	return p.Provisioner == policy.ProvisionerNone || p.Levers.Launch && share > 0 && share < 1
 }
 
-// toSpot replaces on-demand nodes of p by spot. It never goes the other way: a
-// spot node whose market has lost its rank still runs.
+// toSpot replaces on-demand nodes of p by Spot. It never does the reverse: a Spot node whose market
+// has lost its rank still runs.
 func toSpot(s *policy.Snapshot, p *policy.Pool, share float64, m policy.Memory, plan *policy.Plan) {
 	if at := placement.BalanceOf(s, p.ID); float64(at.Spot) < float64(share*float64(at.Total)) {
 		replan.Towards(s, p, share, m, "Spot that ranks high enough is available again", plan)

@@ -23,7 +23,7 @@ func (d *planState) balance() {
 		return
 	}
 	if d.choice.share >= 1 && d.consolidates() {
-		return // to replace what is dear does the same, and weighs it
+		return // replacing expensive nodes does the same, and weighs it
 	}
 	rest := d.resting()
 	var launches []policy.Launch
@@ -149,8 +149,8 @@ type poolBalance struct {
 	at     placement.Balance
 }
 
-// spotFor reports whether a node in place of n is to be spot: whether the pool is
-// then nearer to its share, and some of its pods may go there.
+// spotFor reports whether a node in place of n should be Spot: whether the pool is then nearer to
+// its share, and some of its pods may run there.
 func (b *poolBalance) spotFor(n *policy.Node) bool {
 	size := b.size(n)
 	spot, total := float64(b.at.Spot), float64(b.at.Total)
@@ -182,7 +182,7 @@ func (b *poolBalance) keepsShare(t *trial) bool {
 	return b.away(after) <= max(b.away(b.at), b.size(t.node)/2)
 }
 
-// away returns the distance of a pool that stands at x from its share, in units.
+// away returns the distance of a pool with balance x from its share, in units.
 func (b *poolBalance) away(x placement.Balance) float64 {
 	if b.share >= 1 {
 		return 0 // it is on its way there, by whatever moves pay
@@ -190,7 +190,7 @@ func (b *poolBalance) away(x placement.Balance) float64 {
 	return math.Abs(float64(b.share*float64(x.Total)) - float64(x.Spot))
 }
 
-// after returns where the pool stands after t.
+// after returns the balance of the pool after t.
 func (b *poolBalance) after(t *trial) placement.Balance {
 	x := b.at
 	x.Total -= int64(b.size(t.node))

@@ -8,9 +8,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/share"
 )
 
-// A concentration is how the spot capacity of a pool is spread over the groups that are
-// lost together: a market, a type in all zones, a zone. Each of the three sums to the same
-// capacity, and total is that with what is on demand.
+// A concentration is how the Spot capacity of a pool is spread over the groups that are lost
+// together: a market, a type in all zones, a zone. Each of the three sums to the same capacity, and
+// total adds on-demand capacity to it.
 type concentration struct {
 	s                  *policy.Snapshot
 	cfg                *Config
@@ -46,7 +46,7 @@ func (c *concentration) read(nodes *nodeIndex) {
 	}
 }
 
-// add counts so many nodes of m in, or out where n is below zero.
+// add counts n nodes of m in, or out if n is below zero.
 func (c *concentration) add(m policy.MarketID, n float64) {
 	x := &c.s.Markets[m]
 	zone := x.Zone
@@ -56,8 +56,8 @@ func (c *concentration) add(m policy.MarketID, n float64) {
 	c.addTo(m, x.Type, zone, n*float64(share.Units(c.s, c.pool, m)))
 }
 
-// addTo adds so much capacity of market m and of a type in a zone, which is None where it is
-// not spot.
+// addTo adds size capacity of market m and of a type in a zone, which is None if the market is not
+// Spot.
 func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy.ZoneID, size float64) {
 	c.total += size
 	if zone < 0 {
@@ -68,8 +68,8 @@ func (c *concentration) addTo(m policy.MarketID, kind policy.TypeID, zone policy
 	c.zone[zone] += size
 }
 
-// factor returns by how much a node of m is dearer than it costs, for what would
-// be lost with it.
+// factor returns by how much a node of m counts as more expensive than its price, for what would be
+// lost with it.
 func (c *concentration) factor(m policy.MarketID) float64 {
 	x := &c.s.Markets[m]
 	if x.Capacity != policy.Spot || c.total <= 0 {
@@ -78,8 +78,8 @@ func (c *concentration) factor(m policy.MarketID) float64 {
 	return 1 + c.risk(m)/c.total
 }
 
-// risk returns how much capacity would be lost with a node of spot market m, each
-// group weighed with its risk, and 0 of other markets.
+// risk returns how much capacity would be lost with a node of Spot market m, each group weighted by
+// its risk, and 0 for other markets.
 func (c *concentration) risk(m policy.MarketID) float64 {
 	x := &c.s.Markets[m]
 	if x.Capacity != policy.Spot {
@@ -100,10 +100,10 @@ func (c *concentration) riskIn(m policy.MarketID, kind policy.TypeID, zone polic
 // capacityLabel is the label by which pods are spread over spot and on demand.
 const capacityLabel = "karpenter.sh/capacity-type"
 
-// A capacitySpread counts the pods of every workload on demand and on spot, with the moves
-// that are on paper. Pods that wish to be spread over the two say so because they are not
-// to be lost all at once: no forecast knows better, so a move keeps to it, be it one that a
-// scheduler may give up (ScheduleAnyway).
+// A capacitySpread counts the pods of every workload on demand and on Spot, with the tentative
+// moves. Pods that prefer to be spread over the two do so because they must not be lost all at
+// once. No forecast knows better, so a move respects the spread, even one that a scheduler may
+// violate (ScheduleAnyway).
 type capacitySpread struct {
 	s      *policy.Snapshot
 	wished bool       // a workload has such a wish
@@ -132,8 +132,8 @@ func (c *capacitySpread) read(s *policy.Snapshot, pods *podIndex) {
 	}
 }
 
-// capacityWish returns by how many pods the capacity types may differ that pods of t are to
-// be spread over, 0 where they need not be.
+// capacityWish returns the maximum skew of the topology spread of t over capacity types, 0 if it
+// has no such spread.
 func capacityWish(t *policy.Template) int32 {
 	i := slices.IndexFunc(t.Spread, func(x policy.Spread) bool { return x.TopologyKey == capacityLabel })
 	if i < 0 {
@@ -149,7 +149,7 @@ func (c *capacitySpread) count(w policy.WorkloadID, m policy.MarketID, pods int3
 	}
 }
 
-// move takes so many pods from where they stand to where x has them go.
+// move tentatively moves the given number of pods from the node of x to its market.
 func (c *capacitySpread) move(x podMove, pods int32) {
 	c.count(x.workload, c.s.Nodes[x.from].Market, -pods)
 	c.count(x.workload, x.to, pods)
@@ -170,14 +170,13 @@ func (c *capacitySpread) toSpot(w policy.WorkloadID) {
 	}
 }
 
-// allows reports whether w keeps its spread if so many of its pods go from on demand to
-// spot.
+// allows reports whether w keeps its spread if the given number of its pods move from on demand to
+// Spot.
 func (c *capacitySpread) allows(w policy.WorkloadID, pods int32) bool {
 	return w < 0 || c.skew[w] == 0 || c.pods[w][1]+pods-(c.pods[w][0]-pods) <= c.skew[w]
 }
 
-// keptBy reports whether moves, which are on paper, take no workload further from its
-// spread.
+// keptBy reports whether the tentative moves take no workload further from its spread.
 func (c *capacitySpread) keptBy(moves []podMove) bool {
 	return !slices.ContainsFunc(moves, func(x podMove) bool {
 		from := c.s.Nodes[x.from].Market

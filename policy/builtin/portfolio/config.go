@@ -8,10 +8,10 @@ import (
 
 // A Config holds the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// Share, where Fixed is set, is the part of every pool's capacity that is to
-	// be spot, in [0, 1], within what the pool allows. Markets are then chosen as
-	// ever, and everything else is done as the policy static does: it shows what
-	// the choice of markets is worth alone. Raising it saves more and risks more.
+	// Share, if Fixed is set, is the target Spot part of every pool's capacity, in [0, 1], within
+	// what the pool allows. Markets are then chosen as usual, and everything else is done as the
+	// policy static does: this shows the value of the choice of markets alone. Raising it saves
+	// more and risks more.
 	Share float64
 	Fixed bool
 
@@ -28,34 +28,34 @@ type Config struct {
 	// seldom.
 	Interval time.Duration
 
-	// Disturbance is the time in which a pod of a service is worth what it is taken to
-	// cost that it is missed once, while it starts elsewhere, besides what outages are
-	// counted at: what its users, its caches and its neighbours have of it. Raising it
-	// moves less, and keeps to markets that are reclaimed less.
+	// Disturbance is the cost of one interruption of a service's pod while it starts elsewhere, as
+	// a time at the pod's value, in addition to the cost of outages: the effect on its users, its
+	// caches and its neighbours. Raising it moves fewer pods, and prefers markets that are
+	// reclaimed less.
 	Disturbance time.Duration
 
 	// Edge is the least part of what nodes cost that has to be saved by others in
 	// their place, where the pool states none. Raising it moves less.
 	Edge float64
 
-	// Margin is by how much, as a part, spot has to be cheaper than on demand, its
-	// losses counted in, before a pool that left spot goes back to it. It does so when
-	// what it has forgone since comes to what it costs to go there and to leave again,
-	// after Return at the latest. Raising them goes back later.
+	// Margin is by how much, as a part, Spot, including its losses, must be cheaper than on demand
+	// before a pool that left Spot returns to it. The pool returns when the saving forgone since
+	// totals the cost of moving there and leaving again, after Return at the latest. Raising them
+	// delays the return.
 	Margin float64
 	Return time.Duration
 
-	// Choices is how many spot markets of a zone are bought in. Raising it
-	// spreads nodes more, over dearer markets.
+	// Choices is the number of Spot markets of a zone to buy in. Raising it spreads nodes more,
+	// over more expensive markets.
 	Choices int
 
-	// Width is how much dearer than the best market of its zone one may be that
-	// is bought in, as a part. Raising it has the same effect.
+	// Width is by how much, as a part, a chosen market may be more expensive than the best market
+	// of its zone. Raising it has the same effect.
 	Width float64
 
-	// MarketRisk, TypeRisk and ZoneRisk are by how much dearer, as a part, a node
-	// is taken to be when all of the pool's capacity stands in its market, in its
-	// type, in its zone. Raising them spreads nodes more.
+	// MarketRisk, TypeRisk and ZoneRisk are by how much, as a part, a node counts as more expensive
+	// when all of the pool's capacity is in its market, in its type, in its zone. Raising them
+	// spreads nodes more.
 	MarketRisk, TypeRisk, ZoneRisk float64
 
 	// LossBudget is the part of the on-demand bill that Spot may cost a pool more than it
@@ -63,11 +63,10 @@ type Config struct {
 	// sooner after losses.
 	LossBudget float64
 
-	// Cores is the largest node that is bought, in vCPUs. Above 8 it is besides no
-	// more than half, and above 16 no more than a quarter, of the most that the pods
-	// asked for within a day that may stand in the pool. A pod that no such node holds
-	// has the smallest that does. Raising it buys larger nodes, which waste less on
-	// DaemonSets and take more with them.
+	// Cores is the largest node that is bought, in vCPUs. Above 8 vCPUs a node is also no more than
+	// half, and above 16 no more than a quarter, of the most that pods that may run in the pool
+	// requested within a day. A pod that fits no such node has the smallest node that it fits.
+	// Raising it buys larger nodes, which waste less on DaemonSets and take more pods with them.
 	Cores int
 }
 

@@ -8,15 +8,15 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A demand is what the pods of a pool ask for, DaemonSets' left out. total is the sum of
-// what the pods counted in pods ask for.
+// A demand is what the pods of a pool request, excluding DaemonSets. total is the sum of the
+// requests of the pods counted in pods.
 type demand struct {
 	*poolContext
 	perPod *podLosses
 
 	total policy.Resources
 
-	// daemons is what the pods of DaemonSets ask for on a node, in the mean.
+	// daemons is what the pods of DaemonSets request on a node, on average.
 	daemons policy.Resources
 
 	// pods counts those of the pool by template.
@@ -35,7 +35,7 @@ type demand struct {
 	lossAll float64
 }
 
-// readDemand sums what the pods of the pool ask for.
+// readDemand sums the requests of the pool's pods.
 func readDemand(x *poolContext, perPod *podLosses) *demand {
 	d, s := &demand{poolContext: x, perPod: perPod}, x.s
 	d.readPods()
@@ -125,7 +125,7 @@ func (d *demand) lossPerCore() float64 {
 	return d.lossAll / (float64(d.total.CPU) / 1000)
 }
 
-// freeCapacity returns what a node of type t leaves to pods besides those of DaemonSets.
+// freeCapacity returns what a node of type t leaves to pods other than those of DaemonSets.
 func (d *demand) freeCapacity(t policy.TypeID) policy.Resources {
 	return d.s.Types[t].Allocatable.Minus(d.daemons)
 }
@@ -139,7 +139,7 @@ func (d *demand) holds(id policy.MarketID, t *policy.Template) bool {
 	return len(t.NodeSelector)+len(t.Affinity) == 0 || placement.Selected(t, d.e.labelsOf(d.s, d.pool, id))
 }
 
-// orIdle returns the demand, or what stands for it in a pool without pods.
+// orIdle returns the demand, or a substitute in a pool without pods.
 func (d *demand) orIdle() policy.Resources {
 	if d.total == (policy.Resources{}) {
 		return idleDemand
@@ -147,15 +147,15 @@ func (d *demand) orIdle() policy.Resources {
 	return d.total
 }
 
-// idleDemand stands for the demand of a pool without pods, idlePod for one of them.
+// idleDemand is used as the demand of a pool without pods, and idlePod as one of its pods.
 var (
 	idleDemand = policy.Resources{CPU: 1000, Memory: 2 << 30, Pods: 1}
 	idlePod    = policy.Template{Requests: idleDemand}
 )
 
-// reach returns the CPU that the pods ask for that may stand in the pool, wherever they
-// stand, in thousandths of a core. What a service loses with a node depends on the number
-// of its pods and not on how many pools its cluster is divided into.
+// reach returns the CPU that pods that may run in the pool request, wherever they run, in
+// thousandths of a core. What a service loses with a node depends on the number of its pods and not
+// on how many pools its cluster is divided into.
 func (d *demand) reach() int64 {
 	if len(d.s.Pools) == 1 {
 		return d.total.CPU

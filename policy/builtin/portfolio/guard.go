@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A guard looks at moves that others planned for a pool: whether the pods can go
-// somewhere without putting more at risk than the node costs. Each pod of slots has its
-// place both in the space and among the moves on paper.
+// A guard checks moves that others planned for a pool: whether the pods can be placed elsewhere
+// without adding a risk that costs more than the node. Each pod of slots has its place both in the
+// space and among the tentative moves.
 type guard struct {
 	*poolContext
 	prices   *prices
@@ -22,7 +22,7 @@ type guard struct {
 	slots    []slot
 }
 
-// A slot is where a pod goes on paper.
+// A slot is the tentative place of a pod.
 type slot struct {
 	podMove
 	pod *policy.Pod
@@ -38,7 +38,7 @@ func (d *planState) within(launches []policy.Launch, drains []policy.Drain) ([]p
 	if d.e.cfg.Fixed {
 		return launches, drains, stay
 	}
-	defer func() { d.sp = nil }() // what was placed on paper stands in it
+	defer func() { d.sp = nil }() // the tentative placements are in it
 	for began := len(d.e.moved); len(drains) > 0; d.e.undo(began) {
 		d.sp = nil
 		g := d.newGuard(launches, drains)
@@ -77,7 +77,7 @@ func without(launches []policy.Launch, drains []policy.Drain, stay []policy.Node
 	return launches, drains, stay
 }
 
-// newGuard returns a guard with no pods on paper that knows where those of drains may go.
+// newGuard returns a guard without tentative moves that knows where pods of drains may be placed.
 func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *guard {
 	g := &guard{
 		poolContext: d.poolContext, prices: d.prices, steering: d.steering, refusals: d.refusals, share: d.choice.share,
@@ -106,8 +106,8 @@ func (d *planState) newGuard(launches []policy.Launch, drains []policy.Drain) *g
 	return g
 }
 
-// empties moves the pods of n on paper. It reports false, and moves none, when that puts
-// more at risk in an hour than n costs, which is the most that its going saves.
+// empties moves the pods of n tentatively. It reports false, and moves none, when that puts more at
+// risk in an hour than n costs, which is the most that removing it saves.
 func (g *guard) empties(n *policy.Node) bool {
 	t := trial{node: n}
 	var alone bool
@@ -142,9 +142,9 @@ func (g *guard) empties(n *policy.Node) bool {
 	return false
 }
 
-// elsewhere returns the market to which p goes that has no place on a node: of those that
-// the provisioner may buy in the first that adds nothing to what the loss of one group
-// would take, else the last. It is None where nobody can tell.
+// elsewhere returns the market in which p runs if it has no place on a node: of those that the
+// provisioner may buy in, the first that adds nothing to what the loss of one group would take,
+// else the last. It is None if the market cannot be predicted.
 func (g *guard) elsewhere(p *policy.Pod, n *policy.Node) policy.MarketID {
 	id, w := policy.MarketID(policy.None), g.s.Templates[p.Template].Workload
 	for _, m := range g.steering.selected() {

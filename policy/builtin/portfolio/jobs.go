@@ -47,14 +47,14 @@ func readJobs(p *progress, perPod *podLosses, r *reclaims) *jobs {
 	return j
 }
 
-// A gangLosses is what the loss of the pods in gangs of one size costs, each
-// counted once; a size of 0 stands for pods that work on their own.
+// A gangLosses is what the loss of the pods in gangs of one size costs, each counted once; a size
+// of 0 means pods that work on their own.
 type gangLosses struct {
 	size int32
 	loss float64 // dollars
 }
 
-// add counts the loss of a pod in a gang of so many.
+// add counts the loss of a pod in a gang of the given size.
 func (j *jobs) add(gang int32, loss float64) {
 	k := slices.IndexFunc(j.gangs, func(g gangLosses) bool { return g.size == gang })
 	if k < 0 {
@@ -74,9 +74,9 @@ func (j *jobs) shock(q float64) float64 {
 	return sum
 }
 
-// losses returns how many times as often as one node the gang of t is lost: as many as it has
-// nodes, by how many of them are lost at once. Before any was lost a shortage is taken to take
-// all of ours in a market, which counts as one that was met.
+// losses returns how many times as often as one node the gang of t is lost: the number of its
+// nodes, divided by how many of them are lost at once. Before any was lost, a shortage is assumed
+// to take all nodes of Spotter in a market, which counts as one observed shortage.
 func (j *jobs) losses(t *policy.Template) float64 {
 	if t.Gang == 0 || j.e.gangs.nodes == nil {
 		return 1
@@ -106,10 +106,9 @@ func ofJob(s *policy.Snapshot, t *policy.Template) bool {
 	return w >= 0 && s.Workloads[w].Kind == policy.KindJob
 }
 
-// loss returns what a loss of p, a pod of a job, at an instant of its whole run
-// that nobody knows costs in dollars: its own work, and that its job is late. Work that is
-// not made safe has to be done again; lost again and again that takes (exp(hI)-1)/h for an
-// interval I at a hazard h.
+// loss returns what a loss of p, a pod of a job, at an unknown instant of its whole run costs in
+// dollars: its own work, and the delay of its job. Work since the last checkpoint has to be done
+// again; if it is lost again and again, that takes (exp(hI)-1)/h for an interval I at a hazard h.
 func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	t := &j.s.Templates[p.Template]
 	w, value := &j.s.Workloads[t.Workload], j.perPod.values[p.Template]
@@ -138,8 +137,8 @@ func (j *jobs) loss(p *policy.Pod) (work, delay float64) {
 	return work, float64(float64(float64(value*n)*float64(t.PenaltyHours()+run)) * float64(late*once))
 }
 
-// run returns how long a pod of a job works in all, and has worked, in hours. What
-// nobody stated is taken to be as long again as it has been.
+// run returns how long a pod of a job works in all, and has worked, in hours. A time that is not
+// stated is assumed to be as long again as it has been.
 func (j *jobs) run(p *policy.Pod) (all, age float64) {
 	if p.Phase == policy.PodReady {
 		age = j.s.Now.Sub(p.ReadySince).Hours()
@@ -181,9 +180,8 @@ func (j *jobs) leaving(p *policy.Pod) float64 {
 	return cost
 }
 
-// within returns how much of a saving of so many dollars in all, and an hour, a move of pods
-// brings: where all are of jobs, what is saved until their work is done or their node is
-// lost.
+// within returns how much of a saving, saved dollars in all and hourly dollars an hour, a move of
+// pods brings: if all are of jobs, the part until their work is done or their node is lost.
 func (j *jobs) within(saved, hourly float64, pods []policy.Pod) float64 {
 	most := 0.0
 	for i := range pods {

@@ -62,8 +62,8 @@ type pick struct {
 	inverse float64 // of the capacity that is kept
 }
 
-// look takes the nodes of b, which stands at a place in the order, into the choice, where as many
-// nodes are kept as c has.
+// look compares the nodes of b, which is at the given place in the order, with the best so far,
+// while the nodes of c are kept.
 func (p *pick) look(b *batch, c *concentration, place int) {
 	factor := 1.0
 	if c.total > 0 {
@@ -99,11 +99,11 @@ type batch struct {
 
 	cost  float64 // of a node, dollars an hour
 	extra float64 // the same for what its pods are worth that go, of the node with most of them
-	floor float64 // no more than what they cost for their pods wherever so many are kept
+	floor float64 // a lower bound of their cost for their pods while this many nodes are kept
 }
 
-// least returns what nodes of b cost for their pods at the least from one on whose base
-// is given, where they are dearer by a factor.
+// least returns a lower bound of what nodes of b cost for their pods: from one whose base is given,
+// if they are more expensive by a factor.
 func (b *batch) least(base, factor float64) float64 {
 	x := base + float64(b.extra*(factor-1))
 	return x - float64(leastPart*(math.Abs(base)+float64(b.extra*factor)))

@@ -27,10 +27,11 @@ type ledger struct {
 	depths []int32 // by market, 1 + its place among the depths of the memory, 0 where it has none
 }
 
-// readLedger counts our nodes, and notes what the refusals since the last decision say of the
-// depth of a market. One that refuses while it runs nodes of ours is full: what we hold is
-// its depth. One that refuses and runs none is short of capacity, which passes within
-// hours, and says nothing of its depth: it is not asked again before first has passed.
+// readLedger counts the nodes that Spotter holds, and notes what the refusals since the last
+// decision reveal about the depth of a market. A market that refuses while it runs nodes of Spotter
+// is full: the number held is its depth. One that refuses while it runs no such nodes is short of
+// capacity. This passes within hours and says nothing about its depth: it is not requested again
+// before first has passed.
 func readLedger(x *poolContext, first time.Duration) *ledger {
 	l := &ledger{poolContext: x}
 	l.readHeld()
@@ -116,9 +117,9 @@ func (l *ledger) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(l.memory.Depths, name, func(x policy.Depth, name string) int { return cmp.Compare(x.Market, name) })
 }
 
-// depthLeft returns how many more nodes market id is believed to have: as many as we
-// hold less there than when it was full, one where it is to be asked again, and no
-// end of them where nothing is known.
+// depthLeft returns how many more nodes market id is believed to have: the difference between the
+// number held when it was full and the number held now, one if it should be requested again, and no
+// limit if nothing is known.
 func (l *ledger) depthLeft(id policy.MarketID) int {
 	m := &l.s.Markets[id]
 	x, known, probes := policy.Depth{}, l.depths[id] > 0, 0

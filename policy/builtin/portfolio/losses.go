@@ -25,8 +25,7 @@ type podLosses struct {
 	sales []sale // on demand
 }
 
-// A podValues holds by what it asks for the value of a pod where these are the sales, which change
-// seldom.
+// A podValues holds, by request, the value of a pod under the prices in sales, which change seldom.
 type podValues struct {
 	sales []sale
 	of    map[policy.Resources]float64
@@ -38,11 +37,10 @@ type sale struct {
 	allocatable policy.Resources
 }
 
-// readPodLosses finds what the sudden loss of one pod of each template costs in
-// dollars. Its workload is short of it until it serves again elsewhere, which is
-// taken to cost what a drain may cost for it; besides there is the value of the
-// pod itself, twice as long as it is gone, the penalty of an outage where the
-// workload can spare none, and the work of a job that has to be done again.
+// readPodLosses finds what the sudden loss of one pod of each template costs in dollars. Its
+// workload lacks it until it serves again elsewhere, which is assumed to cost what a drain may cost
+// for it. Added are the value of the pod itself, twice as long as it is gone, the penalty of an
+// outage if the workload can spare no pod, and the work of a job that has to be done again.
 func readPodLosses(x *poolContext, p *progress) *podLosses {
 	l, s := &x.kept.losses, x.s
 	l.progress, l.disturbance = p, x.e.cfg.Disturbance
@@ -73,9 +71,9 @@ func readPodLosses(x *poolContext, p *progress) *podLosses {
 	return l
 }
 
-// lossDelay is what passes besides a pod's start-up from the sudden loss of its
-// node until it serves elsewhere: until the loss is noticed and a node has come.
-// usualStartup is taken where a pod states none.
+// lossDelay is the time, in addition to a pod's start-up, from the sudden loss of its node until it
+// serves elsewhere: until the loss is noticed and a node has come. usualStartup is used if a pod
+// states no start-up time.
 const (
 	lossDelay    = 2 * time.Minute
 	usualStartup = 30 * time.Second
@@ -117,10 +115,10 @@ func (l *podLosses) redone(s *policy.Snapshot, p *policy.Pod) float64 {
 	return l.redo[p.Template] * (redo.Hours() + l.minutes[p.Template]/60)
 }
 
-// missed returns what it costs in dollars that a pod of this value an hour is missed for
-// so long: twice its value, as eval counts what was not served, and what it costs besides,
-// however long it takes. It depends on no other pod of the workload, so that the same
-// capacity costs the same in few pods and in many.
+// missed returns the cost in dollars if a pod of this value per hour is missed for the given
+// minutes: twice its value, as eval counts unserved pods, plus the fixed cost of a disturbance. It
+// depends on no other pod of the workload, so that the same capacity costs the same in few pods and
+// in many.
 func (l *podLosses) missed(value, minutes float64) float64 {
 	return float64(value*minutes)/30 + float64(value*l.disturbance.Hours())
 }
@@ -146,8 +144,8 @@ func (l *podLosses) valuesIn(s *policy.Snapshot, pool *policy.Pool) *podValues {
 	return x
 }
 
-// value returns the value of a pod that asks for r, in dollars an hour: its part of the
-// cheapest node on demand, be its price one that serves for comparison only.
+// value returns the value of a pod that requests r, in dollars an hour: its part of the cheapest
+// on-demand node, even if that price serves for comparison only.
 func (x *podValues) value(r policy.Resources) float64 {
 	best := 0.0
 	for i := range x.sales {
@@ -170,17 +168,16 @@ func (l *podLosses) changeover(t *policy.Template) float64 {
 	return redo.Hours() + l.minutes[t.ID]/60
 }
 
-// spare returns the hours that the job of t can lose before it must not be on spot any more:
-// its slack without a decision that comes late, one loss on spot and a change to a node on
-// demand. It is below every number where nobody stated how long the job takes and when it is
-// due.
+// spare returns the hours that the job of t can lose before it must leave Spot: its slack minus a
+// late decision, one loss on Spot and a change to an on-demand node. It is below every number if
+// the duration or the deadline of the job is not stated.
 func (l *podLosses) spare(t *policy.Template) float64 {
 	return l.progress.slack(t) - step - float64(2*l.changeover(t))
 }
 
-// readRedo finds what an hour of lost work costs to do again: as much as the pod costs on
-// spot where its job has time to do it there, else on demand. Where services stand beside jobs,
-// each hour of them keeps nodes from being emptied besides, and counts as one on demand.
+// readRedo finds what an hour of lost work costs to do again: as much as the pod costs on Spot if
+// its job has time to do it there, else on demand. If services run next to jobs, each hour of jobs
+// also keeps nodes from being emptied, and counts as an on-demand hour.
 func (l *podLosses) readRedo(s *policy.Snapshot, pool *policy.Pool) {
 	for i := range s.Templates {
 		t := &s.Templates[i]
@@ -223,7 +220,7 @@ type poolLosses struct {
 // A service is what the loss of many nodes at once does to a workload of the
 // pool.
 type service struct {
-	pods    float64 // that stand in the pool
+	pods    float64 // that run in the pool
 	slack   float64 // of them that may be missing
 	even    bool    // its pods are spread over the capacity types by their own wish
 	value   float64 // of a pod, dollars an hour
@@ -303,9 +300,9 @@ func (l *poolLosses) needsAll(t *policy.Template) bool {
 	return w.Kind != policy.KindJob && workload.Required(l.s, t, w.Replicas) >= w.Replicas
 }
 
-// shock returns what it costs in dollars when the part depth of all spot nodes goes at once
-// at a spot share of x. Pods that do not wish to be spread may stand there more than evenly,
-// by one standard deviation of a random draw; of those that wish it half are on demand.
+// shock returns the cost in dollars when the part depth of all Spot nodes is lost at once at a Spot
+// share of x. Pods without a preference to be spread may be concentrated there beyond the mean, by
+// one standard deviation of a random draw; of those with one, half are on demand.
 func (l *poolLosses) shock(x, depth float64) float64 {
 	q := x * depth
 	sum := l.jobs.shock(q)
@@ -324,10 +321,10 @@ func (l *poolLosses) shock(x, depth float64) float64 {
 	return sum
 }
 
-// ofNode returns what the loss of one node costs in dollars for each core that
-// is asked for there, in the mean over the pool's nodes: all pods of a node go
-// together. On spot no node is given more of a service than it can spare if others
-// have capacity, so that what stands together on demand is no measure.
+// ofNode returns what the loss of one node costs in dollars for each core requested there, as a
+// mean over the pool's nodes: all pods of a node are lost together. On Spot no node is given more
+// of a service than it can spare if others have capacity, so the concentration on on-demand nodes
+// does not count.
 func (l *poolLosses) ofNode() float64 {
 	if l.demand.total.CPU == 0 {
 		return 0

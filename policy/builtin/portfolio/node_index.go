@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A nodeIndex holds what is asked most of the nodes of a snapshot, in little memory. It is kept
-// from decision to decision, and nodes that changed are counted anew.
+// A nodeIndex holds the properties of the nodes of a snapshot that are read most, in little memory.
+// It is kept from decision to decision, and nodes that changed are recounted.
 type nodeIndex struct {
 	all     []nodeEntry // by node
 	markets int
@@ -88,15 +88,15 @@ func (x *nodeIndex) in(p policy.PoolID) []int32 {
 // live reports whether the slot holds a node that exists or is on its way.
 func (n *nodeEntry) live() bool { return n.phase != policy.NodeGone }
 
-// stays reports whether n is usable and nobody empties it.
+// stays reports whether n is usable and no controller drains it.
 func (n *nodeEntry) stays() bool { return n.usable && n.actedBy == policy.ActorNone }
 
 // plain reports whether n stays and has a market: most nodes do.
 func (n *nodeEntry) plain() bool { return n.stays() && n.market >= 0 }
 
-// A nodeClass is the nodes of a pool and a market that stay, with so many pods all of one kind:
-// they cost the same for the same pods. Those that have pods of several kinds are one class of
-// their pool, with no market and no kind.
+// A nodeClass is the nodes of a pool and a market that stay and have the same number of pods, all
+// of one kind: they cost the same for the same pods. The nodes of a pool that have pods of several
+// kinds form one class, with no market and no kind.
 type nodeClass struct {
 	classKey
 	nodes []policy.NodeID // ascending by name

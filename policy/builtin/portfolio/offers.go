@@ -17,10 +17,10 @@ type marketOffers struct {
 	prices        *prices
 	ledger        *ledger
 	concentration *concentration
-	headroom      placement.Headroom   // besides what the round buys
-	offers        [2][]placement.Offer // on demand, and Spot, once they were asked for
+	headroom      placement.Headroom   // in addition to what the round buys
+	offers        [2][]placement.Offer // on demand, and Spot, once they were needed
 	known         bool
-	floors        [2]floor // of offers, as far as they were asked for
+	floors        [2]floor // of offers, where they were needed
 }
 
 // of returns 1 for Spot and 0 for on demand, as the places of both in lists of two.
@@ -79,7 +79,7 @@ func (m *marketOffers) price(id policy.MarketID) policy.Money {
 	return policy.Dollars(m.prices.buying(id) * m.concentration.factor(id))
 }
 
-// usedPerNode returns the CPU that pods of the pool ask for, by node of it.
+// usedPerNode returns the CPU that pods of the pool request, by node of it.
 func (m *marketOffers) usedPerNode() int64 {
 	nodes := int64(0)
 	for _, n := range m.e.nodes.in(m.pool.ID) {
@@ -93,8 +93,8 @@ func (m *marketOffers) usedPerNode() int64 {
 	return m.prices.demand.total.CPU / max(nodes, 1)
 }
 
-// beside returns what limits and quotas leave when the first market of each of bins is
-// bought in, and whether they suffice for that.
+// beside returns what limits and quotas leave when the first market of each of bins is bought, and
+// whether they suffice for that.
 func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.Headroom, suffices bool) {
 	left, suffices = m.headroom.Clone(), true
 	for i := range bins {
@@ -105,8 +105,8 @@ func (m *marketOffers) beside(t *trial, bins []placement.Bin) (left placement.He
 	return left, suffices
 }
 
-// reprice gives the offers the prices that they have as the pool stands now, and takes out
-// those of which none is left.
+// reprice gives the offers their current prices in the pool, and removes offers with no capacity
+// left.
 func (m *marketOffers) reprice() {
 	for k := range m.offers {
 		offers := slices.DeleteFunc(m.offers[k], func(o placement.Offer) bool {
@@ -147,8 +147,8 @@ func (m *marketOffers) count(id policy.MarketID, n int) {
 	m.floors = [2]floor{}
 }
 
-// A floor is the least at which resources are sold in a list of offers: what holds
-// pods costs no less than what they ask for costs at any of these prices.
+// A floor is the least at which resources are sold in a list of offers: what holds pods costs no
+// less than their requests cost at any of these prices.
 type floor struct {
 	known bool
 	cpu   [len(ratios)]float64 // of a thousandth of a core, at each of ratios
@@ -189,6 +189,6 @@ func (m *marketOffers) least(spot bool, need *policy.Resources) policy.Money {
 	return max(0, policy.Dollars(f.cost(need)*(1-floorPart))-splitMax)
 }
 
-// floorPart is far more than all that is lost to rounding in a floor; what a node
-// costs is besides rounded by less than one millionth of a dollar.
+// floorPart is far more than all that is lost to rounding in a floor; the cost of a node is also
+// rounded, by less than one millionth of a dollar.
 const floorPart = 1e-9

@@ -173,8 +173,8 @@ func (o *deletionOrder) addPods(r *run) {
 	}
 }
 
-// A ratio is how much of the nodes that are kept is spot, where an exact share is
-// to be held, and what there is to choose from.
+// A ratio is the Spot part of the nodes that are kept, if an exact share must be held, and the
+// nodes to choose from.
 type ratio struct {
 	s                 *policy.Snapshot
 	pool              *policy.Pool
@@ -214,8 +214,8 @@ func (x *ratio) of(m policy.MarketID) (spot int, size int64) {
 	return spot, share.Units(x.s, x.pool.ID, m)
 }
 
-// next finds out of which capacity type the next node is to be: of that which
-// brings the share nearer, a node of mean size, as long as there is one.
+// next finds the capacity type of the next node: a node of mean size of the type that brings the
+// share nearer, while there is one.
 func (x *ratio) next() {
 	x.wanted = x.remaining[1] > 0
 	if x.remaining[0] > 0 && x.remaining[1] > 0 {
@@ -247,8 +247,8 @@ const (
 	// the order than it should before its pods are given another cost.
 	misplaced = 0.15
 
-	// orderStep is between the costs of two nodes that stand beside each other
-	// when all are numbered anew, so that later ones find a place between them.
+	// orderStep is between the costs of two adjacent nodes when all are renumbered, so that later
+	// ones find a place between them.
 	orderStep = 1 << 16
 
 	// leavingCost is that of pods on nodes which are on their way out.
@@ -269,10 +269,9 @@ type numbering struct {
 	staying              []bool
 }
 
-// of returns the deletion costs of nodes in the order in which they are
-// kept, below 0, which is what pods have whose cost nobody set. With these
-// costs it would return the same, so that what is written once stays. held are those that
-// the nodes have. The list is valid until the next call.
+// of returns the deletion costs of nodes in the order in which they are kept, below 0, which is the
+// default cost of pods. With these costs as held it would return the same, so that written costs
+// are stable. held are the costs that the nodes have. The list is valid until the next call.
 func (x *numbering) of(held []int32) []int32 {
 	if slices.Equal(held, x.asked) {
 		return x.found
@@ -289,7 +288,7 @@ func (x *numbering) of(held []int32) []int32 {
 	return x.found
 }
 
-// evenly numbers all costs anew.
+// evenly renumbers all costs.
 func evenly(costs []int32) {
 	for i := range costs {
 		costs[i] = int32(-(i + 1) * orderStep)
@@ -320,9 +319,8 @@ func (x *numbering) renumber(held, costs []int32) {
 	}
 }
 
-// between fills in costs: those of stays are what they are, and each other node
-// comes behind as many of these as are to be kept longer than it. It reports
-// whether there were enough costs between.
+// between fills in costs: those of stays are unchanged, and each other node comes after the number
+// of these that must be kept longer than it. It reports whether there were enough costs between.
 func (x *numbering) between(held, costs []int32) bool {
 	next, upper := 0, int64(0)
 	for k := range len(x.stays) + 1 {

@@ -42,8 +42,7 @@ func (p *payoff) savings(t *trial) float64 {
 	return p.lasts(t.node, (t.before - t.after - t.risk).Float())
 }
 
-// lasts returns what a saving of so many dollars an hour at node n comes to while
-// it lasts.
+// lasts returns the total of a saving, in dollars an hour, at node n while it lasts.
 func (p *payoff) lasts(n *policy.Node, saving float64) float64 {
 	if saving < 0 {
 		return float64(saving * p.e.cfg.Holding.Hours())
@@ -173,16 +172,16 @@ func moveCostsOf(s *policy.Snapshot, e *Policy, perPod *podLosses) moveCosts {
 	return c
 }
 
-// restartDelay is what passes besides its start-up until an evicted pod serves
-// again elsewhere.
+// restartDelay is the time, in addition to its start-up, until an evicted pod serves again
+// elsewhere.
 const restartDelay = 20 * time.Second
 
 // What is lost with a market or a zone is priced, not forbidden: a workload pays the
 // penalty of an outage for each pod there that it cannot spare, as often as such a loss is
 // expected. So a small pool may stand on two nodes, and one that has met shocks may not.
 
-// A moveRisk holds what moves on paper put at risk, at what it costs that pods are missed.
-// When since and instead return, the moves on paper are those from before.
+// A moveRisk holds what tentative moves put at risk, at the cost of missed pods. When since and
+// instead return, the tentative moves are those from before.
 type moveRisk struct {
 	*poolContext
 	reclaims *reclaims
@@ -206,14 +205,14 @@ func (a *addedRisk) add(dollars float64, w policy.WorkloadID, g workload.Group) 
 	}
 }
 
-// since returns what is put at risk by the moves on paper from the n-th on.
+// since returns what is put at risk by the tentative moves from the n-th on.
 func (r *moveRisk) since(n int) addedRisk {
 	moves := slices.Clone(r.e.moved[n:])
 	r.e.undo(n)
 	return r.of(moves)
 }
 
-// of moves pods on paper, and returns what that puts at risk.
+// of moves pods tentatively, and returns what that puts at risk.
 func (r *moveRisk) of(moves []podMove) addedRisk {
 	a := addedRisk{workload: policy.None}
 	for _, x := range moves {
@@ -242,8 +241,8 @@ func (r *moveRisk) between(a *addedRisk, w policy.WorkloadID, from, to workload.
 	}
 }
 
-// instead returns what is put at risk more, in dollars an hour, if the pods of there,
-// which have moved on paper, went to market id.
+// instead returns the additional risk, in dollars an hour, if the pods of there, which have moved
+// tentatively, went to market id.
 func (r *moveRisk) instead(there []podMove, id policy.MarketID) float64 {
 	began := len(r.e.moved)
 	instead := slices.Clone(there)
@@ -254,7 +253,7 @@ func (r *moveRisk) instead(there []podMove, id policy.MarketID) float64 {
 	sum := r.of(instead).sum
 	r.e.undo(began)
 	sum -= r.of(there).sum
-	r.e.moved = r.e.moved[:began] // those of there stand in it already
+	r.e.moved = r.e.moved[:began] // those of there are already in it
 	return sum
 }
 
@@ -274,14 +273,14 @@ func zoneOf(s *policy.Snapshot, id policy.MarketID) policy.ZoneID {
 	return s.Markets[id].Zone
 }
 
-// A podMove is a pod that has a new place on paper.
+// A podMove is a pod with a new tentative place.
 type podMove struct {
 	workload policy.WorkloadID
 	from     policy.NodeID
 	to       policy.MarketID
 }
 
-// move moves a pod on paper.
+// move moves a pod tentatively.
 func (e *Policy) move(x podMove) {
 	e.exposure.MoveOf(x.workload, 1, x.from, x.to)
 	e.spread.move(x, 1)

@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A places holds where pods of the pool may go while moves are planned. The nodes that the
-// plan buys have the ids that follow the snapshot's: the k-th stands in the space under
-// tokens[k], in the market bought[k]. available are those that may have free capacity for a pod.
+// A places holds where pods of the pool may be placed while moves are planned. The nodes that the
+// plan buys have the ids that follow the snapshot's: the k-th is in the space under tokens[k], in
+// the market bought[k]. available are the nodes that may have free capacity for a pod.
 type places struct {
 	*poolContext
 	available []policy.NodeID
@@ -30,9 +30,9 @@ func findPlaces(x *poolContext) places {
 	return l
 }
 
-// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: at
-// least is free on them what the least pod asks for. It is kept from decision to decision, and
-// those that changed, or whose pods did, are looked at again.
+// A roomyNodes holds the nodes, ascending, that stay and may have free capacity for a pod: their
+// free resources are at least the smallest request of a pod. It is kept from decision to decision,
+// and nodes that changed, or whose pods did, are examined again.
 type roomyNodes struct {
 	nodes []policy.NodeID
 	least policy.Resources
@@ -61,8 +61,7 @@ func (x *roomyNodes) read(e *Policy, s *policy.Snapshot, since policy.Mark) {
 	}
 }
 
-// holdsBoth reports whether free is enough of CPU and memory, as far as memory is asked
-// for.
+// holdsBoth reports whether free is enough of CPU and, if memory is requested, of memory.
 func holdsBoth(free, need policy.Resources) bool {
 	return need.CPU <= free.CPU && (need.Memory == 0 || need.Memory <= free.Memory)
 }
@@ -75,7 +74,7 @@ func (l *places) freeOn(id policy.NodeID) policy.Resources {
 	return l.e.pods.free(l.s, id)
 }
 
-// fitsBeside reports whether a pod that asks for need may fit on a node other than from.
+// fitsBeside reports whether a pod that requests need may fit on a node other than from.
 func (l *places) fitsBeside(from policy.NodeID, need policy.Resources) bool {
 	return slices.ContainsFunc(l.available, func(id policy.NodeID) bool { return id != from && holdsBoth(l.freeOn(id), need) })
 }
@@ -145,7 +144,7 @@ func (l *places) unload(n policy.NodeID) (pods []policy.Pod, alone bool) {
 	return pods, true
 }
 
-// largestFirst sorts pods by what they ask for, CPU before memory.
+// largestFirst sorts pods by their requests, CPU before memory.
 func largestFirst(s *policy.Snapshot, pods []policy.Pod) {
 	slices.SortFunc(pods, func(a, b policy.Pod) int {
 		x, y := &s.Templates[a.Template].Requests, &s.Templates[b.Template].Requests

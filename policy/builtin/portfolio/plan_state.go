@@ -25,7 +25,7 @@ type planState struct {
 	refusals      *refusals
 }
 
-// newPlanState reads what the pool is and finds the share that it is to have.
+// newPlanState reads the state of the pool and finds its target share.
 func newPlanState(e *Policy, s *policy.Snapshot, p *policy.Pool, plan *policy.Plan, m policy.PoolMemory) *planState {
 	x := &poolContext{e: e, s: s, pool: p, out: plan, memory: m, kept: &e.pools[p.ID]}
 	progress := readProgress(x)
@@ -114,8 +114,8 @@ type poolContext struct {
 
 	kept *poolScratch // the pool's
 
-	// sp is the snapshot with what is placed on paper. It is nil until it is needed, and
-	// again after each step whose placements do not hold for the next one.
+	// sp is the snapshot with tentative placements. It is nil until it is needed, and again after
+	// each step whose placements do not hold for the next one.
 	sp *placement.Space
 }
 
@@ -126,7 +126,7 @@ type poolScratch struct {
 	tags   placement.Tags
 }
 
-// space returns the nodes and what runs on them, with what is placed on paper.
+// space returns the nodes and their pods, with tentative placements.
 func (x *poolContext) space() *placement.Space {
 	if x.sp == nil {
 		x.e.space.Load(x.s)

@@ -7,10 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// A podIndex holds what is asked most of the pods of a snapshot, in little memory and by
-// node, so that not all pods are passed over for each question. It is kept from decision
-// to decision, since few pods change in between, and says of any snapshot the same as one
-// that is read anew.
+// A podIndex holds the properties of the pods of a snapshot that are read most, in little memory
+// and by node, so that a query need not visit all pods. It is kept from decision to decision, since
+// few pods change in between. For any snapshot its content equals that of an index that is rebuilt.
 type podIndex struct {
 	mark policy.Mark // of the snapshot that was read last
 	all  []podEntry  // by pod
@@ -18,8 +17,8 @@ type podIndex struct {
 	// nodes holds by node its pods, ascending, DaemonSets' left out.
 	nodes [][]boundPod
 
-	// needed is by node what these pods ask for, CPU, memory and accelerators, and daemons
-	// what DaemonSets' do.
+	// needed is by node the requests of these pods, CPU, memory and accelerators, and daemons the
+	// requests of DaemonSets' pods.
 	needed, daemons []policy.Resources
 
 	// groups holds by node how many of these pods are of which template, ascending, those left
@@ -27,8 +26,8 @@ type podIndex struct {
 	groups [][]podGroup
 	sets   []podSet
 
-	// touched are the nodes whose pods changed with the snapshot that was read last, and dirty
-	// says it by node while it is read; anew says that all were read, and these are not listed.
+	// touched are the nodes whose pods changed with the snapshot that was read last, and dirty says
+	// so by node while it is read; `anew` says that all were read, and these are not listed.
 	touched []policy.NodeID
 	dirty   []bool
 	anew    bool
@@ -36,19 +35,19 @@ type podIndex struct {
 	// pending are the pods without a node that a scheduler would place, ascending.
 	pending []policy.PodID
 
-	// needs is by template what its pods ask for, as read last.
+	// needs is by template the requests of its pods, as read last.
 	needs []podNeeds
 
-	// standing[(1+p)*templates+t] is the number of pods of t, no DaemonSet's, that stand at a
-	// node of pool p or are promised a place there, those left out that are ending; with None
-	// for p that of those that have no place.
+	// standing[(1+p)*templates+t] is the number of pods of t that are bound to a node of pool p or
+	// are promised a place there, excluding DaemonSets' pods and pods that are ending; with None
+	// for p, the number of those that have no place.
 	standing []int32
 	cells    []int32       // by pod, its place in standing, below zero of one that does not count
 	hosts    []host        // by node
 	places   scratch.Lists // of pods, by podEntry.at
 
-	// usable is by 1 + pool the number of its usable nodes, and daemonsThere what DaemonSets'
-	// pods ask for on these.
+	// usable is by 1 + pool the number of its usable nodes, and daemonsThere the requests of
+	// DaemonSets' pods on these.
 	ready        []int32 // by template, the pods at their nodes that are ready, no DaemonSet's
 	usable       []int64
 	daemonsThere []policy.Resources
@@ -61,7 +60,7 @@ type host struct {
 	fixed, usable bool
 }
 
-// A podGroup is so many pods of a template on one node.
+// A podGroup is n pods of a template on one node.
 type podGroup struct {
 	template policy.TemplateID
 	n        int32
@@ -72,7 +71,7 @@ type podNeeds struct {
 	daemon bool
 	all    policy.Resources
 	sum    policy.Resources  // CPU, memory and accelerators
-	kind   policy.TemplateID // the first that asks for as much
+	kind   policy.TemplateID // the first with the same requests
 }
 
 // A podSet is what the pods of a node have in common.
@@ -80,8 +79,8 @@ type podSet struct {
 	n     int32
 	mates int32 // the most of them that are of one template, those left out that are ending
 
-	// kind is that of all of them, None where they are of several, one is ending, or
-	// somebody else set the cost of one.
+	// kind is that of all of them, None if they are of several, one is ending, or another
+	// controller set the deletion cost of one.
 	kind policy.TemplateID
 
 	cost  int32 // the least deletion cost of them, 0 where they have none
@@ -113,7 +112,7 @@ func (x *podIndex) setOf(node policy.NodeID) podSet {
 	return set
 }
 
-// A podEntry is a pod. One whose phase is PodGone is none.
+// A podEntry is a pod. An entry whose phase is PodGone holds no pod.
 type podEntry struct {
 	template     policy.TemplateID
 	at           policy.NodeID // where it stands, else where it is promised a place
@@ -121,10 +120,10 @@ type podEntry struct {
 	nominated    policy.NodeID
 	cost         int32 // what it costs to delete it, as Pod.DeletionCost
 	phase        policy.PodPhase
-	bound        bool // it stands at its node
+	bound        bool // it is bound to its node
 	gated        bool
 	daemon       bool
-	fixed        bool // somebody else set its cost
+	fixed        bool // another controller set its deletion cost
 	doNotDisrupt bool
 }
 
@@ -177,8 +176,8 @@ func (x *podIndex) touch(n policy.NodeID) {
 	}
 }
 
-// readHosts reads the hosts anew that changed. A node that is another host than before has
-// other pods, too, so that few are counted anew for it.
+// readHosts re-reads the hosts that changed. A node that is another host than before also has other
+// pods, so that few are recounted for it.
 func (x *podIndex) readHosts(s *policy.Snapshot) {
 	for len(x.hosts) < len(s.Nodes) {
 		x.hosts = append(x.hosts, host{pool: policy.None})
@@ -249,7 +248,7 @@ func regrouped(groups []podGroup, t policy.TemplateID, sign int32) []podGroup {
 	return groups
 }
 
-// roomPerNode is how many pods of a node lie beside those of the next one.
+// roomPerNode is how many pods of a node are stored before those of the next one.
 const roomPerNode = 8
 
 // holds reports whether e says what p is.
@@ -258,7 +257,7 @@ func (e *podEntry) holds(p *policy.Pod) bool {
 		e.cost == p.DeletionCost && e.fixed == p.DeletionCostFixed && e.gated == p.Gated && e.doNotDisrupt == p.DoNotDisrupt)
 }
 
-// readNeeds reads what templates ask for, and reports whether that is as it was.
+// readNeeds reads the requests of templates, and reports whether they are unchanged.
 func (x *podIndex) readNeeds(s *policy.Snapshot) bool {
 	same := len(x.needs) == len(s.Templates)
 	x.needs = slices.Grow(x.needs[:0], len(s.Templates))[:len(s.Templates)]
@@ -302,7 +301,7 @@ func (x *podIndex) forget(s *policy.Snapshot) {
 	}
 }
 
-// change reads p anew.
+// change re-reads p.
 func (x *podIndex) change(id policy.PodID, p *policy.Pod) {
 	e := &x.all[id]
 	x.countReady(e, -1)
@@ -389,10 +388,10 @@ func (x *podIndex) count(id policy.PodID, e *podEntry, sign int64) {
 // on returns the pods of node n, ascending.
 func (x *podIndex) on(n policy.NodeID) []boundPod { return x.nodes[n] }
 
-// used returns what the pods of node n ask for, CPU, memory and accelerators.
+// used returns the requests of the pods of node n, CPU, memory and accelerators.
 func (x *podIndex) used(n policy.NodeID) policy.Resources { return x.needed[n] }
 
-// free returns what no pod asks for on node n, CPU and memory.
+// free returns the CPU and memory that no pod requests on node n.
 func (x *podIndex) free(s *policy.Snapshot, n policy.NodeID) policy.Resources {
 	a, used, daemons := &s.Nodes[n].Allocatable, &x.needed[n], &x.daemons[n]
 	return policy.Resources{CPU: a.CPU - used.CPU - daemons.CPU, Memory: a.Memory - used.Memory - daemons.Memory}

@@ -25,7 +25,7 @@ type Policy struct {
 
 	exposure workload.Exposure
 	spread   capacitySpread
-	moved    []podMove         // on paper, since exposure and spread were read
+	moved    []podMove         // tentative, since exposure and spread were read
 	pools    []poolScratch     // by pool
 	cover    *billing.Coverage // of the snapshot in hand and what is planned on it
 
@@ -53,8 +53,8 @@ func New(cfg Config) (*Policy, error) {
 // Name returns "portfolio", with the parameters that differ from their defaults.
 func (e *Policy) Name() string { return e.name }
 
-// Decide steers every pool to the markets where the demand costs least, buys what nobody
-// else buys, and moves what it pays to move.
+// Decide steers every pool to the markets where the demand costs least, buys for pools without a
+// provisioner, and makes the moves that pay.
 func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	plan := policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}
 	wanted := func(p policy.PoolID) float64 { return e.shares[p] }
@@ -94,7 +94,7 @@ func (e *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, polic
 	return plan, m
 }
 
-// read reads what is asked of s for every pool.
+// read reads the parts of s that every pool needs.
 func (e *Policy) read(s *policy.Snapshot) {
 	e.cover = billing.CoverageOf(s)
 	last := e.pods.mark
@@ -108,7 +108,7 @@ func (e *Policy) read(s *policy.Snapshot) {
 	e.roomy.read(e, s, last)
 }
 
-// readMoves reads where pods stand. None has moved on paper.
+// readMoves reads where pods run, without tentative moves.
 func (e *Policy) readMoves(s *policy.Snapshot) {
 	e.exposure.Read(s)
 	e.spread.read(s, &e.pods)
@@ -125,8 +125,8 @@ func (e *Policy) labelsOf(s *policy.Snapshot, pool *policy.Pool, id policy.Marke
 	return e.pools[pool.ID].tags.Labels(s, pool, id)
 }
 
-// reportEvery is how often it is reported what the loss of a group would do, besides
-// when a pool is steered anew.
+// reportEvery is how often the effect of the loss of a group is reported, in addition to when a
+// pool is steered again.
 const reportEvery = policy.Time(time.Hour / time.Millisecond)
 
 // addExposed adds a hold for every workload that the loss of one market or zone would

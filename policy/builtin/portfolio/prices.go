@@ -21,7 +21,7 @@ type prices struct {
 	// ranked are the markets that are open, best first within each capacity type.
 	ranked []ranked
 
-	// values are those of the resources sold, on demand and on spot, as far as they were asked for.
+	// values are those of the resources sold, on demand and on Spot, where they were needed.
 	values [2]knownValue
 }
 
@@ -53,8 +53,8 @@ func (p *prices) byPod() *prices {
 	return x
 }
 
-// price finds the costs where the loss of a node costs so much for each core, and at least so many
-// nodes are reclaimed in an hour.
+// price finds the costs for a given loss with a node, in dollars per core, and for a hazard of at
+// least the given reclaims per node-hour.
 func (p *prices) price(loss, hazard float64) {
 	s := p.s
 	for _, id := range p.pool.Markets {
@@ -190,8 +190,8 @@ func (p *prices) largest() int64 {
 	return most
 }
 
-// largerFor returns the vCPUs of the smallest node that is offered to the pool and holds a pod
-// of like where none of at most so many does, else these.
+// largerFor returns most, or, if no offered node of at most that many vCPUs holds a pod of like,
+// the vCPUs of the smallest one that does.
 func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 	least := int64(math.MaxInt64)
 	for _, id := range p.pool.Markets {
@@ -210,8 +210,8 @@ func (p *prices) largerFor(like *policy.Template, most int64) int64 {
 	return least
 }
 
-// costOf returns what the pool's demand costs an hour on spot, or on demand, at
-// the least, and 0 where nothing is for sale.
+// costOf returns the least that the pool's demand costs an hour on Spot, or on demand, and 0 if
+// nothing is for sale.
 func (p *prices) costOf(spot bool) float64 {
 	w := p.evaluate(spot)
 	return w.of(p.demand.orIdle())
@@ -291,8 +291,8 @@ func (p *prices) nodeOffers(spot bool) []nodeOffer {
 	return list
 }
 
-// evaluate finds the value of what the pool's markets of a capacity type offer:
-// spot or not. It is asked for several times.
+// evaluate finds the value of what the pool's markets of a capacity type offer: Spot or not. The
+// result is kept, since it is needed several times.
 func (p *prices) evaluate(spot bool) resourceValue {
 	if v := &p.values[of(spot)]; v.known {
 		return v.value

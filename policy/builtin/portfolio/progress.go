@@ -82,9 +82,8 @@ func (j *progress) rest(t *policy.Template) float64 {
 	return work/n + float64((1-1/n)*min(work, t.Duration.Hours()))
 }
 
-// slack returns the hours that the job of t has to spare until its deadline. It has none
-// where nobody stated how long it takes and when it is due: nothing says that it may be
-// late.
+// slack returns the hours that the job of t has to spare until its deadline. It has none if its
+// duration or its deadline is not stated: then it must not be late.
 func (j *progress) slack(t *policy.Template) float64 {
 	w := &j.s.Workloads[t.Workload]
 	if w.Deadline == 0 || t.Duration == 0 {
@@ -93,9 +92,9 @@ func (j *progress) slack(t *policy.Template) float64 {
 	return w.Deadline.Sub(j.s.Now).Hours() - j.rest(t)
 }
 
-// probeFirst returns how long a spot market that refused without nodes of ours in it is not
-// asked again. Where only jobs with deadlines wait for it, it is tried in the next step:
-// that costs nothing, and each hour on demand costs what spot saves.
+// probeFirst returns how long a Spot market that refused without nodes of Spotter in it is not
+// requested again. If only jobs with deadlines wait for it, it is tried in the next step: that
+// costs nothing, and each hour on demand costs what Spot saves.
 func (j *progress) probeFirst() time.Duration {
 	if j.dueOnly {
 		return policy.DefaultStep.Sub(0) / 2
@@ -156,8 +155,8 @@ func readWaiting(j *jobs, share float64) *waiting {
 	return w
 }
 
-// read finds whether the jobs that the next node would be bought for have time: those with
-// pods that have no node, or where there are none all at work.
+// read finds whether the jobs that the next node would be bought for have time: those with pods
+// that have no node, or else all running jobs.
 func (w *waiting) read() {
 	n := len(w.s.Templates)
 	placed, pending, stays := make([]int, n), make([]int, n), make([]bool, n)

@@ -24,8 +24,8 @@ type round struct {
 	drains   []policy.Drain
 }
 
-// A rebalance plans the moves of one pool. Between two trials the pods on paper, the space
-// and all parts stand as if the moves of the round were made.
+// A rebalance plans the moves of one pool. Between two trials the tentative moves, the space and
+// all parts are as if the moves of the round were made.
 type rebalance struct {
 	*poolContext
 	round
@@ -41,7 +41,7 @@ type rebalance struct {
 	drainsLeft int
 }
 
-// newRebalance returns a rebalance without moves, which may begin to empty so many nodes.
+// newRebalance returns a rebalance without moves, which may start at most drainsMax drains.
 func (d *planState) newRebalance(drainsMax int) *rebalance {
 	x := d.poolContext
 	m := &rebalance{
@@ -62,7 +62,7 @@ func (d *planState) repack() {
 	if interval == 0 {
 		interval = d.e.cfg.Interval
 		if d.jobs.dueOnly {
-			interval = 0 // what a job can afford is asked of each move
+			interval = 0 // whether a job can afford it is checked for each move
 		}
 	}
 	if d.memory.Moved != 0 && s.Now.Sub(d.memory.Moved) < interval || d.busy() {
@@ -217,17 +217,16 @@ func (m *rebalance) launch(t *trial, i int, why policy.Why) policy.Launch {
 	return l
 }
 
-// alike is how many times as much as the best a node may cost where no refusal is to be
-// expected: on demand, and on spot until a market of the pool has refused. The provider
-// may choose any market that is named, and of many leaves out those that it reclaims
-// most, so that it may take the dearest.
+// alike is how many times as much as the best a node may cost if no refusal is expected: on demand,
+// and on Spot until a market of the pool has refused. The provider may choose any market that is
+// named, and of many leaves out those that it reclaims most, so that it may take the most expensive
+// one.
 const alike = 1.05
 
-// paysIn reports whether at least half of what t saves remains if each node that it buys
-// costs as much more as one of market id costs more than one of the first market of b, and
-// b puts at risk what it would there. A refusal loses all of the saving, and the provider
-// may choose any market that is named. What replaces a node under notice is bought wherever
-// it is to be had.
+// paysIn reports whether at least half of what t saves remains if each node that it buys costs as
+// much more as one of market id costs more than one of the first market of b, and b puts at risk
+// what it would there. A refusal loses all of the saving, and the provider may choose any market
+// that is named. The replacement of a node under notice is bought wherever it is available.
 func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool {
 	first := t.offers[b.Offers[0]].Market
 	more := m.prices.buying(id) - m.prices.buying(first)
@@ -245,7 +244,7 @@ func (m *rebalance) paysIn(t *trial, b *placement.Bin, id policy.MarketID) bool 
 	return m.payoff.pays(t.with(float64(2*more*float64(len(t.bins))) + m.riskThere(t, b, id)))
 }
 
-// riskThere returns what is put at risk more if b stands in market id.
+// riskThere returns the additional risk if b is in market id.
 func (m *rebalance) riskThere(t *trial, b *placement.Bin, id policy.MarketID) float64 {
 	if t.began == len(m.e.moved) {
 		return 0 // nothing has moved: the pods of nodes under notice
@@ -283,7 +282,7 @@ func (d *planState) replace() {
 			t.rest, t.index = append(t.rest, pods[i]), append(t.index, i)
 		}
 	}
-	defer func() { d.sp = nil }() // what was placed on paper stands in it
+	defer func() { d.sp = nil }() // the tentative placements are in it
 	if len(t.rest) == 0 {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 type reclaims struct {
 	*poolContext
 
-	// hazard is of reclaims per node-hour in the pool's spot markets together, and met
-	// how many of them the pool remembers.
+	// hazard is of reclaims per node-hour in the pool's Spot markets together, and met how many of
+	// them the pool remembers.
 	hazard, met, hours float64
 }
 
@@ -34,10 +34,9 @@ func readReclaims(x *poolContext) *reclaims {
 	return r
 }
 
-// readHazard finds the reclaims per node-hour that the pool met in its spot markets
-// together. What a market that it hardly knows is foretold to do counts for no less
-// where the choice is between spot and on demand: that the others were worse than
-// foretold says that this one may be.
+// readHazard finds the reclaims per node-hour that the pool observed in its Spot markets together.
+// In the choice between Spot and on demand, the forecast of a market with little experience counts
+// for at least this rate: if the others were worse than forecast, this one may be too.
 func (r *reclaims) readHazard() {
 	least := 0.0
 	for _, id := range r.pool.Markets {
@@ -61,8 +60,8 @@ const (
 	// nodes within minutes. Two spans are looked at, since it may begin late in one.
 	shockSpan = 10 * time.Minute
 
-	// shockPart is the least part of the spot nodes that have to go in that time,
-	// and shockNodes the least number of them.
+	// shockPart is the least part of the Spot nodes that must be lost in that time, and shockNodes
+	// the least number of them.
 	shockPart  = 0.4
 	shockNodes = 2
 
@@ -74,7 +73,7 @@ const (
 	shockApart = time.Hour
 )
 
-// readShocks notes whether many of the pool's spot nodes went at once.
+// readShocks notes whether many of the pool's Spot nodes were lost at once.
 func (r *reclaims) readShocks() {
 	s, x := r.s, &r.memory.Shocks
 	if x.Since != 0 && s.Now.Sub(x.Since) < shockSpan {
@@ -110,7 +109,7 @@ func (r *reclaims) readShocks() {
 	}
 }
 
-// meetShock counts a loss of part of the spot nodes.
+// meetShock counts a loss of part of the Spot nodes.
 func (r *reclaims) meetShock(part float64) {
 	x, now := &r.memory.Shocks, r.s.Now
 	if x.At != 0 && now.Sub(x.At) < shockApart {
@@ -144,8 +143,8 @@ const zoneLosses = 1.0 / (3 * 365 * 24)
 // end of the lowest band of AWS's Spot Instance Advisor, five in a hundred a month.
 const calmest = 0.05 / 730
 
-// lossesOf returns how often all nodes of ours in market id are expected to be lost
-// together in an hour. Each reclaim is taken to begin a shortage that takes them all.
+// lossesOf returns how often all nodes of Spotter in market id are expected to be lost together in
+// an hour. Each reclaim is assumed to start a shortage that takes them all.
 func (r *reclaims) lossesOf(id policy.MarketID) float64 {
 	m := &r.s.Markets[id]
 	if m.Capacity != policy.Spot {
@@ -154,11 +153,11 @@ func (r *reclaims) lossesOf(id policy.MarketID) float64 {
 	return max(m.Forecast.Hazard, r.hazard, calmest) + r.shockLosses()
 }
 
-// shockLosses returns how much of the pool's spot nodes is expected to be lost in shocks in an
+// shockLosses returns how much of the pool's Spot nodes is expected to be lost in shocks in an
 // hour.
 func (r *reclaims) shockLosses() float64 { return float64(r.shockRate() * r.memory.Shocks.Depth) }
 
-// losses returns how often g is lost in an hour; never where it is none.
+// losses returns how often g is lost in an hour; 0 if g is no group that can be lost.
 func (r *reclaims) losses(g workload.Group) float64 {
 	switch {
 	case g.Market >= 0:

@@ -9,9 +9,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A shareChoice is the spot share that the pool is to have, and why. It lies within what
-// the pool allows. Where neither the manifest nor a parameter states it, it is the target
-// in the memory as soon as prices are known.
+// A shareChoice is the target Spot share of the pool, and the reason for it. It is within what the
+// pool allows. If neither the manifest nor a parameter states it, it is the target in the memory as
+// soon as prices are known.
 type shareChoice struct {
 	*poolContext
 	prices   *prices
@@ -28,21 +28,19 @@ type shareChoice struct {
 	saving float64
 }
 
-// readShare finds the spot share that the pool is to have.
+// readShare finds the target Spot share of the pool.
 func readShare(p *prices, l *poolLosses, j *jobs, r *reclaims, b *lossBudget) *shareChoice {
 	c := &shareChoice{poolContext: p.poolContext, prices: p, losses: l, jobs: j, reclaims: r, budget: b}
 	c.choose()
 	return c
 }
 
-// choose finds the spot share that the pool is to have. Where neither the manifest
-// nor a parameter states it, it is the one with which the demand costs least: its
-// price on spot and on demand, what losses of single nodes cost, and what it costs
-// to lose many at once times how often that is expected.
+// choose finds the target Spot share of the pool. If neither the manifest nor a parameter states
+// it, it is the share at which the demand costs least: its price on Spot and on demand, what losses
+// of single nodes cost, and what it costs to lose many at once times how often that is expected.
 //
-// A pool goes to a smaller share at once. To a larger one it goes only when that is
-// cheaper by the margin, and has been for long enough, so that it does not go to and fro;
-// see payback.
+// A pool goes to a smaller share at once. To a larger one it goes only when that is cheaper by the
+// margin, and has been for long enough, so that it does not oscillate; see payback.
 func (c *shareChoice) choose() {
 	p, cfg := c.pool, &c.e.cfg
 	f := c.frontier()
@@ -92,10 +90,10 @@ func (c *shareChoice) choose() {
 	}
 }
 
-// payback returns in what time a gain of so many dollars an hour comes to what it costs to
-// move the part q of the pool to spot and back. What is bought for certain days of use may
-// be rented until the rent has come to its price: then no more than twice the least is
-// paid, whatever comes (Karlin et al., Competitive snoopy caching, 1988).
+// payback returns the time in which a gain of gain dollars an hour totals the cost of moving the
+// part q of the pool to Spot and back. Something that is needed for an unknown number of days may
+// be rented until the rent totals its purchase price: then no more than twice the least is paid in
+// any case (Karlin et al., Competitive snoopy caching, 1988).
 func (c *shareChoice) payback(q, gain float64) time.Duration {
 	cost := 0.0
 	for i := range c.losses.services {
@@ -125,14 +123,14 @@ func (c *shareChoice) since(t policy.Time) {
 	}
 }
 
-// A frontier gives what the pool's demand costs at every spot share.
+// A frontier gives what the pool's demand costs at every Spot share.
 type frontier struct {
 	pool        *policy.Pool
 	losses      *poolLosses
 	priced      bool    // whether the pool has a Spot market
-	spot, fixed float64 // dollars an hour all on spot and all on demand, 0 where it is not to be had
+	spot, fixed float64 // dollars an hour all on Spot and all on demand, 0 where it is unavailable
 	rate        float64 // shocks an hour
-	depth       float64 // part of the spot nodes that one takes
+	depth       float64 // part of the Spot nodes that one takes
 	most        float64 // the largest share that leaves enough when one market is lost
 }
 
@@ -197,12 +195,11 @@ func (f *frontier) why(x float64) policy.Why {
 	return w
 }
 
-// shareMax returns the largest spot share that leaves each service with what it
-// requires when one market is lost, as far as the markets that save at least half of
-// what the best one saves are too few to spread over: 1 where there are enough. A
-// service that can spare less than a quarter, which is what one without a budget
-// can, is not asked: the loss of a zone leaves it short however it is spread, and
-// few pods would decide for all.
+// shareMax returns the largest Spot share that leaves each service with what it requires when one
+// market is lost, if the markets that save at least half of what the best one saves are too few to
+// spread over; it returns 1 if there are enough. A service that can spare less than a quarter, as
+// one without a budget, is not considered: the loss of a zone leaves it short however it is spread,
+// and few pods would decide for all.
 func (c *shareChoice) shareMax(spot float64) float64 {
 	markets, best, fixed := 0, 0.0, 0.0
 	for _, r := range c.prices.ranked {

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// A steering is what the provisioner is asked to do: in which markets it buys, and
-// whether it removes empty nodes only. The memory holds what was asked for last.
+// A steering is the order to the provisioner: in which markets it buys, and whether it removes
+// empty nodes only. The memory holds the last order.
 type steering struct{ *planState }
 
 // steerEvery is the least time between two changes of what a pool may buy.
@@ -66,12 +66,11 @@ func (g *steering) account() policy.Why {
 	return why
 }
 
-// selected returns the markets to buy in, ascending: of each zone some of the
-// best on spot, and all that are on demand. Pods that must be spread over zones
-// are bought for in all of them at once, so zones are given different types as
-// far as these cost about the same: then not all of them are lost together. A
-// market that holds all that a service can spare is not chosen while its
-// zone has another that costs little more.
+// selected returns the markets to buy in, ascending: of each zone some of the best on Spot, and all
+// that are on demand. Pods that must be spread over zones are bought for in all of them at once, so
+// zones are given different types if these cost about the same: then not all of them are lost
+// together. A market that holds all that a service can spare is not chosen while its zone has
+// another that costs little more.
 func (g *steering) selected() []policy.MarketID {
 	s, cfg := g.s, &g.e.cfg
 	if g.waiting.waits && g.pool.Refused != 0 && s.Now.Sub(g.pool.Refused) < probeFirst {
@@ -130,8 +129,8 @@ func (g *steering) selected() []policy.MarketID {
 	return markets
 }
 
-// anySpot returns the spot markets of the pool of which a node costs less for the demand
-// than the best on demand, also those that have refused: capacity comes back.
+// anySpot returns the Spot markets of the pool in which a node costs less for the demand than the
+// best on demand, including those that have refused: capacity comes back.
 func (g *steering) anySpot() []policy.MarketID {
 	s, need := g.s, g.demand.orIdle()
 	unit := func(id policy.MarketID) float64 {
@@ -151,8 +150,8 @@ func (g *steering) anySpot() []policy.MarketID {
 	})
 }
 
-// withRoom adds to markets, for the pods that no spot market among them holds, by their size
-// or by what they select, the one of each zone that does at the least cost, where that is less
+// withRoom adds markets for the pods that no Spot market among markets holds, by their size or by
+// their node selectors: in each zone the one that holds them at the least cost, if that is less
 // than on demand.
 func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	s := g.s
@@ -186,13 +185,13 @@ func (g *steering) withRoom(markets []policy.MarketID) []policy.MarketID {
 	return markets
 }
 
-// wider is how many times as much dearer than the best market of its zone one may be
-// that is bought in so that services stay spread.
+// wider is how many times as expensive as the best market of its zone a market may be that is
+// bought in so that services stay spread.
 const wider = 1.25
 
-// full reports, by place in the ranking, which spot markets hold as many pods of a
-// service as it can spare, or as its even spread over the markets would put
-// there that are about as cheap as the best of their zones.
+// full reports, by place in the ranking, which Spot markets hold as many pods of a service as it
+// can spare, or as many as an even spread over the markets that are about as cheap as the best of
+// their zones would put there.
 func (g *steering) full(best []float64) []bool {
 	s, e := g.s, g.e
 	full := make([]bool, len(g.prices.ranked))
@@ -226,19 +225,18 @@ func (g *steering) unitWithRisk(r ranked) float64 {
 	return r.unit * g.concentration.factor(r.market)
 }
 
-// emptyOnly reports whether the provisioner is to remove empty nodes only. It moves
-// pods sooner than repack and without weighing what that costs, so it is left to do so
-// while what is wasted, on the nodes where that pays for their pods to move, costs more
-// an hour than
+// emptyOnly reports whether the provisioner must remove empty nodes only. It moves pods sooner than
+// repack and without weighing what that costs. So it may do so only while the waste, on the nodes
+// for which moving their pods pays, costs more an hour than
 //
 //	(loss of every node, one at a time) / Holding  +  shocks an hour × what one costs
 //
-// which is what it costs if each node is emptied once in the time that a saving lasts,
-// as if it were lost, and if packing the pool closer has it meet shocks in full. Nor
-// may it in a pool of jobs with deadlines, of which it would move one that has no time for it,
-// where that would take a service down which no disruption budget protects, where
-// capacity was paid for in advance, of which a provisioner knows nothing, or where a part
-// of the pool is to be on demand: it would replace that by spot again and again.
+// This is the cost if each node is emptied once in the time that a saving lasts, as if it were
+// lost, and if the closer packing makes the pool suffer shocks in full. Regardless of the waste, it
+// may not move pods in a pool of jobs with deadlines, where it would move a job that has no time
+// for it; where it would take down a service that no disruption budget protects; where capacity was
+// paid for in advance, which a provisioner does not know; and where a part of the pool must be on
+// demand, which it would replace by Spot again and again.
 func (g *steering) emptyOnly() bool {
 	if !g.consolidates() {
 		return false
@@ -292,10 +290,10 @@ func (g *steering) unprotected() bool {
 	return false
 }
 
-// wastes reports whether the pool's nodes cost an hour more than so many dollars above
-// what their pods need. Of each node the least part that a move has to save does not count,
-// nor what it costs to move its pods: each is missed, at what it is worth in Disturbance,
-// however its workload is divided into pods.
+// wastes reports whether the pool's nodes cost an hour more than the given dollars above what their
+// pods need. Of each node the least part that a move has to save does not count, nor the cost of
+// moving its pods: each is missed, at its value in Disturbance, however its workload is divided
+// into pods.
 func (g *steering) wastes(dollars float64) bool {
 	s := g.s
 	moves := make([]float64, len(s.Templates)) // of a pod

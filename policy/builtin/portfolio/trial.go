@@ -21,7 +21,7 @@ type trial struct {
 	bins   []placement.Bin
 	to     []policy.MarketID // by pod, where it goes
 	moving float64           // what it costs in dollars that pods are missed meanwhile
-	began  int               // how many pods had a new place on paper before
+	began  int               // how many pods had a new tentative place before
 
 	// before and after are what the nodes cost an hour, and risk by how much more is
 	// expected to be lost with markets and zones.
@@ -33,7 +33,7 @@ func (t *trial) podMove(s *policy.Snapshot, i int, to policy.MarketID) podMove {
 	return podMove{s.Templates[t.pods[i].Template].Workload, t.node.ID, to}
 }
 
-// with returns t with nodes that cost so many dollars an hour more.
+// with returns t with nodes that cost the given dollars an hour more.
 func (t *trial) with(more float64) *trial {
 	x := *t
 	x.after += policy.Dollars(more)
@@ -70,10 +70,10 @@ func (m *rebalance) hopeless(t *trial) bool {
 	return !m.payoff.pays(&least)
 }
 
-// cannotPay reports whether t does not pay wherever the pods of its node go. Each pod
-// that asks for more CPU or memory than is free anywhere else needs a new node, at the
-// floor at least; the others are taken to find a place. It changes nothing in m, and takes
-// a fraction of what it takes to look for the places.
+// cannotPay reports whether t does not pay wherever the pods of its node are placed. Each pod that
+// requests more CPU or memory than is free anywhere else needs a new node, at the floor at least;
+// the others are assumed to find a place. It changes nothing in m, and takes a fraction of the time
+// of a search for the places.
 func (m *rebalance) cannotPay(t *trial) bool {
 	if t.node.Recommended != 0 {
 		return false // what it saves to leave depends on more
@@ -99,9 +99,8 @@ func (m *rebalance) cannotPay(t *trial) bool {
 	return !m.payoff.pays(&least)
 }
 
-// place takes the pods off the node and lets those stand elsewhere that have a place,
-// and says what is offered to the others. It reports false, and changes nothing, when
-// pods are to come to the node.
+// place takes the pods off the node, puts those that have a place elsewhere there, and finds the
+// offers for the others. It reports false, and changes nothing, when pods are expected on the node.
 func (m *rebalance) place(t *trial) bool {
 	n := t.node
 	var alone bool
@@ -149,8 +148,8 @@ func (m *rebalance) unplace(t *trial) {
 // nodes are sought where less is at risk.
 const groupsLeft = 4
 
-// settle finds the best nodes to buy with which t pays, what is put at risk counted in,
-// and moves the pods there on paper. It reports whether there are any.
+// settle finds the best nodes to buy with which t pays, including the added risk, and moves the
+// pods there tentatively. It reports whether there are any.
 func (m *rebalance) settle(t *trial) bool {
 	if m.hopeless(t) {
 		return false
@@ -192,8 +191,8 @@ func (m *rebalance) buyFew(t *trial) bool {
 	return found
 }
 
-// leaveSmall leaves out offers of which so many nodes hold less than the pods without a place request
-// that may go there.
+// leaveSmall leaves out offers of which parts nodes hold less than the requests of the pods without
+// a place that may run there.
 func (m *rebalance) leaveSmall(t *trial, parts int64) {
 	var need [2]policy.Resources // where most pods may go, and on demand
 	for i := range t.rest {
@@ -208,7 +207,8 @@ func (m *rebalance) leaveSmall(t *trial, parts int64) {
 	})
 }
 
-// leaveOut takes the offers out of t for which out holds. It asks for each once, in their order.
+// leaveOut removes the offers for which out returns true from t. It calls out once for each, in
+// their order.
 func (t *trial) leaveOut(out func(*placement.Offer) bool) {
 	kept := make([]placement.Offer, 0, len(t.offers))
 	own := 0
@@ -334,9 +334,9 @@ func (c *candidates) stays(t *policy.Template) (stays, alone bool) {
 	return w.Kind == policy.KindBare, w.Kind != policy.KindJob && w.Replicas <= 1
 }
 
-// brief reports whether p, the only pod of a service, is back within a minute when it is
-// moved: outages are counted in minutes, and so short a one is weighed like any other cost of
-// a move. Where nobody says how long it starts, it does so as long as it did.
+// brief reports whether p, the only pod of a service, is back within a minute when it is moved:
+// outages are counted in minutes, and one that short is weighed like any other cost of a move. If
+// its start-up time is not stated, it is that of its last start.
 func (c *candidates) brief(p *policy.Pod) bool {
 	startup := c.s.Templates[p.Template].Startup
 	if startup == 0 {
@@ -357,9 +357,9 @@ func (c *candidates) wasted(id policy.NodeID) float64 {
 	return waste / float64(1+len(c.e.pods.on(id)))
 }
 
-// find returns the nodes of the pool that waste something or are to be left, those first that
-// waste most. All of a class waste the same, unless what is bought in place of a node that is
-// not Spot depends on how its pods wish to be spread, or on what they select.
+// find returns the nodes of the pool that waste something or should be left, those that waste most
+// first. All of a class waste the same, unless the replacement of a node that is not Spot depends
+// on how its pods prefer to be spread, or on their node selectors.
 func (c *candidates) find() []wasting {
 	var list []wasting
 	add := func(nodes []policy.NodeID) {

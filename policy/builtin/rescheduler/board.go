@@ -11,9 +11,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/scratch"
 )
 
-// triesMax is the most nodes that one round tries to empty. Where more stand on
-// demand the next round begins with others, so that those that cannot be emptied
-// keep no other from it.
+// triesMax is the most nodes that one round tries to empty. If there are more on-demand nodes, the
+// next round starts with others, so that nodes that cannot be emptied do not block the others.
 const triesMax = 48
 
 // tightAt is the utilization of a pool above which its pods are not left to the
@@ -28,7 +27,7 @@ type board struct {
 	plan    *policy.Plan
 	pools   []pool
 	cover   *billing.Coverage // of the nodes that are left after the drains planned so far
-	targets []rankedNode      // see fullestFirst; none before it was asked for
+	targets []rankedNode      // see fullestFirst; nil until it is needed
 
 	// full[t] says that no target has room for a pod of template t, whose
 	// place depends on no other pod: that stays so for the round.
@@ -67,9 +66,9 @@ func (e *Policy) newBoard(s *policy.Snapshot, plan *policy.Plan) *board {
 	return b
 }
 
-// fullestFirst returns the spot nodes that take pods by the largest share of one resource
-// that was requested of them when the round began, the fullest first, then by name: filling
-// up what is nearly full keeps the room of the others in one piece.
+// fullestFirst returns the Spot nodes that take pods by the largest share of one resource that was
+// requested on them when the round started, the fullest first, then by name: filling nodes that are
+// nearly full keeps the free capacity of the others contiguous.
 func (b *board) fullestFirst() []rankedNode {
 	if b.targets == nil {
 		b.targets = b.e.nodes.fullest.order()
@@ -122,8 +121,8 @@ func (b *board) losesPods(n policy.NodeID) bool {
 	})
 }
 
-// keepsShare reports whether the pool has no more spot than it is to have once n is gone and
-// bought nodes have come.
+// keepsShare reports whether the pool has no more Spot than its target once n is removed and the
+// bought nodes have joined.
 func (p *pool) keepsShare(n policy.NodeID, bought [][]policy.MarketID) bool {
 	at := p.After([]policy.NodeID{n}, bought)
 	return float64(at.Spot) <= float64(replan.Wanted(p.Pool)*float64(at.Total))
@@ -135,7 +134,7 @@ func (b *board) move(n *policy.Node) policy.Why {
 	p := &b.pools[n.Pool]
 	pods, careful, hold := b.leavers(n)
 	if hold.Reason != "" || len(pods) == 0 {
-		return hold // an empty node is the provisioner's to give back
+		return hold // an empty node is released by the provisioner
 	}
 	if b.paid(n) {
 		return policy.Why{Reason: policy.ReasonNoEdge, Text: "a commitment pays for it, so nothing would be saved"}
@@ -174,8 +173,8 @@ func (b *board) paid(n *policy.Node) bool {
 	return n.Market != policy.None && b.s.Markets[n.Market].Offered && b.cover.Covers(n.Market) && b.cover.Saving(n.Market) == 0
 }
 
-// leavers returns what Leaving does, the pods that ask for the most CPU first, then for the
-// most memory.
+// leavers returns what Leaving does, with the pods that request the most CPU first, then the most
+// memory.
 func (b *board) leavers(n *policy.Node) ([]policy.Pod, bool, policy.Why) {
 	pods, careful, hold := b.pools[n.Pool].Leaving(n.ID)
 	slices.SortFunc(pods, func(p, q policy.Pod) int {
@@ -185,8 +184,8 @@ func (b *board) leavers(n *policy.Node) ([]policy.Pod, bool, policy.Why) {
 	return pods, careful, hold
 }
 
-// displace puts pods, in their order, each on the first spot node that takes it,
-// and returns, in the memory of pods, those that none takes.
+// displace puts pods, in their order, each on the first Spot node that takes it, and returns, in
+// the memory of pods, those that no node takes.
 func (b *board) displace(pods []policy.Pod) []policy.Pod {
 	rest := pods[:0]
 	for i := range pods {
@@ -205,8 +204,7 @@ func plain(t *policy.Template) bool {
 	return len(t.Spread) == 0 && len(t.PodAffinity) == 0 && len(t.PodAntiAffinity) == 0 && len(t.HostPorts) == 0 && len(t.Volumes) == 0
 }
 
-// settle puts p on the first spot node that takes it, and reports whether one
-// does.
+// settle puts p on the first Spot node that takes it, and reports whether there is such a node.
 func (b *board) settle(p *policy.Pod) bool {
 	for _, n := range b.fullestFirst() {
 		if b.takes(n.id, p) {

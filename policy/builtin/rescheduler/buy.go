@@ -14,8 +14,8 @@ const nodesMax = 4
 // nothingFits says that no spot can be bought that would hold the pods of a node.
 const nothingFits = "its pods do not all fit on existing Spot nodes, nor on any that can be bought"
 
-// buys returns why nothing can be bought in place of n, whatever its pods ask for. It has
-// no reason where something can.
+// buys returns the reason why nothing can be bought in place of n, whatever its pods request. The
+// reason is empty if something can.
 func (b *board) buys(n *policy.Node) policy.Why {
 	switch {
 	case !b.e.cfg.ScaleUp || n.Market == policy.None || !b.s.Markets[n.Market].Offered:
@@ -34,8 +34,8 @@ func (p *pool) offers() *replan.Offering {
 	return p.offering
 }
 
-// replace plans to buy spot nodes for pods, which have no place, and to drain n
-// once they are there. What else ran on n is where it was put.
+// replace plans to buy Spot nodes for pods, which have no place, and to drain n once they are
+// ready. The other pods of n stay where they were placed.
 func (b *board) replace(n *policy.Node, pods []policy.Pod) policy.Why {
 	if hold := b.buys(n); hold.Reason != "" {
 		return hold

@@ -20,12 +20,11 @@ type Config struct {
 	// Drains is how many nodes one round empties.
 	Drains Drains
 
-	// DeleteNonReplicated lets pods go that no controller would make anew.
-	// They are lost.
+	// DeleteNonReplicated evicts pods that no controller would create again. They are lost.
 	DeleteNonReplicated bool
 
-	// ScaleUp buys spot nodes for what fits on none that is there, where they
-	// cost less than the node that they replace.
+	// ScaleUp buys Spot nodes for pods that fit on no existing node, if they cost less than the
+	// node that they replace.
 	ScaleUp bool
 }
 
@@ -39,9 +38,8 @@ const (
 	ByBudget Drains = "budget"
 )
 
-// DefaultConfig returns the limits of the K8s Spot Rescheduler: one node every
-// ten minutes, and no pod that would be lost. Nodes are told apart by what they
-// were bought as.
+// DefaultConfig returns the limits of the K8s Spot Rescheduler: one node every ten minutes, and no
+// pod that would be lost. Nodes are distinguished by the capacity type that they were bought as.
 func DefaultConfig() Config {
 	return Config{DrainDelay: 10 * time.Minute, Drains: OneNode, ScaleUp: true}
 }

@@ -32,8 +32,8 @@ func (c *Config) isSpot(s *policy.Snapshot, n *policy.Node) bool {
 	return n.Market != policy.None && s.Markets[n.Market].Capacity == policy.Spot
 }
 
-// isOnDemand reports whether n is one of the nodes that are to be emptied.
-// Reserved capacity is not: it is paid for whether it is used or not.
+// isOnDemand reports whether n is one of the nodes that must be emptied. Reserved capacity is not:
+// it is paid for whether it is used or not.
 func (c *Config) isOnDemand(s *policy.Snapshot, n *policy.Node) bool {
 	switch {
 	case c.isSpot(s, n):

@@ -10,18 +10,18 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// A nodeIndex holds what rounds ask of the nodes of a snapshot. It is kept from decision to
-// decision, since little changes in between, and says of any snapshot the same as one that is
-// read anew.
+// A nodeIndex holds the properties of the nodes of a snapshot that rounds read. It is kept from
+// decision to decision, since little changes in between. For any snapshot its content equals that
+// of an index that is rebuilt.
 type nodeIndex struct {
 	mark policy.Mark // of the snapshot of which sources and leaving were read last
 
-	// sources are the on-demand nodes that may be emptied as far as they themselves say, and
-	// leaving those on their way out by our choice.
+	// sources are the on-demand nodes that may be emptied, judged by the node alone, and leaving
+	// those that Spotter is removing by choice.
 	sources, leaving policy.SlotSet[policy.NodeID]
 
-	// The rest is as the space was loaded last: emptiest are the sources, the emptiest first, and
-	// fullest the spot nodes that take pods, the fullest first.
+	// The other fields describe the space when it was loaded last: emptiest are the sources, the
+	// emptiest first, and fullest the Spot nodes that take pods, the fullest first.
 	emptiest, fullest ranking
 }
 
@@ -36,7 +36,7 @@ func (x *nodeIndex) read(s *policy.Snapshot, c *Config) {
 	x.mark = s.Mark()
 }
 
-// isSource reports whether n may be emptied as far as it itself says.
+// isSource reports whether n may be emptied, judged by the node alone.
 func (c *Config) isSource(s *policy.Snapshot, n *policy.Node) bool {
 	return n.Pool != policy.None && replan.MayLeave(n) && c.isOnDemand(s, n)
 }

@@ -1,11 +1,10 @@
-// Package rescheduler is the policy that empties on-demand nodes onto spot
-// nodes: on-demand capacity is what is fallen back to, and what spot can hold
-// goes back to spot.
+// Package rescheduler is the policy that empties on-demand nodes onto Spot nodes: on-demand
+// capacity is a fallback, and pods that Spot can hold return to Spot.
 //
-// It is the K8s Spot Rescheduler made whole. A node is emptied only when all of
-// its pods have a place by every filter of the scheduler and their disruption
-// budgets let them go in time. A node that cannot be emptied keeps no other
-// from it. Where the spot nodes are full it buys new ones, if that pays.
+// It is a complete form of the K8s Spot Rescheduler. A node is emptied only when all of its pods
+// have a place by every filter of the scheduler and their disruption budgets allow their eviction
+// in time. A node that cannot be emptied does not block the others. If the Spot nodes are full it
+// buys new ones, if that pays.
 package rescheduler
 
 import (
@@ -16,12 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// ReasonFreeCapacity is the reason of a drain whose pods fit on spot nodes that are
-// there already.
+// ReasonFreeCapacity is the reason of a drain whose pods fit on existing Spot nodes.
 const ReasonFreeCapacity policy.Reason = "room"
 
-// A Policy empties on-demand nodes onto spot nodes. It works in memory of its own and
-// serves one goroutine at a time.
+// A Policy empties on-demand nodes onto Spot nodes. It reuses its own memory and serves one
+// goroutine at a time.
 type Policy struct {
 	cfg   Config
 	name  string
@@ -89,8 +87,8 @@ func clusterHold(reason policy.Reason, text string) policy.Hold {
 	return policy.Hold{Pool: policy.None, Node: policy.None, Why: policy.Why{Reason: reason, Text: text}}
 }
 
-// due returns when the next round of drains may begin. The delay is one of the
-// whole cluster, as far as it is ours.
+// due returns when the next round of drains may start. The delay is one of the whole cluster,
+// except for pools that are switched off.
 func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
 	var last policy.Time
 	for i := range s.Pools {
@@ -105,8 +103,8 @@ func (e *Policy) due(s *policy.Snapshot, m *policy.Memory) policy.Time {
 	return last.Add(e.cfg.DrainDelay)
 }
 
-// unschedulable reports whether a pod waits for a node. One of priority below
-// zero keeps a place warm for others, and nobody waits for it.
+// unschedulable reports whether a pod waits for a node. A pod of priority below zero only reserves
+// capacity for others, and does not count.
 func unschedulable(s *policy.Snapshot) bool {
 	for p := range s.Pending() {
 		if t := &s.Templates[p.Template]; !p.Gated && p.Nominated == policy.None && !t.DaemonSet && t.Priority >= 0 {

@@ -17,9 +17,9 @@ import (
 const (
 	riskThreshold  = 0.85 // a capacity score above it is an emergency
 	drainRatioMax  = 0.10 // of all nodes drained in one tick
-	fractionMax    = 0.10 // the largest part of the spot nodes that one node may be
+	fractionMax    = 0.10 // the largest part of the Spot nodes that one node may be
 	steerCooldown  = time.Minute
-	blockedUtility = 0.95 // above it no spot node is left
+	blockedUtility = 0.95 // above it no Spot node is left
 )
 
 // Reasons for which the agent leaves a node alone.
@@ -32,7 +32,7 @@ const (
 type compatScratch struct {
 	groups  workload.Groups // by instance type and zone
 	byPlace []int32         // 1 + the group of a type in a zone
-	spotIn  []int32         // 1 + the spot market of a type in a zone
+	spotIn  []int32         // 1 + the Spot market of a type in a zone
 	zones   []int32         // by type, the zones in which it has nodes
 	cpu     []int64         // requested, by node
 	guarded []bool          // by node: runs a pod of the namespace monitoring
@@ -55,7 +55,7 @@ type judgement struct {
 // A pick is a node that the decision of its group concerns.
 type pick struct {
 	node   policy.NodeID
-	action Action // Hold stands for a freeze
+	action Action // Hold means a freeze
 	of     *judgement
 }
 
@@ -88,9 +88,8 @@ func (p *Policy) decideCompat(s *policy.Snapshot, m policy.Memory, all *buffers)
 	c.guard()
 	c.steer()
 	c.drain()
-	// The agent presumes somebody who provisions; where a pool has nobody, what
-	// is pending is bought at the share that it was steered to, and what is not
-	// needed is given back.
+	// The agent assumes a provisioner. If a pool has none, nodes are bought for pending pods at the
+	// share that it was steered to, and released when they are not needed.
 	share := func(id policy.PoolID) float64 {
 		if !s.Pools[id].Steer.Set {
 			return p.cfg.TargetShare
@@ -112,7 +111,7 @@ func (c *compat) managed(n *policy.Node) bool {
 
 func (c *compat) place(m *policy.Market) int { return int(m.Type)*len(c.s.Zones) + int(m.Zone) }
 
-// index groups the nodes by type and zone, and finds the spot market of each.
+// index groups the nodes by type and zone, and finds the Spot market of each.
 func (c *compat) index() {
 	s, sc := c.s, c.sc
 	sc.byPlace = scratch.Zeroed(sc.byPlace, len(s.Types)*len(s.Zones))
@@ -154,8 +153,8 @@ func (c *compat) index() {
 	}
 }
 
-// readPods sums what stands for a node's load, and finds the nodes that the
-// agent does not drain because its own eyes are there.
+// readPods sums the CPU requests, as the load of a node, and finds the nodes that the agent does
+// not drain because its own monitoring runs on them.
 func (c *compat) readPods() {
 	s, sc := c.s, c.sc
 	sc.cpu, sc.guarded = scratch.Zeroed(sc.cpu, len(s.Nodes)), scratch.Zeroed(sc.guarded, len(s.Nodes))
@@ -254,8 +253,8 @@ func exponent(p, m float64) float64 {
 	return o / (1 + o)
 }
 
-// pick gathers the nodes that the decisions concern: on-demand nodes where the
-// share is to grow, spot nodes where it is to fall, and all nodes of a freeze.
+// pick gathers the nodes that the decisions concern: on-demand nodes if the share should grow, Spot
+// nodes if it should fall, and all nodes of a freeze.
 func (c *compat) pick() {
 	s, sc := c.s, c.sc
 	sc.picks = sc.picks[:0]
@@ -343,9 +342,9 @@ func (c *compat) budget(pool *policy.Pool) int {
 	return least
 }
 
-// guard drops the nodes that the agent's guardrails block. What they merely
-// downgrade is drained all the same. Its guardrail of the cluster fraction
-// blocks every move while the cluster has one to nine spot nodes.
+// guard drops the nodes that the agent's guardrails block. Decisions that they merely downgrade are
+// drained all the same. Its guardrail of the cluster fraction blocks every move while the cluster
+// has one to nine Spot nodes.
 func (c *compat) guard() {
 	kept := c.sc.picks[:0]
 	for _, x := range c.sc.picks {
@@ -370,8 +369,8 @@ func (c *compat) holdNode(n policy.NodeID, reason policy.Reason, text string) {
 	}})
 }
 
-// steer lets the picks of each pool vote: spot is tried first if more of them
-// ask for growth than for anything else, on-demand otherwise.
+// steer lets the picks of each pool vote: Spot is tried first if more of them request growth than
+// anything else, and on-demand otherwise.
 func (c *compat) steer() {
 	for id := range c.s.Pools {
 		pool := &c.s.Pools[id]
@@ -421,7 +420,7 @@ func (c *compat) drain() {
 			continue
 		}
 		if n.ActedBy != policy.ActorNone && n.ActedBy != policy.ActorUs {
-			continue // what is left to evict there, somebody else evicts
+			continue // another controller evicts the remaining pods there
 		}
 		m := &c.s.Markets[x.of.market]
 		why := policy.Why{

@@ -22,8 +22,8 @@ type Config struct {
 	// does the opposite below a score of one half.
 	RiskMultiplier float64
 
-	// MinShare and MaxShare bound the spot share, TargetShare is where it
-	// starts and drifts to while nothing else moves it.
+	// MinShare and MaxShare bound the Spot share. TargetShare is its initial value and the value to
+	// which it drifts while nothing else moves it.
 	MinShare, MaxShare, TargetShare float64
 
 	// Step is the time between two decisions. To the letter the agent looks
@@ -36,9 +36,8 @@ type Config struct {
 	// and moves fewer pods.
 	Cooldown time.Duration
 
-	// Calm is how long nothing may have asked for less spot, or for no more,
-	// before the share grows. Raising it keeps a market or a cap that comes and
-	// goes from moving nodes to and fro.
+	// Calm is how long nothing may have requested less Spot, or no growth, before the share grows.
+	// Raising it keeps an unsteady market or cap from moving nodes back and forth.
 	Calm time.Duration
 
 	// DrainShareMax is the largest part of a pool that one decision empties,
@@ -55,9 +54,9 @@ type Rules struct {
 	// them leaves earlier.
 	Emergency, RuntimeEmergency, HighRisk, MediumRisk float64
 
-	// Increase is what growth must offer; its RiskMax is not used, MediumRisk
-	// stands for it. OutsideIncrease replaces it when a feature lies outside of
-	// its buckets and OutsideConservative is set.
+	// Increase is what growth must offer; its RiskMax is not used, MediumRisk is used instead.
+	// OutsideIncrease replaces it when a feature is outside of its buckets and OutsideConservative
+	// is set.
 	Increase, OutsideIncrease Edge
 	OutsideConservative       bool
 

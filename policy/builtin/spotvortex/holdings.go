@@ -16,15 +16,13 @@ type holdings struct {
 	// balance counts moves under way as done.
 	balance placement.Balance
 
-	// Over the initialized nodes that nobody empties, carried is how much of the
-	// pool's needs they carry. Of those not on spot fixedCarried is the same,
-	// fixedCost what they cost, and fixedSaved what each saves when it goes: less
-	// where it was paid for in advance.
+	// carried is how much of the pool's needs the initialized nodes carry that no controller
+	// drains. Of those not on Spot, fixedCarried is the same, fixedCost what they cost, and
+	// fixedSaved what removing them saves: less if they were paid for in advance.
 	carried, fixedCarried float64
 	fixedCost, fixedSaved policy.Money
 
-	// scores are sums of the risk scores of the spot nodes held, weighted by
-	// their units.
+	// scores are sums of the risk scores of the Spot nodes held, weighted by their units.
 	capacity, runtime float64
 	spotUnits         int64
 
@@ -40,9 +38,9 @@ type holdings struct {
 	spot, fixed, beyond bargains
 }
 
-// bargainsMax is how many markets stand for what would be bought: enough that
-// one price out of line is not the market, few enough to be those that a
-// provider asked to take the cheapest would choose from.
+// bargainsMax is how many markets represent what would be bought: enough that one unusual price
+// does not decide, and few enough that they are those that a provider with a lowest-price strategy
+// would choose from.
 const bargainsMax = 5
 
 // bargains are the markets that carry a pool's needs for least, cheapest first.
@@ -154,7 +152,7 @@ func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.N
 	part, units := h.needs.part(&n.Allocatable), share.Units(s, n.Pool, n.Market)
 	price := m.Charge()
 	if !m.Offered {
-		price = m.OnDemand // what it would cost if it had to be had elsewhere
+		price = m.OnDemand // what it would cost if it were bought elsewhere
 	}
 	h.carried += part
 	if n.Launched > 0 && n.Initialized > n.Launched {
@@ -176,9 +174,8 @@ func (h *holdings) hold(s *policy.Snapshot, cover *billing.Coverage, n *policy.N
 	h.recommended = h.recommended || recommended(s, n)
 }
 
-// scores returns the risk scores of the pool: of the spot nodes that it holds,
-// each weighted by its units, and where it holds none of the markets in which
-// it would buy.
+// scores returns the risk scores of the pool: of its Spot nodes, each weighted by its units, and if
+// it has none, of the markets in which it would buy.
 func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
 	if h.spotUnits > 0 {
 		return h.capacity / float64(h.spotUnits), h.runtime / float64(h.spotUnits)
@@ -191,7 +188,7 @@ func (h *holdings) scores(s *policy.Snapshot) (capacity, runtime float64) {
 	return capacity / n, runtime / n
 }
 
-// share returns the spot share with moves under way counted as done.
+// share returns the Spot share with moves under way counted as done.
 func (h *holdings) share() float64 {
 	if h.balance.Total == 0 {
 		return 0
@@ -209,13 +206,13 @@ func (h *holdings) grain() float64 {
 
 // A tariff is the dollars per hour of one node of a pool's mean size.
 type tariff struct {
-	// spot is on spot where it would be bought now. Where none is offered it
-	// costs as much as on demand, so that nothing can be saved.
+	// spot is the price in the Spot market in which it would be bought now. If no Spot market is
+	// offered, it equals the on-demand price, so that nothing can be saved.
 	spot float64
 
-	// fixed is what one on-demand node fewer saves, or one more costs where there
-	// are none, and worth what it costs by itself: they differ where nodes were
-	// paid for in advance.
+	// fixed is the saving of one on-demand node fewer, or the cost of one more if there are no
+	// on-demand nodes, and value is the price of the node itself: they differ if nodes were paid
+	// for in advance.
 	fixed, value float64
 }
 

@@ -17,10 +17,9 @@ const (
 	comesTrue      = 0.25
 )
 
-// leaveRecommended moves the nodes that the provider recommends to leave to where
-// that pays: what a loss costs, as likely as it is, against what the move costs and
-// the dearer market for as long as the recommendation holds. Their own market is
-// none to go to.
+// leaveRecommended moves the nodes that the provider recommends to leave, if that pays: it compares
+// the probable cost of a loss with the cost of the move and of the more expensive market for as
+// long as the recommendation holds. Their own market is not a target.
 func (t *turn) leaveRecommended(c *course) {
 	most := t.s.Disruptable(c.pool.ID, policy.Underutilized) - placement.BalanceOf(t.s, c.pool.ID).Moving
 	for i := range t.s.Nodes {

@@ -121,9 +121,9 @@ func odds(p, m float64) float64 {
 	return more / (more + (1 - p))
 }
 
-// calmSince returns since when nothing has asked for less spot or for no more
-// of it; 0 if d does. A cap that rises for a moment, as while pods are on their
-// way, is no reason to grow: the nodes would have to go back with it.
+// calmSince returns since when nothing has requested less Spot or no growth; 0 if d does. A cap
+// that rises for a moment, as while pods are being moved, is no reason to grow: the nodes would
+// have to be removed with it.
 func calmSince(since policy.Time, d *Decision, now policy.Time) policy.Time {
 	switch {
 	case d.Action.Change() < 0 || d.Mode == Freeze:
@@ -188,8 +188,8 @@ func (c *course) retarget(now policy.Time, capacity float64) (wait policy.Reason
 // drifts: half of the agent's risk threshold.
 const lowRisk = 0.5 * 0.85
 
-// due reports whether the pool may change again. A step's change is made once
-// in a step, however often notices and refusals ask for a decision between.
+// due reports whether the pool may change again. A step's change is made once in a step, however
+// often notices and refusals require a decision in between.
 func (c *course) due(now policy.Time) bool {
 	wait := c.cfg.Step
 	if c.d.Urgency != High {
@@ -211,8 +211,8 @@ func (c *course) floor() float64 {
 	return c.cfg.MinShare
 }
 
-// steer returns the share that the pool may buy: the target as far as the cap
-// goes, and where the pool is frozen for its pods' sake no more than it holds.
+// steer returns the share that the pool may buy: the target, limited by the cap, and if the pool is
+// frozen for the sake of its pods, by the share that it holds.
 func (c *course) steer() float64 {
 	if c.pool.Share.Exact {
 		return c.memory.Target
@@ -224,11 +224,11 @@ func (c *course) steer() float64 {
 	return math.Round(max(share, c.pool.Share.Min)*1000) / 1000 // see shareRounding
 }
 
-// shareRounding is how far the share that a pool is steered to may lie from the one
-// that was meant, since it has three decimals.
+// shareRounding is how far the share that a pool is steered to may be from the intended one, since
+// it has three decimals.
 const shareRounding = 0.0005
 
-// steerGrain is the least difference for which a pool is steered anew.
+// steerGrain is the least difference for which a pool is steered again.
 const steerGrain = 0.01
 
 // steer steers the pool to what it may buy, if that is news.
@@ -279,9 +279,8 @@ func waitText(wait policy.Reason) string {
 	return "the pool was changed recently"
 }
 
-// shift moves running nodes towards share, as many as the decision's size and
-// the pool's budgets let. A pool within a node of it is left alone, so that it
-// comes to rest.
+// shift moves running nodes towards share, as many as the decision's size and the pool's budgets
+// allow. A pool within a node of it is left alone, so that it settles.
 func (t *turn) shift(c *course, share float64) {
 	if !c.off(share) && !c.first(share) {
 		if !c.pool.Share.Exact {
@@ -289,8 +288,8 @@ func (t *turn) shift(c *course, share float64) {
 		}
 		return
 	}
-	// A decision for less spot never ends in more of it, nor the other way
-	// round, when the target lies beyond the share that is held.
+	// A decision for less Spot never results in more of it, nor the reverse, when the target is
+	// beyond the share that is held.
 	if up := share > c.share; !c.pool.Share.Exact && up != (c.d.Action.Change() > 0) {
 		return
 	}
@@ -320,9 +319,9 @@ func (c *course) first(share float64) bool {
 	return c.h.balance.Spot == 0 && share > c.h.grain()/2
 }
 
-// drainsMax returns how many nodes the decision may have on the move: as many
-// points of the pool as it asks for, growth no faster than DrainShareMax, one
-// at least, and never more than the pool's budgets allow.
+// drainsMax returns how many nodes the decision may move at once: as many points of the pool as it
+// requests, growth no faster than DrainShareMax, one at least, and never more than the pool's
+// budgets allow.
 func (t *turn) drainsMax(c *course) int {
 	part := math.Abs(c.d.Action.Change())
 	if part == 0 || c.d.Urgency == Low || c.d.Urgency == Medium {

@@ -40,7 +40,7 @@ func (p *Policy) Name() string { return p.name }
 // Config returns the parameters in force.
 func (p *Policy) Config() Config { return p.cfg }
 
-// Decide returns what the rules ask of every pool that is not switched off.
+// Decide returns what the rules require of every pool that is not switched off.
 func (p *Policy) Decide(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	sc := p.scratch.Get()
 	defer p.scratch.Put(sc)

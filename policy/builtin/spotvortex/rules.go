@@ -2,7 +2,7 @@ package spotvortex
 
 import "github.com/spotter-dev/spotter/policy/workload"
 
-// An Action is what the rules ask of a pool.
+// An Action is what the rules require of a pool.
 type Action uint8
 
 // The actions, numbered as the SpotVortex agent numbers them.
@@ -20,7 +20,7 @@ func (a Action) String() string {
 	return [...]string{"HOLD", "DECREASE_10", "DECREASE_30", "INCREASE_10", "INCREASE_30", "EMERGENCY_EXIT"}[a]
 }
 
-// Change returns by how much of the spot share a moves, below zero for less.
+// Change returns the change of the Spot share by a, below zero for less.
 func (a Action) Change() float64 {
 	return [...]float64{0, -0.10, -0.30, 0.10, 0.30, -1}[a]
 }
@@ -38,7 +38,7 @@ const (
 	Exit          Mode = "emergency_exit"
 )
 
-// An Urgency is how soon a decision is to be acted on.
+// An Urgency is how soon a decision must be carried out.
 type Urgency string
 
 // The urgencies.
@@ -102,12 +102,11 @@ type Decision struct {
 	// configured minimum and maximum.
 	FeatureCap, WorkloadCap, Cap float64
 
-	// Outside says which features lie outside of what the thresholds were
-	// tuned on.
+	// Outside says which features are outside of the range on which the thresholds were tuned.
 	Outside Outside
 }
 
-// Outside is a set of features that lie outside of their buckets.
+// Outside is a set of features that are outside of their buckets.
 type Outside uint8
 
 // The features that are looked at, in the order in which they are named.
@@ -132,10 +131,9 @@ func (o Outside) Names() []string {
 // reachedWithin is how near to the cap counts as at the cap.
 const reachedWithin = 1e-6
 
-// Evaluate applies the agent's deterministic rules: a pure function of the
-// state of a pool, its safety and the two risk scores in [0, 1]. The zero
-// safety stands for nothing known. cfg is read as it stands; see
-// [Config.Normal].
+// Evaluate applies the agent's deterministic rules: a pure function of the state of a pool, its
+// safety and the two risk scores in [0, 1]. The zero safety means that nothing is known. cfg is
+// used unchanged; see [Config.Normal].
 func Evaluate(cfg *Config, st State, safety workload.PoolSafety, capacity, runtime float64) Decision {
 	r := &cfg.Rules
 	safety = safety.Normal()

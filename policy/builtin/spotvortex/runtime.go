@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// ErrModelMode is returned by [ParseRuntime] for a file that asks for decisions
-// by a reinforcement-learning model, which these rules do not take.
+// ErrModelMode is returned by [ParseRuntime] for a file that requests decisions by a
+// reinforcement-learning model, which these rules do not make.
 var ErrModelMode = errors.New(`policy_mode "rl" is decided by a model and not by rules`)
 
 // runtimeFile is the agent's runtime.json.
@@ -69,15 +69,14 @@ func (s *spread) list() []float64 {
 	return []float64{s.Min, s.P05, s.P50, s.P95, s.Max}
 }
 
-// ParseRuntime reads the agent's runtime.json. What is absent or zero takes the
-// agent's default and what is out of range its nearest limit, as in the agent;
-// but a max_spot_ratio of 0 that is written down is kept, and means no spot,
-// unless the configuration is made compatible.
+// ParseRuntime reads the agent's runtime.json. A value that is absent or zero becomes the agent's
+// default and one that is out of range its nearest limit, as in the agent; but an explicit
+// max_spot_ratio of 0 is kept, and means no Spot, unless the configuration is made compatible.
 //
-// buckets is asked for the file that feature_buckets.source names, unless the
-// buckets are written down; it returns, as JSON, the block
-// workload_profile_bounds.overall of that file, which is YAML on disk. It may
-// be nil where no source is named. A source named "default" is the default.
+// buckets returns the file that feature_buckets.source names; it is not called if the buckets are
+// in runtime.json. It returns, as JSON, the block workload_profile_bounds.overall of that file,
+// which is YAML on disk. It may be nil if no source is named. A source named "default" is the
+// default.
 //
 // An unknown key is refused. So is policy_mode rl, with [ErrModelMode].
 func ParseRuntime(data []byte, buckets func(source string) ([]byte, error)) (Config, error) {

@@ -7,9 +7,8 @@ import (
 
 // A Config holds the parameters of the policy. Start from [DefaultConfig].
 type Config struct {
-	// Share is the part of every pool's capacity that is to be spot, in
-	// [0, 1], within what the pool allows. Raising it saves more and risks
-	// more.
+	// Share is the target Spot part of every pool's capacity, in [0, 1], within what the pool
+	// allows. Raising it saves more and risks more.
 	Share float64
 }
 

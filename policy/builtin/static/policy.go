@@ -1,10 +1,9 @@
-// Package static is the policy that holds one spot share whatever the market
-// does: the baseline that any other policy must beat.
+// Package static is the policy that holds one Spot share whatever the market does: the baseline
+// that any other policy must beat.
 //
-// It steers every pool to the share and moves running nodes towards it, a few
-// at a time and replacement first, as far as the pool's disruption budgets go.
-// It leaves a pool alone that is within one of its nodes of the share, so that it does
-// not oscillate.
+// It steers every pool to the share and moves running nodes towards it, a few at a time and
+// replacement first, within the pool's disruption budgets. A pool that is within one of its nodes
+// of the share is left alone, so that it does not oscillate.
 package static
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/replan"
 )
 
-// A Policy holds one spot share.
+// A Policy holds one Spot share.
 type Policy struct {
 	cfg  Config
 	name string
