@@ -127,7 +127,7 @@ type projectEntry struct {
 	value *yaml.Node
 }
 
-// projectMapping returns the entries of the mapping that stands at a field.
+// projectMapping returns the entries of the mapping in a field.
 func projectMapping(field string, n *yaml.Node) (all []projectEntry, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil, nil
