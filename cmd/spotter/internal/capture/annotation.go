@@ -13,8 +13,8 @@ import (
 // had something else to wait for.
 const startMost = 30 * time.Minute
 
-// ownAnnotations returns those of a workload. Where nobody states how long its pods
-// take to start it is the median of how long they took.
+// ownAnnotations returns the annotations of a workload. If none states how long its pods take to
+// start, it is the median of their start times.
 func ownAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	start := x.t.Startup

@@ -26,7 +26,7 @@ func newNames(on bool) *names {
 	return &names{on: on, given: map[string]string{}, count: map[string]int{}}
 }
 
-// of returns what stands for a name of some kind.
+// of returns the replacement for a name of some kind.
 func (n *names) of(kind, name string) string {
 	if !n.on || name == "" {
 		return name
@@ -80,7 +80,7 @@ var openValues = []string{
 	"eks.amazonaws.com/capacityType", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible", "kubernetes.azure.com/scalesetpriority",
 }
 
-// openKeys begin the keys that are nobody's own although their values are.
+// openKeys are prefixes of keys that are public although their values are not.
 var openKeys = []string{
 	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
 	"k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,

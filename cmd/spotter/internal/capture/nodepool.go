@@ -46,7 +46,7 @@ type nodeClass struct {
 // An ownPool is a NodePool that is written as it is, with the class of its nodes.
 type ownPool struct {
 	pool  nodePool
-	class *nodeClass // nil where there is none to write
+	class *nodeClass // nil without a class to write
 
 	// required are the labels that its requirements name, by the names that people chose, and
 	// that its nodes have.

@@ -72,8 +72,8 @@ func (r *reader) readKarpetrack(o *scenarios.RawObject) {
 	r.karpetrack = append(r.karpetrack, p)
 }
 
-// karpetrackFlags are those of the controller. Those that none of ours replaces are
-// listed with the reason.
+// karpetrackFlags are the flags of the controller. Flags that Spotter does not replace are listed
+// with the reason.
 func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	f := pflag.NewFlagSet("karpetrack", pflag.ContinueOnError)
 	f.Usage = func() {}

@@ -229,7 +229,7 @@ func (s *source) warnRescheduler(f *reschedulerFlags) {
 	s.shadow("the Rescheduler")
 }
 
-// words cuts a command line as a shell does, as far as quotes.
+// words splits a command line as a shell does, with quotes but nothing else.
 func words(line string) []string {
 	var all []string
 	var word strings.Builder

@@ -186,7 +186,7 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 	return nil
 }
 
-// newest returns the Job of the last round, nil where there is none.
+// newest returns the Job of the last round, nil without one.
 func (r *remoteRun) newest(ctx context.Context) (*batchv1.Job, error) {
 	var all batchv1.JobList
 	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace), client.MatchingLabels{evalLabel: r.Name}); err != nil {
