@@ -150,7 +150,7 @@ func (p *pairing) ask(ctx context.Context, scenario string, seeds []uint64) ([]O
 	return other.Runs(ctx, scenario, first, seeds)
 }
 
-// caseOf returns the index of the case of runs[i], of so many seeds each.
+// caseOf returns the index of the case of runs[i], where each case has seeds seeds.
 func (p *pairing) caseOf(i, seeds int) int { return i / (seeds * len(p.config.Policies)) }
 
 // strangers notes the scenarios in which the sides met other conditions.

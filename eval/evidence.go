@@ -73,7 +73,7 @@ func reserveOf(w *scenarios.BoundScenario) policy.Money {
 	return w.Markets[i].Reserve
 }
 
-// A workloadDemand is what a workload asks for.
+// A workloadDemand is what a workload requests.
 type workloadDemand struct {
 	Name        string
 	Kind        policy.WorkloadKind
@@ -95,7 +95,7 @@ func demandOf(w *scenarios.BoundScenario) []workloadDemand {
 	return out
 }
 
-// A protection is what a PDB requires, which says when an outage begins.
+// A protection is what a PDB requires, which determines when an outage starts.
 type protection struct {
 	Name                         string
 	Selector                     policy.Selector

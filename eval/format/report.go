@@ -201,8 +201,8 @@ func demandsOf(r *eval.Report) (parts []string) {
 	return parts
 }
 
-// found says which policy saves most, in dollars a month against the baseline, and how long its
-// worst outage is beside the baseline's.
+// found names the policy that saves most, in dollars a month against the baseline, with its worst
+// outage next to the baseline's.
 func found(r *eval.Report) string {
 	if len(r.Groups) > 1 {
 		return foundAcross(r)

@@ -156,7 +156,7 @@ func interval(metric string, write func(float64) string) func(policyRow) cell {
 	return summaryCell(metric, func(s *eval.Summary) cell { return cell{Text: write(s.Median), Sub: between(s.MedianInterval, write)} })
 }
 
-// between writes an interval, nothing where there is none.
+// between writes an interval, nothing for nil.
 func between(i *stats.Interval, write func(float64) string) string {
 	if i == nil {
 		return ""

@@ -48,7 +48,7 @@ type Run struct {
 	Race, Candidate, Rung int
 }
 
-// A Result is what a sweep comes to.
+// A Result is the result of a sweep.
 type Result struct {
 	Plan     *Plan
 	Scenario string
