@@ -43,8 +43,8 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 	}
 }
 
-// drainRefused takes note of a drain that was not begun: the place of its node in the
-// ramp is given back, as that of one whose drain came to nothing.
+// drainRefused notes a drain that did not start. The slot of its node in the ramp becomes free, as
+// after a drain without result.
 func (t *table) drainRefused(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +131,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	return x
 }
 
-// stoppedSays reports what the kill switch has come to.
+// stoppedSays reports the effects of the kill switch.
 func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !stops(x.kill) {
 		return ""

@@ -75,8 +75,8 @@ func pack(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unpackMax bounds what is read back, so that an object somebody else wrote cannot
-// fill the process.
+// unpackMax bounds the unpacked size, so that an object written by another client cannot exhaust
+// the memory of the process.
 const unpackMax = 64 << 20
 
 // unpack reads what pack wrote.

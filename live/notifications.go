@@ -58,7 +58,7 @@ func (t *table) turnGate(budget string, closed bool) bool {
 	return !known || was != closed
 }
 
-// notifyRamp notifies of the stage that the ramp of a pool has come to.
+// notifyRamp notifies of the current stage of the ramp of a pool.
 func (c *Controller) notifyRamp(pool string, r *ramp) {
 	c.parts.Notifier.Notify(notify.Event{Type: notify.RampChanged, Subject: pool, Data: struct {
 		Pool    string `json:"pool"`

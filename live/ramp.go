@@ -14,10 +14,10 @@ const (
 	rampDone           // as much as the policy and its budgets want
 )
 
-// A ramp lets a pool that has just become active move one node, then one in a
-// hundred, and only then as much as its budgets allow: what is wrong with a
-// cluster, a permission or a manifest is met on one node first. It stands in the
-// memory of the pool, and begins anew whenever the pool becomes active.
+// A ramp lets a pool that has just become active move one node, then one in a hundred, and only
+// then as much as its budgets allow, so that a fault of a cluster, a permission or a manifest
+// affects only one node first. It is stored in the memory of the pool, and restarts whenever the
+// pool becomes active.
 type ramp struct {
 	Stage int `json:"stage,omitempty"`
 

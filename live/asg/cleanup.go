@@ -53,7 +53,7 @@ func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error 
 	return errors.Join(errs...)
 }
 
-// forget drops what is remembered of groups and nodes that are no more.
+// forget drops the state of groups and nodes that no longer exist.
 func (b *Backend) forget(nodes map[string]*corev1.Node) {
 	b.launcher.mu.Lock()
 	maps.DeleteFunc(b.launcher.raised, func(name string, _ policy.Time) bool {

@@ -14,7 +14,7 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// A Restored is a group of which something was given back, and what.
+// A Restored is a group of which something was restored, and what.
 type Restored struct {
 	Region, Group string
 	What          []string
@@ -90,7 +90,7 @@ func belongs(g *group, pools []poolOf, nodes map[string]*corev1.Node) bool {
 	return false
 }
 
-// giveBack takes back what a group carries of ours, and returns what that is.
+// giveBack restores what Spotter changed in a group, and returns what that is.
 func (b *Backend) giveBack(ctx context.Context, g *group, dryRun bool) (what []string, err error) {
 	var errs []error
 	do := func(f func() error, format string, args ...any) {

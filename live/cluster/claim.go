@@ -97,8 +97,7 @@ func (t *claimTable) hold(x *claim, n int) {
 	}
 }
 
-// touchHolders says that the pods of x, and those that share a device with them, are to be
-// read again.
+// touchHolders marks the pods of x, and those that share a device with them, to be read again.
 func (t *claimTable) touchHolders(x *claim) {
 	touch := func(pod string) {
 		if i, known := t.pods.byName[pod]; known {
@@ -180,7 +179,7 @@ func (t *claimTable) describe(slice string, units map[device]int64) {
 	}
 }
 
-// A holding is what a pod holds besides whole devices that it requests.
+// A holding is what a pod holds in addition to whole devices that it requests.
 type holding struct {
 	uses    []policy.DeviceUse
 	unknown bool // and more that is not known

@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// goneMax bounds the nodes that have ended and that nobody has asked for yet: a replica
-// that does not lead keeps the newest.
+// goneMax bounds the ended nodes that were not yet read: a replica that does not lead keeps the
+// newest.
 const goneMax = 2000
 
 // A Life is a node from its order to its end.
@@ -23,8 +23,8 @@ type Life struct {
 	// a node that never joined; 0 while it lives.
 	Ended policy.Time
 
-	// Ordered says that nobody has seen its machine yet, so that its market in the
-	// snapshot is only where it is expected.
+	// Ordered means that its machine has not been observed yet, so that its market in the snapshot
+	// is only the expected one.
 	Ordered bool
 }
 
@@ -61,7 +61,7 @@ func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	return o.nodes.lives.last, gone
 }
 
-// ordered reports whether a node is asked for and nobody has seen it yet.
+// ordered reports whether a node was requested and its machine has not been observed yet.
 func (e *nodeEntry) ordered() bool {
 	return e.object == nil && e.gone == 0 && e.machine != nil && e.machine.ProviderID == ""
 }

@@ -86,7 +86,7 @@ func (s *nodeSlots) slot() int32 {
 	return i
 }
 
-// touch says that a slot is to be read again.
+// touch marks a slot to be read again.
 func (s *nodeSlots) touch(i int32) {
 	if !s.entries[i].dirty {
 		s.entries[i].dirty = true
@@ -94,7 +94,7 @@ func (s *nodeSlots) touch(i int32) {
 	}
 }
 
-// touchAll says that all slots are to be read again.
+// touchAll marks all slots to be read again.
 func (s *nodeSlots) touchAll() {
 	for i := range s.entries {
 		s.touch(int32(i))

@@ -19,8 +19,8 @@ import (
 // LabelPool is on what we make for a pool, and so on its nodes: the name of the pool.
 const LabelPool = "spotter.dev/pool"
 
-// chooseEvery is how often the markets of the pools are chosen anew, as prices and
-// scores move: the step of the price history.
+// chooseEvery is how often the markets of the pools are chosen again, as prices and scores change:
+// the step of the price history.
 const chooseEvery = 10 * time.Minute
 
 // A poolTable holds the CapacityPools, and what was reported of them.
@@ -32,7 +32,7 @@ type poolTable struct {
 
 	objects map[string]*v1alpha1.CapacityPool // as the API server has them
 
-	// valid are those that are valid, ascending by name; a change makes them anew.
+	// valid are the valid ones, ascending by name. A change rebuilds them.
 	valid   []*pool
 	changed bool
 	chosen  policy.Time // when the markets were last chosen; 0 is before
@@ -72,7 +72,7 @@ func (t *poolTable) set(p *v1alpha1.CapacityPool) {
 	t.change()
 }
 
-// change has the pools read anew, and a step taken by what they say now.
+// change causes the pools to be read again, and a step with their new settings.
 func (t *poolTable) change() {
 	t.changed = true
 	if t.clock.started {

@@ -28,7 +28,7 @@ const SourceUsage = "usage"
 // ConditionUsage says whether the usage of nodes is known.
 const ConditionUsage = "UsageKnown"
 
-// A Usage is what nodes use, as somebody measured it.
+// A Usage is the measured usage of nodes.
 type Usage struct {
 	// Nodes are what each uses, by its name; one that is not known is not there.
 	Nodes map[string]policy.Resources

@@ -1,6 +1,6 @@
-// Package crd holds what an API server must know before a controller of ours runs:
-// the definitions of our kinds, made of the types in policy/v1alpha1 by
-// controller-gen, and the admission policy that is the gate of budgets.
+// Package crd holds what an API server must have before Spotter's controller runs: the definitions
+// of its kinds, generated from the types in policy/v1alpha1 by controller-gen, and the admission
+// policy that is the gate of budgets.
 package crd
 
 import (

@@ -52,15 +52,14 @@ type Reply struct {
 	Message string
 }
 
-// Evict asks for the eviction of the very pod p, which is never mistaken for a
-// later one of its name. Grace is nil for the pod's own grace period. A dry run
-// reports what the answer would be.
+// Evict requests the eviction of exactly the pod p, never of a later one of its name. Grace is nil
+// for the pod's own grace period. A dry run reports what the answer would be.
 func Evict(ctx context.Context, c client.Client, p *corev1.Pod, grace *int64, dryRun bool) Reply {
 	return evict(ctx, c, p, metav1.NewUIDPreconditions(string(p.UID)), grace, dryRun)
 }
 
-// evictUnchanged asks for the eviction of p as it was last read: what has been said of it since
-// then, such as that it must not be disrupted, makes the API server refuse.
+// evictUnchanged requests the eviction of p as it was last read. A later change of it, such as a
+// mark that it must not be disrupted, makes the API server refuse.
 func evictUnchanged(ctx context.Context, c client.Client, p *corev1.Pod) Reply {
 	same := metav1.NewUIDPreconditions(string(p.UID))
 	same.ResourceVersion = &p.ResourceVersion

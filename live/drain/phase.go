@@ -30,9 +30,8 @@ func (d *drain) fail(reason, message string) Phase {
 	return PhaseUndoing
 }
 
-// prepare has the backend ready the node. The node carries our mark before, so
-// that nobody forgets to take back what the backend does. Under a notice the node is
-// emptied first.
+// prepare has the backend prepare the node. Before that the node gets Spotter's mark, so that the
+// backend's changes are certain to be undone. Under a notice the node is emptied first.
 func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	switch {
 	case d.urgent():
@@ -72,8 +71,8 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return d.Phase, fmt.Errorf("preparing: %w", err)
 }
 
-// prepareLate has the backend ready a node under notice, once, after its pods were asked to
-// go. The drain goes on to next without a backend that does not, unless another
+// prepareLate has the backend prepare a node under notice, once, after the eviction of its pods was
+// requested. If the backend fails, the drain continues to next without it, unless another
 // controller drains the node.
 func (r *round) prepareLate(ctx context.Context, d *drain, node *corev1.Node, next Phase) (Phase, error) {
 	if d.ready {
@@ -164,8 +163,8 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseEvicting, nil
 }
 
-// takenOver reports whether somebody has undone our cordon or made it their own,
-// which the API server confirms: the cache may show the time before it.
+// takenOver reports whether another controller or a user has undone Spotter's cordon or replaced it
+// by their own. The API server confirms that, since the cache may show an earlier state.
 func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (bool, error) {
 	if d.urgent() {
 		return false, nil // the provider takes it, whoever wants it
@@ -286,7 +285,7 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return r.released(d, node, err)
 }
 
-// released goes on from what the backend said.
+// released continues after the response of the backend.
 func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) {
 	held := new(backend.Held)
 	switch {

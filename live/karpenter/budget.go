@@ -40,9 +40,9 @@ func (r *reservation) shown(n *corev1.Node) bool {
 	return err != nil || order >= 0
 }
 
-// A budgetTable holds the places that drains of ours take in the disruption budgets of
-// NodePools. It counts and takes a place under one lock, so that no more are taken than
-// the budgets allow. It is made anew after a restart from the marks on Nodes.
+// A budgetTable holds the places that Spotter's drains take in the disruption budgets of NodePools.
+// It counts and takes a place under one lock, so that no more are taken than the budgets allow. It
+// is rebuilt after a restart from the marks on Nodes.
 type budgetTable struct {
 	cfg *Config
 	api *apiReader
@@ -196,7 +196,7 @@ func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
 	return node.CreationTimestamp.Add(d)
 }
 
-// A clockOf gives the time to Karpenter's code, which asks for nothing else.
+// A clockOf gives the time to Karpenter's code, which uses no other method.
 type clockOf struct {
 	clock.RealClock
 	passive clock.PassiveClock

@@ -17,9 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The reasons of the Events in which Karpenter for AWS says what the provider warned
-// it of. A node that is to be reclaimed it drains itself; of a rebalance
-// recommendation it makes an Event and nothing else.
+// The reasons of the Events in which Karpenter for AWS reports warnings of the provider. It drains
+// a node that will be reclaimed. For a rebalance recommendation it only creates an Event.
 const (
 	eventInterrupted    = "SpotInterrupted"
 	eventRecommendation = "SpotRebalanceRecommendation"

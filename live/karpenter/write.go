@@ -42,7 +42,7 @@ func (w *writer) applyNodePool(ctx context.Context, pool string, u *unstructured
 	return w.ahead.Apply(onBehalf(ctx, pool), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
 }
 
-// deleteNodePool deletes a NodePool of ours as it was read, and orphans what it owns.
+// deleteNodePool deletes Spotter's NodePool in the version that was read, and orphans what it owns.
 func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
 	uid, version := n.GetUID(), n.GetResourceVersion()
 	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
@@ -67,7 +67,7 @@ func (w *writer) releaseClaim(ctx context.Context, pool string, c *karpv1.NodeCl
 	return w.api.client.Delete(onBehalf(ctx, pool), c, client.Preconditions{UID: &c.UID})
 }
 
-// abandonClaim takes back a launch of ours that got no machine.
+// abandonClaim withdraws one of Spotter's launches that got no machine.
 func (w *writer) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
 	return w.ahead.Delete(permit.Undo(ctx), c, client.Preconditions{UID: &c.UID})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// The files of a segment that are not uploaded in the order of their names. The
-// digests go first: who uploads them has the number. The table of steps goes last:
-// a segment without it is no segment.
+// The files of a segment that are not uploaded in the order of their names. The digests are first:
+// the uploader that writes them has the number. The table of steps is last: a segment without it is
+// incomplete.
 const (
 	firstFile = "SHA256SUMS"
 	lastFile  = "steps.parquet"
@@ -54,7 +54,7 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 	return b, err
 }
 
-// segment begins the name of the folder of every segment.
+// segment is the prefix of the name of the folder of every segment.
 const segment = "segment="
 
 func (b *bucket) object(number int, file string) string {

@@ -67,7 +67,7 @@ type Limiter struct {
 	turn chan struct{}
 
 	mu     sync.Mutex
-	paused time.Time // until when the API server asked for no more writes
+	paused time.Time // until when the API server requested a pause of writes
 	counts map[string]*Count
 }
 

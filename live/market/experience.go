@@ -16,7 +16,7 @@ type meeting struct {
 	// counted is when a refusal was last counted.
 	counted policy.Time
 
-	// imported says that nobody has counted nodes since it was read back.
+	// imported means that nodes were not counted since it was read back.
 	imported bool
 }
 

@@ -13,7 +13,6 @@
 // by then is ours. Only workloads whose ServiceAccount may drain nodes in the whole
 // cluster count, so that no tenant can be one.
 //
-// A message is deleted once the [backend.Sink] has taken it and a warned node had time
-// to be marked, and comes again otherwise. What cannot be read never keeps what stands
-// behind it waiting.
+// A message is deleted once the [backend.Sink] has taken it and a warned node had time to be
+// marked. Otherwise it is received again. Unreadable messages never delay the messages after them.
 package queue

@@ -119,7 +119,7 @@ func (m *message) readDetail(e *envelope) error {
 	if m.kind == kindInterruption {
 		m.reclaimAt = m.at.Add(policy.NoticeLead(policy.AWS))
 		if d.Action == "hibernate" {
-			m.reclaimAt = m.at // it begins at once (AWS documentation, "Hibernate interrupted Spot Instances")
+			m.reclaimAt = m.at // it starts at once (AWS documentation, "Hibernate interrupted Spot Instances")
 		}
 	}
 	return nil

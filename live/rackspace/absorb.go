@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A stray is a node pool of ours that the ledger does not name.
+// A stray is one of Spotter's node pools that the ledger does not name.
 type stray struct {
 	order  order
 	broken error // why order cannot be read

@@ -99,7 +99,7 @@ func has(err error, status int) bool {
 	return errors.As(err, &f) && f.Status == status
 }
 
-// exists reports whether err says that an object of that name is there already.
+// exists reports whether err means that an object of that name already exists.
 func exists(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && f.Status == http.StatusConflict && f.Reason != "Conflict"

@@ -39,8 +39,7 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes text, as the API does.
 func (a amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.text) }
 
-// money returns the amount in dollars to the millionth; ok is false where there is
-// none.
+// money returns the amount in dollars to the millionth; ok is false for an empty one.
 func (a amount) money() (m policy.Money, ok bool, err error) {
 	if a.text == "" {
 		return 0, false, nil
