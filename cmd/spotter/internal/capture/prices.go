@@ -241,7 +241,7 @@ func (c *Captured) wares() ([]ware, error) {
 	return list, nil
 }
 
-// priced returns a type of the catalog and its on-demand price, which is derived if none is
+// priced returns a type of the catalog and its on-demand price, which is derived if it is not
 // published.
 func priced(provider, region, name string) (policy.Money, policy.InstanceType, bool) {
 	t, ok := catalog.Lookup(provider, name)
