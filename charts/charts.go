@@ -1,7 +1,7 @@
-// Package charts makes those parts of the Helm charts that follow from the program:
-// the definitions of our kinds, the admission policy that is the gate of budgets, and
-// the rules of the roles; and the tables of values, which follow from their comments.
-// `make generate` writes them, and a test compares.
+// Package charts generates the parts of the Helm charts that follow from the program: the
+// definitions of Spotter's kinds, the admission policy that is the gate of budgets, and the rules
+// of the roles. It also generates the tables of values from their comments. `make generate` writes
+// them, and a test compares.
 package charts
 
 //go:generate go run gen.go

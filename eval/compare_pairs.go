@@ -15,7 +15,7 @@ import (
 type pairing struct {
 	config   *Config
 	against  Against
-	evidence []Evidence // ours, by case
+	evidence []Evidence // of this side, by case
 	judged   []int      // indices of Config.Policies
 	seeds    []uint64
 	pairs    []cellPair // of all seeds, by seed, then case, then policy
@@ -67,8 +67,8 @@ func newPairing(c *Config, a Against) *pairing {
 	return p
 }
 
-// add lets the other side run seeds and pairs what it did with runs, which are
-// ours of the same seeds.
+// add lets the other side run seeds and pairs its runs with runs, which are those of this side for
+// the same seeds.
 func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error {
 	theirs := map[cellKey]*OtherRun{}
 	for _, scenario := range p.scenarios() {

@@ -13,9 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// An Evidence of a case says whether its runs can be compared with runs of the same
-// name that come of other files. All are digests in hexadecimal; one that a build
-// does not report is empty.
+// An Evidence of a case shows whether its runs can be compared with runs of the same name that were
+// made from other files. All are digests in hexadecimal; one that a build does not report is empty.
 type Evidence struct {
 	// SHA-256 of the scenario.
 	File string `json:"scenario_digest"`

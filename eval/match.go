@@ -12,8 +12,8 @@ import (
 type match struct {
 	run, onDemand, baseline *sim.Result
 
-	// savings and baseSavings are the net savings of run and baseline; they
-	// stand only where the results they come from do.
+	// savings and baseSavings are the net savings of run and baseline. They are valid only if the
+	// results from which they are computed are.
 	savings, baseSavings policy.Money
 
 	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.

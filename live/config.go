@@ -83,8 +83,8 @@ type Config struct {
 	// loses what was met since.
 	ExperienceEvery time.Duration
 
-	// Settle is how long a node that was let through the ramp may stand untouched
-	// before its move counts as failed and another may take its place.
+	// Settle is how long a node that the ramp admitted may stay untouched before its move counts as
+	// failed and another may take its place.
 	Settle time.Duration
 }
 

@@ -51,9 +51,9 @@ func (t *table) drainRefused(node string) {
 	t.drained[node] = false
 }
 
-// watchRamps lets the ramps of all pools take note of what became of the nodes that they
-// let through. What is known of other nodes is forgotten. What became of a drain is kept
-// until its node is out of our hands, or is drained again.
+// watchRamps reports the results of admitted nodes to the ramps of all pools. Results of other
+// nodes are dropped. The result of a drain is kept until Spotter no longer acts on its node, or the
+// node is drained again.
 func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node) {
 	drains := c.parts.Drains.Status()
 	draining := func(node string) bool {

@@ -45,8 +45,8 @@ type intent struct {
 // A held is what was left alone, and why.
 type held struct{ reason, message string }
 
-// A result is what came of the intent of a pool that was last worked through. failed is
-// what the first failure says.
+// A result is the result of the last processed intent of a pool. failed is the text of the first
+// failure.
 type result struct {
 	held   held
 	failed string
@@ -177,8 +177,8 @@ func (t *table) begin(of target, e *entry) bool {
 	return true
 }
 
-// end notes what came of an entry. One that failed is tried again, unless another takes
-// its place before.
+// end notes the result of an entry. A failed entry is tried again, unless another replaces it
+// before.
 func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// memoryMax bounds one object of memory, compressed. An object of the API server
-// holds a mebibyte, and the rest of it is not ours to fill.
+// memoryMax bounds one compressed object of memory. The API server stores a mebibyte per object,
+// and other fields need the rest.
 const memoryMax = 512 << 10
 
 // memoryFormat is the version of what is written. What a later program wrote is

@@ -49,7 +49,7 @@ func (c *Controller) notifyGate(x *policy.Gate) {
 	}{x.Budget, x.Closed, x.Why.Text}})
 }
 
-// turnGate takes note of a gate, and reports whether it stood otherwise or is new.
+// turnGate notes the state of a gate, and reports whether it has changed or is new.
 func (t *table) turnGate(budget string, closed bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -36,8 +36,8 @@ type Drains interface {
 	// Hurry reports notices, also for nodes that are being emptied already.
 	Hurry(*policy.Snapshot)
 
-	// Status returns the drains as they stand. One that has only been ordered shows
-	// nowhere else: its node carries no mark yet.
+	// Status returns the state of the drains. Only here is a drain visible that has been ordered
+	// but whose node carries no mark yet.
 	Status() []drain.Status
 
 	// Run works on the orders, and undoes drains without an order, until the context ends.

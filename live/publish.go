@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// An outcome is what became of an entry of a plan, in one word for metrics. Decisions of
-// [permit] are outcomes too, of entries that were not to be carried out.
+// An outcome is the result of an entry of a plan, in one word for metrics. Decisions of [permit]
+// are outcomes too, of entries that were not carried out.
 type outcome string
 
 // The other outcomes.

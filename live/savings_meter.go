@@ -128,9 +128,9 @@ func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	}
 }
 
-// from returns from when a node is charged that the snapshot before did not have. A
-// node that was launched before that and heard of only now is charged for what passed;
-// one that the leader before may have charged is not.
+// from returns from when a node is charged that the previous snapshot did not have. A node that was
+// launched before that snapshot and appears only now is charged for the time since its launch,
+// unless the previous leader may have charged it.
 func (m *meter) from(t *nodeUsage, fresh, observed bool) policy.Time {
 	known := t.book.At
 	if observed && !fresh && t.Launched != 0 {

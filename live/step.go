@@ -23,8 +23,7 @@ import (
 // stepTimeout bounds one step: an API server that does not answer must not end them all.
 const stepTimeout = time.Minute
 
-// step takes one decision and says what came of it. It returns when the next is
-// due.
+// step makes one decision and reports its result. It returns when the next is due.
 func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
 	begun := c.parts.Clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)

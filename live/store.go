@@ -308,8 +308,8 @@ func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
 	return t.write(ctx, memoryExperience, "", t.object(memoryName(memoryExperience, "")), data)
 }
 
-// write brings one object to hold data, if it does not. An object that holds what
-// was sent last was written by us, though the answer was lost.
+// write writes data into one object if it changed. An object that already holds the data that was
+// sent last was written by this controller, though the response was lost.
 func (t *Store) write(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
 	name := memoryName(kind, pool)
 	if k.object != nil && bytes.Equal(k.object.BinaryData[memoryKey], data) {

@@ -11,9 +11,8 @@ type Lines struct {
 	Frame
 	Series []Line
 
-	// Distinct gives each line dashes and marks of its own, for those who see no colours. The
-	// marks of one line stand between those of others, so that lines in one place are seen to
-	// be several.
+	// Distinct gives each line its own dashes and marks, for readers who see no colours. The marks
+	// of one line are between those of others, so that overlapping lines can be distinguished.
 	Distinct bool
 }
 

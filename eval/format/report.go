@@ -158,7 +158,7 @@ func warningsOf(r *eval.Report) (lines []string) {
 	return slices.Concat(lines, estimateWarnings(r), Violations(r))
 }
 
-// verdictOf says in one sentence what was found, and what became of what was demanded.
+// verdictOf summarises in one sentence the findings and the results of the gates.
 func verdictOf(r *eval.Report) Verdict {
 	v := Verdict{toneOf(r), found(r) + "."}
 	demands := demandsOf(r)

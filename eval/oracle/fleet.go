@@ -101,7 +101,7 @@ func (f *fleet) order(o *Oracle, of []*site) {
 	}
 }
 
-// within reports whether a is no more than b of any resource.
+// within reports whether a is at most b for each resource.
 func within(a, b *[resources]int64) bool {
 	for r := range a {
 		if a[r] > b[r] {

@@ -9,9 +9,9 @@ import (
 // piece is served best with the columns at hand. It is a revised simplex method
 // with upper bounds.
 //
-// A column is a mix if it is not negative. Below stand what is left of each row,
-// −1−i for row i (a pod that is not served, what is unused of a commitment, a
-// node beyond the slots), and then the supplies.
+// A column is a mix if it is not negative. Below follow the rests of the rows, −1−i for row i (a
+// pod that is not served, an unused part of a commitment, a node beyond the slots), and then the
+// supplies.
 type master struct {
 	fleet   *fleet
 	loads   int       // classes

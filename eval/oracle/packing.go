@@ -11,9 +11,9 @@ import (
 // current columns, and searches each kind for a mix that is worth more at these prices than the
 // node costs, until no such mix exists.
 //
-// Below the rows of the classes stands one per commitment: the nodes that it
-// covers cost nothing and take of its amount. What is unused of it is a column
-// too, and the price of its row, with the sign turned, is what it is worth.
+// Below the rows of the classes is one row per commitment: the nodes that it covers cost nothing
+// and consume its amount. Its unused amount is a column too, and its value is the negative price of
+// its row.
 //
 // Last there is a row for every kind of node of which some markets have slots:
 // what its mixes use is bought from these markets, each up to its slots, or at
@@ -30,9 +30,9 @@ type packing struct {
 	filling filling
 	exact   []int64
 
-	// workMax bounds work. When half of it is done, whole pods are no more
-	// searched for; when all of it is, further pieces take what was found before.
-	// short says that the piece solved last was cut short.
+	// workMax bounds work. When half of it is done, whole pods are no longer searched for. When all
+	// of it is done, further pieces use earlier results. short reports that the piece solved last
+	// was cut short.
 	workMax int
 	short   bool
 

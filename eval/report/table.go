@@ -361,7 +361,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 	return t
 }
 
-// workloads has what became of each workload under each policy of g.
+// workloads has the results of each workload under each policy of g.
 func workloads(g *eval.Group) *table {
 	t := &table{
 		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
@@ -393,7 +393,7 @@ func workloads(g *eval.Group) *table {
 	return t
 }
 
-// sources says what the outages of all runs come of.
+// sources lists the causes of the outages of all runs.
 func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
 		return unknown

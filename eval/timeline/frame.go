@@ -103,8 +103,8 @@ type Costs struct {
 	// Bill is what its nodes cost up to the instant, those still running included.
 	Bill policy.Money
 
-	// OutageCost is that of design's "What is measured", incidents in hand
-	// included; Outages have them too.
+	// OutageCost is that of design's "What is measured", including open incidents; Outages have
+	// them too.
 	OutageCost policy.Money
 	sim.Outages
 

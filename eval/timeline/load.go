@@ -218,7 +218,7 @@ func (l *loader) reckon(s *policy.Snapshot) {
 	}
 }
 
-// nodes adds what became of the nodes.
+// nodes adds the changes of the nodes.
 func (l *loader) nodes(s *policy.Snapshot) {
 	t := l.t
 	l.counts.nodes, l.counts.spotNodes, l.counts.size, l.counts.spotSize = 0, 0, 0, 0

@@ -115,8 +115,8 @@ func (t *Timeline) About() About { return t.about }
 // written.
 func (t *Timeline) Pools() []string { return t.pools }
 
-// Markets returns the markets, ascending by name. In a recording those that came
-// later stand last.
+// Markets returns the markets, ascending by name. In a recording those that were added later are
+// last.
 func (t *Timeline) Markets() []MarketInfo { return t.markets }
 
 // Workloads returns the workloads, DaemonSets too; likewise.

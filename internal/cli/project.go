@@ -25,8 +25,8 @@ const ProjectVariable = "SPOTTER_PROJECT"
 // projectCommands are the commands that read the file. What touches a cluster does not.
 var projectCommands = []string{"eval", "sim", "plot", "tui", "whatif"}
 
-// readProject gives the flags of c that are not in the call the values of the project's
-// file, and adds them to the call, so that whoever repeats it needs no file.
+// readProject gives the flags of c that are not in the call the values of the project's file, and
+// adds them to the call, so that it can be repeated without the file.
 func (p *Program) readProject(c *cobra.Command) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	if !slices.Contains(projectCommands, name) || os.Getenv(ProjectVariable) == "off" {

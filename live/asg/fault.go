@@ -17,7 +17,7 @@ const (
 	ReasonAtMin      = "GroupAtMinSize"        // a released node would be replaced
 	ReasonAtMax      = "GroupAtMaxSize"        // the group may not grow
 	ReasonInFlight   = "LaunchInFlight"        // another instance is on its way
-	ReasonAutoscaler = "ClusterAutoscaler"     // the node is in its hands
+	ReasonAutoscaler = "ClusterAutoscaler"     // the Cluster Autoscaler acts on the node
 	ReasonEKS        = "ManagedNodeGroup"      // EKS does it, or has to
 	ReasonZones      = "AvailabilityZones"     // the group would rebalance its zones
 	ReasonLifecycle  = "NotInService"          // the instance is not in service

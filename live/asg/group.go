@@ -236,9 +236,8 @@ func (g *group) tokenOf(id string) string {
 	return ""
 }
 
-// balanced reports whether the zones of g still differ by at most one instance
-// when those called gone are no more: else the group would launch in one zone and
-// end an instance in another.
+// balanced reports whether the zones of g still differ by at most one instance without those called
+// gone. Otherwise the group would launch in one zone and terminate an instance in another.
 func (g *group) balanced(gone func(id string) bool) bool {
 	n := make([]int, len(g.zones))
 	for i := range g.instances {

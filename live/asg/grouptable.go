@@ -24,7 +24,7 @@ type groupTable struct {
 	templates *templateCache
 	instances *instanceTable
 	sink      backend.Sink
-	locks     locks         // of groups, for whoever writes to them
+	locks     locks         // of groups, for writes to them
 	polling   chan struct{} // full while a poll is under way
 
 	mu     sync.Mutex  // guards all below, and the instances
@@ -47,8 +47,7 @@ func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink b
 	return t
 }
 
-// A writing is what was written down of a launch, since reads may be older than
-// what we wrote.
+// A writing is the record of a launch, since reads may be older than Spotter's write.
 type writing struct {
 	launch
 	group  string

@@ -24,7 +24,7 @@ type launch struct {
 	from  int
 	after string
 
-	// instance is what came of it; empty as long as that is not known.
+	// instance is the instance that was launched; empty while it is not known.
 	instance string
 
 	// replaces means that a drain waits for it, protected that Spotter protected its instance from

@@ -36,8 +36,8 @@ func tainted(n *corev1.Node, key string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// ready reports whether pods can start on n: its kubelet says so, and whoever has
-// to prepare it is done.
+// ready reports whether pods can start on n: its kubelet reports that it is ready, and all
+// controllers that have to prepare it are done.
 func ready(n *corev1.Node) bool {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized"} {
 		if tainted(n, key) {

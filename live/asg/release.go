@@ -50,7 +50,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	return b.kube.mark(ctx, node.Name, swapSource)
 }
 
-// A releaser gives instances back.
+// A releaser releases instances.
 type releaser struct {
 	cfg       *Config
 	cloud     *cloud
@@ -100,7 +100,7 @@ func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name str
 	return id, name, err
 }
 
-// leaving returns the other instances of g that we are draining.
+// leaving returns the other instances of g that Spotter is draining.
 func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string, error) {
 	nodes, err := r.kube.nodesByInstance(ctx)
 	if err != nil {

@@ -20,10 +20,10 @@ type Restored struct {
 	What          []string
 }
 
-// Restore gives groups back as a controller found them that is not there any more: their
-// settings, the protection of their instances, and their tags. They are the groups of all
-// CapacityPools, and those that have nodes of the cluster. A dry run changes nothing. What
-// was done is returned also where something could not be.
+// Restore restores groups to their state before a controller that no longer exists: their settings,
+// the protection of their instances, and their tags. They are the groups of all CapacityPools, and
+// those that have nodes of the cluster. A dry run changes nothing. With an error it also returns
+// what was done.
 func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config, c client.Client, dryRun bool) ([]Restored, error) {
 	rs, err := NewRegions(cfg, regions, base, c, c, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config,
 	return all, errors.Join(errs...)
 }
 
-// restore gives the groups of one region back.
+// restore restores the groups of one region.
 func (b *Backend) restore(ctx context.Context, pools []poolOf, dryRun bool) ([]Restored, error) {
 	list, err := b.groups.cloud.groups(ctx, nil)
 	if err = b.groups.cloud.blame(ctx, err); err != nil {

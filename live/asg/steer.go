@@ -23,9 +23,9 @@ type steerer struct {
 	groups *groupTable
 }
 
-// boundSlack is how far a bound stays above what a group is to hold. Lowering a
-// bound below that makes the group end instances, and the Cluster Autoscaler may
-// raise the size between our read and our write.
+// boundSlack is how far a bound stays above the wanted size of a group. A bound below that makes
+// the group terminate instances, and the Cluster Autoscaler may raise the size between Spotter's
+// read and write.
 const boundSlack = 2
 
 // Steer notes what a pool should buy, and writes it to its groups where its owner allows that.

@@ -142,5 +142,5 @@ func (k *kubeAPI) annotate(ctx context.Context, name string, change func(map[str
 	return fmt.Errorf("annotating node %s: %w", name, err)
 }
 
-// fieldOwner is the name under which Kubernetes keeps what we wrote.
+// fieldOwner is the field manager of Spotter's writes in Kubernetes.
 const fieldOwner = client.FieldOwner("spotter")

@@ -24,7 +24,7 @@ type Reader struct {
 	config Config
 	stats  stats
 
-	session chan *session    // holds the one that there is, nil before it is needed; whoever uses it takes it out
+	session chan *session    // holds the session, nil before it is needed; a user of it takes it out
 	quota   chan *scoreQuota // likewise
 }
 

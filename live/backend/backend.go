@@ -42,9 +42,9 @@ type NodeReleaser interface {
 	// Replaced reports how far the launches of the tokens have come together.
 	Replaced(ctx context.Context, tokens []string) (Replacement, error)
 
-	// Release gives an emptied node back to whoever made it, and returns
-	// [ErrNotYet] while something is in the way that passes by itself, such as a
-	// volume that is still attached. From its first success on nothing is undone.
+	// Release releases an empty node to its provisioner. It returns [ErrNotYet] while a temporary
+	// condition prevents that, such as a volume that is still attached. After its first success
+	// nothing is undone.
 	Release(ctx context.Context, node *corev1.Node) error
 
 	// Undo takes back what Prepare did, and what it kept for the replacements of
@@ -132,14 +132,14 @@ type Machine struct {
 	// ProviderID and Node are those of the Node object, once known.
 	ProviderID, Node string
 
-	// Phase is NodeLaunching until there is a Node object, and NodeDeleting once
-	// the backend gives the machine back. Between, the Node object says.
+	// Phase is NodeLaunching until the Node object exists, and NodeDeleting once the backend
+	// releases the machine. Between the two, the Node object determines it.
 	Phase policy.NodePhase
 
-	// Token is that of the Launch it came from; empty where we did not order it.
+	// Token is that of its Launch; empty for a machine that Spotter did not order.
 	Token string
 
-	// Bid is the most that we pay per hour where the market takes bids.
+	// Bid is the most to pay per hour if the market takes bids.
 	Bid policy.Money
 
 	// Launched is when the order was given.
@@ -158,7 +158,7 @@ type Machine struct {
 	Taints      []policy.Taint
 }
 
-// A Notice is a warning from the provider, or from who reads them for us.
+// A Notice is a warning from the provider, or from another controller that reads the warnings.
 type Notice struct {
 	// Machine is the instance ID or a ProviderID that ends in it, or the name of
 	// the Node.
@@ -180,7 +180,7 @@ type Notice struct {
 	Source string
 }
 
-// An Event is something that our own cluster met in a market.
+// An Event is an observation of the own cluster in a market.
 type Event struct {
 	Kind   EventKind
 	Pool   string // empty when it is not known
@@ -206,7 +206,7 @@ type Sink interface {
 	// SetMachine reports a machine, or a change to one; the last call holds.
 	SetMachine(backend string, m Machine)
 
-	// DropMachine says that a machine is no more.
+	// DropMachine reports that a machine no longer exists.
 	DropMachine(backend, name string)
 
 	// SetSteer reports the last steer of a pool, as far back as its objects show it.

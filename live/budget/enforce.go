@@ -189,7 +189,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	return nil
 }
 
-// paused returns the job as it should be; nil when it is so or is not ours to change.
+// paused returns the job as it should be; nil if it is already so or Spotter may not change it.
 func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	suspended := ptr.Deref(job.Spec.Suspend, false)
 	_, ours := job.Annotations[PausedBy]

@@ -35,8 +35,8 @@ const (
 	ledgerKey    = "ledger"
 )
 
-// ledgerMax bounds one ledger, compressed: an API server keeps a mebibyte, and the
-// rest of it is not ours to fill. A year of hours is far below.
+// ledgerMax bounds one compressed ledger: an API server stores a mebibyte per object, and other
+// fields need the rest. A year of hours is far below.
 const ledgerMax = 512 << 10
 
 // plainMax bounds what a ledger is unpacked to, so that no object fills the memory.
@@ -247,8 +247,8 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 	return string(data), err
 }
 
-// send brings the object of a budget to hold data. An object that holds what was
-// sent last was written by us, though the answer was lost.
+// send writes data into the object of a budget. An object that already holds the data that was sent
+// last was written by this controller, though the response was lost.
 func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data []byte) error {
 	err := st.put(ctx, l, budget, data)
 	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {

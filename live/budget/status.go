@@ -100,8 +100,8 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 	return nil
 }
 
-// patch writes what of a status has changed, if anything has. Nobody else writes it, so
-// that a cache that is behind has us write something once more at worst.
+// patch writes the changed fields of a status, if any. There is no other writer, so a cache that is
+// behind causes at worst a second write.
 func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
 	if equality.Semantic.DeepEqual(old.Status, next.Status) {
 		return nil

@@ -185,9 +185,9 @@ type holding struct {
 	unknown bool // and more that is not known
 }
 
-// of returns what a pod holds, nil where its specification says all. before is what it held
-// when it was last read: a pod holds its devices until it is gone, and its claim may be
-// released in our view before its end shows.
+// of returns what a pod holds, nil if its specification is complete. before is what it held when it
+// was last read: a pod holds its devices until it is gone, and its claim may appear released before
+// its end does.
 func (t *claimTable) of(p *corev1.Pod, before *holding) *holding {
 	if len(p.Spec.ResourceClaims) == 0 && !replicated(&p.Spec) {
 		return nil

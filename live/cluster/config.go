@@ -89,6 +89,6 @@ type Book interface {
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
 
-	// Meet counts what our own cluster met.
+	// Meet counts an observation of the own cluster.
 	Meet(backend.Event)
 }

@@ -19,8 +19,8 @@ type Life struct {
 	// there were none.
 	Key, Was string
 
-	// Ended is when the observer heard that the Node object was gone, or the machine of
-	// a node that never joined; 0 while it lives.
+	// Ended is when the observer learned that the Node object was gone, or the machine of a node
+	// that never joined; 0 while it lives.
 	Ended policy.Time
 
 	// Ordered means that its machine has not been observed yet, so that its market in the snapshot
@@ -87,8 +87,8 @@ func (t *lifeTable) fill() {
 	t.departed = t.departed[:0]
 }
 
-// depart notes that what is in slot i, which was just read, ended at an instant, unless
-// its end was heard of before.
+// depart notes that what is in slot i, which was just read, ended at an instant, unless its end is
+// already known.
 func (t *lifeTable) depart(i int32, at policy.Time) {
 	e, n := &t.nodes.entries[i], &t.nodes.nodes[i]
 	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: t.pools.name(n.Pool)}

@@ -197,8 +197,8 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	if e.object == nil || reclaim == 0 && n.Recommended == 0 {
 		return
 	}
-	// Managed node groups drain by themselves, and so does who read the notice for
-	// us: a cordon is then theirs.
+	// Managed node groups drain by themselves, and so does a controller that reads notices for
+	// Spotter: a cordon is then theirs.
 	actor := e.actor
 	if _, managed := e.object.Labels[labelNodeGroup]; managed && actor == policy.ActorNone && n.ActedBy == policy.ActorPerson {
 		actor = policy.ActorEKS

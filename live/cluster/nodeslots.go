@@ -44,8 +44,8 @@ type nodeEntry struct {
 	// launched and met say that its launch and its reclaim were counted.
 	launched, met bool
 
-	// noticeAt, reclaimAt and source are of the warning that came of it, zero without;
-	// recommended is when a recommendation came, and actor who drains it because of one.
+	// noticeAt, reclaimAt and source are those of its warning, zero without one; recommended is the
+	// time of a recommendation, and actor which controller drains it because of one.
 	noticeAt, reclaimAt, recommended policy.Time
 	source                           string
 	actor                            policy.Actor

@@ -94,8 +94,8 @@ func (o *Observer) readAhead() {
 	}
 }
 
-// fill writes all that s does not have yet. It is of the instant at which that is done:
-// what was heard of while it was being built is not from after it.
+// fill writes all that s does not have yet, as of the present instant: changes received while it
+// was being built are not later than it.
 func (o *Observer) fill(s *policy.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -239,13 +239,12 @@ func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	case "Node": // a static pod, which its kubelet makes
 		return nil, ""
 	}
-	// A StatefulSet, and controllers that we do not know: these are taken to be as
-	// careful with their pods.
+	// A StatefulSet or an unknown controller: the latter is assumed to be as careful with its pods.
 	return t.get(workloadKey{name, policy.KindStatefulSet}), ""
 }
 
-// isName reports whether an object may have a name: whoever may create pods writes owner references, which the API
-// server does not check.
+// isName reports whether an object may have a name. Every client that may create pods can write
+// owner references, which the API server does not check.
 func isName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {

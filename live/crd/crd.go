@@ -54,8 +54,8 @@ func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-// Versions are those in which our kinds are served, the one in which they are stored
-// first. All have the same fields, so that an API server converts between them by itself.
+// Versions are the served versions of Spotter's kinds, the stored one first. All have the same
+// fields, so that an API server converts between them by itself.
 //
 // v1beta1 takes the place of v1alpha1 in three releases, each of which may be rolled back
 // to the one before it: this one serves both and stores v1alpha1; the second stores v1beta1

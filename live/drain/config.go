@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Recorder reports to the user what became of a node. The EventRecorder of
-// client-go's package events is one.
+// A Recorder reports to users what happened to a node. The EventRecorder of client-go's package
+// events is one.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }

@@ -184,7 +184,7 @@ func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t
 	return reply, true, nil
 }
 
-// heed notes what became of the eviction of pod and returns the phase to go to.
+// heed notes the result of the eviction of pod and returns the phase that follows.
 func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	retry := e.cfg.EvictRetry
 	if d.urgent() {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An Answer is what became of a request to evict a pod.
+// An Answer is the result of a request to evict a pod.
 type Answer uint8
 
 // The answers of the API server.
@@ -32,7 +32,7 @@ const (
 	// which the API server never evicts.
 	AnswerSeveral
 
-	// AnswerForbidden means that we may not, or that a webhook refuses.
+	// AnswerForbidden means that Spotter lacks the right, or that a webhook refuses.
 	AnswerForbidden
 
 	// AnswerFailed means anything else. It may pass.
@@ -94,7 +94,7 @@ func replyOf(err error) Reply {
 	case apierrors.IsTooManyRequests(err):
 		r.Answer = AnswerBlocked
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The pod goes with its namespace, without our help.
+		// The pod is deleted with its namespace, without an eviction.
 		r.Answer = AnswerBlocked
 	case apierrors.IsForbidden(err):
 		r.Answer = AnswerForbidden

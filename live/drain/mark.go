@@ -16,19 +16,19 @@ import (
 // The marks on a Node. They are the memory of the pipeline: a new leader finds in
 // them what the one before has begun.
 const (
-	// AnnotationDrain holds the state of a drain as JSON. A node that carries it is
-	// being acted on by us.
+	// AnnotationDrain holds the state of a drain as JSON. Spotter is acting on a node that carries
+	// it.
 	AnnotationDrain = "spotter.dev/drain"
 
-	// AnnotationCordon says that we made the node unschedulable, and why. Only a
-	// node that carries it is ever made schedulable by us: taking it away takes the
-	// cordon over.
+	// AnnotationCordon records that Spotter made the node unschedulable, and why. Spotter makes
+	// only nodes that carry it schedulable again: another client that removes it takes over the
+	// cordon.
 	AnnotationCordon = "spotter.dev/cordon"
 
-	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and is what
-	// shows that a cordon is ours: unlike an annotation, neither a kubelet nor whoever may
-	// patch the status of nodes can write it. Running pods of DaemonSets stay; one that is
-	// created during the drain needs a toleration, as under Karpenter's own taint.
+	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and shows that a
+	// cordon is Spotter's: unlike an annotation, neither a kubelet nor a client that may patch the
+	// status of nodes can write it. Running pods of DaemonSets stay; one that is created during the
+	// drain needs a toleration, as under Karpenter's own taint.
 	TaintDraining = "spotter.dev/draining"
 )
 
@@ -43,7 +43,7 @@ type state struct {
 	Phase Phase  `json:"phase"`
 	Pool  string `json:"pool,omitempty"`
 
-	// Provisioner is who gives the node back, also once the pool is gone.
+	// Provisioner releases the node, also once the pool is gone.
 	Provisioner policy.Provisioner `json:"provisioner,omitempty"`
 
 	Why  policy.Reason `json:"reason,omitempty"`

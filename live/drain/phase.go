@@ -167,7 +167,7 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 // by their own. The API server confirms that, since the cache may show an earlier state.
 func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (bool, error) {
 	if d.urgent() {
-		return false, nil // the provider takes it, whoever wants it
+		return false, nil // the provider reclaims it in any case
 	}
 	lost := func(n *corev1.Node) bool {
 		_, ours := n.Annotations[AnnotationCordon]
@@ -242,11 +242,10 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseReleasing, nil
 }
 
-// release gives the empty node back. That it is empty is read from the API server each time
-// before the backend is asked: since it was last seen, a process before this one may have
-// ended and a person have made the node schedulable. What was kept for the replacements is
-// settled before: the pods have moved, and once the node is gone no
-// new leader would learn of them.
+// release releases the empty node. Before each call of the backend the API server is queried
+// whether it is empty: since the last query, an earlier process may have ended and a person may
+// have made the node schedulable. The protection of the replacements is settled before: the pods
+// have moved, and once the node is gone no new leader would know of the replacements.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The annotations of a deletion cost. A cost is ours as long as
-// AnnotationCostOwner repeats it: who writes another makes it theirs.
+// The annotations of a deletion cost. A cost is Spotter's as long as AnnotationCostOwner repeats
+// it: another client that writes a different value becomes its owner.
 const (
 	AnnotationCost      = corev1.PodDeletionCost
 	AnnotationCostOwner = "spotter.dev/pod-deletion-cost"

@@ -317,7 +317,7 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	return nil
 }
 
-// end takes d off the list and says what became of it.
+// end removes d from the list and reports its result.
 func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, message string) {
 	r.table.remove(d, outcome)
 	result := Result{

@@ -33,8 +33,8 @@ import (
 // A Phase is how far a drain has come.
 type Phase string
 
-// The phases. Preparing, evicting, releasing and undoing stand on the node; the others
-// are found again by looking.
+// The phases. Preparing, evicting, releasing and undoing are stored on the node; the others are
+// found again by reading the cluster.
 const (
 	PhaseChecking  Phase = "checking"  // may its pods be evicted? nothing was done yet
 	PhasePreparing Phase = "preparing" // the backend prepares
@@ -71,7 +71,7 @@ const (
 	OutcomeUndone Outcome = "undone" // it was begun and taken back
 )
 
-// A Status is a drain as it stands.
+// A Status is the state of a drain.
 type Status struct {
 	Node, Pool string
 	Phase      Phase
@@ -129,8 +129,8 @@ type drain struct {
 	state
 	uid     types.UID // empty until the node was first read
 	began   time.Time
-	last    *corev1.Node // as it was after our last write
-	kept    bool         // the node carries our marks
+	last    *corev1.Node // as it was after the last write
+	kept    bool         // the node carries Spotter's marks
 	touched bool         // it did once
 	ready   bool         // the backend was asked to prepare it, and may not be again
 	saved   Phase        // the phase that the node carries
@@ -158,7 +158,7 @@ type drain struct {
 type releaseProgress struct {
 	emptyAt time.Time
 	settled bool // nothing is kept for its replacements any more
-	mayBe   bool // a process before this one may have given it back
+	mayBe   bool // an earlier process may have released it
 }
 
 // An order is what is wanted of a node.
@@ -170,7 +170,7 @@ type order struct {
 	gentle    bool
 }
 
-// A try is how the eviction of one pod stands.
+// A try is the state of the eviction of one pod.
 type try struct {
 	asked   time.Time // when it was last accepted; zero if not
 	retryAt time.Time
@@ -243,7 +243,7 @@ func (p *Reconciler) newDrain(node string) *drain {
 	}
 }
 
-// mayStart returns why a node is not ours to drain.
+// mayStart returns why Spotter may not drain a node.
 func mayStart(n *policy.Node) error {
 	switch {
 	case n.ActedBy == policy.ActorPerson && n.ReclaimAt != 0:

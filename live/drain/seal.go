@@ -75,8 +75,7 @@ func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	return s, marked, sealed
 }
 
-// uncordon takes back what cordon did. With the key, a sealed state also shows that the
-// cordon is ours.
+// uncordon undoes cordon. With the key, a sealed state also shows that the cordon is Spotter's.
 func (x *sealer) uncordon(n *corev1.Node) {
 	_, _, sealed := x.read(n)
 	takeCordon(n, sealed)

@@ -66,7 +66,7 @@ func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (u
 // the reason for each; both ascending.
 type Settled struct{ Undone, Left []string }
 
-// closed reports whether a node is kept from taking pods by us.
+// closed reports whether Spotter keeps pods off a node.
 func closed(n *corev1.Node) bool {
 	_, cordoned := n.Annotations[AnnotationCordon]
 	return cordoned || tainted(n)
@@ -143,7 +143,7 @@ func (r *round) busy(ctx context.Context, d *drain) bool {
 	return err != nil || len(pods) > 0
 }
 
-// account reports what became of the drains, ascending by node.
+// account reports the results of the drains, ascending by node.
 func account(all []*drain) Settled {
 	slices.SortFunc(all, func(a, b *drain) int { return cmp.Compare(a.node, b.node) })
 	var s Settled

@@ -21,8 +21,8 @@ const (
 	// known before the pool is active.
 	ConditionKarpenter = "KarpenterReady"
 
-	// ConditionFieldConflict is True while another manager, which its message names,
-	// holds a field that we would write.
+	// ConditionFieldConflict is True while another manager, which its message names, holds a field
+	// that Spotter would write.
 	ConditionFieldConflict = "FieldConflict"
 
 	// ConditionTemplateHeld is True while the pool states another template than its

@@ -19,14 +19,14 @@ const (
 	// PoolLabel names the CapacityPool on NodePools, NodeClaims and Nodes.
 	PoolLabel = "spotter.dev/pool"
 
-	// AdoptAnnotation on a NodePool that we did not make names the CapacityPool that
-	// may write its weight and limits.
+	// AdoptAnnotation on a NodePool that Spotter did not create names the CapacityPool that may
+	// write its weight and limits.
 	AdoptAnnotation = "spotter.dev/adopt"
 
 	// SteerAnnotation on a NodePool is what the pool should buy, as JSON.
 	SteerAnnotation = "spotter.dev/steer"
 
-	// WrittenAnnotation on a NodePool is when we last wrote it, in RFC 3339.
+	// WrittenAnnotation on a NodePool is when Spotter last wrote it, in RFC 3339.
 	WrittenAnnotation = "spotter.dev/written"
 
 	// NarrowingAnnotation on a NodePool is since when it buys nothing, in RFC 3339, so
@@ -69,8 +69,8 @@ type Config struct {
 	Provider string
 	Regions  []string
 
-	// Since is up to when events were reported to the sink before: what is older is not
-	// reported again. Zero means the second of New: conditions are no more exact.
+	// Since is the time up to which events were already reported to the sink: older ones are not
+	// reported again. Zero means the second of New: times of conditions have no higher precision.
 	Since policy.Time
 
 	// WriteEvery is the least time between two changes to the markets and disruption

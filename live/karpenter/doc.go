@@ -1,6 +1,5 @@
-// Package karpenter lets a policy work with Karpenter: it steers by node pools,
-// launches single nodes by node claims, and gives emptied nodes back by deleting
-// their claims.
+// Package karpenter lets a policy work with Karpenter: it steers by node pools, launches single
+// nodes by node claims, and releases empty nodes by deleting their claims.
 //
 // A CapacityPool has two NodePools, "<pool>-spot" and "<pool>-od", whose capacity type never
 // changes. They are created here and applied without force, only with the fields that this package

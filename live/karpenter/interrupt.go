@@ -76,8 +76,8 @@ func (i *informer) eventSeen(e *corev1.Event) {
 	}
 }
 
-// byKarpenter reports whether an Event is where those on NodeClaims are, which have no
-// namespace, and by Karpenter. An Event in a namespace is written by whoever works there.
+// byKarpenter reports whether an Event is in the namespace of those on NodeClaims, which have none,
+// and by Karpenter. An Event in another namespace may be written by any user of it.
 func byKarpenter(e *corev1.Event) bool {
 	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" && cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
 }

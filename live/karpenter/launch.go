@@ -83,7 +83,7 @@ func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 	return x.make(ctx, s, l, name)
 }
 
-// make makes the NodeClaim of a launch, unless something stands against it.
+// make creates the NodeClaim of a launch, unless a condition prevents it.
 func (x *launcher) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
 	pool := &s.Pools[l.Pool]
 	nodePool, claims, err := x.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)

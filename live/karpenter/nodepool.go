@@ -56,8 +56,8 @@ func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karp
 // expireAfter is what the API server gives a pool that states none.
 const expireAfter = 720 * time.Hour
 
-// fixedTemplate returns the template of a NodePool that has nodes, as it is, in the
-// fields that are ours.
+// fixedTemplate returns the present template of a NodePool that has nodes, with the fields that
+// Spotter owns.
 func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	was := &live.Spec.Template
 	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef, Taints: was.Spec.Taints, ExpireAfter: was.Spec.ExpireAfter}}
@@ -65,8 +65,8 @@ func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	return t
 }
 
-// templateObject returns a template with its requirements as it is applied: with the
-// fields that are ours.
+// templateObject returns a template with its requirements as it is applied: with the fields that
+// Spotter owns.
 func templateObject(t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) object {
 	labels := object{}
 	for k, v := range t.Labels {

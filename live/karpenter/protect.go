@@ -19,14 +19,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Why a node is protected by us: it is being drained, or the pods that it is for
-// have not come yet.
+// Why Spotter protects a node: it is being drained, or the pods for which it was launched are not
+// placed yet.
 const (
 	protectedDrain       = "drain"
 	protectedReplacement = "replacement"
 )
 
-// protectedSince returns why and since when an object is protected by us.
+// protectedSince returns why and since when Spotter protects an object.
 func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
 	why, at, ok := strings.Cut(annotations[ProtectedAnnotation], " ")
 	if !ok {
@@ -39,7 +39,7 @@ func protectedSince(annotations map[string]string) (why string, since policy.Tim
 	return why, policy.TimeOf(t), true
 }
 
-// protectedFor reports whether o is protected by us, and for that.
+// protectedFor reports whether Spotter protects o, and for that reason.
 func protectedFor(o client.Object, why string) bool {
 	is, _, ours := protectedSince(o.GetAnnotations())
 	return ours && is == why

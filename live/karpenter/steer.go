@@ -293,9 +293,8 @@ func (n *nodePoolSteerer) inForce(pool string, t *steering) {
 	n.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 }
 
-// conflict returns what became of a write: a Held where another manager has a field, or
-// the API server will have no such NodePool, which is not tried again before the next write
-// is due.
+// conflict returns the result of a write: a Held if another manager owns a field, or if the API
+// server refuses such a NodePool, which is not tried again before the next write is due.
 func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {

@@ -131,7 +131,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 	var all v1alpha1.CapacityPoolList
 	if err := b.api.reader.List(ctx, &all); err != nil {
 		if apierrors.IsNotFound(err) || missing(err) {
-			return nil // our own definitions are gone: all stays as it is
+			return nil // Spotter's definitions are gone: all stays as it is
 		}
 		return fmt.Errorf("listing CapacityPools: %w", err)
 	}

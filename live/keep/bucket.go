@@ -61,8 +61,8 @@ func (b *bucket) object(number int, file string) string {
 	return fmt.Sprintf("%s%s%05d/%s", b.url, segment, number, file)
 }
 
-// place returns the last segment and step in the bucket, whoever wrote them. A segment of
-// which the upload broke off counts.
+// place returns the last segment and step in the bucket, whichever recorder wrote them. A segment
+// whose upload was interrupted counts.
 func (b *bucket) place(ctx context.Context) (p record.Place, err error) {
 	folders, err := b.s3.Folders(ctx, b.url+segment)
 	for _, f := range folders {

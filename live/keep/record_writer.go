@@ -235,7 +235,7 @@ func (s *recordWriter) drain() {
 	}
 }
 
-// end writes what waits, once, completes the segment and gives the folder back.
+// end writes what waits, once, completes the segment and releases the folder.
 func (s *recordWriter) end() {
 	s.drain()
 	if s.waiting != nil {

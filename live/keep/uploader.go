@@ -54,8 +54,8 @@ func newUploader(ctx context.Context, r *Recorder) (*uploader, error) {
 	return &uploader{r: r, b: b, wake: make(chan struct{}, 1), flush: make(chan chan struct{}), begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
-// begin starts to upload, once, when the folder is ours: a replica that stands by
-// uploads nothing, and learns only then what the one before it has uploaded.
+// begin starts to upload, once, when this recorder has taken the folder: a standby replica uploads
+// nothing, and learns only then what the previous leader has uploaded.
 func (c *uploader) begin(ctx context.Context) error {
 	if c == nil || c.runs() {
 		return nil

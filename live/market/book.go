@@ -201,7 +201,7 @@ func (b *Book) Lookup(name string) policy.MarketID {
 	return b.table.find(name)
 }
 
-// Meet counts what our own cluster met in a market. The tables need not hold it.
+// Meet counts an observation of the own cluster in a market. The tables need not hold it.
 func (b *Book) Meet(e backend.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A meeting is what our cluster met in a market, counted as the simulator does.
+// A meeting has the counts of the own cluster's observations in a market, counted as the simulator
+// does.
 type meeting struct {
 	seen    policy.Experience
 	running int64 // nodes

@@ -34,7 +34,7 @@ type exported struct {
 	Experience policy.Experience `json:"experience"`
 }
 
-// Export returns what our cluster met, compressed and at most Config.ExportMax bytes
+// Export returns the observations of the own cluster, compressed and at most Config.ExportMax bytes
 // long. The same experience gives the same bytes.
 func (b *Book) Export() []byte {
 	b.mu.Lock()
@@ -55,8 +55,7 @@ func (b *Book) Export() []byte {
 	}
 }
 
-// lastMet is the last instant that counted in a market, or that at which the count
-// stands.
+// lastMet is the last instant that counted in a market, or that of the count.
 func (x *exported) lastMet() policy.Time {
 	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
 }

@@ -54,8 +54,7 @@ type Update struct {
 	// Zones name zones that have an ID and a name.
 	Zones []Zone
 
-	// Types describes instance types. A type that the catalog holds stands as it
-	// does there.
+	// Types describes instance types. For a type in the catalog, the catalog's description is used.
 	Types []policy.InstanceType
 
 	// Offerings are types that zones sell on demand, with or without a price for

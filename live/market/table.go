@@ -11,8 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A table is what snapshots are filled from. Its identifiers stand as long as it
-// does.
+// A table is what snapshots are filled from. Its identifiers are valid as long as it is.
 type table struct {
 	generation uint64
 
@@ -25,8 +24,8 @@ type table struct {
 	// only one.
 	regions map[zoneAt]string
 
-	// rows say where the markets come from, met what our cluster met in each; nil
-	// where it met nothing.
+	// rows are the sources of the markets, and met the observations of the own cluster in each; nil
+	// for no observation.
 	rows []row
 	met  []*meeting
 

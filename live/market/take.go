@@ -48,7 +48,7 @@ func (f *faults) err() error {
 // errNoAsOf is returned for an update that does not say what instant it reports.
 var errNoAsOf = errors.New("the update has no time")
 
-// take takes in an update and returns what of it cannot be. The rest stands.
+// take takes in an update and returns its invalid parts. The other parts are used.
 func (b *Book) take(u *Update, ask Ask) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,7 +126,7 @@ func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) 
 		k.onDemand[at] = &listed{modelled: p.Modelled, curve: curve{always: true}}
 		k.onDemand[at].curve.put(asOf, p.Price)
 		k.changed = true
-	case p.Modelled && !l.modelled: // what is published stands
+	case p.Modelled && !l.modelled: // a published price is kept
 	default:
 		l.modelled = p.Modelled
 		if now, _, _ := l.curve.at(asOf); now != p.Price {

@@ -32,8 +32,7 @@ type Config struct {
 	// Approve has changes by choice wait for a person's approval in every pool.
 	Approve bool
 
-	// Namespace holds our own ConfigMaps, KillSwitch among them; an empty KillSwitch
-	// goes without.
+	// Namespace holds Spotter's ConfigMaps, KillSwitch among them. KillSwitch may be empty.
 	Namespace, KillSwitch string
 
 	// Lease is the name of the Lease that a release has in its namespace. With it pools must
@@ -337,7 +336,7 @@ func (a *Authority) readLease(ctx context.Context, s *state) {
 
 func (a *Authority) readPools(ctx context.Context, s *state) {
 	var list v1alpha1.CapacityPoolList
-	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // without our definitions there are no pools
+	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // no CRD, no pools
 		s.unlisted = fmt.Errorf("reading the mode of the pools: %w", err)
 		return
 	}

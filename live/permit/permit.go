@@ -73,8 +73,8 @@ func Act(ctx context.Context, pool string) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{act, pool})
 }
 
-// Undo returns a context for taking back what is ours. That is done in every mode of
-// a pool and under the kill switch, but not by a controller in shadow.
+// Undo returns a context for undoing Spotter's own changes. That is done in every mode of a pool
+// and under the kill switch, but not by a controller in shadow.
 func Undo(ctx context.Context) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{purpose: undo})
 }
@@ -84,7 +84,7 @@ func Enforce(ctx context.Context) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{purpose: enforce})
 }
 
-// IsUndo reports whether ctx is for taking back what is ours.
+// IsUndo reports whether ctx is for undoing Spotter's own changes.
 func IsUndo(ctx context.Context) bool {
 	p, _ := ctx.Value(permitKey{}).(permit)
 	return p.purpose == undo

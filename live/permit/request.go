@@ -33,7 +33,7 @@ func (a *Authority) own(r *http.Request) bool {
 	if r.URL.Query().Get("dryRun") == "All" {
 		return true
 	}
-	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may stand below a path of its own
+	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may be below a path
 	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", v1alpha1.GroupVersion.Group} {
 		if strings.HasPrefix(path, "s/"+group+"/") {
 			return true

@@ -20,7 +20,7 @@ const (
 	kindStateChange
 	kindScheduledChange
 	kindLifecycle
-	kindOther // of EC2 or AWS Health, and nothing to us
+	kindOther // of EC2 or AWS Health, and not used
 )
 
 // A message is what EventBridge says, read.
@@ -125,8 +125,7 @@ func (m *message) readDetail(e *envelope) error {
 	return nil
 }
 
-// readHealth reads a scheduled change of instances. What else AWS Health reports is
-// nothing to us.
+// readHealth reads a scheduled change of instances. Other reports of AWS Health are not used.
 func (m *message) readHealth(d *detail) error {
 	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
 		m.kind = kindOther

@@ -117,8 +117,8 @@ func (q *Queue) NeedLeaderElection() bool { return true }
 // Start is [Queue.Run], for a manager.
 func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 
-// Run reads until ctx ends, which is its good end. A request that fails is made
-// again, ever more rarely. The queue is read whoever else reads it.
+// Run reads until ctx ends, which is its normal end. A request that fails is repeated at growing
+// intervals. The queue is read even if another consumer reads it.
 func (q *Queue) Run(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()

@@ -80,7 +80,7 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 	}
 }
 
-// shared returns an [ErrRival] that names the first rival that reads our queue.
+// shared returns an [ErrRival] that names the first rival that reads Spotter's queue.
 func (f *rivalFinder) shared() error {
 	for _, r := range f.all() {
 		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {

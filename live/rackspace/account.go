@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// secretKeys are the keys under which a secret may hold the refresh token; the
-// first is ours, the others are those of other tools for Rackspace Spot.
+// secretKeys are the keys under which a secret may hold the refresh token; the first is Spotter's,
+// the others are those of other tools for Rackspace Spot.
 var secretKeys = []string{"refresh-token", "refreshToken", "RACKSPACE_SPOT_REFRESH_TOKEN"}
 
 // An accountKey is what distinguishes one account from another.

@@ -14,10 +14,10 @@ import (
 // Name is the name of the backend.
 const Name = "rackspace"
 
-// owner is the field manager of what we write.
+// owner is the field manager of Spotter's writes.
 const owner = client.FieldOwner("spotter")
 
-// The types of the conditions of a CapacityPool that are ours to set.
+// The types of the conditions of a CapacityPool that this backend sets.
 const (
 	CredentialsInvalid  = "CredentialsInvalid"
 	CloudspaceReachable = "CloudspaceReachable"

@@ -44,9 +44,9 @@ type Config struct {
 	Attempts               int
 	BackoffMin, BackoffMax time.Duration
 
-	// WinMax is how long a bid may stand without being won before it counts as
-	// refused and is withdrawn, and JoinMax how long after the order a node may
-	// take to join. Rackspace names 8 to 9 minutes.
+	// WinMax is how long a bid may be open without being won before it counts as refused and is
+	// withdrawn, and JoinMax how long after the order a node may take to join. Rackspace names 8 to
+	// 9 minutes.
 	WinMax, JoinMax time.Duration
 
 	// Notice is how long a node is left once its bid is below the market price;
@@ -68,8 +68,8 @@ type Config struct {
 	// Located is called with the region of a cloudspace, once that is known. It may be nil.
 	Located func(cloudspace, region string)
 
-	// Fence is asked before each write to the cloud whether we still lead; nil is
-	// always so.
+	// Fence is called before each write to the cloud and returns whether this process still leads;
+	// nil means that it always does.
 	Fence func(context.Context) error
 
 	// Transport carries the requests; nil is that of net/http.

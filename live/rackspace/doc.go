@@ -1,5 +1,5 @@
-// Package rackspace buys nodes at Rackspace Spot, whose markets are auctions, and
-// gives them back. No provisioner stands between.
+// Package rackspace buys nodes at Rackspace Spot, whose markets are auctions, and releases them. It
+// uses no provisioner.
 //
 // # One node pool for each node
 //

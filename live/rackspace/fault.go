@@ -39,7 +39,7 @@ type fault struct {
 	Status int
 	Reason string // of a Kubernetes status: AlreadyExists…
 	Text   string
-	Wait   time.Duration // how long we were asked to wait
+	Wait   time.Duration // the wait that the API requested
 }
 
 // Error says what was done, to what, and what the answer was.

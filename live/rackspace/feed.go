@@ -54,8 +54,7 @@ type floor struct {
 	at    policy.Time
 }
 
-// floorSpan is how long a floor stands over what the price feed says, which lags
-// behind the auction.
+// floorSpan is how long a floor overrides the price feed, which lags behind the auction.
 const floorSpan = 10 * time.Minute
 
 // NewFeed returns a feed that knows no region yet.
@@ -111,8 +110,7 @@ func (f *Feed) refused(class string, price policy.Money, at policy.Time) {
 	})
 }
 
-// marketPrice returns the price at which the auction of a class stood when it was
-// last read.
+// marketPrice returns the last known auction price of a class.
 func (f *Feed) marketPrice(class string) (policy.Money, bool) {
 	c := f.now.Load().classes[class]
 	if c == nil {

@@ -55,7 +55,7 @@ type machine struct {
 	node, providerID string
 	present, ready   bool
 
-	// reported are the events and warnings that the sink has heard of.
+	// reported are the events and warnings that were reported to the sink.
 	reported reported
 }
 

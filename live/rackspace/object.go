@@ -89,14 +89,14 @@ func kindOf(c policy.CapacityType) kind {
 	return onDemandPools
 }
 
-// apiVersion is the version of the objects that we write and read.
+// apiVersion is the version of the objects that this package writes and reads.
 const apiVersion = "ngpc.rxt.io/v1"
 
 // cloudspaceLabel names the cloudspace of a node pool.
 const cloudspaceLabel = "ngpc.rxt.io/cloudspace"
 
-// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that we do not name
-// are left alone: a change is a merge patch.
+// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that it does not have are left alone:
+// a change is a merge patch.
 type nodePool struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`

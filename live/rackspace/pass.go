@@ -77,9 +77,9 @@ func (r *ledgerRepair) tend(ctx context.Context, m *machine) error {
 	return r.ledger.patchStatus(ctx, m, func(*machine) {})
 }
 
-// resolve finds out whether the API has an order. It was not listed for a while;
-// what it knows by name is ours, and what it does not is not coming. The deletion
-// makes sure of that.
+// resolve determines whether the API has an order that was not listed for a while. If the API knows
+// it by name, it is Spotter's. If not, it will not be placed any more. The deletion makes sure of
+// that.
 func (r *ledgerRepair) resolve(ctx context.Context, m *machine) error {
 	there, err := r.orders.there(ctx, m)
 	if err != nil {

@@ -80,8 +80,8 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 	return backend.ReplacementFailed, nil
 }
 
-// Release gives a node back: its node pool, which has no other, is deleted. A pool
-// that is gone is a success.
+// Release releases a node: its node pool, which has no other node, is deleted. A missing pool is a
+// success.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {

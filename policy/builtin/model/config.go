@@ -35,10 +35,10 @@ type Config struct {
 	// pods.
 	Spread int
 
-	// Floor is the largest part of a pool's capacity that stands on demand because
-	// more pods of a service would be lost with a node, a market, a type or a zone of
-	// spot than it can spare; 0 leaves all of it to the share. Raising it costs more
-	// and loses less: docs/models.md says how much, and how the default was chosen.
+	// Floor is the largest part of a pool's capacity that may be on demand because more pods of a
+	// service would be lost with a node, a market, a type or a zone of Spot than it can spare; 0
+	// leaves all of it to the share. Raising it costs more and loses less: docs/models.md has the
+	// figures, and how the default was chosen.
 	Floor float64
 
 	// Calm stops voluntary moves while a node is about to be taken. Without it moves continue, and

@@ -33,7 +33,7 @@ const raisedMost = 6
 // it does not change with every pod.
 const shareSteps = 20
 
-// A footing says how the pods of services stand on spot.
+// A footing has the numbers of pods of services on Spot.
 type footing struct {
 	// By workload: how many pods may be lost together, and how many pods are in the Spot market
 	// that has most of them.
@@ -63,7 +63,7 @@ func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	}
 }
 
-// stand counts the pods of n, which is in a market, on spot.
+// stand counts the pods of n, which is in a market, on Spot.
 func (f *footing) stand(s *policy.Snapshot, e *workload.Exposure, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	e.On(n.ID, func(w policy.WorkloadID, pods int32) {
@@ -126,7 +126,7 @@ func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post
 	return list
 }
 
-// look reads how services stand, once in a turn.
+// look reads the distribution of services, once in a turn.
 func (e *Policy) look(t *turn) {
 	if t.read {
 		return

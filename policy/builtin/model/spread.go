@@ -38,7 +38,7 @@ type concentration struct {
 // A detour is a node whose pods should move to another market of its zone.
 type detour struct {
 	node    policy.NodeID
-	change  int32 // of the pods that stand beyond what is allowed; below zero
+	change  int32 // of the pods beyond what is allowed; below zero
 	markets []policy.MarketID
 	price   policy.Money // of the first
 }
@@ -120,7 +120,7 @@ func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
 	}
 }
 
-// concentrations returns the markets in which too many pods of a service stand, the worst first.
+// concentrations returns the markets with too many pods of a service, the worst first.
 func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
 	var list []concentration
 	var held []policy.MarketID // Spot markets with nodes, ascending

@@ -43,8 +43,8 @@ func ownAnnotations(x *load) map[string]string {
 	return out
 }
 
-// podAnnotations returns those that others than we read on pods. A do-not-disrupt
-// holds for a template where it holds for most of them.
+// podAnnotations returns the annotations of pods that other controllers read. A do-not-disrupt
+// applies to a template if most of its pods have it.
 func podAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	if x.t.MigrationTier >= 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Names replaces the names that people chose, each by the same one wherever it
-// stands. They are numbered as they come, so that equal snapshots give equal files.
+// Names replaces the names that people chose, each by the same one everywhere. They are numbered in
+// order of appearance, so that equal snapshots give equal files.
 type names struct {
 	on    bool
 	given map[string]string // by what is named and its name

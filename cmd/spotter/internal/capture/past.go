@@ -97,8 +97,8 @@ func regionOf(zone string) string {
 	return zoneEnding.ReplaceAllString(zone, "")
 }
 
-// withPast gives each load its past, leaves out those that the history does not have, and
-// adds what there was and is no more.
+// withPast gives each load its past, leaves out those that the history does not have, and adds
+// those that no longer exist.
 func (c *workWriter) withPast(all []*load) []*load {
 	services, jobs := map[string]*load{}, map[string]*load{}
 	var out []*load

@@ -156,7 +156,7 @@ func takeSwap(n *corev1.Node) []string {
 	return append(takeAnnotation(n, asg.AnnotationSwap), takeAnnotation(n, asg.AnnotationKept)...)
 }
 
-// takeProtection lets Karpenter act again on what we kept it from.
+// takeProtection removes Spotter's protection from Karpenter.
 func takeProtection(o client.Object) []string {
 	what := takeAnnotation(o, karpenter.ProtectedAnnotation)
 	if len(what) > 0 {

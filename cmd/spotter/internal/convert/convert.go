@@ -106,8 +106,8 @@ func (r *Result) All() []Warning {
 	return all
 }
 
-// Convert reads inputs in their order, and flags of the Rescheduler as they
-// stand on its command line; empty for none. All faults are joined.
+// Convert reads inputs in their order, and flags of the Rescheduler in the form of its command
+// line; empty for none. All faults are joined.
 func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 	r := &reader{o: o}
 	for _, in := range inputs {

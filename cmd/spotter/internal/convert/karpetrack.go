@@ -57,7 +57,7 @@ type karpetrackController struct {
 	emptyGrace              time.Duration
 	consolidation           bool
 
-	// file is where its Deployment stands; empty without one.
+	// file is that of its Deployment; empty without one.
 	file       string
 	parameters []parameter
 	warnings   []Warning
@@ -196,7 +196,7 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	r.add(s, p)
 }
 
-// unknown stands where neither the old configuration nor a flag says anything.
+// unknown is written if neither the old configuration nor a flag has a value.
 const unknown = "replace-me"
 
 // rackspace fills in the backend: flags first, then the controller's Deployment.

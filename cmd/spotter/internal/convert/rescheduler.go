@@ -182,7 +182,7 @@ func whole(err error, args []string) error {
 	return err
 }
 
-// at returns where a command line stands.
+// at returns the location of a command line.
 func at(s *source) string {
 	if s.object == nil {
 		return s.file

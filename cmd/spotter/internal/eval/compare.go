@@ -27,8 +27,7 @@ const (
 	// stopWait is how long it may take to end when it is asked to.
 	stopWait = 10 * time.Second
 
-	// stderrMax is how much of what it writes to its standard error is kept, in
-	// bytes: the end of it, where the reason stands.
+	// stderrMax is how much of its standard error is kept, in bytes: the end, which has the reason.
 	stderrMax = 4 << 10
 
 	// versionMax bounds, in bytes, what is read of its version.

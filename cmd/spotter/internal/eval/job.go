@@ -206,7 +206,7 @@ func roundOf(j *batchv1.Job) (n int) {
 	if j == nil {
 		return 0
 	}
-	_, _ = fmt.Sscanf(j.Name[strings.LastIndex(j.Name, "-")+1:], "%d", &n) // 0 for a name that is not ours
+	_, _ = fmt.Sscanf(j.Name[strings.LastIndex(j.Name, "-")+1:], "%d", &n) // 0 for a name that Spotter did not choose
 	return n
 }
 

@@ -57,7 +57,7 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 		defer close(g.ended)
 		g.screen.Run() //nolint:errcheck // a terminal that is gone must not stop the work
 	}()
-	// Who stops it sees at once that it was heard, and a second signal, which kills,
+	// A user who stops it sees at once that the signal arrived, and a second signal, which kills,
 	// finds the terminal as it was.
 	g.forget = context.AfterFunc(ctx, func() {
 		fmt.Fprintln(above, "stopping: once more ends it at once")
@@ -91,7 +91,7 @@ func (g *Progress) end() {
 	<-g.ended
 }
 
-// Close takes the screen away and gives standard error back to p.
+// Close removes the screen and restores standard error of p.
 func (g *Progress) Close(p *cli.Program) {
 	if g == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A compared is what came of taking a recording again with one policy.
+// A compared is the result of a replay of a recording with one policy.
 type compared struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed,omitempty"`

@@ -102,7 +102,7 @@ func (f *liveCall) where(field string) string {
 	return field
 }
 
-// fault is an error that says where the field stands that it is about.
+// fault is an error with the location of its field.
 func (f *liveCall) fault(field string, err error) error {
 	return fmt.Errorf("%s: %w", f.where(field), err)
 }

@@ -55,10 +55,10 @@ type modelConfig struct {
 	Log   *slog.Logger
 }
 
-// A liveModel writes the forecasts of a running controller: those of the bundle that
-// the policies in force name, and the closed form where they name none or it has no
-// answer. Whatever becomes of a bundle, a forecast is there, and what is wrong is said
-// by an error, the condition [ConditionModel] and metrics.
+// A liveModel writes the forecasts of a running controller: those of the bundle that the policies
+// in force name, or those of the closed form if they name none or the bundle fails. There is a
+// forecast whatever happens to a bundle. Faults are reported by an error, the condition
+// [ConditionModel] and metrics.
 //
 // It is called by one goroutine at a time; what it reports may be read by others.
 type liveModel struct {
@@ -251,7 +251,7 @@ func since(now, before models.Counts) models.Counts {
 	}
 }
 
-// note writes down what became of a forecast.
+// note records the result of a forecast.
 func (l *liveModel) note(s *policy.Snapshot, said models.Counts, err error) {
 	pools := map[string]string{}
 	for i := range s.Pools {

@@ -106,7 +106,7 @@ type installation struct {
 	undefined error
 }
 
-// look reads how a controller stands now.
+// look reads the present state of a controller.
 func look(ctx context.Context, c client.Reader, namespace string) (*installation, error) {
 	s := &installation{}
 	var lease coordinationv1.Lease
