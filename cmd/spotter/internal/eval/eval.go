@@ -1,5 +1,5 @@
 // Package eval is the command that compares policies: its flags, their meaning, and where the
-// results are written. Package eval of this module makes the comparison.
+// results are written. [github.com/spotter-dev/spotter/eval] makes the comparison.
 package eval
 
 import (
