@@ -1,7 +1,7 @@
-// Package charts makes those parts of the Helm charts that follow from the program:
-// the definitions of our kinds, the admission policy that is the gate of budgets, and
-// the rules of the roles; and the tables of values, which follow from their comments.
-// `make generate` writes them, and a test compares.
+// Package charts generates the parts of the Helm charts that follow from the program: the
+// definitions of Spotter's kinds, the admission policy that is the gate of budgets, and the rules
+// of the roles. It also generates the tables of values from their comments. `make generate` writes
+// them, and a test compares.
 package charts
 
 //go:generate go run gen.go
@@ -24,7 +24,7 @@ type File struct {
 	Data []byte
 }
 
-// note begins every file.
+// note is the first line of every file.
 const note = "{{- /* Made by `make generate`; do not edit. */}}\n"
 
 // Files returns all files that are made, in an order that does not change. values and
@@ -132,7 +132,7 @@ func rules() []byte {
 	return b.Bytes()
 }
 
-// rule writes one rule, under the condition that the values ask for it.
+// rule writes one rule. It applies only if the chart's values enable it.
 func rule(b *bytes.Buffer, r *rights.Right) {
 	when := condition(r)
 	if when != "" {
@@ -171,7 +171,7 @@ func condition(r *rights.Right) string {
 	if r.Unless != "" {
 		all = append(all, "(not "+parts[r.Unless]+")")
 	}
-	// The kinds of node classes are those of different clouds: nobody has them all.
+	// Each group of node classes is from a different cloud, so no cluster has them all.
 	if r.Part == rights.Karpenter && r.Group != "" && r.Group != "karpenter.sh" {
 		all = append(all, fmt.Sprintf("(has %q .Values.karpenter.nodeClassGroups)", r.Group))
 	}

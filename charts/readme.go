@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A Value is one key of a chart's values that somebody may set.
+// A Value is one key of a chart's values that users may set.
 type Value struct {
 	// Path is the key with those above it, divided by dots.
 	Path string
@@ -20,7 +20,7 @@ type Value struct {
 	Text string
 }
 
-// mark begins the comment that documents a value, as other charts have it.
+// mark starts the comment that documents a value, as in other charts.
 const mark = "# -- "
 
 // Values returns the documented keys of a values.yaml in their order, and an error for

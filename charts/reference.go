@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An allowed is what values.schema.json says of a value, as far as a reader wants it.
+// An allowed is the part of a value's schema in values.schema.json that readers need.
 type allowed struct {
 	Type       any
 	Enum       []any

@@ -17,10 +17,10 @@ type Across struct {
 	// The run with the most outage minutes.
 	Outage *WorstOutage `json:"worst_outage,omitempty"`
 
-	// Shortfall is how many points of the on-demand bill its median net savings
-	// lie below those of the first of a scenario, in the scenario where that is
-	// most: Behind indexes Report.Groups. It is below 0 where the policy is marked
-	// and saves more everywhere. Behind is -1 where no shortfall is known.
+	// Shortfall is the largest difference over all scenarios between the median net savings of the
+	// first policy of a scenario and those of this one, in points of the on-demand bill. Behind is
+	// the index in Report.Groups of the scenario with that difference. Shortfall is below 0 if the
+	// policy is marked and saves more everywhere. Behind is -1 if no shortfall is known.
 	Shortfall float64 `json:"-"`
 	Behind    int     `json:"-"`
 

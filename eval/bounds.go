@@ -41,10 +41,10 @@ func bounds(ctx context.Context, c *Config) []Bounds {
 	return b.until(ctx, func() { b.work(ctx) })
 }
 
-// A bounding is the bounds as far as they are computed.
+// A bounding is a computation of bounds in progress.
 type bounding struct {
 	c    *Config
-	left [][]int // by case, the places in all of what is to be computed
+	left [][]int // by case, the places in all of the bounds to compute
 
 	mu   sync.Mutex
 	all  []Bounds

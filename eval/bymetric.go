@@ -23,8 +23,8 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// UnmarshalJSON reads what MarshalJSON of this build or another one wrote: names that are none of
-// [Metrics] are skipped.
+// UnmarshalJSON reads what MarshalJSON of this build or another one wrote. Names outside [Metrics]
+// are skipped.
 func (v *Values) UnmarshalJSON(text []byte) error {
 	var found map[string]any
 	if err := json.Unmarshal(text, &found); err != nil {

@@ -37,11 +37,11 @@ func (c *Config) job(r *RunRow) Job {
 	return r.Job
 }
 
-// Cells does the runs of c, of exactly the policies that it names, as far as [Config.Mine] leaves them
-// to it. It returns all by case, seed and policy, without Values. All policies of a case and seed follow
-// each other, so that they can share what a runner prepared, and every case is run under the first seed
-// before any is under the second: what is done when ctx ends can be compared, and covers all cases.
-// The others are then unfinished, and the error wraps that of ctx.
+// Cells does the runs of c that [Config.Mine] selects, of exactly the policies that it names. It
+// returns all runs by case, seed and policy, without Values. The policies of a case and seed run
+// one after another, so that they can share what a runner prepared. Every case is run under the
+// first seed before any is under the second, so that the runs done when ctx ends can be compared
+// and cover all cases. The others are then unfinished, and the error wraps that of ctx.
 func Cells(ctx context.Context, c *Config, runner Runner) ([]RunRow, error) {
 	runs := make([]RunRow, 0, len(c.Cases)*len(c.Seeds)*len(c.Policies))
 	for j := range c.Jobs {
@@ -96,7 +96,7 @@ func (c *Config) inTurn(turn int) int {
 	return (k*len(c.Seeds)+seed)*len(c.Policies) + policy
 }
 
-// parallel calls f with 0…n−1, on so many workers.
+// parallel calls f with 0…n−1 on a number of workers.
 func parallel(workers, n int, f func(int)) {
 	var next atomic.Int64
 	var wg sync.WaitGroup

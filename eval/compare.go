@@ -21,8 +21,7 @@ var ErrRefused = errors.New("refused")
 // is lost to chance alone when a decision moves by a minute.
 const LossMax = 0.2
 
-// An Other does the runs of the other side of a comparison, which is as of the
-// branch that a change is to be merged into.
+// An Other does the runs of the other side of a comparison, which is the target branch of a change.
 type Other interface {
 	// Runs does every window of a scenario under the given policies and seeds.
 	Runs(ctx context.Context, scenario string, policies []string, seeds []uint64) ([]OtherRun, error)
@@ -97,7 +96,7 @@ func (o *OtherRun) result() *sim.Result {
 	}
 }
 
-// A Outcome is what a comparison comes to.
+// An Outcome is the result of a comparison.
 type Outcome string
 
 // The outcomes, from good to bad. All but the last let a change through; those
@@ -110,20 +109,18 @@ const (
 	Worse         Outcome = "fail"           // net savings or outages are worse beyond the tolerance
 )
 
-// A Comparison is what distinguishes this program and its files from another
-// side. Both have run the same cells (scenario, window, seed and policy); the
-// difference is taken cell by cell. Net savings of both are those against the
-// on-demand run of the other side: a change cannot look good by making on-demand
-// dear. Only where another demand is met each side is measured against its own,
-// in shares of it: what has to be done for more pods, or need not be done for
-// fewer, is neither a loss nor a gain.
+// A Comparison is the difference between this program with its files and another side. Both have
+// run the same cells (scenario, window, seed and policy), and the difference is taken cell by cell.
+// Net savings of both sides are relative to the on-demand run of the other side, so a change cannot
+// look good by making on-demand expensive. Only if the sides differ in their demand is each side
+// measured against its own on-demand run, as a share: the cost of more pods, or of fewer, is
+// neither a loss nor a gain.
 //
-// Scenarios are never pooled: each policy is judged in each by itself. All
-// outcomes share one error rate of 5 %: each scenario and policy has an equal
-// part of it, and of that each look at the seeds its own ([stats.LookRate]). So
-// the chance that anything is called worse which is not, over all that is judged
-// and all looks, is at most 5 %, and so is the chance that anything passes which
-// is worse; what that means is defined at [stats.Test.Paired].
+// Scenarios are never pooled: each policy is judged in each scenario by itself. All outcomes share
+// one error rate of 5%. Each scenario and policy has an equal part of it, which is divided among
+// the looks at the seeds ([stats.LookRate]). Over all that is judged and all looks, the probability
+// that anything is wrongly called worse is therefore at most 5%, and so is the probability that
+// anything worse passes. What worse means is defined at [stats.Test.Paired].
 type Comparison struct {
 	// What was compared with, in words.
 	Other string `json:"other"`
@@ -219,10 +216,10 @@ type Difference struct {
 	exceeds, within bool
 }
 
-// Compare runs the cells of r on the other side and puts the difference into
-// r.Comparison. Where it is undecided it doubles the seeds, twice at most; the
-// runs of more seeds stand in the comparison alone. When ctx ends there is no
-// comparison, and r is stopped; one that was stopped before is not compared.
+// Compare runs the cells of r on the other side and writes the difference into r.Comparison. If the
+// result is undecided it doubles the seeds, at most twice. The runs of these further seeds are only
+// in the comparison. When ctx ends there is no comparison, and r is stopped. A report that was
+// stopped before is not compared.
 func (r *Report) Compare(ctx context.Context, a Against, runner Runner) error {
 	if r.Stopped {
 		return nil
@@ -286,8 +283,8 @@ func (c *Comparison) judge(unpaired bool) {
 	c.Outcome = worst
 }
 
-// BeyondNoise reports whether something changed that chance does not explain,
-// so that somebody has to look.
+// BeyondNoise reports whether something changed that chance does not explain, so that a person has
+// to look at it.
 func (c *Comparison) BeyondNoise() bool {
 	apart := func(d Difference) bool {
 		return d.Interval != nil && (d.Interval.Low > 0 || d.Interval.High < 0)

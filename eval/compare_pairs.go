@@ -15,7 +15,7 @@ import (
 type pairing struct {
 	config   *Config
 	against  Against
-	evidence []Evidence // ours, by case
+	evidence []Evidence // of this side, by case
 	judged   []int      // indices of Config.Policies
 	seeds    []uint64
 	pairs    []cellPair // of all seeds, by seed, then case, then policy
@@ -67,8 +67,8 @@ func newPairing(c *Config, a Against) *pairing {
 	return p
 }
 
-// add lets the other side run seeds and pairs what it did with runs, which are
-// ours of the same seeds.
+// add lets the other side run seeds and pairs its runs with runs, which are those of this side for
+// the same seeds.
 func (p *pairing) add(ctx context.Context, runs []RunRow, seeds []uint64) error {
 	theirs := map[cellKey]*OtherRun{}
 	for _, scenario := range p.scenarios() {
@@ -150,7 +150,7 @@ func (p *pairing) ask(ctx context.Context, scenario string, seeds []uint64) ([]O
 	return other.Runs(ctx, scenario, first, seeds)
 }
 
-// caseOf returns the index of the case of runs[i], of so many seeds each.
+// caseOf returns the index of the case of runs[i], where each case has seeds seeds.
 func (p *pairing) caseOf(i, seeds int) int { return i / (seeds * len(p.config.Policies)) }
 
 // strangers notes the scenarios in which the sides met other conditions.

@@ -17,12 +17,12 @@ import (
 // OnDemand is the policy that savings are measured against. It is always run.
 const OnDemand = "on-demand"
 
-// OracleName is the name under which the bound of package eval/oracle stands in reports.
-// It is no policy: nothing can be decided by it.
+// OracleName is the name of the bound of package eval/oracle in reports. It is not a policy and
+// cannot decide anything.
 const OracleName = "oracle"
 
-// The policies that improvements are measured against when nobody says which: what a
-// cluster has without us, and in a cluster that was captured what runs there.
+// The default policies that improvements are measured against: what a cluster has without Spotter,
+// and for a captured cluster the policy that it runs.
 const (
 	DefaultBaseline = "karpenter"
 	CaptureBaseline = "as-is"
@@ -114,8 +114,8 @@ type Config struct {
 
 // A Case is one scenario over one window of its trace.
 type Case struct {
-	// Scenario is the name or path as the user gave it. Windows of one
-	// scenario lie back to back and count from 0.
+	// Scenario is the name or path as the user gave it. Windows of one scenario follow each other
+	// without gaps and count from 0.
 	Scenario string
 	Window   int
 	Bound    *scenarios.BoundScenario
@@ -170,8 +170,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// DefaultCommand returns the command that repeats j, as far as the scenario
-// says.
+// DefaultCommand returns the command that repeats j, if the scenario determines it.
 func DefaultCommand(j Job) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "spotter sim %s --policy %s --seed %d --from %s",

@@ -64,8 +64,7 @@ func (d *Done) report() (*Report, error) {
 	return r, nil
 }
 
-// A Done is the runs and bounds of a comparison, as far as they are done: what a report
-// is made of.
+// A Done has the finished runs and bounds of a comparison, from which a report is made.
 type Done struct {
 	// Config is complete: defaults filled in, on-demand and baseline added.
 	Config Config
@@ -81,10 +80,10 @@ type Done struct {
 	Stopped bool
 }
 
-// Do does the runs and bounds of comparisons, one comparison after the other, as far as [Config.Mine]
-// leaves them to it. When ctx ends it yields what is finished of the one under way and no further one.
-// It yields an error, and nothing after it, where a configuration is wrong ([ErrConfig]) and where ctx
-// ends before any run is done.
+// Do does the runs and bounds of comparisons that [Config.Mine] selects, one comparison after the
+// other. When ctx ends it yields the finished part of the current comparison and no further one. It
+// yields an error, and nothing after it, if a configuration is wrong ([ErrConfig]) or if ctx ends
+// before any run is done.
 func Do(ctx context.Context, of []Config, runner Runner) iter.Seq2[*Done, error] {
 	return func(yield func(*Done, error) bool) {
 		for i := range of {
@@ -113,10 +112,10 @@ func do(ctx context.Context, c Config, runner Runner) (*Done, error) {
 	return d, nil
 }
 
-// Runs does every run of c and measures each, against on-demand and the baseline as [Run] does and
-// against no oracle, which takes longer than many runs. Whoever lets policies stand for more than
-// policies sees to it that all meet the same weather. It ends with ctx as [Run] does: then what is
-// done comes back with the error.
+// Runs does every run of c and measures each, against on-demand and the baseline as [Run] does but
+// not against the oracle, which takes longer than many runs. A caller whose policies represent more
+// than policies must ensure that all have the same weather. Like [Run] it ends with ctx, and then
+// returns the finished runs with the error.
 func Runs(ctx context.Context, c Config, runner Runner) ([]RunRow, error) {
 	c = c.Complete()
 	if err := c.validate(); err != nil {

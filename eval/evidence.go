@@ -13,9 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/weather"
 )
 
-// An Evidence of a case says whether its runs can be compared with runs of the same
-// name that come of other files. All are digests in hexadecimal; one that a build
-// does not report is empty.
+// An Evidence of a case shows whether its runs can be compared with runs of the same name that were
+// made from other files. All are digests in hexadecimal; one that a build does not report is empty.
 type Evidence struct {
 	// SHA-256 of the scenario.
 	File string `json:"scenario_digest"`
@@ -73,7 +72,7 @@ func reserveOf(w *scenarios.BoundScenario) policy.Money {
 	return w.Markets[i].Reserve
 }
 
-// A workloadDemand is what a workload asks for.
+// A workloadDemand is what a workload requests.
 type workloadDemand struct {
 	Name        string
 	Kind        policy.WorkloadKind
@@ -95,7 +94,7 @@ func demandOf(w *scenarios.BoundScenario) []workloadDemand {
 	return out
 }
 
-// A protection is what a PDB requires, which says when an outage begins.
+// A protection is what a PDB requires, which determines when an outage starts.
 type protection struct {
 	Name                         string
 	Selector                     policy.Selector

@@ -82,9 +82,9 @@ func (r *Report) Shortfall(g *Group, p int) (float64, bool) {
 	return g.Policies[best].Summary(metric).Median - own.Median, true
 }
 
-// FirstAcross returns the policy that is first in most scenarios, of equals one that keeps the
-// manifests in all of them, then the one with the smallest shortfall and then the one given first. It
-// is nil where none is known.
+// FirstAcross returns the policy that is first in most scenarios. Ties go to a policy that keeps
+// the manifests in all of them, then to the one with the smallest shortfall, then to the one given
+// first. It is nil if no policy is known to be first in a scenario.
 func (r *Report) FirstAcross() *Across {
 	var first []*Across
 	all := r.Across()

@@ -44,9 +44,8 @@ type Gate struct {
 // baseline of other comparisons.
 const ReferenceBaseline = "spotvortex"
 
-// ReferenceGates are those that a policy must pass to be called better than
-// ReferenceBaseline: it improves net profit by 2 % in the median run and costs no
-// minute of outage more in any.
+// ReferenceGates are the gates that a policy must pass to count as better than ReferenceBaseline:
+// it improves net profit by 2% in the median run and adds no minute of outage in any run.
 func ReferenceGates() []Gate {
 	return []Gate{
 		{Metric: "net_profit_improvement_pct", Statistic: Median, Op: ">=", Value: 2},
@@ -141,7 +140,7 @@ func (g Gate) Condition() string {
 	return fmt.Sprintf("%s.%s %s %s", g.Metric, g.Statistic, g.Op, strconv.FormatFloat(g.Value, 'f', -1, 64))
 }
 
-// Who is what stands before the colon.
+// Who returns the part of a gate before the colon.
 func (g Gate) Who() string {
 	s := g.Policy
 	if g.Versus != "" {

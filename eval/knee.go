@@ -24,7 +24,7 @@ func Front(points []Tradeoff) []int {
 	var front []int
 	for _, i := range order {
 		if n := len(front); n > 0 && points[i].Gain <= points[front[n-1]].Gain {
-			continue // dearer, and no better
+			continue // more expensive, and no better
 		}
 		for len(front) > 1 && !above(points[front[len(front)-2]], points[front[len(front)-1]], points[i]) {
 			front = front[:len(front)-1]
@@ -34,13 +34,13 @@ func Front(points []Tradeoff) []int {
 	return front
 }
 
-// above reports whether b lies above the line from a to c, whose prices ascend.
+// above reports whether b is above the line from a to c, whose prices ascend.
 func above(a, b, c Tradeoff) bool {
 	return float64((b.Gain-a.Gain)*(c.Price-a.Price)) > float64((c.Gain-a.Gain)*(b.Price-a.Price))
 }
 
-// kneeMin is how far from the chord a knee lies at least, as a part of either range: what lies
-// nearer is a straight line, where no value is better than another.
+// kneeMin is the least distance of a knee from the chord, as a part of either range. A front that
+// is closer to the chord is a straight line, where no value is better than another.
 const kneeMin = 0.05
 
 // Knee returns the place of the point of the convex front that is furthest from the chord between

@@ -12,8 +12,8 @@ import (
 type match struct {
 	run, onDemand, baseline *sim.Result
 
-	// savings and baseSavings are the net savings of run and baseline; they
-	// stand only where the results they come from do.
+	// savings and baseSavings are the net savings of run and baseline. They are valid only if the
+	// results from which they are computed are.
 	savings, baseSavings policy.Money
 
 	// oracle, slotsOracle and onDemandOracle are the bounds of the case and seed.
@@ -73,8 +73,8 @@ func (m *match) floored() bool {
 	return m.onDemand != nil && absolute(m.baseSavings) < m.onDemand.Bill.Times(improvementFloor)
 }
 
-// RowOf returns a run by itself with its figures, measured against the run of on-demand
-// in the same case and seed, nil where there is none.
+// RowOf returns a single run with its figures, measured against the on-demand run of the same case
+// and seed, which may be nil.
 func RowOf(j Job, r, onDemand *sim.Result) RunRow {
 	row := RunRow{Job: j, Result: r, Values: match{run: r, onDemand: onDemand}.measure()}
 	forgetBounds(row.Values)

@@ -4,7 +4,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// An OutageReport is what the incidents of several runs come to.
+// An OutageReport summarises the incidents of several runs.
 type OutageReport struct {
 	// Outages are their sum, of which the minutes are rounded once. The longest
 	// incident is one of a run.
@@ -111,7 +111,7 @@ func (r *Report) sumOf(o *OutageReport) OutageSum {
 	return out
 }
 
-// outageOfRun returns the incidents of a run, nil where there are none.
+// outageOfRun returns the incidents of a run, nil without incidents.
 func outageOfRun(res *sim.Result) *RunOutage {
 	if res.Incidents == 0 {
 		return nil

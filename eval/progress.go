@@ -26,15 +26,15 @@ type Progress struct {
 	// Under names the truth of a stress; empty where there is one comparison.
 	Under string
 
-	// Cells are all there are, and Finished those of which every policy is done.
-	// SoFar is what they come to, by scenario and policy as in Config: a policy
-	// has as many of them as every other. Of a scenario that has none finished it is
-	// what is done of the first. It is not to be written.
+	// Cells is the number of all cells, and Finished the number of cells whose policies are all
+	// done. SoFar has the interim results, by scenario and policy as in Config. All policies have
+	// the same number of runs in it. For a scenario without a finished cell it has the runs done of
+	// its first cell. It must not be changed.
 	Finished, Cells int
 	SoFar           []SoFar
 }
 
-// A SoFar is what the finished runs of one policy in one scenario come to.
+// A SoFar has the results of the finished runs of one policy in one scenario.
 type SoFar struct {
 	Scenario, Policy string
 
@@ -50,14 +50,14 @@ type progress struct {
 
 	mu    sync.Mutex
 	state Progress
-	left  []int       // runs of each cell that are to be done
+	left  []int       // unfinished runs of each cell
 	saved [][]float64 // of each place of state.SoFar, ascending
 	lost  [][]float64 // outage minutes, likewise
 	first map[string]int
 }
 
-// newProgress is that of so many runs. Of those that are not all of a comparison there is
-// nothing to sum up.
+// newProgress returns the progress of runs runs. If they are only part of a comparison, nothing is
+// summed up.
 func newProgress(c *Config, runs int) *progress {
 	p := &progress{report: c.Progress, c: c, first: map[string]int{}}
 	p.state = Progress{Step: StepRuns, Total: runs}
@@ -98,8 +98,8 @@ func (p *progress) ran(runs []RunRow, i int, r *sim.Result, err error) {
 	p.report(p.state)
 }
 
-// sumUp adds a cell of which all is done. Until a scenario has one, what is done of its
-// first stands for it, so that there are figures after the first runs.
+// sumUp adds a finished cell. Until a scenario has one, the runs done of its first cell are shown,
+// so that there are figures after the first runs.
 func (p *progress) sumUp(cell []RunRow, whole bool) {
 	first := p.first[cell[0].Scenario]
 	if whole {

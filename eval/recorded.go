@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A Recorded is a report that was written before, as far as it can be compared.
+// A Recorded is the comparable part of a report that was written before.
 type Recorded struct {
 	// Name is what it is called, as the path of its file, and Version that of the
 	// program that wrote it.

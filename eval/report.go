@@ -40,8 +40,8 @@ type Report struct {
 	// Groups.
 	Gates []GateResult
 
-	// Comparison is the difference to the other side, nil where none was asked
-	// for. [Report.Compare] sets it.
+	// Comparison is the difference to the other side, nil if none was requested. [Report.Compare]
+	// sets it.
 	Comparison *Comparison
 }
 

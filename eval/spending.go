@@ -130,7 +130,7 @@ type CauseKind string
 const (
 	CauseSpotShare     CauseKind = "spot share"      // another part of the capacity is spot
 	CauseCapacity      CauseKind = "capacity"        // more or less of it is held
-	CauseSpotPrice     CauseKind = "spot price"      // an hour of spot capacity costs something else
+	CauseSpotPrice     CauseKind = "spot price"      // an hour of Spot capacity has another price
 	CauseOnDemandPrice CauseKind = "on-demand price" // likewise on demand
 	CauseOutages       CauseKind = "outages"         // missing pods and penalties of incidents
 	CauseJobs          CauseKind = "jobs"            // work not done in time

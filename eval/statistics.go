@@ -15,8 +15,8 @@ const errorRate = 0.05
 // A Statistic is a way to make one number of the values of many runs.
 type Statistic string
 
-// The statistics, as gates write them. Percentiles lie between two values in
-// proportion (type 7 of Hyndman and Fan, the default of R and NumPy).
+// The statistics, as gates write them. Percentiles interpolate linearly between two values (type 7
+// of Hyndman and Fan, the default of R and NumPy).
 const (
 	Mean   Statistic = "mean"
 	Median Statistic = "median"
@@ -113,8 +113,8 @@ type Windows struct {
 	First, Last int `json:"-"`
 }
 
-// Of returns the statistic called name, unknown when there is none of that name,
-// or when nothing is known from which it could be had.
+// Of returns the statistic called name. It is unknown if no statistic has that name or no value is
+// known from which to compute it.
 func (s *Summary) Of(name Statistic) Value {
 	if s.N == 0 {
 		return Value{}
@@ -236,7 +236,7 @@ func summarizeWindows(values []Value) Windows {
 // of them in place of each.
 const windowsMany = 8
 
-// Many reports whether g has so many windows that each is not listed.
+// Many reports whether g has too many windows to list each.
 func (g *Group) Many() bool { return g.Windows >= windowsMany }
 
 // errorRate returns that of one interval: a policy's part of what all of them

@@ -26,9 +26,9 @@ type Stress struct {
 // default policies web-week and gpu-training together take about five CPU-minutes.
 const StressSeeds = 10
 
-// RunStress does the comparison of c under every truth, with its cases as the model
-// has them. Errors are those of [Run]. When ctx ends it returns the truths that it has
-// come to, the last of them as far as that is finished.
+// RunStress does the comparison of c under every truth, with its cases as the model has them.
+// Errors are those of [Run]. When ctx ends it returns the truths that were started, with the
+// finished part of the last one.
 func RunStress(ctx context.Context, c Config, runner Runner) (*Stress, error) {
 	c.Mine = nil // a stress is of all
 	s := &Stress{}

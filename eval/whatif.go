@@ -40,19 +40,18 @@ type WhatIf struct {
 	AsIs     WhatIfRow
 	Variants []WhatIfRow
 
-	// Level is the confidence of every interval: all of them share an error rate of 5 %.
+	// Level is the confidence level of every interval: all of them share an error rate of 5%.
 	Level float64
 
 	// Stopped says that the comparison ended early. What is finished is summed up.
 	Stopped bool
 
-	// Judged has the variants as policies, with the scenario as it is for their baseline and the
-	// results of Config.Gates; nil without gates. What a variant pays in advance beyond the
-	// scenario as it is stands in its bill there.
+	// Judged has the variants as policies, with the scenario as it is as their baseline and the
+	// results of Config.Gates; nil without gates. The bill of a variant includes what it pays in
+	// advance beyond the scenario as it is.
 	Judged *Report
 
-	// Sweep names the setting whose values the variants are, in their order; empty where they are
-	// none.
+	// Sweep names the setting whose values the variants are, in their order; empty without a sweep.
 	Sweep string
 }
 
@@ -73,8 +72,8 @@ func (w *WhatIf) Tradeoffs() (points []Tradeoff, places []int) {
 }
 
 // Knee returns the place of the value of a sweep beyond which more evictions bring little, −1 for
-// the scenario as it is, and whether there is one: see the function [Knee]. There is none where
-// chance explains every change.
+// the scenario as it is, and whether such a value exists: see the function [Knee]. It does not
+// exist if chance explains every change.
 func (w *WhatIf) Knee() (place int, ok bool) {
 	points, places := w.Tradeoffs()
 	knee, ok := Knee(points)
@@ -102,7 +101,7 @@ type WhatIfRow struct {
 
 	// Pairs of runs of which one is missing.
 	Missing int `json:"missing,omitempty"`
-	// The workloads ask for something else, so that another bill is no better or worse one.
+	// The workloads make other requests, so the bills cannot be compared.
 	Demand bool `json:"other_demand,omitempty"`
 	// Every run did the same as that of the scenario as it is.
 	Equal bool `json:"equal,omitempty"`
@@ -233,7 +232,8 @@ func (v *Variant) Alike(cases []Case) error {
 	return nil
 }
 
-// row sums up variant p of Config.Policies, one of so many; 0 is the scenario as it is.
+// row sums up variant p of Config.Policies, which has variants variants; 0 is the scenario as it
+// is.
 func (w *WhatIf) row(v *Variant, p, variants int) WhatIfRow {
 	row := WhatIfRow{Variant: *v, Broken: -1, Equal: p > 0}
 	n, seeds := len(w.Config.Policies), len(w.Config.Seeds)
@@ -282,7 +282,7 @@ func sameRun(a, b *sim.Result) bool {
 		a.Launches == b.Launches && a.NodeHours == b.NodeHours && a.SpotHours == b.SpotHours && a.VoluntaryEvictions == b.VoluntaryEvictions && a.ReclaimEvictions == b.ReclaimEvictions
 }
 
-// fees returns what was paid in advance for the window of k, in dollars, as far as it is stated.
+// fees returns the known amounts that were paid in advance for the window of k, in dollars.
 func (k *Case) fees() float64 {
 	sum := 0.0
 	for i := range k.Bound.Commitments {

@@ -25,7 +25,8 @@ import (
 type planState struct {
 	required bool
 
-	// plan is as it was read, nil where there is none, and err why it could not be.
+	// plan is the SpotPlan as it was read, nil if it does not exist, and err why it could not be
+	// read.
 	plan *v1alpha1.SpotPlan
 	err  error
 
@@ -33,8 +34,8 @@ type planState struct {
 	next *v1alpha1.SpotPlanStatus
 }
 
-// readPlans notes in the pools of s which changes are approved. Where the plan of a pool
-// cannot be read none is.
+// readPlans notes in the pools of s which changes are approved. If the plan of a pool cannot be
+// read, no change is.
 func (c *Controller) readPlans(ctx context.Context, s *policy.Snapshot) error {
 	c.current.plans = make([]planState, len(s.Pools))
 	approving := false

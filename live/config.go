@@ -8,15 +8,13 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// KillSwitchAnnotation on the ConfigMap of the kill switch says "true" to stop and
-// "false" to go on.
+// KillSwitchAnnotation on the ConfigMap of the kill switch is "true" to stop and "false" to resume.
 const KillSwitchAnnotation = permit.KillSwitchAnnotation
 
 // A Config says how the controller runs. Start from [DefaultConfig].
 type Config struct {
-	// Mode is the furthest that any pool goes: with ModeShadow nothing is changed
-	// whatever the manifests say, with ModeActive each pool goes as far as its
-	// manifest says.
+	// Mode limits the mode of every pool: with ModeShadow nothing is changed whatever the manifests
+	// say, and with ModeActive the mode of each pool is that of its manifest.
 	Mode policy.Mode
 
 	// PlanExpiry is how long a plan that waits for approval may be approved and carried
@@ -64,8 +62,8 @@ type Config struct {
 	// decide by what the catalog says alone.
 	PricesWait time.Duration
 
-	// Retry is how long the next step waits after one that failed, doubling up to
-	// RetryMax while it goes on.
+	// Retry is how long the next step waits after a failed one. It doubles up to RetryMax while
+	// steps fail.
 	Retry, RetryMax time.Duration
 
 	// Shutdown bounds what is done to finish or undo drains when the process is
@@ -85,14 +83,14 @@ type Config struct {
 	// loses what was met since.
 	ExperienceEvery time.Duration
 
-	// Settle is how long a node that was let through the ramp may stand untouched
-	// before its move counts as failed and another may take its place.
+	// Settle is how long a node that the ramp admitted may stay untouched before its move counts as
+	// failed and another may take its place.
 	Settle time.Duration
 }
 
 // Settings are what of a [Config] can change while the controller runs.
 type Settings struct {
-	// StepMax is the longest time between two steps, whatever a plan asks for.
+	// StepMax is the longest time between two steps, whatever a plan requests.
 	StepMax time.Duration
 
 	// Discount1y and Discount3y are what commitments of one and three years save
@@ -100,7 +98,7 @@ type Settings struct {
 	Discount1y, Discount3y float64
 }
 
-// DefaultConfig returns the configuration used where none is given.
+// DefaultConfig returns the default configuration.
 func DefaultConfig() Config {
 	return Config{
 		Mode: policy.ModeShadow, Namespace: "spotter", LeaderElect: true,

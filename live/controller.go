@@ -144,10 +144,10 @@ func (c *Controller) Start(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var all sync.WaitGroup
-	c.startWorkers(running, &all, stop) // drains go on, and notices are obeyed, before there is a first step
+	c.startWorkers(running, &all, stop) // drains continue, and notices are obeyed, before the first step
 	c.awaitPrices(running)
 	var err error
-	if c.awaitCluster(running) == nil { // else the process is to end
+	if c.awaitCluster(running) == nil { // else the process must end
 		err = c.loop(running)
 	}
 	stop(nil)
@@ -229,7 +229,7 @@ func (c *Controller) loop(ctx context.Context) error {
 	for {
 		reasons, err := c.alarm.wait(ctx, due, reason)
 		if err != nil {
-			return nil //nolint:nilerr // the process is to end
+			return nil //nolint:nilerr // the process must end
 		}
 		wake, err := c.boundedStep(ctx, reasons)
 		switch {
@@ -240,7 +240,7 @@ func (c *Controller) loop(ctx context.Context) error {
 			c.parts.Log.Error("another replica leads: this one stops acting", "error", err)
 			return err
 		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the process is to end
+			return nil //nolint:nilerr // the process must end
 		case err != nil:
 			c.parts.Metrics.Failed()
 			c.parts.Log.Error("step failed", "error", err, "retry", delay)

@@ -9,8 +9,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A decider is the policy that the driver sees. It makes the real one anew when the
-// pools come to name others, and stands in for it when it panics.
+// A decider is the policy that the driver sees. It rebuilds the real policy when pools name other
+// ones, and replaces it when it panics.
 type decider struct {
 	make func(manifests []string) (policy.Policy, error)
 
@@ -44,9 +44,9 @@ func newDecider(mk func([]string) (policy.Policy, error), review func(*policy.Sn
 // Name returns that of the real policy.
 func (d *decider) Name() string { return d.inner.Name() }
 
-// Decide asks the real policy. When that panics nodes under notice are emptied and
-// nothing else is touched: the memory stays as it was, and the next decision is
-// made by a policy made anew, since one that panicked may be left in any state.
+// Decide calls the real policy. If that panics, nodes under notice are drained and nothing else is
+// touched: the memory is unchanged, and the next decision is made by a rebuilt policy, since a
+// policy that panicked may be in any state.
 func (d *decider) Decide(s *policy.Snapshot, m policy.Memory) (plan policy.Plan, next policy.Memory) {
 	d.adopt(s)
 	defer func() { d.review(s, &plan) }()
@@ -61,8 +61,8 @@ func (d *decider) Decide(s *policy.Snapshot, m policy.Memory) (plan policy.Plan,
 	return d.inner.Decide(s, m)
 }
 
-// adopt makes the policy anew where the pools name others than it was made for.
-// One that cannot be made is dropped: the pools that name it are held.
+// adopt rebuilds the policy if the pools name others than it was built for. A policy that cannot be
+// built is dropped: the pools that name it are held.
 func (d *decider) adopt(s *policy.Snapshot) {
 	var named []string
 	for i := range s.Pools {
@@ -94,8 +94,8 @@ func (d *decider) adopt(s *policy.Snapshot) {
 	d.inner = inner
 }
 
-// obey plans what may not be left undone by whoever can decide nothing: the nodes
-// under notice are emptied, and what is under way goes on.
+// obey plans what must be done even without a decision: the nodes under notice are drained, and
+// changes in progress continue.
 func obey(s *policy.Snapshot, m policy.Memory) (policy.Plan, policy.Memory) {
 	m.Decisions++
 	return policy.Plan{Drains: placement.Notices(s), Wake: policy.NextStep(s.Now, policy.DefaultStep)}, m

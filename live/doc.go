@@ -1,5 +1,5 @@
-// Package live runs the decision engine in a cluster. It repeats driver.Step over
-// the cluster: when a plan asks for it, and at once when something happened.
+// Package live runs the decision engine in a cluster. It repeats driver.Step over the cluster: when
+// a plan requests it, and at once after an event.
 //
 // It holds what is the same for all backends: who may act (the lease, the mode, the
 // ramp, the kill switch), what is remembered across restarts, what was saved, and

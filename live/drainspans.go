@@ -30,8 +30,8 @@ type drainSpan struct {
 	linked bool
 }
 
-// begin returns the span of the drain of a node, which begins now unless it is open. The
-// caller holds mu.
+// begin returns the span of the drain of a node. It starts now unless it is open. The caller holds
+// mu.
 func (d *drainSpans) begin(node, pool string) *drainSpan {
 	s := d.open[node]
 	if s == nil {
@@ -44,8 +44,8 @@ func (d *drainSpans) begin(node, pool string) *drainSpan {
 	return s
 }
 
-// ordered notes that a step, whose span is given, orders a drain, and reports whether its
-// span begins with that.
+// ordered notes that a step, whose span is given, orders a drain, and reports whether the span of
+// the drain starts with that.
 func (d *drainSpans) ordered(node, pool, decision string, step trace.SpanContext) (begun bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -43,17 +43,17 @@ func (t *table) drainEnded(r drain.Result, now time.Time) {
 	}
 }
 
-// drainRefused takes note of a drain that was not begun: the place of its node in the
-// ramp is given back, as that of one whose drain came to nothing.
+// drainRefused notes a drain that did not start. The slot of its node in the ramp becomes free, as
+// after a drain without result.
 func (t *table) drainRefused(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drained[node] = false
 }
 
-// watchRamps lets the ramps of all pools take note of what became of the nodes that they
-// let through. What is known of other nodes is forgotten. What became of a drain is kept
-// until its node is out of our hands, or is drained again.
+// watchRamps reports the results of admitted nodes to the ramps of all pools. Results of other
+// nodes are dropped. The result of a drain is kept until Spotter no longer acts on its node, or the
+// node is drained again.
 func (c *Controller) watchRamps(s *policy.Snapshot, live map[string]*policy.Node) {
 	drains := c.parts.Drains.Status()
 	draining := func(node string) bool {
@@ -131,7 +131,7 @@ func (t *table) finding(pool string, now time.Time) *finding {
 	return x
 }
 
-// stoppedSays reports what the kill switch has come to.
+// stoppedSays reports the effects of the kill switch.
 func (x *finding) stoppedSays(drains []drain.Status) string {
 	if !stops(x.kill) {
 		return ""

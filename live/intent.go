@@ -18,7 +18,7 @@ const (
 	kindDrain  = "drain"
 )
 
-// An entry is one thing that a plan asks of a backend, or of who enforces budgets.
+// An entry is one action of a plan, for a backend or for the Enforcer of budgets.
 type entry struct {
 	kind string // as metrics name it
 	node string // of a drain
@@ -28,13 +28,13 @@ type entry struct {
 // A target is what an intent is of: a CapacityPool or a GPUBudget.
 type target struct{ pool, budget string }
 
-// An intent is what a CapacityPool, or a GPUBudget, is to come to. A reconciler carries
-// it out while the next step is computed.
+// An intent is the desired state of a CapacityPool or a GPUBudget. A reconciler carries it out
+// while the next step is computed.
 type intent struct {
 	priority int
 
-	// entries are what is left to do, in order. running is the one that is being done,
-	// maybe of a plan before this one; nil where none is.
+	// entries are the remaining ones, in order. running is the one in progress, maybe of an earlier
+	// plan; nil without one.
 	entries []*entry
 	running *entry
 
@@ -45,8 +45,8 @@ type intent struct {
 // A held is what was left alone, and why.
 type held struct{ reason, message string }
 
-// A result is what came of the intent of a pool that was last worked through. failed is
-// what the first failure says.
+// A result is the result of the last processed intent of a pool. failed is the text of the first
+// failure.
 type result struct {
 	held   held
 	failed string
@@ -56,8 +56,7 @@ type result struct {
 type table struct {
 	mu sync.Mutex
 
-	// intents are what there is to do. ended is closed, and made anew, whenever an entry
-	// was done.
+	// intents are the work to do. ended is closed, and replaced, whenever an entry was done.
 	intents map[target]*intent
 	ended   chan struct{}
 
@@ -65,8 +64,8 @@ type table struct {
 	results map[string]result  // by CapacityPool
 	reports map[string]*report // by CapacityPool, what the last step found
 
-	// drains is the last drain of each pool that came to an end, and drained whether the
-	// last drain of a node succeeded, as far as the ramps have not learned of it.
+	// drains is the last drain of each pool that ended, and drained whether the last drain of a
+	// node succeeded, until the ramps have learned of it.
 	drains  map[string]endedDrain
 	drained map[string]bool
 
@@ -89,8 +88,8 @@ func newTable() *table {
 	}
 }
 
-// withdraw takes back the launches that have not begun, and the drains that may wait for
-// them: the next plan makes them anew.
+// withdraw removes the launches that have not started, and the drains that may wait for them: the
+// next plan orders them again.
 func (t *table) withdraw() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +118,8 @@ func (t *table) launching() (pools map[string]bool, ended <-chan struct{}) {
 	return pools, t.ended
 }
 
-// publish puts the intent of a step in the place of what of the step before has not
-// begun. What a pool is to buy stays until a plan says otherwise.
+// publish replaces the entries of the step before that have not started by the intent of a step. A
+// pool keeps its steer until a plan changes it.
 func (t *table) publish(s *policy.Snapshot, next map[target]*intent) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -178,8 +177,8 @@ func (t *table) begin(of target, e *entry) bool {
 	return true
 }
 
-// end notes what came of an entry. One that failed is tried again, unless another takes
-// its place before.
+// end notes the result of an entry. A failed entry is tried again, unless another replaces it
+// before.
 func (t *table) end(of target, e *entry, v outcome, why held) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

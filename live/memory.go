@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// memoryMax bounds one object of memory, compressed. An object of the API server
-// holds a mebibyte, and the rest of it is not ours to fill.
+// memoryMax bounds one compressed object of memory. The API server stores a mebibyte per object,
+// and other fields need the rest.
 const memoryMax = 512 << 10
 
 // memoryFormat is the version of what is written. What a later program wrote is
@@ -75,8 +75,8 @@ func pack(v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// unpackMax bounds what is read back, so that an object somebody else wrote cannot
-// fill the process.
+// unpackMax bounds the unpacked size, so that an object written by another client cannot exhaust
+// the memory of the process.
 const unpackMax = 64 << 20
 
 // unpack reads what pack wrote.

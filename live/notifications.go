@@ -49,7 +49,7 @@ func (c *Controller) notifyGate(x *policy.Gate) {
 	}{x.Budget, x.Closed, x.Why.Text}})
 }
 
-// turnGate takes note of a gate, and reports whether it stood otherwise or is new.
+// turnGate notes the state of a gate, and reports whether it has changed or is new.
 func (t *table) turnGate(budget string, closed bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +58,7 @@ func (t *table) turnGate(budget string, closed bool) bool {
 	return !known || was != closed
 }
 
-// notifyRamp notifies of the stage that the ramp of a pool has come to.
+// notifyRamp notifies of the current stage of the ramp of a pool.
 func (c *Controller) notifyRamp(pool string, r *ramp) {
 	c.parts.Notifier.Notify(notify.Event{Type: notify.RampChanged, Subject: pool, Data: struct {
 		Pool    string `json:"pool"`

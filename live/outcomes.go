@@ -33,7 +33,7 @@ func (v *outcomes) node(s *policy.Snapshot, n policy.NodeID) outcome {
 	pool := s.Nodes[n].Pool
 	switch {
 	case pool < 0:
-		return outcomeHeld // no pool of ours holds it
+		return outcomeHeld // no pool of Spotter holds it
 	case v.pools[pool] != outcomeDone:
 		return v.pools[pool]
 	case nominated(s, n):
@@ -141,8 +141,8 @@ func (c *Controller) judge(ctx context.Context, s *policy.Snapshot, p *policy.Pl
 	return nil
 }
 
-// readOutcomes asks how far everything may go. Where a pool goes as far as the snapshot
-// does not say yet, or no longer, what was decided is decided anew soon.
+// readOutcomes reads which changes are permitted. If a pool permits other changes than in the
+// snapshot, the next decision is made soon.
 func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *outcomes) error {
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -180,10 +180,9 @@ func (c *Controller) readOutcomes(ctx context.Context, s *policy.Snapshot, v *ou
 	return nil
 }
 
-// turn takes note of whether a pool may be touched. One that has just come to be
-// ramps up, and what it would have moved until then is moved from now on, or not:
-// it is no longer in the book of moves that were only thought of. A kill switch that
-// cannot be read for a while changes neither.
+// turn notes whether a pool may be changed. A pool that has just become active ramps up, and its
+// planned moves are made from now on, or not: they are removed from the book of simulated moves. A
+// kill switch that cannot be read for a while changes neither.
 func (b *poolBook) turn(v outcome) {
 	if v == outcomeUnreadable {
 		return

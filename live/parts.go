@@ -19,8 +19,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// Drains empties nodes, for all backends. It asks the authority itself before it changes
-// anything, and takes back what may not go on.
+// Drains empties nodes, for all backends. It checks the authority itself before it changes
+// anything, and undoes what may not continue.
 type Drains interface {
 	// Trust has the marks believed that a process with the same key left on nodes. It is
 	// called before Run.
@@ -36,12 +36,11 @@ type Drains interface {
 	// Hurry reports notices, also for nodes that are being emptied already.
 	Hurry(*policy.Snapshot)
 
-	// Status returns the drains as they stand. One that has only been ordered shows
-	// nowhere else: its node carries no mark yet.
+	// Status returns the state of the drains. Only here is a drain visible that has been ordered
+	// but whose node carries no mark yet.
 	Status() []drain.Status
 
-	// Run works on what was ordered, and takes back what nobody ordered, until the
-	// context ends.
+	// Run works on the orders, and undoes drains without an order, until the context ends.
 	Run(context.Context) error
 
 	// Shutdown finishes or takes back what is half done, since the process ends. It says
@@ -80,10 +79,10 @@ type Judge interface {
 // same nodes, each with the reason in a sentence.
 type Referee interface{ Conflicts() map[string]string }
 
-// A Tender does for a backend what passes with time: what had to wait, what a crash
-// left, what came to nothing. It is called after each step of a controller that is active,
-// and every Config.TendEvery, with the last snapshot, in which the mode of a pool is how
-// far it may go now. Steps and launches go on meanwhile.
+// A Tender does the periodic work of a backend: writes that had to wait, remains of a crash, and
+// failed launches. It is called after each step of an active controller, and every
+// Config.TendEvery, with the last snapshot, in which the mode of a pool is the one that it may have
+// now. Steps and launches continue meanwhile.
 type Tender interface {
 	Tend(context.Context, *policy.Snapshot) error
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// An outcome is what became of an entry of a plan, in one word for metrics. Decisions of
-// [permit] are outcomes too, of entries that were not to be carried out.
+// An outcome is the result of an entry of a plan, in one word for metrics. Decisions of [permit]
+// are outcomes too, of entries that were not carried out.
 type outcome string
 
 // The other outcomes.
@@ -56,7 +56,7 @@ type publisher struct {
 	c        *Controller
 	outcomes *outcomes
 
-	// next is what the plan comes to. It has an intent for each pool.
+	// next is the plan as intents, one for each pool.
 	next map[target]*intent
 
 	// busy are the pools for which a launch of a plan before is under way. soon says that
@@ -97,7 +97,7 @@ func (p *publisher) commit(s *policy.Snapshot) {
 	}
 }
 
-// Steer publishes what a pool is to buy from now on.
+// Steer publishes what a pool should buy from now on.
 func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	p.add(s, kindSteer, x.Pool, p.outcomes.steer(s, x), priorityPlan, func(ctx context.Context, b backend.Backend) error {
 		return b.Steer(ctx, s, x)
@@ -105,7 +105,7 @@ func (p *publisher) Steer(_ context.Context, s *policy.Snapshot, x *policy.Steer
 	return nil
 }
 
-// Launch publishes that a pool is to have one node more.
+// Launch publishes that a pool should get one more node.
 func (p *publisher) Launch(_ context.Context, s *policy.Snapshot, x *policy.Launch) error {
 	v, priority := p.outcomes.launch(s, x), priorityLaunch
 	switch {
@@ -185,7 +185,7 @@ func (p *publisher) Gate(_ context.Context, s *policy.Snapshot, x *policy.Gate) 
 	return nil
 }
 
-// Pause publishes that a job is suspended for a budget, or goes on.
+// Pause publishes that a job is suspended for a budget, or resumed.
 func (p *publisher) Pause(_ context.Context, s *policy.Snapshot, x *policy.Pause) error {
 	p.enforce("pause", x.Budget, func(ctx context.Context, e driver.Enforcer) error { return e.Pause(ctx, s, x) })
 	return nil

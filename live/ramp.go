@@ -14,15 +14,14 @@ const (
 	rampDone           // as much as the policy and its budgets want
 )
 
-// A ramp lets a pool that has just become active move one node, then one in a
-// hundred, and only then as much as its budgets allow: what is wrong with a
-// cluster, a permission or a manifest is met on one node first. It stands in the
-// memory of the pool, and begins anew whenever the pool becomes active.
+// A ramp lets a pool that has just become active move one node, then one in a hundred, and only
+// then as much as its budgets allow, so that a fault of a cluster, a permission or a manifest
+// affects only one node first. It is stored in the memory of the pool, and restarts whenever the
+// pool becomes active.
 type ramp struct {
 	Stage int `json:"stage,omitempty"`
 
-	// Moving are the nodes that were let through in this stage and still stand,
-	// ascending by node.
+	// Moving are the nodes that were admitted in this stage and still exist, ascending by node.
 	Moving []rampMove `json:"moving,omitempty"`
 
 	// Moved is how many went away in this stage as was wanted.
@@ -74,12 +73,11 @@ func (r *ramp) admit(node string, nodes int, now policy.Time) bool {
 	return true
 }
 
-// observe takes note of what became of the nodes that were let through. Moved have those
-// that are gone and whose drain succeeded, as drained says, and that no notice was given for.
-// Those whose drain came to nothing have not, whatever became of them later, and neither
-// have those that no controller has touched for the time settle. A node whose drain has not
-// ended is waited for. What drained reported is taken from it. The stage is over when all
-// that it let through have moved.
+// observe notes the results of the admitted nodes. A node has moved if it is gone, its drain
+// succeeded by drained, and it had no notice. A node whose drain failed has not moved, whatever
+// happens to it later, and neither has a node that no controller has touched for the time settle. A
+// node whose drain has not ended is waited for. Reported results are removed from drained. The
+// stage is over when all admitted nodes have moved.
 func (r *ramp) observe(
 	live map[string]*policy.Node, drained map[string]bool, draining func(string) bool, now policy.Time, settle time.Duration,
 ) {

@@ -80,9 +80,9 @@ func (w *workerError) Error() string {
 
 func (w *workerError) Unwrap() error { return w.err }
 
-// startWorkers has all that goes on between the steps run until ctx ends; running waits for
-// it. A controller without one of its workers would decide and not act, or not hear of
-// notices: fail is called with the error of one that ends before.
+// startWorkers runs all work between the steps until ctx ends; running waits for it. A controller
+// without one of its workers would decide and not act, or not receive notices: fail is called with
+// the error of a worker that ends early.
 func (c *Controller) startWorkers(ctx context.Context, running *sync.WaitGroup, fail context.CancelCauseFunc) {
 	*c.workers = workers{
 		pools:    newWorker("pool", c.parts.Log, poolsAtOnce, c.executor.reconcilePool),
@@ -118,8 +118,8 @@ type executor struct {
 	waker   *waker
 }
 
-// reconcilePool carries out what the last plan asks for a pool: what it buys, its
-// launches, and the deletion cost of pods on its nodes.
+// reconcilePool carries out the part of the last plan for a pool: its steer, its launches, and the
+// deletion cost of pods on its nodes.
 func (x *executor) reconcilePool(ctx context.Context, pool string) (reconcile.Result, error) {
 	err := x.carryOut(permit.Act(ctx, pool), target{pool: pool})
 	if x.table.settle(pool, err) {
@@ -128,8 +128,8 @@ func (x *executor) reconcilePool(ctx context.Context, pool string) (reconcile.Re
 	return reconcile.Result{}, err
 }
 
-// reconcileBudget carries out what the last plan asks for a GPUBudget. The statuses of
-// all of them it writes too, so that no other writes the objects meanwhile.
+// reconcileBudget carries out the part of the last plan for a GPUBudget. It also writes the
+// statuses of all GPUBudgets, so that no other goroutine writes the objects meanwhile.
 func (x *executor) reconcileBudget(ctx context.Context, budget string) (reconcile.Result, error) {
 	if budget != "" {
 		return reconcile.Result{}, x.carryOut(permit.Enforce(ctx), target{budget: budget})
@@ -151,7 +151,7 @@ func (x *executor) carryOut(ctx context.Context, of target) error {
 	var failed error
 	for _, e := range x.table.remaining(of) {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the process is to end
+			return nil //nolint:nilerr // the process must end
 		}
 		if !x.table.begin(of, e) {
 			continue // a later plan has taken its place
@@ -198,7 +198,7 @@ func (x *executor) reconcileBackend(ctx context.Context, i int) (reconcile.Resul
 	inner, end := times.begin(ctx, phaseTend)
 	err = x.parts.Tenders[i].Tend(inner, view)
 	end()
-	for p := range s.Pools { // a backend may have come to say something else of them
+	for p := range s.Pools { // a backend may have new conditions for them
 		x.workers.status.add(priorityReport, s.Pools[p].Name)
 	}
 	if err != nil {

@@ -11,17 +11,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// gapMax bounds what is metered between two steps. Of a longer time without a
-// controller nobody knows which nodes came and went, so that only its last part
-// counts.
+// gapMax bounds what is metered between two steps. In a longer time without a controller the nodes
+// are not known, so that only its last part counts.
 const gapMax = time.Hour
 
 // namespacesMax bounds the namespaces of one pool that are counted one by one; the rest are
 // counted together as [otherNamespaces].
 const namespacesMax = 500
 
-// What a node costs beyond what pods ask for has no namespace, and those beyond
-// namespacesMax have one together. Neither is a name that Kubernetes allows.
+// The cost of a node beyond the requests of its pods has no namespace, and namespaces beyond
+// namespacesMax share one. Kubernetes allows neither of the two names.
 const (
 	noNamespace     = "(unused)"
 	otherNamespaces = "(others)"
@@ -71,8 +70,8 @@ func (a *Account) charge(paid, onDemand int64) {
 	a.OnDemand, a.OnDemandRest = carry(a.OnDemand, a.OnDemandRest+onDemand)
 }
 
-// carry moves the whole micro-dollars of a rest to the sum, so that what is left lies
-// within half of one.
+// carry moves the whole micro-dollars of a rest to the sum, so that the remaining rest is at most
+// half a micro-dollar.
 func carry(sum policy.Money, rest int64) (policy.Money, int64) {
 	const perHour = int64(time.Hour / time.Millisecond)
 	whole := (rest + perHour/2) / perHour
@@ -89,12 +88,12 @@ type Savings struct {
 	At    policy.Time `json:"at,omitempty"`
 	Total Account     `json:"total"`
 
-	// Namespaces are ascending by name. A node's cost is divided among the pods on
-	// it by the largest share that each asks of one resource.
+	// Namespaces are ascending by name. A node's cost is divided among the pods on it by the
+	// largest share of any resource that each requests.
 	Namespaces []NamespaceAccount `json:"namespaces,omitempty"`
 
-	// Unpriced is how many node-milliseconds had no known price and are in none of
-	// the accounts. It falls when there comes to be one.
+	// Unpriced is how many node-milliseconds had no known price and are in none of the accounts. It
+	// falls when a price becomes known.
 	Unpriced int64 `json:"unpriced,omitempty"`
 
 	// Open are the nodes that are not charged up to At, ascending by key: they wait for
@@ -168,8 +167,8 @@ func (m *meter) count(s *policy.Snapshot) {
 	}
 }
 
-// divide writes which namespaces ask for which part of each node. Pods of
-// DaemonSets are what a node costs anyway and count as unused.
+// divide writes which part of each node each namespace requests. Pods of DaemonSets are a fixed
+// cost of a node and count as unused.
 func (m *meter) divide(s *policy.Snapshot) {
 	m.shares = slices.Grow(m.shares[:0], len(s.Nodes))[:len(s.Nodes)]
 	for i := range m.shares {

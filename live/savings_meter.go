@@ -22,7 +22,7 @@ var _ LifeObserver = (*cluster.Observer)(nil)
 
 // A meter adds to the accounts of all pools what passed between two snapshots.
 type meter struct {
-	observer LifeObserver // learns of the end of nodes; nil where nobody does
+	observer LifeObserver // learns of the end of nodes; may be nil
 
 	// charged are the prices per hour of the markets in use at the last snapshot,
 	// by name: ids belong to one snapshot. After a restart they are all that is known
@@ -53,7 +53,7 @@ type meter struct {
 	shares [][]nodeShare
 }
 
-// A nodeShare is the part of a node that one namespace asks for.
+// A nodeShare is the part of a node that one namespace requests.
 type nodeShare struct {
 	namespace string
 	share     float64
@@ -128,9 +128,9 @@ func (m *meter) bury(gone []cluster.Gone, fresh bool) {
 	}
 }
 
-// from returns from when a node is charged that the snapshot before did not have. A
-// node that was launched before that and heard of only now is charged for what passed;
-// one that the leader before may have charged is not.
+// from returns from when a node is charged that the previous snapshot did not have. A node that was
+// launched before that snapshot and appears only now is charged for the time since its launch,
+// unless the previous leader may have charged it.
 func (m *meter) from(t *nodeUsage, fresh, observed bool) policy.Time {
 	known := t.book.At
 	if observed && !fresh && t.Launched != 0 {
@@ -176,8 +176,8 @@ func (m *meter) visit(lives []cluster.Life, fresh bool) {
 	}
 }
 
-// miss ends the usages of nodes that are no longer there, of which nobody reported when they
-// went: they are charged until they were last seen.
+// miss ends the usages of nodes that have disappeared without a report of their end: they are
+// charged until they were last seen.
 func (m *meter) miss() {
 	var missed []*nodeUsage
 	for _, t := range m.usages {

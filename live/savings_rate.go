@@ -12,8 +12,8 @@ type rate struct {
 	at    []policy.Time
 	price []policy.Money
 
-	// onDemand is the price on demand of the same type, 0 while none is known, and
-	// market is what it is in the snapshot, or policy.None.
+	// onDemand is the on-demand price of the same type, 0 while unknown, and market is its
+	// identifier in the snapshot, or policy.None.
 	onDemand policy.Money
 	market   policy.MarketID
 	capacity policy.CapacityType
@@ -79,8 +79,7 @@ func (r *rate) forget(before policy.Time) {
 	}
 }
 
-// sum returns price × milliseconds over a span, of which an hour is charged at most so
-// much.
+// sum returns price × milliseconds over a span. The price per hour is limited to most.
 func (r *rate) sum(span billing.Span, most policy.Money) int64 {
 	total := int64(0)
 	for i, price := range r.price {

@@ -12,10 +12,9 @@ import (
 // further, so that what a pool would have saved is then too low and never too high.
 const shadowMax = 5000
 
-// A shadow is the book of what would have been moved where nothing may be. The same
-// move is planned again at every step, since nothing came of it; here it stands
-// once, from when it was first planned until its node is gone, and saves by the
-// hour and not by the plan.
+// A shadow is the book of moves that would have been made in a pool that may not be changed. The
+// same move is planned again at every step, since it is not carried out. Here it appears once, from
+// when it was first planned until its node is gone, and saves by the hour and not by the plan.
 type shadow struct {
 	// Moves are ascending by node.
 	Moves []shadowMove `json:"moves,omitempty"`

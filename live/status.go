@@ -24,7 +24,7 @@ import (
 // The conditions of a CapacityPool that the controller itself sets. Backends add
 // their own, such as FieldConflict and CredentialsInvalid.
 const (
-	ConditionReady         = "Ready"         // it is decided for, and what is decided is carried out as far as its mode goes
+	ConditionReady         = "Ready"         // it is decided for, and decisions are carried out within its mode
 	ConditionDegraded      = "Degraded"      // something failed, and less is done than could be
 	ConditionHeld          = "Held"          // its backend left something as it is
 	ConditionConflict      = "Conflict"      // another pool lays claim to the same nodes
@@ -61,8 +61,8 @@ type report struct {
 	figures  v1alpha1.CapacityPoolStatus // without conditions
 	decision outcome
 
-	// conflict and invalid say what is wrong, empty where nothing is; ramping how far the
-	// ramp has come, empty where there is none.
+	// conflict and invalid describe a fault, empty without one; ramping the progress of the ramp,
+	// empty without one.
 	conflict, invalid, ramping string
 	degraded, stale            verified
 
@@ -149,7 +149,7 @@ func (r *statusReporter) reconcile(ctx context.Context, pool string) (reconcile.
 	switch err := r.parts.Client.Status().Update(ctx, next, fieldOwner); {
 	case apierrors.IsNotFound(err):
 		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err): // somebody else has changed the object, or the cache is behind
+	case apierrors.IsConflict(err): // another client has changed the object, or the cache is behind
 		return reconcile.Result{RequeueAfter: backoff}, nil
 	case err != nil:
 		return reconcile.Result{}, fmt.Errorf("writing the status of CapacityPool %s: %w", pool, err)

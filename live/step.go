@@ -23,8 +23,7 @@ import (
 // stepTimeout bounds one step: an API server that does not answer must not end them all.
 const stepTimeout = time.Minute
 
-// step takes one decision and says what came of it. It returns when the next is
-// due.
+// step makes one decision and reports its result. It returns when the next is due.
 func (c *Controller) step(ctx context.Context, reasons []string) (due time.Time, err error) {
 	begun := c.parts.Clock.Now()
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
@@ -57,7 +56,7 @@ const (
 	soonRetry  = time.Second
 )
 
-// dueAfter returns when a plan is to be looked at again.
+// dueAfter returns when a plan must be reviewed.
 func (c *Controller) dueAfter(p *policy.Plan) time.Time {
 	longest := c.settings.Load().StepMax
 	latest := c.parts.Clock.Now().Add(longest)
@@ -184,12 +183,12 @@ func (e observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	return s, nil
 }
 
-// claim marks the nodes that we drain as in our hands. The marks on the nodes say so
-// too, but later: a drain is checked before it is begun, and the watch lags. A node that
-// only a notice has us drain is in nobody's hands until a plan has seen it, which buys
-// what its pods need. Nodes that Karpenter may have promised to pods it marks as not to be
-// disrupted: a policy that chose one would have its drain held, and wait out its own
-// cooldown for nothing.
+// claim marks the nodes that Spotter drains as being acted on by it. The marks on the nodes show
+// that too, but later: a drain is checked before its start, and the watch lags. A node that Spotter
+// drains only because of a notice is marked as free until a plan has seen it, which buys what its
+// pods need. Nodes that Karpenter may have promised to pods are marked as not to be disrupted: if a
+// policy chose one, its drain would be held, and the policy would wait out its own cooldown for
+// nothing.
 func (c *Controller) claim(s *policy.Snapshot) {
 	drains := c.parts.Drains.Status()
 	for i := range s.Nodes {

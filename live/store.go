@@ -23,9 +23,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// How the objects of the memory are marked. What an object remembers stands in the
-// label, what pool it is of in the annotation: the name of a pool may be longer
-// than that of a label's value.
+// The marks on the objects of the memory. The kind of an object's content is in the label, and its
+// pool in the annotation: the name of a pool may be longer than a label's value.
 const (
 	memoryLabel      = "spotter.dev/memory"
 	memoryPool       = "spotter.dev/pool"
@@ -42,10 +41,9 @@ const MemoryName = memoryPrefix + "-" + memoryHead
 // fieldOwner is under which name fields are written.
 const fieldOwner = client.FieldOwner("spotter")
 
-// A Store keeps the memory in ConfigMaps of its own: one for the cluster, one for
-// each pool and one for what was met in the markets. Each is updated at the
-// version that was read or written last. One that somebody else has written since
-// shows another leader, and the answer is [ErrSuperseded].
+// A Store keeps the memory in ConfigMaps of its own: one for the cluster, one for each pool and one
+// for the observations of markets. Each is updated at the version that was read or written last. A
+// version written by another client shows another leader, and the result is [ErrSuperseded].
 //
 // Objects of pools that are gone stay for [goneMax]: the pool may come back, and what it
 // saved was saved.
@@ -53,7 +51,7 @@ type Store struct {
 	client    client.Client
 	reader    client.Reader
 	namespace string
-	ledger    Ledger // nil where budgets are remembered by nobody
+	ledger    Ledger // nil if budgets have no memory
 
 	head  head
 	books map[string]*poolBook // by pool
@@ -68,8 +66,8 @@ type Store struct {
 
 // A keptObject is one object of the memory.
 type keptObject struct {
-	// object is as it was last written or read, nil where there is none, and tried what
-	// was last sent: an answer that was lost must not look like another leader.
+	// object is as it was last written or read, nil if it does not exist, and tried what was last
+	// sent: a lost response must not look like another leader.
 	object *corev1.ConfigMap
 	tried  []byte
 
@@ -173,8 +171,8 @@ func (t *Store) object(name string) *keptObject {
 	return k
 }
 
-// saveKey makes the key of the marks of drains where there is none, and saves it at once: a
-// notice has a node marked before the first step.
+// saveKey creates the key of the marks of drains if it does not exist, and saves it at once: a
+// notice causes a node to be marked before the first step.
 func (t *Store) saveKey(ctx context.Context) error {
 	if len(t.head.Key) > 0 {
 		return nil
@@ -274,10 +272,9 @@ func (t *Store) saveBooks(ctx context.Context, figures bool) error {
 	return cmp.Or(errs...)
 }
 
-// saveBook writes the book of a pool when anything in it changed that must be known
-// before something is done, or when its figures are due. Nothing is done to a pool that
-// is not active, whose policy may plan the same anew at every step: of that only what
-// passed since the figures were saved is lost with the process.
+// saveBook writes the book of a pool if a change must be known before an action, or if its figures
+// are due. A pool that is not active is never changed, and its policy may plan the same again at
+// every step, so only the figures since the last save are lost with the process.
 func (t *Store) saveBook(ctx context.Context, pool string, k *keptObject, figures bool) error {
 	b := t.books[pool]
 	known := poolBook{Active: b.Active}
@@ -311,8 +308,8 @@ func (t *Store) SaveExperience(ctx context.Context, data []byte) error {
 	return t.write(ctx, memoryExperience, "", t.object(memoryName(memoryExperience, "")), data)
 }
 
-// write brings one object to hold data, if it does not. An object that holds what
-// was sent last was written by us, though the answer was lost.
+// write writes data into one object if it changed. An object that already holds the data that was
+// sent last was written by this controller, though the response was lost.
 func (t *Store) write(ctx context.Context, kind, pool string, k *keptObject, data []byte) error {
 	name := memoryName(kind, pool)
 	if k.object != nil && bytes.Equal(k.object.BinaryData[memoryKey], data) {
@@ -335,7 +332,7 @@ func (t *Store) write(ctx context.Context, kind, pool string, k *keptObject, dat
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		k.object = nil // somebody deleted it; the next step makes it anew
+		k.object = nil // it was deleted; the next step creates it again
 	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
 		k.tried = data
 	}
@@ -366,8 +363,8 @@ func (t *Store) send(ctx context.Context, kind, pool string, k *keptObject, data
 	return nil
 }
 
-// conflict makes [ErrSuperseded] of an answer that says that somebody else has
-// written meanwhile: only a leader writes these objects.
+// conflict returns [ErrSuperseded] for a response that reports a conflicting write: only a leader
+// writes these objects.
 func conflict(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		return errors.Join(ErrSuperseded, err)

@@ -8,15 +8,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// urgent are the reasons that cannot wait: the provider takes a node within minutes, or
-// has taken it, or somebody has said how far pools go. Those of noticed say that there
-// is a notice.
+// urgent are the reasons that cannot wait: the provider reclaims a node within minutes or has
+// reclaimed it, or a user has changed the modes of pools. Those in noticed report a notice.
 var (
 	urgent  = []string{wakeSwitch, wakeApproval, "late-notice", wakeLease, "lost-node", "notice", "outbid", "pool-changed"}
 	noticed = []string{"late-notice", "notice"}
 )
 
-// Why a step is taken that nothing but time asked for.
+// Reasons of steps that are not caused by an event.
 const (
 	wakeStart = "start"
 	wakePlan  = "plan"
@@ -34,7 +33,7 @@ const (
 // wakesMax is how many wakes may wait for the next step.
 const wakesMax = 64
 
-// A waker asks for steps, and has nodes under notice drained at once.
+// A waker requests steps, and has nodes under notice drained at once.
 type waker struct {
 	cfg   *Config
 	parts *Parts
@@ -42,7 +41,7 @@ type waker struct {
 	wakes chan string
 }
 
-// wake asks for a step soon.
+// wake requests a step soon.
 func (w *waker) wake(reason string) {
 	select {
 	case w.wakes <- reason:
@@ -50,7 +49,7 @@ func (w *waker) wake(reason string) {
 	}
 }
 
-// noticeRetry is how soon notices are asked for again that could not be read.
+// noticeRetry is the time until notices that could not be read are requested again.
 const noticeRetry = time.Second
 
 // relay hands on what wakes the controller. Nodes under notice it has drained at once,

@@ -55,7 +55,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	)
 }
 
-// A program is a call of one of the commands that lie here.
+// A program is a call of one of the commands in this package.
 type program struct{ *cli.Program }
 
 func main() {

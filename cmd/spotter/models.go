@@ -267,7 +267,7 @@ func (p *program) modelsBench(dir string, f *benchFlags) error {
 	return errors.Join(err, o.Close())
 }
 
-// bench forecasts so many markets so many times.
+// bench forecasts the given number of markets, ticks times.
 func bench(o *bundles.Loaded, markets, ticks int) (*benched, error) {
 	closed, err := models.NewClosedForm(models.DefaultConfig())
 	if err != nil {
@@ -330,7 +330,7 @@ func benchSnapshot(scope models.Scope, n int) *policy.Snapshot {
 	return s
 }
 
-// move goes on by ten minutes, with another price in every market.
+// move advances the snapshot by ten minutes, with another price in every market.
 func move(s *policy.Snapshot, tick int) {
 	s.Now = s.Now.Add(10 * time.Minute)
 	for i := range s.Markets {

@@ -216,8 +216,8 @@ func (p *program) plotRecording(f *plotFlags, d *plotted, dir string) error {
 	return nil
 }
 
-// recordedPrices says where the prices of a recording come from, as far as the
-// command that made it says.
+// recordedPrices returns where the prices of a recording come from, if the command that made it
+// noted that.
 func recordedPrices(note string) string {
 	const unknown = "whether its prices are synthetic it does not say"
 	words := strings.Fields(note)

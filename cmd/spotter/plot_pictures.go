@@ -108,7 +108,7 @@ func (d *plotted) look(t *timeline.Timeline) *seen {
 	return s
 }
 
-// pictures draws what is asked for.
+// pictures draws the requested pictures.
 func (d *plotted) pictures(what []string) ([]pictures.Named, error) {
 	var all []pictures.Named
 	for _, k := range plotPictures {
@@ -155,8 +155,8 @@ func (d *plotted) framed(title string, t *timeline.Timeline) chart.Frame {
 	return f
 }
 
-// used returns the spot markets in which runs held nodes, most node-time first;
-// where no run held any, those of the types that they held on demand.
+// used returns the Spot markets in which runs held nodes, most node-time first. If no run held any,
+// it returns those of the types that they held on demand.
 func (d *plotted) used() (markets []int, none bool) {
 	held := make([]int64, len(d.runs[0].Markets()))
 	for _, t := range d.runs {

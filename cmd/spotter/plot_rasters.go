@@ -56,8 +56,8 @@ func (d *plotted) tall(f *chart.Frame, rows int) {
 	}
 }
 
-// taken returns when nodes were reclaimed, and when nodes under notice were given
-// back before, by market.
+// taken returns when nodes were reclaimed, and when nodes under notice were released earlier, by
+// market.
 func (d *plotted) taken(s *seen) (taken, left map[int][]policy.Time) {
 	taken, left = map[int][]policy.Time{}, map[int][]policy.Time{}
 	index := map[string]int{}

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/billing"
 )
 
-// The names that OpenCost gives to what no pod asked for, and to pods that have not what
-// they are aggregated by.
+// The names that OpenCost uses for resources that no pod requested, and for pods without a value of
+// the key by which they are aggregated.
 const (
 	Idle        = "__idle__"
 	Unallocated = "__unallocated__"

@@ -61,7 +61,7 @@ type Node struct {
 	// Credits is what it was charged for surplus CPU credits, all when it was gone.
 	Credits policy.Money
 
-	// Billed is what the run was charged for it, policy.NoPrice where nobody says.
+	// Billed is what the run was charged for it, policy.NoPrice if unknown.
 	Billed policy.Money
 }
 

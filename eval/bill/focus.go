@@ -12,9 +12,9 @@ import (
 // A lineKind is what a row of FOCUS is about.
 type lineKind uint8
 
-// The kinds of rows, in the order of a period: a node as far as it is to be paid, and as
-// far as a commitment pays for it; its fee and its volumes; a commitment's fee, and the part
-// of it that covers nothing.
+// The kinds of rows, in the order within a period: the part of a node that is charged, and the part
+// that a commitment covers; the node's fee and its volumes; a commitment's fee, and the part of the
+// fee that covers nothing.
 const (
 	lineNode lineKind = iota
 	lineCovered
@@ -189,8 +189,8 @@ type share struct {
 	all, used  int64
 }
 
-// take returns the part of the fee for so much more of the commitment. What is given out
-// never exceeds the fee, and all of the commitment has all of it.
+// take returns the part of the fee for another used units of the commitment. All parts together
+// never exceed the fee, and are the whole fee once the commitment is fully used.
 func (s *share) take(used int64) policy.Money {
 	s.used = min(s.used+used, s.all)
 	given := part(s.fee, s.used, s.all)

@@ -38,7 +38,7 @@ type meter struct {
 	every time.Duration
 	out   []Charge
 
-	// by node, what it had come to at the end of the period before.
+	// By node: the totals at the end of the period before.
 	billed, full []policy.Money
 	fees         []policy.NodeFees
 	length       []time.Duration
@@ -103,7 +103,7 @@ func (m *meter) until(i int, t policy.Time) billing.Span {
 	return window
 }
 
-// add adds the charge of node i for a period at whose end it had come to billed.
+// add adds the charge of node i for a period. billed is the node's total at the end of the period.
 func (m *meter) add(i int, p billing.Span, billed policy.Money) {
 	x := &m.u.Nodes[i]
 	life := billing.Span{From: x.From, To: max(x.To, x.From.Add(billing.MinimumBilled))}
@@ -128,8 +128,8 @@ type event struct {
 	node int
 }
 
-// The kinds of events, in the order in which those of one instant are taken: a life of no
-// length begins before it ends.
+// The kinds of events, in the order of those at one instant: a lifetime without length starts
+// before it ends.
 const (
 	eventPeriod = iota
 	eventStart

@@ -203,7 +203,7 @@ func (l *loader) followPods(s *policy.Snapshot) {
 	}
 	for name, k := range l.pods { // in no order: each is ended by itself
 		if !there[name] {
-			u.Pods[k].To = s.Now // nobody saw it end, as after a gap
+			u.Pods[k].To = s.Now // its end was not observed, as after a gap
 			delete(l.pods, name)
 		}
 	}
@@ -228,7 +228,7 @@ func (l *loader) owner(s *policy.Snapshot, t *policy.Template) int32 {
 	if t.Workload >= 0 {
 		kind = s.Workloads[t.Workload].Kind
 	}
-	key := fmt.Sprint(t.Name, kind, t.Requests, t.Labels) // a workload may come to have other pods
+	key := fmt.Sprint(t.Name, kind, t.Requests, t.Labels) // the pods of a workload may change
 	k, ok := l.owners[key]
 	if !ok {
 		k = int32(len(l.usage.Owners))

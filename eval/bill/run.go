@@ -47,7 +47,7 @@ func NewWatch(cfg *sim.Config, about About) *Watch {
 	return w
 }
 
-// curve returns what prices make over time, nil where there is none.
+// curve returns the curve of prices over time, nil if no price is known.
 func curve(at []policy.Time, price []policy.Money) *billing.Curve {
 	for _, p := range price {
 		if p != policy.NoPrice {

@@ -25,17 +25,17 @@ const (
 // ErrForm is returned for a file that is in no form of a statement.
 var ErrForm = errors.New("it is not a known kind of bill: an AWS Cost and Usage Report or a FOCUS export, as CSV or Parquet, or an answer of OpenCost's /allocation")
 
-// A Statement is what somebody else says that machines cost in a span of time: a provider's
-// bill, or what OpenCost makes of prices.
+// A Statement is the cost of machines in a span of time from an external source: a provider's bill,
+// or OpenCost.
 type Statement struct {
 	Span billing.Span
 
 	// Form is that of the files; empty before the first.
 	Form string
 
-	// Resources has the machines by the last element of what the bill calls them: an
-	// instance of EC2 by its ID. Whole is of all of a cluster, where machines are not
-	// named, and Idle says that what no pod asked for is in it.
+	// Resources has the machines by the last element of their names in the bill: an instance of EC2
+	// by its ID. Whole is the total of a cluster whose machines are not named, and Idle reports
+	// that it includes resources that no pod requested.
 	Resources map[string]Charged
 	Whole     Charged
 	Idle      bool
@@ -44,7 +44,7 @@ type Statement struct {
 	Passed int64
 }
 
-// A Charged is what something cost in how many hours, as far as they are in the span.
+// A Charged is a cost and its hours, for the part within the span.
 type Charged struct {
 	// Dollars are effective costs: what commitments cover bears its part of their fees.
 	// Committed is that part, which is in Dollars.
@@ -163,7 +163,7 @@ func runningOfFocus(row tabular.Row) (hours, cost float64, committed, ok bool, e
 	return hours, cost, row.Text(8) == statusUsed, true, err
 }
 
-// row adds one row, as far as its period lies in the span.
+// row adds the part of one row that is within the span.
 func (s *Statement) row(form *rowForm, row tabular.Row) error {
 	from, err := row.Time(1)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Statement) row(form *rowForm, row tabular.Row) error {
 	return nil
 }
 
-// part returns how much of a period lies in the span, 0 to 1.
+// part returns the part of a period that is within the span, 0 to 1.
 func (s *Statement) part(period billing.Span) float64 {
 	if period.Length() <= 0 {
 		return 0

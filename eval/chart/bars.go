@@ -51,8 +51,7 @@ func (b *Bars) compose() (*plot, error) {
 	return p, nil
 }
 
-// row returns the middle and the ends of a row, which is no higher than looks well where rows are
-// few.
+// row returns the middle and the ends of a row. The height is limited for charts with few rows.
 func (c canvas) row(n int) (middle, top, bottom float64) {
 	middle = c.y(float64(n))
 	half := min((c.y(0)-c.y(0.64))/2, 9)

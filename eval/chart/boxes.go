@@ -49,7 +49,7 @@ func (r *Box) draw(c canvas, row int, hue, ink colour) {
 	c.stroke(line, []point{{c.x(r.Least), middle}, {c.x(r.Q1), middle}})
 	c.stroke(line, []point{{c.x(r.Q3), middle}, {c.x(r.Greatest), middle}})
 	c.fill(veil(hue, 0x40), area{c.x(r.Q1), top, c.x(r.Q3), bottom}.corners())
-	// Dots lie on seven lines in turn: those of equal values stay apart.
+	// Dots alternate between seven lines, so that those of equal values do not overlap.
 	dots := make([]point, len(r.Dots))
 	for i, v := range r.Dots {
 		dots[i] = point{c.x(v), middle + float64((bottom-middle)*float64(i*3%7-3)/4.5)}

@@ -19,8 +19,8 @@ type Frame struct {
 	X, Y  Axis
 	Theme Theme
 
-	// ID begins the identifiers that tie an SVG to its title and description
-	// where several stand in one page. Empty leaves them out.
+	// ID is the prefix of the identifiers that tie an SVG to its title and description if a page
+	// has several. Empty leaves them out.
 	ID string
 
 	// Width and Height are in pixels of a screen; 0 means 720 and 420.
@@ -77,7 +77,7 @@ type key struct {
 	glyph  *glyph
 }
 
-// draw paints title, legend, plot and note, and returns where the data lie.
+// draw paints title, legend, plot and note, and returns the area of the data.
 func (f *Frame) draw(s surface, p *plot, width, height float64) area {
 	colours := f.Theme.palette()
 	s.fill(colours.paper, area{0, 0, width, height}.corners())

@@ -11,14 +11,13 @@ type Lines struct {
 	Frame
 	Series []Line
 
-	// Distinct gives each line dashes and marks of its own, for those who see no colours. The
-	// marks of one line stand between those of others, so that lines in one place are seen to
-	// be several.
+	// Distinct gives each line its own dashes and marks, for readers who see no colours. The marks
+	// of one line are between those of others, so that overlapping lines can be distinguished.
 	Distinct bool
 }
 
-// dashes are the patterns of lines that differ: none, then what is told apart
-// at the width of a legend.
+// dashes are the patterns of different lines: solid, then patterns that can be distinguished at the
+// width of a legend.
 var dashes = [][]float64{nil, {7, 3}, {2, 2}, {7, 2, 2, 2}, {4, 2}, {11, 3}, {7, 2, 2, 2, 2, 2}, {1, 3}, {4, 4}, {11, 2, 4, 2}, {3, 5}}
 
 // pattern returns the dashes of series i at a place among the colours.

@@ -47,7 +47,7 @@ func (a *axis) show(lists ...[]float64) {
 	}
 }
 
-// widen makes room at the ends of a, so that what lies there is not cut.
+// widen extends the ends of a, so that marks at the ends are not cut.
 func (a *axis) widen() {
 	if room := (a.max - a.min) * 0.04; room > 0 && !a.spec.Log {
 		a.min, a.max = a.min-room, a.max+room
@@ -101,7 +101,7 @@ func (a *axis) bound() (clipped bool, err error) {
 	return clipped, nil
 }
 
-// share returns how far on a the value v lies: 0 at its minimum, 1 at its maximum.
+// share returns the position of the value v on a: 0 at its minimum, 1 at its maximum.
 func (a *axis) share(v float64) float64 {
 	if a.spec.Log {
 		low := math.Log(a.min)

@@ -39,7 +39,7 @@ func (s *pngSurface) fill(c colour, outlines ...[]point) {
 	s.paint(c)
 }
 
-// circle fills a polygon of so many corners that none is seen.
+// circle fills a polygon with enough corners to look round.
 func (s *pngSurface) circle(c colour, centre point, radius float64) {
 	corners := make([]point, 64)
 	for i := range corners {

@@ -14,7 +14,7 @@ type Cloud struct {
 	Name string
 	X, Y []float64
 
-	// The ends of the intervals of Y; nil where there are none.
+	// The ends of the intervals of Y; nil without intervals.
 	YLow, YHigh []float64
 
 	// Joined draws a line through the points.

@@ -48,7 +48,7 @@ type canvas struct {
 	x, y func(v float64) float64
 }
 
-// places returns where values lie.
+// places returns the positions of values.
 func (c canvas) places(values []point) []point {
 	all := make([]point, len(values))
 	for i, v := range values {

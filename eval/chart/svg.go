@@ -32,8 +32,8 @@ func (s *svgSurface) flush() {
 	s.data = ""
 }
 
-// path adds a path. What is see-through is not joined, since it is darker where it lies over
-// itself.
+// path adds a path. Transparent paths are not joined, since a joined path is darker where it
+// overlaps itself.
 func (s *svgSurface) path(data, style string) {
 	if style != s.style || strings.Contains(style, "opacity") {
 		s.flush()
@@ -134,8 +134,8 @@ func (s *svgSurface) paint(property string, c colour) string {
 // thinMost is how far, in pixels, a curve may pass from a point that is left out.
 const thinMost = 0.15
 
-// thin leaves out the points of a curve that lie on the straight line between others, as Douglas
-// and Peucker do. A part whose x does not ascend is left alone.
+// thin removes the points of a curve that are on the straight line between others, by the algorithm
+// of Douglas and Peucker. A part whose x does not ascend is left unchanged.
 func thin(points []point) []point {
 	last := len(points) - 1
 	a, b := points[0], points[last]

@@ -64,7 +64,7 @@ func (t Theme) palette() *palette {
 	return &palettes[min(int(t), len(palettes)-1)]
 }
 
-// A role is a colour under the name of the custom property that stands for it.
+// A role is a colour with the name of its custom property.
 type role struct {
 	name   string
 	colour colour
@@ -103,8 +103,7 @@ const PageText = "font-size:11px;fill:var(--chart-faint)"
 // hue returns the colour of the i-th series.
 func (p *palette) hue(i int) colour { return p.series[i%len(p.series)] }
 
-// place is that of the colour of series i: its own unless one is asked for,
-// where the first is 1.
+// place returns the place of the colour of series i: i unless one is requested, counted from 1.
 func place(i, asked int) int {
 	if asked > 0 {
 		return asked - 1

@@ -43,7 +43,7 @@ func number(v, step float64, percent bool) string {
 	return figures.Number(v, digits)
 }
 
-// roundTicks stand at multiples of 1, 2 or 5 times a power of ten.
+// roundTicks are at multiples of 1, 2 or 5 times a power of ten.
 func roundTicks(low, high float64, percent bool) []tick {
 	step := roundStep((high - low) / ticksMost)
 	var ticks []tick
@@ -72,8 +72,7 @@ func roundStep(raw float64) float64 {
 	return power * 10
 }
 
-// logTicks stand at powers of ten, and, on an axis of few of those, at 2 and 5
-// times them.
+// logTicks are at powers of ten and, on an axis with few of those, at 2 and 5 times them.
 func logTicks(low, high float64, percent bool) []tick {
 	var ticks []tick
 	labels := 0
@@ -110,7 +109,7 @@ func logTicks(low, high float64, percent bool) []tick {
 	return ticks
 }
 
-// timeTicks stand at whole hours, days or months of UTC.
+// timeTicks are at whole hours, days or months of UTC.
 func timeTicks(low, high float64) []tick {
 	const hour, day = 3600.0, 86400.0
 	steps := []float64{60, 300, 900, 1800, hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 5 * day, 7 * day, 10 * day, 14 * day}

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Headline says in one line what c comes to, for one policy in one scenario.
+// Headline summarises c in one line, for one policy in one scenario.
 func Headline(c *eval.Comparison) string { return comparison{c}.headline() }
 
 // ComparisonTitle says with what c compares, over which seeds.

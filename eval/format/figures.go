@@ -26,7 +26,7 @@ func Instant(t policy.Time) string {
 	return t.Std().Format(time.DateOnly)
 }
 
-// textOf formats a value, or what stands for none.
+// textOf formats a value, or a placeholder for an unknown one.
 func textOf(v eval.Value, format func(float64) string) string {
 	if !v.Known {
 		return figures.Unknown
@@ -51,7 +51,7 @@ func seedList(seeds []uint64) string {
 	return strings.Join(parts, ",")
 }
 
-// firstLine returns what stands before the first line break of s.
+// firstLine returns the text before the first line break of s.
 func firstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first

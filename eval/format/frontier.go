@@ -79,7 +79,7 @@ func Frontier(points []eval.Tradeoff, mark func(i int) string, gain, price strin
 	return b.String()
 }
 
-// scaled returns the place of x among so many between low and high.
+// scaled returns the place of x among places places between low and high.
 func scaled(x, low, high float64, places int) int {
 	if high <= low {
 		return 0

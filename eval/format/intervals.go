@@ -59,9 +59,8 @@ func intervalWarnings(r *eval.Report) []string {
 	})
 }
 
-// byScenario returns what say says of each scenario, each sentence once, in the
-// order of the scenarios. Where not all say the same, those that it is about
-// stand in front.
+// byScenario returns the texts of say for the scenarios, each text once, in the order of the
+// scenarios. If the texts differ, each is preceded by the names of its scenarios.
 func byScenario(r *eval.Report, say func(*eval.Group) string) []string {
 	var texts []string
 	var names [][]string

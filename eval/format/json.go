@@ -70,8 +70,8 @@ type jsonConfig struct {
 // A jsonToday is what the nodes of a cluster cost as they are. It is not simulated.
 type jsonToday struct {
 	*eval.Today
-	// How many times a bill of a run this is in a month: 730 hours ÷ those of the window, times the
-	// nodes that one simulated node stands for.
+	// The number of bills of a run in a month: 730 hours ÷ those of the window, times the nodes
+	// that one simulated node represents.
 	BillsPerMonth float64 `json:"bills_per_month"`
 }
 

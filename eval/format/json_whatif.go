@@ -20,7 +20,7 @@ type jsonWhatIf struct {
 	Quiet bool `json:"within_noise"`
 	// The setting that is swept.
 	Sweep string `json:"sweep,omitempty"`
-	// The variant at the knee of a sweep, left out where there is none.
+	// The variant at the knee of a sweep, left out without a knee.
 	Knee string        `json:"knee,omitempty"`
 	AsIs jsonWhatIfRow `json:"as_is"`
 	// In the order of the call.

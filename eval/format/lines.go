@@ -178,7 +178,7 @@ func judged(r *eval.Report, g *eval.GateResult) eval.Gate {
 	return of
 }
 
-// outageWords says what o comes to over all of its runs, and which incident is the longest.
+// outageWords summarises o over all of its runs, with the longest incident.
 func outageWords(r *eval.Report, o *eval.OutageReport) string {
 	text := "in all runs " + o.String()
 	if o.LongestRun >= 0 {

@@ -14,8 +14,8 @@ import (
 // takes 65,536 characters for a comment; what is left is for who posts it.
 const MarkdownMax = 64<<10 - 1<<10
 
-// CommentQuiet begins a comment that says nothing new. It is good for bringing an older comment up to
-// date, and no reason to begin one.
+// CommentQuiet is the first line of a comment without news. Such a comment may update an older one
+// but is not worth a new one.
 const CommentQuiet = "<!-- spotter: nothing new -->"
 
 // Markdown writes a as GitHub's Markdown, with the details. It is at most [MarkdownMax] long: what
@@ -29,7 +29,7 @@ func (a *Answer) Markdown(w io.Writer) error {
 	return err
 }
 
-// Comment writes a for who reviews a change: the title, what is to be reviewed, and below that,
+// Comment writes a for reviewers of a change: the title, what they should check, and below that,
 // folded, everything else. It is at most [MarkdownMax] long.
 func (a *Answer) Comment(w io.Writer) error {
 	head := "### " + escape(a.Review.Title.String()) + "\n"

@@ -158,7 +158,7 @@ func warningsOf(r *eval.Report) (lines []string) {
 	return slices.Concat(lines, estimateWarnings(r), Violations(r))
 }
 
-// verdictOf says in one sentence what was found, and what became of what was demanded.
+// verdictOf summarises in one sentence the findings and the results of the gates.
 func verdictOf(r *eval.Report) Verdict {
 	v := Verdict{toneOf(r), found(r) + "."}
 	demands := demandsOf(r)
@@ -201,8 +201,8 @@ func demandsOf(r *eval.Report) (parts []string) {
 	return parts
 }
 
-// found says which policy saves most, in dollars a month against the baseline, and how long its
-// worst outage is beside the baseline's.
+// found names the policy that saves most, in dollars a month against the baseline, with its worst
+// outage next to the baseline's.
 func found(r *eval.Report) string {
 	if len(r.Groups) > 1 {
 		return foundAcross(r)

@@ -61,7 +61,7 @@ func reviewOf(r *eval.Report) Review {
 	return v
 }
 
-// spendingRows are the changes that are any, or all of them where none is; without
+// spendingRows are the policies whose results changed, or all of them if no result changed; without
 // a comparison every policy but on-demand.
 func spendingRows(r *eval.Report) []spendingRow {
 	var out []spendingRow
@@ -214,8 +214,8 @@ func reviewGates(r *eval.Report) (lines []string) {
 	return lines
 }
 
-// causesOf are the largest causes of the difference to before, and without
-// one to on-demand. What is less than a hundredth of the largest is none.
+// causesOf are the largest causes of the difference to before, or to on-demand if before is nil.
+// Causes below a hundredth of the largest are left out.
 func causesOf(x *spendingRow) Section {
 	before, title := x.before, "Why"
 	if before == nil {

@@ -19,8 +19,8 @@ type Options struct {
 	// Width is that of the terminal in columns; 0 means 120.
 	Width int
 
-	// Details asks for everything that was found, Wide for all columns of tables, and Color for the
-	// colours of a terminal.
+	// Details writes everything that was found, Wide all columns of tables, and Color the colours
+	// of a terminal.
 	Details, Wide, Color bool
 }
 
@@ -192,8 +192,8 @@ func (p *printer) text(indent, s string, tone Tone) {
 	}
 }
 
-// fitting returns t without the rows and columns that are not asked for and the columns that do not
-// fit a width, and the names of the latter.
+// fitting returns t without the rows and columns that are not requested and without the columns
+// that do not fit a width, and the names of the latter.
 func (t *Grid) fitting(width int, all bool) (out Grid, left []string) {
 	short := Grid{Headings: t.Headings}
 	for _, row := range t.Rows {
@@ -297,7 +297,7 @@ func (t *Grid) lines() (out [][]Cell, headings int) {
 		for i, c := range upper {
 			lower[i] = Cell{Text: c.Under, Tone: c.Tone}
 		}
-		if at := strings.Index(upper[0].Text, ":"); at > 0 { // a long name goes on where its parameters begin
+		if at := strings.Index(upper[0].Text, ":"); at > 0 { // a long name is broken before its parameters
 			upper[0].Text, lower[0].Text = upper[0].Text[:at], upper[0].Text[at:]
 		}
 		out = append(out, upper, lower)

@@ -21,8 +21,8 @@ func (o *Oracle) findApart() {
 			alone = append(alone, i)
 		}
 	}
-	// Every one of them begins a set, which others join that go with none of
-	// those already in it. Sets that are part of another add nothing but work.
+	// Each of them starts a set, which others join that can share a node with no member of the set.
+	// Sets that are part of another add nothing but work.
 	for _, first := range alone {
 		set := []int{first}
 		for _, next := range alone {

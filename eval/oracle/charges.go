@@ -88,9 +88,9 @@ func leastWithin(c scenarios.PriceCurve, before policy.Time) scenarios.PriceCurv
 // A stretch is a part of time.
 type stretch struct{ from, to policy.Time }
 
-// closedAlways returns when no node of market m can be alive, whatever the seed: between
-// the time in which a capacity shortage that takes every slot does so and its end,
-// and until a recorded availability first begins. Other shortages may spare a slot.
+// closedAlways returns when no node of market m can be alive, whatever the seed: from the time at
+// which a capacity shortage that takes every slot does so to the end of the shortage, and before
+// the first time of a recorded availability. Other shortages may spare a slot.
 func (o *Oracle) closedAlways(m policy.MarketID, seeded bool) []stretch {
 	w, x := o.scenario, &o.scenario.Markets[m]
 	var out []stretch
@@ -116,9 +116,8 @@ func (o *Oracle) closedAlways(m policy.MarketID, seeded bool) []stretch {
 	return append(out, stretch{0, until})
 }
 
-// closedUnder returns when no node of spot market m can be alive under a weather:
-// while the market refuses launches, from the loss of the last node that may
-// have been there before.
+// closedUnder returns when no node of Spot market m can be alive under a weather: while the market
+// refuses launches, from the loss of the last node that may have been there before.
 func (o *Oracle) closedUnder(m policy.MarketID, seeded bool, drawn *weather.Weather) []stretch {
 	var refuses []stretch
 	for _, s := range drawn.Shortages(int(m)) {

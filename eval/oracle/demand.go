@@ -97,9 +97,9 @@ type batch struct {
 	guess    []float64
 }
 
-// readJobs fills jobs: those released early enough to be finished even if the
-// first node is long in coming. Of one released before the window what could be
-// done until it begins counts as done, at no cost.
+// readJobs fills jobs: those released early enough to be finished even if the first node takes long
+// to start. Of a job released before the window, all work that could be done before the window
+// counts as done, at no cost.
 func (o *Oracle) readJobs() {
 	d := sim.DefaultDelays()
 	for i := range o.scenario.Workloads {
@@ -129,8 +129,8 @@ func (o *Oracle) readJobs() {
 	}
 }
 
-// startMin returns the least time for which a pod of workload i lies on a node
-// before it works: its container starts, and it gets ready.
+// startMin returns the least time that a pod of workload i is on a node before it works: its
+// container starts, and it becomes ready.
 func (o *Oracle) startMin(i int) time.Duration {
 	d, quickest := sim.DefaultDelays(), 1.0
 	for k := range o.scenario.Faults {
@@ -157,7 +157,7 @@ func (o *Oracle) missing(i int) float64 {
 	return max(0, value)
 }
 
-// spread begins with the work of b at an even pace over its span.
+// spread starts with the work of b at an even pace over its span.
 func (b *batch) spread(pieces []piece) {
 	b.from, _ = slices.BinarySearchFunc(pieces, b.span.From, func(p piece, t policy.Time) int { return cmp.Compare(p.span.From, t) })
 	b.to, _ = slices.BinarySearchFunc(pieces, b.span.To, func(p piece, t policy.Time) int { return cmp.Compare(p.span.From, t) })

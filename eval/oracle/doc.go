@@ -4,14 +4,13 @@
 //
 // # Why the bound holds
 //
-// Cut the window wherever a price, an offer or a demand changes. In each piece let
-// every kind of node (what it leaves to pods besides its DaemonSet pods, and the
-// workloads that may run there) have a price per resource such that all that it
-// leaves is worth no more than the node costs, in the cheapest market in which one
-// can be alive. What the pods on a node request is then worth no more than the
-// node, so a pod of a workload costs at least the worth of its requests on the
-// kind where that is least: its rate. And a pod that is missing costs 2 × pod
-// value, so no rate need be above that.
+// Cut the window wherever a price, an offer or a demand changes. In each piece let every kind of
+// node (its capacity without its DaemonSet pods, and the workloads that may run there) have a price
+// per resource such that its whole capacity is priced at no more than the node costs, in the
+// cheapest market in which one can be alive. The requests of the pods on a node are then priced at
+// no more than the node, so a pod of a workload costs at least the price of its requests on the
+// kind where that price is lowest: its rate. And a pod that is missing costs 2 × pod value, so no
+// rate need be above that.
 //
 //   - A service that wants d pods and has r pays at least rate·r + 2·value·(d−r),
 //     and this is at least rate·d.
@@ -51,13 +50,12 @@
 //
 // # Slots
 //
-// In a weather a spot market has only so many nodes at once: a node holds a slot,
-// a slot is lost at the instants of its calendar and in shortages, and none is
-// given while the market is closed or not as deep. Let c be the most nodes that
-// market m may have in a piece of the window, and p what one costs there at least.
-// Let every kind of node have any price P at all, and the pods any rates at which
-// no set of them that fits a node of a kind is worth more than P. Then a node in m
-// costs p, and the pods on it are worth no more than
+// In a weather a Spot market has a limited number of nodes at once: a node holds a slot, a slot is
+// lost at the instants of its calendar and in shortages, and no slot is available while the market
+// is closed or less deep. Let c be the most nodes that market m may have in a piece of the window,
+// and p the least cost of one there. Let every kind of node have any price P at all, and the pods
+// any rates at which no set of pods that fits a node of a kind is worth more than P. Then a node in
+// m costs p, and the pods on it are worth no more than
 //
 //	P ≤ p + max(0, P − p),
 //

@@ -40,13 +40,13 @@ type filling struct {
 	resource []int
 }
 
-// fillingSteps bounds a search. One that takes longer proves nothing. Ten times as
-// many raise the bound by less than 1 %, and take five times as long.
+// fillingSteps bounds a search. A search that takes longer proves nothing. Ten times as many steps
+// raise the bound by less than 1%, and take five times as long.
 const fillingSteps = 20_000
 
-// search looks for a set of whole pods on a node of kind k that is worth more
-// than limit, and returns the best one, nil if there is none; false when it gave
-// up, and there may be one.
+// search looks for a set of whole pods on a node of kind k that is worth more than limit, and
+// returns the best one, nil if no set is. It returns false if it stopped early, when such a set may
+// exist.
 func (f *filling) search(k *nodeKind, value []int64, limit int64) (pods []int32, ok bool) {
 	n := len(k.takers)
 	f.requests, f.apart, f.value, f.limit, f.left = k.requests, k.apart, value, limit, k.free

@@ -71,8 +71,7 @@ func (k *nodeKind) priceAt(t policy.Time) policy.Money {
 	return k.price[i]
 }
 
-// newFleet makes the kinds of the admitted markets under a weather; nil stands
-// for every one.
+// newFleet makes the kinds of the admitted markets under a weather; nil means under any weather.
 func (o *Oracle) newFleet(admitted func(*policy.Market) bool, drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(admitted)
@@ -102,7 +101,7 @@ func (f *fleet) order(o *Oracle, of []*site) {
 	}
 }
 
-// within reports whether a is no more than b of any resource.
+// within reports whether a is at most b for each resource.
 func within(a, b *[resources]int64) bool {
 	for r := range a {
 		if a[r] > b[r] {
@@ -177,7 +176,7 @@ func (o *Oracle) newKind(s *site) nodeKind {
 	}
 	for r, free := range s.free {
 		if free <= 0 {
-			continue // nobody who asks for it is a taker
+			continue // no taker requests it
 		}
 		asked := make([]int64, len(requests))
 		for i := range requests {

@@ -9,9 +9,9 @@ import (
 // piece is served best with the columns at hand. It is a revised simplex method
 // with upper bounds.
 //
-// A column is a mix if it is not negative. Below stand what is left of each row,
-// −1−i for row i (a pod that is not served, what is unused of a commitment, a
-// node beyond the slots), and then the supplies.
+// A column is a mix if it is not negative. Below follow the rests of the rows, −1−i for row i (a
+// pod that is not served, an unused part of a commitment, a node beyond the slots), and then the
+// supplies.
 type master struct {
 	fleet   *fleet
 	loads   int       // classes
@@ -29,7 +29,7 @@ type master struct {
 	inv      []float64 // the inverse of the basis, by rows
 	x        []float64 // how much of each basic column there is
 	rowPrice []float64 // the price of each row
-	steps    int       // since the basis was last begun anew
+	steps    int       // since the basis was last rebuilt
 	column   []float64 // scratch
 
 	// work is the operations done so far.
@@ -63,19 +63,19 @@ const (
 	// be used. What it leaves on the table the bound lacks.
 	tolerance = 1e-9
 
-	// leastPositive stands for demands, amounts and prices of 0, so that every row has
-	// a price and nothing is divided by 0.
+	// leastPositive replaces demands, amounts and prices of 0, so that every row has a price and
+	// nothing is divided by 0.
 	leastPositive = 1e-6
 
 	// stepsMax bounds the steps with the columns at hand.
 	stepsMax = 4000
 
-	// freshAfter is the number of steps per row after which the basis is begun
-	// anew, to be rid of the rounding in it.
+	// freshAfter is the number of steps per row after which the basis is rebuilt, to remove the
+	// rounding errors in it.
 	freshAfter = 20
 )
 
-// restart begins with nothing served.
+// restart starts with nothing served.
 func (p *master) restart() {
 	clear(p.inv)
 	clear(p.full)

@@ -19,8 +19,8 @@ type Bound struct {
 	// does; OnDemand for those that buy on demand only.
 	Cost, OnDemand policy.Money
 
-	// Slots holds for every policy in the weather of a seed, in which a market has
-	// only so many nodes at once. It is at least Cost; 0 where no seed is given.
+	// Slots holds for every policy in the weather of a seed, in which a market has a limited number
+	// of nodes at once. It is at least Cost; 0 without a seed.
 	Slots policy.Money
 
 	// Short is in how many pieces of the window the search for good prices was cut
@@ -64,8 +64,8 @@ func (o *Oracle) Under(seed uint64) (Bound, error) {
 func anyMarket(*policy.Market) bool      { return true }
 func onDemandOnly(m *policy.Market) bool { return m.Capacity == policy.OnDemand }
 
-// An Oracle holds what all bounds of one scenario share. Workloads that nobody
-// misses, such as DaemonSets, want nothing.
+// An Oracle holds what all bounds of one scenario share. Workloads without an outage cost, such as
+// DaemonSets, want nothing.
 type Oracle struct {
 	scenario *scenarios.BoundScenario
 	prepared *sim.Prepared
@@ -113,8 +113,8 @@ func New(w *scenarios.BoundScenario) (*Oracle, error) {
 	return o, nil
 }
 
-// jobRounds is how often jobs' work is placed anew where there are jobs. Each
-// round costs as much as the first; the bound is the best one's.
+// jobRounds is how often jobs' work is placed again if there are jobs. Each round costs as much as
+// the first. The bound is that of the best round.
 const jobRounds = 8
 
 // bound returns the bound over policies that buy nodes of f only, and in how many
@@ -160,12 +160,12 @@ func (o *Oracle) bound(f *fleet) (least policy.Money, short int) {
 	return least, short
 }
 
-// rounding returns the most by which the meter may round a run's cost down. The
-// outage cost of a service and what an instance of a job left undone are each
-// twice an amount rounded to the micro-dollar, and so may be one less. A bill
-// may be half of one less for every node, and for each of its two fees. A node launched in the window pays
-// more than that for its start-up, of which the bound knows nothing; of the
-// others only those count that hold pods when the window begins.
+// rounding returns the most by which the meter may round a run's cost down. The outage cost of a
+// service and that of the undone work of a job instance are each twice an amount rounded to the
+// micro-dollar, so each may be one micro-dollar too low. A bill may be half a micro-dollar too low
+// for every node, and for each of its two fees. A node launched in the window pays more than that
+// for its start-up, which the bound ignores. Of the other nodes only those count that hold pods at
+// the start of the window.
 func (o *Oracle) rounding() policy.Money {
 	nodes, amounts := int64(0), int64(len(o.services)+len(o.jobs))
 	for i := range o.services {
@@ -208,8 +208,8 @@ type piece struct {
 	// micro-dollar per hour, where a node of each kind costs limits.
 	rates, limits []int64
 
-	// owned is what the commitments are taken to be worth, to be given back, in
-	// the same unit.
+	// owned is the assumed value of the commitments, in the same unit. It must be subtracted from
+	// the bound.
 	owned int64
 }
 

@@ -5,16 +5,15 @@ import (
 	"slices"
 )
 
-// A packing finds the least cost of serving demands on fractions of nodes, piece
-// after piece, by column generation. Its master program has a row per class of
-// pods and a column per mix of pods that just fits a node of a kind, of which it
-// makes those that it needs: it prices the classes by the columns at hand, and
-// asks each kind for a mix that is worth more at these prices than the node
-// costs, until there is none.
+// A packing finds the least cost of serving demands on fractions of nodes, piece after piece, by
+// column generation. Its master program has a row per class of pods and a column per mix of pods
+// that just fits a node of a kind. It generates columns on demand: it prices the classes by the
+// current columns, and searches each kind for a mix that is worth more at these prices than the
+// node costs, until no such mix exists.
 //
-// Below the rows of the classes stands one per commitment: the nodes that it
-// covers cost nothing and take of its amount. What is unused of it is a column
-// too, and the price of its row, with the sign turned, is what it is worth.
+// Below the rows of the classes is one row per commitment: the nodes that it covers cost nothing
+// and consume its amount. Its unused amount is a column too, and its value is the negative price of
+// its row.
 //
 // Last there is a row for every kind of node of which some markets have slots:
 // what its mixes use is bought from these markets, each up to its slots, or at
@@ -31,9 +30,9 @@ type packing struct {
 	filling filling
 	exact   []int64
 
-	// workMax bounds work. When half of it is done, whole pods are no more
-	// searched for; when all of it is, further pieces take what was found before.
-	// short says that the piece solved last was cut short.
+	// workMax bounds work. When half of it is done, whole pods are no longer searched for. When all
+	// of it is done, further pieces use earlier results. short reports that the piece solved last
+	// was cut short.
 	workMax int
 	short   bool
 
@@ -251,10 +250,10 @@ func (p *packing) limits() []int64 {
 	return out
 }
 
-// limit returns what a node of kind k is taken to cost per hour, in millionths of
-// a micro-dollar and rounded down: its price, or its part of what a commitment is
-// worth; math.MaxInt64 where there can be none. A kind that has a row has the price
-// of the row, and what the nodes in a market cost less is given back for its slots.
+// limit returns the assumed cost of a node of kind k per hour, in millionths of a micro-dollar and
+// rounded down: its price, or its part of the value of a commitment; math.MaxInt64 if no node of
+// the kind is possible. A kind that has a row has the price of the row. The amount by which nodes
+// in a market cost less is subtracted from the bound for its slots.
 func (p *packing) limit(k int) int64 {
 	limit := int64(math.MaxInt64)
 	if row := p.rowOf[k]; row >= 0 {
@@ -395,10 +394,9 @@ func (p *packing) rescale(c *piece) {
 // value returns what commitment i is worth per unit and hour.
 func (p *packing) value(i int) float64 { return max(0, -p.rowPrice[p.loads+i]) }
 
-// owned returns what all of the commitments are worth per hour at their values,
-// rounded up, in millionths of a micro-dollar. What nodes of a kind cost is taken
-// to be no more than their part of that, so it must be given back: a bound for
-// any values, and with the best ones the best.
+// owned returns the value of all commitments per hour, rounded up, in millionths of a micro-dollar.
+// Nodes of a kind are assumed to cost no more than their part of it, so it must be subtracted: that
+// gives a bound for any values, and with the best values the best bound.
 func (p *packing) owned() int64 {
 	sum := 0.0
 	for i := range p.fleet.covers {

@@ -17,9 +17,8 @@ type site struct {
 	takes []bool
 }
 
-// resources is the number of resources that a site has. Accelerators of all
-// makes are one of them, since a site has but one make and takes only the
-// workloads that ask for it.
+// resources is the number of resources that a site has. Accelerators of all makes are one resource,
+// since a site has only one make and takes only the workloads that request it.
 const resources = 5
 
 func vector(r *policy.Resources) [resources]int64 {
@@ -30,8 +29,8 @@ func vector(r *policy.Resources) [resources]int64 {
 // the start.
 func (o *Oracle) findSites() {
 	w := o.scenario
-	// Where other pods run may forbid a place for the time being, and never for
-	// good: only what lies in the node itself counts.
+	// The placement of other pods may forbid a node for a time but never for good, so only the
+	// properties of the node itself count.
 	alone := slices.Clone(w.Templates)
 	for i := range alone {
 		t := &alone[i]
@@ -100,8 +99,7 @@ func (o *Oracle) alike(a, b int) bool {
 		!slices.ContainsFunc(o.apart, func(set []int) bool { return slices.Contains(set, a) != slices.Contains(set, b) })
 }
 
-// holds reports whether free holds requests; what is not asked for is not
-// compared.
+// holds reports whether free holds requests. Resources that are not requested are not compared.
 func holds(free, requests *[resources]int64) bool {
 	for r, q := range requests {
 		if q > 0 && q > free[r] {

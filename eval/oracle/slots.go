@@ -31,8 +31,7 @@ const (
 	slotPieces = 700
 )
 
-// slottedFleet makes the kinds of all markets in a weather, with the slots of spot
-// markets.
+// slottedFleet makes the kinds of all markets in a weather, with the slots of Spot markets.
 func (o *Oracle) slottedFleet(drawn *weather.Weather) *fleet {
 	f := &fleet{}
 	of, kindOf := o.kindsOf(anyMarket)
@@ -116,9 +115,9 @@ func (f *fleet) addRents(p *piece, owned *sum) {
 	}
 }
 
-// slotsOf returns how many nodes spot market m may have at once: the slots in
-// which one can be alive. One can from the first instant on at which the market is
-// deep enough, up to the slot's next reclaim, and so on.
+// slotsOf returns how many nodes Spot market m may have at once: the number of slots in which a
+// node can be alive. A node can be alive from the first instant at which the market is deep enough
+// up to the slot's next reclaim, and so on.
 func (o *Oracle) slotsOf(m policy.MarketID, drawn *weather.Weather) *slotCurve {
 	begin := o.scenario.Start.Add(-o.scenario.WarmUp)
 	d := o.depthsOf(m, drawn)
@@ -181,7 +180,7 @@ type depthCurve struct {
 	count []int
 }
 
-// depthsOf returns the depth of market m from the begin of the run on.
+// depthsOf returns the depth of market m from the start of the run on.
 func (o *Oracle) depthsOf(m policy.MarketID, drawn *weather.Weather) *depthCurve {
 	at := []policy.Time{o.scenario.Start.Add(-o.scenario.WarmUp)}
 	for _, s := range drawn.Shortages(int(m)) {
@@ -198,8 +197,8 @@ func (o *Oracle) depthsOf(m policy.MarketID, drawn *weather.Weather) *depthCurve
 	return d
 }
 
-// deeper returns the first instant from t on at which there is more than so many
-// nodes; false if there is none.
+// deeper returns the first instant from t on at which the market has more than nodes nodes. It
+// returns false without such an instant.
 func (d *depthCurve) deeper(nodes int, t policy.Time) (policy.Time, bool) {
 	i, found := slices.BinarySearch(d.at, t)
 	if !found {

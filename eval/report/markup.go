@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A trusted is HTML of our own that stands in a page as it is.
+// A trusted is HTML from this package that is written to a page unescaped.
 type trusted string
 
 // A markup is a page as it is written. It is made by calls and not from a template of
@@ -143,7 +143,7 @@ func (m *markup) fold(attributes trusted, title, note string, body func()) {
 	m.addf("</div>\n</details>\n")
 }
 
-// list adds a list of terms and what they stand for.
+// list adds a list of terms with their meanings.
 func (m *markup) list(all []setting) {
 	m.addf("<dl class=\"settings\">\n")
 	for _, s := range all {

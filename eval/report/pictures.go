@@ -48,8 +48,7 @@ type artist struct {
 	// weeks are the runs that can be opened.
 	weeks *weekList
 
-	// shown are the policies that lines are drawn of: all but fixed mixes, of
-	// which the best stands for the others.
+	// shown are the policies that have lines: all but fixed mixes, of which only the best is shown.
 	shown []int
 
 	// colours are the places of the colours of all policies.
@@ -171,7 +170,7 @@ func (a *artist) scatter() {
 	a.add(pic, &pic.Frame, h, series, note, detail)
 }
 
-// savesWith says where a policy lies.
+// savesWith describes the position of a policy.
 func savesWith(policy string, c *chart.Cloud) string {
 	return fmt.Sprintf("%s saves %s with outages of %s.", policy, percent(c.Y[0]), percent(c.X[0]))
 }

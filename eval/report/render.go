@@ -36,7 +36,7 @@ func (p *page) whole(body func(*markup)) *markup {
 	return m
 }
 
-// render writes p as HTML. Its parts stand in the order of the page.
+// render writes p as HTML. The parts are in the order of the page.
 func (p *page) render() *markup {
 	scenario, worst := "The scenario", "Worst runs"
 	if len(p.Scenarios) > 1 {

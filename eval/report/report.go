@@ -129,8 +129,8 @@ func newPage(r *eval.Report, o *Options) (*page, error) {
 	return p, nil
 }
 
-// newScenario makes the part about g. What stands above it where there is but one
-// scenario is not repeated.
+// newScenario makes the part about g. If there is only one scenario, what is above the part is not
+// repeated.
 func newScenario(r *eval.Report, g *eval.Group, i int, weeks *weekList) (scenario, error) {
 	first := &r.Config.Cases[g.Cases[0]]
 	last := &r.Config.Cases[g.Cases[len(g.Cases)-1]]

@@ -16,8 +16,8 @@ import (
 // samplesOf is about how many samples a window has: an hourly week.
 const samplesOf = 168
 
-// SampleEvery returns how often runs of a window of the given length are to be
-// sampled (sim.Config.Sample) for the charts over time: whole minutes.
+// SampleEvery returns the sampling interval (sim.Config.Sample) of runs of a window of the given
+// length for the charts over time: whole minutes.
 func SampleEvery(window time.Duration) time.Duration {
 	return max(time.Minute, (window/samplesOf+time.Minute-1)/time.Minute*time.Minute)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Idle stands for what no pod requested of the nodes.
+// Idle names the capacity of nodes that no pod requested.
 const Idle = "(idle)"
 
 // namespaces is the table of what each namespace costs under each policy of g; nothing where that

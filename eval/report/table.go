@@ -156,7 +156,7 @@ func interval(metric string, write func(float64) string) func(policyRow) cell {
 	return summaryCell(metric, func(s *eval.Summary) cell { return cell{Text: write(s.Median), Sub: between(s.MedianInterval, write)} })
 }
 
-// between writes an interval, nothing where there is none.
+// between writes an interval, nothing for nil.
 func between(i *stats.Interval, write func(float64) string) string {
 	if i == nil {
 		return ""
@@ -361,7 +361,7 @@ func windows(r *eval.Report, g *eval.Group) *table {
 	return t
 }
 
-// workloads has what became of each workload under each policy of g.
+// workloads has the results of each workload under each policy of g.
 func workloads(g *eval.Group) *table {
 	t := &table{
 		Caption: "Workloads", Sortable: true, Note: "Means over runs, and the outage minutes of the worst.",
@@ -393,7 +393,7 @@ func workloads(g *eval.Group) *table {
 	return t
 }
 
-// sources says what the outages of all runs come of.
+// sources lists the causes of the outages of all runs.
 func sources(o *eval.OutageReport) cell {
 	if o.Incidents == 0 {
 		return unknown

@@ -52,8 +52,7 @@ func warnings(r *eval.Report, running bool) []warning {
 	return append(out, noted(r)...)
 }
 
-// sentence ends text as one and begins it with a capital where that is a word
-// and not a name.
+// sentence ends text with a full stop and starts it with a capital if the first word is not a name.
 func sentence(text string) string {
 	word, _, _ := strings.Cut(text, " ")
 	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {

@@ -26,8 +26,8 @@ const (
 	weekIntervals = 84
 )
 
-// A week is the course of one run, as the script of the page draws it: times count from
-// the begin of the window.
+// A week is the course of one run, as the script of the page draws it. Times count from the start
+// of the window.
 type week struct {
 	Title   string `json:"title"`
 	Facts   string `json:"facts"`
@@ -157,8 +157,8 @@ func (l *weekList) week(i int, od *sim.Result) week {
 	return w
 }
 
-// held returns the changes of the nodes by market at points, of which one stands for
-// so many samples.
+// held returns the changes of the nodes by market at points, each of which represents stride
+// samples.
 func (l *weekList) held(run *eval.RunRow, points, stride int) [][3]int64 {
 	out, all := [][3]int64{}, run.Result.Held
 	now, before := make([]int64, len(run.Bound.Markets)), make([]int64, len(run.Bound.Markets))

@@ -24,9 +24,8 @@ func (b Build) String() string { return fmt.Sprintf("%s (engine %.12s)", b.Versi
 // An Input is what the runs of a case and policy are made of. All are digests in
 // hexadecimal.
 type Input struct {
-	// Scenario is that of the file, Trace that of the prices in the window, and Bound
-	// that of all that a run is given: besides those two the catalog of instance types,
-	// and what flags change.
+	// Scenario is the digest of the file, Trace that of the prices in the window, and Bound that of
+	// all inputs of a run: these two, the catalog of instance types and the changes by flags.
 	Scenario string `json:"scenario"`
 	Trace    string `json:"trace"`
 	Bound    string `json:"bound"`

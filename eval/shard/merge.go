@@ -90,7 +90,7 @@ func Check(parts []*Part, build Build) (*Plan, error) {
 	return &first.Plan, nil
 }
 
-// difference says what one plan asks for and another does not.
+// difference returns what one plan requires and another does not.
 func difference(a, b *Plan) string {
 	if !slices.Equal(a.Args, b.Args) {
 		return fmt.Sprintf("`%s`, and not `%s`", strings.Join(a.Args, " "), strings.Join(b.Args, " "))
@@ -139,7 +139,7 @@ func (k Known) Runner(js *Jobs, do eval.Runner) eval.Runner {
 	}
 }
 
-// Bounds returns what [eval.Config.Known] is to be.
+// Bounds returns the function for [eval.Config.Known].
 func (k Known) Bounds(js *Jobs) func(eval.Job) (eval.Bounds, bool) {
 	return func(j eval.Job) (eval.Bounds, bool) {
 		c, ok := k[js.Key(j)]
@@ -181,7 +181,7 @@ func (k Known) Cover(js *Jobs, of []eval.Config, keys *Keys, parts []*Part) erro
 	return nil
 }
 
-// job returns the job that x stands for.
+// job returns the job that x identifies.
 func (x *keyed) job(of []eval.Config) (eval.Job, error) {
 	for i := range of {
 		for _, k := range of[i].Cases {

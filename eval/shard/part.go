@@ -69,11 +69,11 @@ const (
 // partFormat is that of the parts that this build writes and reads.
 const partFormat = "1"
 
-// sumMark begins the value of keySum, after which the SHA-256 of the whole file stands in
-// hexadecimal, taken with zeros in its own place. So not a bit of a part can change unseen.
+// sumMark is the prefix of the value of keySum. After it follows the SHA-256 of the whole file in
+// hexadecimal, computed with zeros in its own place. So any changed bit of a part is detected.
 const sumMark = "sha256 of this file with zeros here: "
 
-// noSum stands in the place of the digest while it is not known.
+// noSum replaces the digest while it is not known.
 var noSum = strings.Repeat("0", hex.EncodedLen(sha256.Size))
 
 // A row is a cell as it is read from a file.
@@ -94,8 +94,8 @@ type row struct {
 	Bounds   string `parquet:"bounds"`
 }
 
-// columns are those of a cell: what it is, what it is made of, and what came of it. Run and
-// bounds are JSON, empty where there is none.
+// columns are those of a cell: its identity, its inputs and its results. Run and bounds are JSON,
+// empty if missing.
 func columns() []tabular.Column[*row] {
 	return []tabular.Column[*row]{
 		tabular.Of("truth", "dict", func(r *row) string { return r.Truth }),
@@ -115,8 +115,8 @@ func columns() []tabular.Column[*row] {
 	}
 }
 
-// Write writes p as Parquet. Equal parts give equal bytes. Run and bounds stand in it as
-// JSON, which keeps every bit of a number.
+// Write writes p as Parquet. Equal parts give equal bytes. Run and bounds are stored as JSON, which
+// keeps every bit of a number.
 func Write(w io.Writer, p *Part) error {
 	head, err := json.Marshal(p.Head)
 	if err != nil {

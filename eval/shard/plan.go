@@ -98,8 +98,8 @@ func JobsOf(of []eval.Config, keys *Keys) (*Jobs, error) {
 	return js, nil
 }
 
-// deal puts jobs into the order in which they are dealt out: those that cost about as much
-// together, and among them by content, so that no share has more of the dear ones.
+// deal puts jobs into the order in which they are dealt out: jobs of similar cost are together, and
+// among them the order is by content, so that no share has more of the expensive ones.
 func (js *Jobs) deal() {
 	slices.SortFunc(js.order, func(a, b keyed) int {
 		return cmp.Or(cmp.Compare(a.policy, b.policy), cmp.Compare(a.scenario, b.scenario), cmp.Compare(a.key, b.key))

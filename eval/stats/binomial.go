@@ -43,7 +43,7 @@ func atMost(n int, p share, rate float64) int {
 	return n - 1 // P(B ≤ n) is 1
 }
 
-// ZeroBound returns the exact upper 95 % bound on the rate of an event that none
-// of n independent runs showed: (1 − rate)^n = 0.05 (Clopper and Pearson, The
-// Use of Confidence or Fiducial Limits, 1934).
+// ZeroBound returns the exact upper 95% bound on the rate of an event that was seen in none of n
+// independent runs: (1 − rate)^n = 0.05 (Clopper and Pearson, The Use of Confidence or Fiducial
+// Limits, 1934).
 func ZeroBound(n int) float64 { return 1 - portable.Pow(0.05, 1/float64(n)) }

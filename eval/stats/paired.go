@@ -19,8 +19,8 @@ const LooksMax = len(looks)
 // each other and whenever the looking ends.
 func LookRate(rate float64, i int) float64 { return looks[i] * rate }
 
-// A Paired is what the losses of pairs come to: of each unit, how much worse one
-// side is than the other under the same conditions, so that more is worse.
+// A Paired summarises the losses of pairs: for each unit, how much worse one side is than the other
+// under the same conditions. A greater loss is worse.
 type Paired struct {
 	// N is how many units there are, Worse how many of them lose more than the
 	// tolerance, and Better how many gain more than it.
@@ -49,20 +49,19 @@ type Test struct {
 	Rarely bool
 }
 
-// Paired tests losses. Units are independent of each other and drawn alike; no
-// shape is asked of the losses: most may be 0 and a few very great. Each test is
-// exact.
+// Paired tests losses. Units are independent and identically distributed. The test assumes no
+// distribution of the losses: most may be 0 and a few very great. Each test is exact.
 //
 // Exceeds is wrong at most at its rate, half of it for each of two tests:
-//   - the interval of the median loss lies beyond the tolerance, which is the
+//   - the interval of the median loss is beyond the tolerance, which is the
 //     sign test (Conover, Practical Nonparametric Statistics, §3.4);
-//   - of the units that lose more than twice the tolerance or gain anything so
-//     many lose that losing is not as likely as gaining (McNemar's test, exact:
-//     Note on the Sampling Error of the Difference between Correlated
-//     Proportions, 1947). It finds what happens in few units, of which the
-//     median knows nothing. Both limits are as far from the tolerance, so that
-//     losses which lie evenly around it do not count. What is rare and small is
-//     no loss either: the mean has to be beyond the tolerance too.
+//   - of the units that lose more than twice the tolerance or gain anything, more
+//     lose than chance explains if losing is as likely as gaining (McNemar's test,
+//     exact: Note on the Sampling Error of the Difference between Correlated
+//     Proportions, 1947). It finds effects in few units, which the median does
+//     not show. Both limits are equally far from the tolerance, so that losses
+//     that are symmetric around it do not count. Rare and small losses do not
+//     count either: the mean has to be beyond the tolerance too.
 //
 // Within is wrong at most at its rate, where the median loss is beyond the
 // tolerance, or where Rarely is set and a quarter of all units or more lose more

@@ -22,8 +22,8 @@ type Candidate struct {
 	Text   []byte
 }
 
-// candidates makes those of a set of conditions, the first of which is AsItIs, and checks each:
-// that it can be run, and that it changes nothing that nobody chooses.
+// candidates makes the candidates of a set of conditions, the first of which is AsItIs. It checks
+// that each can be run, and that it does not change anything that is not a choice.
 func (c *Config) candidates(ctx context.Context, conditions []Setting) ([]Candidate, error) {
 	s := &c.Plan.Spec
 	base, err := Edit(c.Scenario, c.Text, conditions)
@@ -77,7 +77,7 @@ func (c *Config) candidate(settings []Setting, base []byte, cases []eval.Case) (
 	return x, c.Check(x.Policy, cases)
 }
 
-// A Store keeps runs by key, so that a sweep that was stopped goes on. It is called from several
+// A Store keeps runs by key, so that a stopped sweep can continue. It is called from several
 // goroutines at once.
 type Store interface {
 	Get(key string) (*sim.Result, bool)

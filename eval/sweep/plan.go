@@ -28,7 +28,7 @@ const (
 	Latin  Method = "latin-hypercube" // random, with every part of every range seen
 )
 
-// A Plan is what a file asks for.
+// A Plan is the content of a sweep's file.
 type Plan struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -55,8 +55,8 @@ type Spec struct {
 	// Parameters are what is chosen.
 	Parameters []Axis `json:"parameters"`
 
-	// Conditions are fields of the scenario that nobody chooses. Under each combination of their
-	// values there is a race of its own.
+	// Conditions are fields of the scenario that are not a choice. Under each combination of their
+	// values there is a separate race.
 	Conditions []Axis `json:"conditions"`
 
 	// Rungs is how often candidates may drop out, from 1 to 3, which is meant by 0: each looks at

@@ -52,8 +52,8 @@ func (s *Spec) count() int {
 	return s.Points
 }
 
-// Candidates returns the settings of each, in their order. Equal ones stand once: values of a range
-// are rounded as one would write them.
+// Candidates returns the settings of each, in their order. Equal ones appear once: values of a
+// range are rounded as one would write them.
 func (s *Spec) Candidates() [][]Setting {
 	var points [][]float64
 	switch n := len(s.Parameters); s.Method {

@@ -48,7 +48,7 @@ type Run struct {
 	Race, Candidate, Rung int
 }
 
-// A Result is what a sweep comes to.
+// A Result is the result of a sweep.
 type Result struct {
 	Plan     *Plan
 	Scenario string
@@ -208,7 +208,7 @@ func (h *heat) step(ctx context.Context, seeds []uint64, rung int) error {
 		for _, row := range rows {
 			i := slices.IndexFunc(part, func(i int) bool { return h.field[i].Name == row.Policy })
 			if i < 0 || part[i] == 0 && !first {
-				continue // on-demand, which the metrics hold, and what stood in the first part
+				continue // on-demand, which the metrics hold, and what was in the first part
 			}
 			h.runs = append(h.runs, Run{row, h.number, part[i], rung})
 			done++

@@ -21,10 +21,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// parquetMagic is how a Parquet file begins.
+// parquetMagic is the start of a Parquet file.
 const parquetMagic = "PAR1"
 
-// Inflated returns what r holds, decompressed where it begins as gzip does.
+// Inflated returns what r holds, decompressed if it starts as gzip does.
 func Inflated(r io.Reader) (*bufio.Reader, error) {
 	b := bufio.NewReaderSize(r, 1<<16)
 	if magic, _ := b.Peek(2); !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
@@ -48,13 +48,12 @@ func Plain(name string) string {
 	}, name)
 }
 
-// A Row is the values that were asked for of one row.
+// A Row has the selected values of one row.
 type Row struct {
 	names, values []string
 }
 
-// Text returns the value of the nth column that was asked for, empty for null and for a
-// column that is not there.
+// Text returns the value of the nth selected column, empty for null and for a missing column.
 func (r Row) Text(n int) string { return r.values[n] }
 
 // Number returns the value of the nth column as a number, 0 for none.
@@ -85,16 +84,16 @@ func (r Row) Time(n int) (policy.Time, error) {
 
 // A Reader says what is read of a table.
 type Reader struct {
-	// Want gets the names of the columns and returns the numbers of those that are read,
-	// -1 for one that is to be empty in every row.
+	// Want gets the names of the columns and returns the indices of those to read, -1 for one that
+	// is empty in every row.
 	Want func(names []string) ([]int, error)
 
 	// Each gets the rows in their order.
 	Each func(Row) error
 }
 
-// Read reads a table out of Parquet where the file begins as that does, else out of CSV with
-// a line of names, which may be compressed. An error of a row has its number, from 1.
+// Read reads a table from Parquet if the file starts as Parquet does, else from CSV with a header
+// line, which may be compressed. An error of a row has its number, from 1.
 func (t *Reader) Read(f io.ReaderAt, size int64) error {
 	head := make([]byte, len(parquetMagic))
 	if _, err := f.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
@@ -171,7 +170,7 @@ func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
 	var leaves []*parquet.Column
 	var names []string
 	for _, c := range f.Root().Columns() {
-		if c.Leaf() && !c.Repeated() { // maps and lists are not asked for
+		if c.Leaf() && !c.Repeated() { // maps and lists are not read
 			leaves, names = append(leaves, c), append(names, c.Name())
 		}
 	}
@@ -189,7 +188,7 @@ func (t *Reader) parquet(data io.ReaderAt, size int64) (err error) {
 	return nil
 }
 
-// group reads the rows of one group, before which there were so many.
+// group reads the rows of one group, which follows before rows of other groups.
 func (t *Reader) group(group parquet.RowGroup, leaves []*parquet.Column, wanted []int, row Row, before int) error {
 	readers, values := make([]parquet.ColumnChunkValueReader, len(wanted)), make([][batch]parquet.Value, len(wanted))
 	for i, k := range wanted {
@@ -297,7 +296,7 @@ func Find(names []string, wanted ...string) []int {
 	return out
 }
 
-// IsJSON reports whether what b holds begins as JSON does.
+// IsJSON reports whether b starts as JSON does.
 func IsJSON(b *bufio.Reader) bool {
 	for {
 		c, err := b.Peek(1)

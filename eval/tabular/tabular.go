@@ -69,8 +69,8 @@ func Time[R any](name string, value func(R) policy.Time) Column[R] {
 	return c
 }
 
-// Decimal makes a column of numbers with so many digits after the point, given as whole
-// numbers of the last digit; false is null.
+// Decimal makes a column of numbers with scale digits after the point, given as whole numbers of
+// the last digit; false is null.
 func Decimal[R any](name string, scale int, value func(R) (int64, bool)) Column[R] {
 	c := Of(name, fmt.Sprintf("decimal(%d:18)", scale), func(r R) *int64 {
 		x, ok := value(r)

@@ -19,8 +19,7 @@ type nodeState struct {
 	there, spot, recommended bool
 }
 
-// stateOf returns the state of n, which is of pool and market and whose pods
-// request so much.
+// stateOf returns the state of n, which is of pool and market and whose pods request requested.
 func (t *Timeline) stateOf(n *policy.Node, pool, market int32, requested policy.Resources, pods int32) nodeState {
 	s := nodeState{there: true, name: t.names.id(n.Name), pool: pool, market: market, since: n.Launched, notice: n.ReclaimAt,
 		cpu: part(requested.CPU, n.Allocatable.CPU), memory: part(requested.Memory, n.Allocatable.Memory), gpu: -1,
@@ -52,9 +51,9 @@ func hazardOf(m *policy.Market) hazard { return hazard(m.Forecast.Hazard * hazar
 
 func (h hazard) perHour() float64 { return float64(h) / hazardUnit }
 
-// At fills into with the instant at, or with the nearest one that is there. It
-// takes about a microsecond for each node and market, wherever the instant lies,
-// and allocates only to make the slices of into larger.
+// At fills into with the instant at, or with the nearest available one. It takes about a
+// microsecond for each node and market, whatever the instant, and allocates only to grow the slices
+// of into.
 func (t *Timeline) At(at policy.Time, into *Frame) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

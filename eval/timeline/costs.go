@@ -7,9 +7,9 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// costStep is how far the instants lie apart at which money is counted, besides
-// those at which an outage begins or ends. What lies between two of them is
-// reckoned evenly: nodes are paid by time, and so is most of what is missed.
+// costStep is the interval between the instants at which costs are computed, in addition to the
+// instants at which an outage starts or ends. Between two of them costs are interpolated linearly:
+// nodes are paid by time, and so is most of the outage cost.
 const costStep = policy.Time(5 * time.Minute / time.Millisecond)
 
 // A CostPoint is the costs at an instant.
@@ -81,9 +81,8 @@ func (l *costLog) costsAt(at policy.Time) Costs {
 	return c.with(n)
 }
 
-// Costs appends to into the costs so far at so many instants, two or more, that
-// stand evenly from the begin of the metered window to its end: those that are
-// there already, and the last one that is.
+// Costs appends to into the costs so far at points instants, two or more, evenly spaced from the
+// start of the metered window to its end. It stops at the last available instant.
 func (t *Timeline) Costs(points int, into []CostPoint) []CostPoint {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -101,9 +100,8 @@ func (t *Timeline) Costs(points int, into []CostPoint) []CostPoint {
 	return into
 }
 
-// Prices returns prices of a market, each in force from its instant on: the one at
-// from, and those up to to that are there. Where there are more than points of
-// them they are read at so many even instants.
+// Prices returns prices of a market, each in force from its instant on: the one at from, and the
+// available ones up to to. If these are more than points, it samples them at points even instants.
 func (t *Timeline) Prices(market int, from, to policy.Time, points int) ([]policy.Time, []policy.Money) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

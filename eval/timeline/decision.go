@@ -58,7 +58,7 @@ func (l *decisionLog) addDecision(s *policy.Snapshot, p *policy.Plan) {
 	}
 }
 
-// addLimits notes what budgets ask for.
+// addLimits notes the limits of budgets.
 func (l *decisionLog) addLimits(s *policy.Snapshot, p *policy.Plan) {
 	for i := range p.Gates {
 		x := &p.Gates[i]
@@ -252,8 +252,7 @@ func (l *decisionLog) PreviousDecision(before policy.Time, verbs ...Verb) (int, 
 	return 0, false
 }
 
-// does reports whether decision i has an entry of one of the verbs, or of any
-// where none is given.
+// does reports whether decision i has an entry of one of the verbs, or any entry if verbs is empty.
 func (l *decisionLog) does(i int, verbs []Verb) bool {
 	first, end := l.entriesOf(i)
 	return len(verbs) == 0 || slices.ContainsFunc(l.entries[first:end], func(e entryRow) bool { return slices.Contains(verbs, e.verb) })

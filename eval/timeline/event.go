@@ -93,9 +93,8 @@ func (l *eventLog) PreviousEvent(before policy.Time, kinds ...Kind) (int, bool) 
 	return 0, false
 }
 
-// EventsAbout appends to into the places of the last events, at most so many and
-// newest first, at or before an instant that name the given node, workload,
-// market, pool, fault or budget.
+// EventsAbout appends to into the places of the last events, at most most and newest first, at or
+// before an instant that name the given node, workload, market, pool, fault or budget.
 func (l *eventLog) EventsAbout(name string, until policy.Time, most int, into []int) []int {
 	l.mu.RLock()
 	defer l.mu.RUnlock()

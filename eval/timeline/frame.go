@@ -22,7 +22,7 @@ type Frame struct {
 	// LossBudget is that of all pools.
 	LossBudget LossBudget
 
-	// Costs are those of the run from the begin of its metered window to At.
+	// Costs are those of the run from the start of its metered window to At.
 	Costs Costs
 
 	// Decision is the place in Timeline.Decisions of the last one at or before At,
@@ -74,7 +74,7 @@ type Workload struct {
 	// that must be there, Ready what is.
 	Desired, Required, Ready int32
 
-	// OnSpot is the part of Ready that runs on spot nodes.
+	// OnSpot is the part of Ready that runs on Spot nodes.
 	OnSpot int32
 }
 
@@ -98,13 +98,13 @@ type LossBudget struct {
 	Left policy.Money
 }
 
-// Costs are what a run has come to since its metered window began.
+// Costs are the totals of a run since its metered window started.
 type Costs struct {
 	// Bill is what its nodes cost up to the instant, those still running included.
 	Bill policy.Money
 
-	// OutageCost is that of design's "What is measured", incidents in hand
-	// included; Outages have them too.
+	// OutageCost is that of design's "What is measured", including open incidents; Outages have
+	// them too.
 	OutageCost policy.Money
 	sim.Outages
 

@@ -45,8 +45,8 @@ type loader struct {
 	t    *Timeline
 	last *policy.Snapshot
 
-	// Where the entries of a snapshot stand in the tables of the timeline: the
-	// tables of a cluster change.
+	// The places of a snapshot's entries in the tables of the timeline, since the tables of a
+	// cluster change.
 	market, pool, work, budget places
 
 	// By place: the least that a market charges; whether a workload is below what
@@ -67,8 +67,8 @@ type loader struct {
 	counts counts
 }
 
-// places say where things stand in a table to which new ones are added: of[i] is
-// the place of the i-th of a snapshot.
+// places maps entries to places in a table to which new entries are added: of[i] is the place of
+// the i-th entry of a snapshot.
 type places struct {
 	of   []int32
 	seen map[string]int32
@@ -218,7 +218,7 @@ func (l *loader) reckon(s *policy.Snapshot) {
 	}
 }
 
-// nodes adds what became of the nodes.
+// nodes adds the changes of the nodes.
 func (l *loader) nodes(s *policy.Snapshot) {
 	t := l.t
 	l.counts.nodes, l.counts.spotNodes, l.counts.size, l.counts.spotSize = 0, 0, 0, 0
@@ -297,8 +297,8 @@ func (l *loader) changed(s *policy.Snapshot, n *policy.Node) {
 	}
 }
 
-// left adds that the node of a slot is there no more. It was reclaimed where it
-// took pods with it, or where its time was up and nobody had emptied it.
+// left adds that the node of a slot no longer exists. It was reclaimed if it took pods with it, or
+// if its notice expired before a drain.
 func (l *loader) left(s *policy.Snapshot, slot int) {
 	t, name := l.t, l.names[slot]
 	was, _ := t.nodes[slot].value(l.last.Now)
@@ -337,8 +337,8 @@ func (l *loader) podEnded(s *policy.Snapshot, e *policy.EndedPod) {
 	}
 }
 
-// workloads adds where the workloads stand. What must be ready is what the
-// strictest budget asks for, or without one all but a quarter.
+// workloads adds the states of the workloads. The number of pods that must be ready is that of the
+// strictest budget, or without one three quarters of all.
 func (l *loader) workloads(s *policy.Snapshot) {
 	t := l.t
 	onSpot := make([]int32, len(s.Workloads))

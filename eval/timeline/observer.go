@@ -24,7 +24,7 @@ func New(prepared *sim.Prepared, spec string, seed uint64) *Timeline {
 	}
 	begin, metered := prepared.Span()
 	t.warmup, t.from, t.to = begin, metered.From, metered.To
-	t.until = begin - 1 // nothing is there, not even what is at the begin
+	t.until = begin - 1 // nothing is available yet, not even the start
 	for i := range w.Markets {
 		c := prepared.Prices(policy.MarketID(i))
 		t.prices[i].at, t.prices[i].what = c.At, c.Price
@@ -207,8 +207,8 @@ func (t *Timeline) addLoss(at policy.Time, pool int, b *policy.LossBudget, kept 
 	t.usedUp[pool] = usedUp
 }
 
-// settleCosts counts money where it is due: at the multiples of costStep that lie
-// before the next event, and when an outage begins or ends.
+// settleCosts computes costs when they are due: at the multiples of costStep before the next event,
+// and when an outage starts or ends.
 func (w *observer) settleCosts(m *sim.Moment, turned bool) {
 	t, last := w.t, m.Now == m.Next
 	if turned || last {

@@ -66,9 +66,8 @@ type MarketInfo struct {
 	Name, Zone, Type string
 	Spot             bool
 
-	// OnDemand is the on-demand price per node-hour of the same type, and
-	// Counterpart the place of its on-demand market in the same zone, -1 where
-	// there is none.
+	// OnDemand is the on-demand price per node-hour of the same type, and Counterpart the place of
+	// its on-demand market in the same zone, -1 without one.
 	OnDemand    policy.Money
 	Counterpart int32
 }
@@ -116,8 +115,8 @@ func (t *Timeline) About() About { return t.about }
 // written.
 func (t *Timeline) Pools() []string { return t.pools }
 
-// Markets returns the markets, ascending by name. In a recording those that came
-// later stand last.
+// Markets returns the markets, ascending by name. In a recording those that were added later are
+// last.
 func (t *Timeline) Markets() []MarketInfo { return t.markets }
 
 // Workloads returns the workloads, DaemonSets too; likewise.
@@ -126,9 +125,8 @@ func (t *Timeline) Workloads() []WorkloadInfo { return t.workloads }
 // Budgets returns the budgets, ascending by name; likewise.
 func (t *Timeline) Budgets() []BudgetInfo { return t.budgets }
 
-// Span returns when warm-up begins and from when to when the run is metered. A
-// recording does not distinguish the two: it begins with its first step, and ends
-// with its last one.
+// Span returns the start of the warm-up, and the start and end of metering. A recording does not
+// distinguish warm-up and metering: it starts with its first step, and ends with its last one.
 func (t *Timeline) Span() (warmup, from, to policy.Time) { return t.warmup, t.from, t.to }
 
 // Until returns the instant up to which everything is there. What At shows of

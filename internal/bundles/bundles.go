@@ -25,8 +25,8 @@ const Advice = "run `spotter models verify DIR` on the folder of the bundle"
 // Cloud is the provider whose markets bundles are used on.
 const Cloud = "aws"
 
-// StartONNX loads ONNX Runtime: what SPOTTER_ONNXRUNTIME names and nothing else
-// where that is set; else what lies in the folder of this program, or in the system.
+// StartONNX loads ONNX Runtime. If SPOTTER_ONNXRUNTIME is set, it loads only that file. Otherwise
+// it searches the folder of this program, then the system.
 func StartONNX() (library, version string, err error) {
 	candidates := []string{os.Getenv("SPOTTER_ONNXRUNTIME")}
 	if candidates[0] == "" && onnx.Linked {

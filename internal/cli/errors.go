@@ -80,7 +80,7 @@ func Report(w io.Writer, err error) int {
 	return ExitError
 }
 
-// A StoppedError is work that ended early. Next says what became of it and how it goes on.
+// A StoppedError is work that ended early. Next says what happened to it and how to continue.
 type StoppedError struct {
 	Err  error
 	Next string

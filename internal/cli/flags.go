@@ -74,8 +74,8 @@ func checkCommand(root *cobra.Command, args []string) error {
 	return unknownCommand(c, rest[word])
 }
 
-// aliases are other names of flags that users know: the first stands for the second in
-// commands that have only that.
+// aliases are other names of flags that users know. The first name of a pair is an alias of the
+// second in commands that have only the second.
 var aliases = [][2]string{{"output", "format"}, {"policy", "policies"}, {"policies", "policy"}}
 
 // takeAliases lets c and the commands below it take flags by their other names.

@@ -210,7 +210,7 @@ func (h *helpPage) row(name string, column int, text string) {
 	}
 }
 
-// paragraphs writes a text, its lines filled anew. What is indented stays as it is.
+// paragraphs writes a text and rewraps its lines. Indented lines are unchanged.
 func (h *helpPage) paragraphs(text string) {
 	var words []string
 	flush := func() {
@@ -234,8 +234,8 @@ func (h *helpPage) paragraphs(text string) {
 	flush()
 }
 
-// wrap breaks a text between words into lines of at most so many letters; a word that is
-// longer is a line of its own.
+// wrap breaks a text between words into lines of at most width letters. A word that is longer has a
+// line of its own.
 func wrap(text string, width int) (lines []string) {
 	line, n := "", 0
 	for _, word := range strings.Fields(text) {
@@ -255,7 +255,7 @@ func wrap(text string, width int) (lines []string) {
 	return lines
 }
 
-// helpCommand prints the help of a command by its name. It fails where there is none.
+// helpCommand prints the help of a command by its name. It fails if the command does not exist.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND…]",

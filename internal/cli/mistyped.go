@@ -28,7 +28,7 @@ func flagError(c *cobra.Command, err error) error {
 	return Invalid(plainError(err), next)
 }
 
-// Meant says which of names word may have been meant for; nothing where none is near.
+// Meant suggests which of names word may have been meant to be. It is empty without a similar one.
 func Meant(word string, names []string) string { return meant("", word, names) }
 
 func meant(prefix, word string, names []string) string {
@@ -93,7 +93,7 @@ func unknownCommand(c *cobra.Command, word string) error {
 		}
 	}
 	meant := Meant(word, names)
-	if near := c.SuggestionsFor(word); len(near) > 0 { // what begins so, or is known by another name
+	if near := c.SuggestionsFor(word); len(near) > 0 { // commands that start with word, or have it as another name
 		meant = "; did you mean " + strings.Join(near, " or ") + "?"
 	}
 	return Invalid(fmt.Errorf("unknown command %q for %q%s", word, c.CommandPath(), meant), "run `"+c.CommandPath()+" --help`")

@@ -78,9 +78,8 @@ func stage(path string, f func(io.Writer) error) (stagedFile, error) {
 	return stagedFile{t.Name(), path}, nil
 }
 
-// IsDevice reports whether path leads to something that is no file of its own:
-// a device, a pipe, or what /dev/stdout stands for, even where a shell sends
-// that to a file.
+// IsDevice reports whether path is not a regular file: a device, a pipe, or the target of
+// /dev/stdout, even where a shell redirects that to a file.
 func IsDevice(path string) bool {
 	if whole, err := filepath.Abs(path); err == nil {
 		for _, folder := range []string{"/dev/", "/proc/"} {
@@ -117,8 +116,8 @@ func existing(path string) (string, fs.FileMode) {
 	return path, 0o644
 }
 
-// temporary makes the file that becomes path. Errors speak of path, which the
-// user gave, and not of a name that nobody knows.
+// temporary makes the file that becomes path. Errors name path, which the user gave, and not the
+// temporary name, which users do not know.
 func temporary(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder", path)
@@ -158,11 +157,11 @@ func CheckOut(flag, path string) error {
 	return nil
 }
 
-// formats are the endings of files that stand for a format.
+// formats are the extensions of files that imply a format.
 var formats = []string{".json", ".yaml", ".yml", ".md", ".csv", ".parquet", ".xml", ".html", ".svg", ".png", ".pdf"}
 
-// CheckEnding refuses a file that a flag names if its ending stands for a format other than
-// those of the file, whose endings are own.
+// CheckEnding refuses a file that a flag names if its extension implies a format other than those
+// of the file, whose extensions are own.
 func CheckEnding(flag, path string, own ...string) error {
 	if ext := strings.ToLower(filepath.Ext(path)); slices.Contains(formats, ext) && !slices.Contains(own, ext) {
 		return Invalid(fmt.Errorf("%s: %s: the ending %s belongs to another format", flag, path, ext), "name a file that ends with "+strings.Join(own, " or "))
@@ -184,7 +183,7 @@ func (p *Program) Output(path string, f func(io.Writer) error) error {
 	return text(p.Stdout)
 }
 
-// Binary is [Program.Output] of something that is no text.
+// Binary is [Program.Output] for data other than text.
 func (p *Program) Binary(path string, f func(io.Writer) error) error {
 	if path != "" {
 		return ReplaceFile(path, f)
@@ -213,8 +212,8 @@ func (p *Program) Width(out string) int {
 	return 0
 }
 
-// Colors reports whether what goes to out is for a terminal that shows colours, and is to have
-// them: NO_COLOR takes them away.
+// Colors reports whether out goes to a terminal that shows colours and NO_COLOR does not disable
+// them.
 func (p *Program) Colors(out string) bool {
 	f, ok := File(p.Stdout)
 	return ok && out == "" && termenv.NewOutput(f).EnvColorProfile() != termenv.Ascii

@@ -61,7 +61,7 @@ func (f *Form) Register(c *cobra.Command, more ...string) {
 // RegisterDetails gives c the flag --details.
 func (f *Form) RegisterDetails(c *cobra.Command) { DetailsVar(c.Flags(), &f.details) }
 
-// Details reports whether everything is asked for.
+// Details reports whether all details are requested.
 func (f *Form) Details() bool { return f.details }
 
 // IsText reports whether people read the form.
@@ -72,8 +72,8 @@ func DetailsVar(flags *pflag.FlagSet, v *bool) {
 	flags.BoolVar(v, "details", false, "print as text everything that was found, not the answer alone")
 }
 
-// Print writes v to the terminal as JSON or YAML where f says so, and else calls text,
-// wide where all columns are asked for.
+// Print writes v to the terminal as JSON or YAML if f says so. Otherwise it calls text, with wide
+// set if all columns are requested.
 func (p *Program) Print(f *Form, v any, text func(w io.Writer, wide bool) error) error {
 	return p.Output("", func(w io.Writer) error {
 		switch f.name {

@@ -85,8 +85,8 @@ func (p *Program) Log() io.Writer {
 // did not set is that of the module, as of `go install`.
 func Main(p *Program, commands func(*Program) []*cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// Only the first signal asks for an orderly end: the second one kills, even
-	// where nothing looks at ctx.
+	// Only the first signal requests an orderly end. The second one kills the process, even where
+	// nothing observes ctx.
 	context.AfterFunc(ctx, stop)
 	p.Name, p.Args, p.Stdout, p.Stderr = os.Args[0], os.Args[1:], os.Stdout, os.Stderr
 	if info, ok := debug.ReadBuildInfo(); ok && p.Version == "unknown" && strings.HasPrefix(info.Main.Version, "v") {

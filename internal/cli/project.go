@@ -25,8 +25,8 @@ const ProjectVariable = "SPOTTER_PROJECT"
 // projectCommands are the commands that read the file. What touches a cluster does not.
 var projectCommands = []string{"eval", "sim", "plot", "tui", "whatif"}
 
-// readProject gives the flags of c that are not in the call the values of the project's
-// file, and adds them to the call, so that whoever repeats it needs no file.
+// readProject gives the flags of c that are not in the call the values of the project's file, and
+// adds them to the call, so that it can be repeated without the file.
 func (p *Program) readProject(c *cobra.Command) error {
 	name := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
 	if !slices.Contains(projectCommands, name) || os.Getenv(ProjectVariable) == "off" {
@@ -127,7 +127,7 @@ type projectEntry struct {
 	value *yaml.Node
 }
 
-// projectMapping returns the entries of the mapping that stands at a field.
+// projectMapping returns the entries of the mapping in a field.
 func projectMapping(field string, n *yaml.Node) (all []projectEntry, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
 		return nil, nil

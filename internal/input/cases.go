@@ -27,13 +27,13 @@ type CaseFlags struct {
 	opened  Traces
 }
 
-// RegisterCases adds the flags of windows and seeds, with one window and so many seeds by default.
+// RegisterCases adds the flags of windows and seeds. The default is one window and the given seeds.
 func (f *CaseFlags) RegisterCases(flags *pflag.FlagSet, seeds string) {
 	f.registerCases(flags, seeds, "1", "")
 }
 
-// RegisterWeeks adds the flags of windows and seeds, by default with the weeks of the trace and so
-// many runs of each policy in all, as [CaseFlags.SpreadSeeds] spreads them.
+// RegisterWeeks adds the flags of windows and seeds. The default is the weeks of the trace, and a
+// total of runs runs of each policy, which [CaseFlags.SpreadSeeds] distributes.
 func (f *CaseFlags) RegisterWeeks(flags *pflag.FlagSet, runs int) {
 	f.registerCases(flags, "", "", fmt.Sprintf(" (default %d, or with several windows about that many over all of them)", runs))
 }
@@ -51,7 +51,7 @@ func (f *CaseFlags) registerCases(flags *pflag.FlagSet, seeds, windows, seedsDef
 	cli.Section(flags, marketSection, "windows", "every")
 }
 
-// ParsedSeeds returns the seeds that --seeds asks for.
+// ParsedSeeds returns the seeds of --seeds.
 func (f *CaseFlags) ParsedSeeds() ([]uint64, error) {
 	seeds, err := ParseSeeds(f.Seeds)
 	if err != nil {
@@ -124,8 +124,8 @@ func (f *CaseFlags) hasWeeks(sc *scenarios.Scenario, stride time.Duration) (bool
 	return on.weekly(sc, stride) != 0, nil
 }
 
-// SpreadSeeds sets how many seeds each window of cases has where the user does not: about so many
-// runs over the windows of a scenario, and one at least.
+// SpreadSeeds sets the number of seeds of each window of cases unless the user sets it: about runs
+// runs over the windows of a scenario, and at least one seed per window.
 func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 	if f.Flags.Changed("seeds") {
 		return
@@ -140,7 +140,7 @@ func (f *CaseFlags) SpreadSeeds(cases []eval.Case, runs int) {
 }
 
 // WindowsOfText reads a changed text of the scenario called name and binds its windows. Errors name
-// the object, since nobody has seen the lines.
+// the object and not the line, since the user has not seen the changed text.
 func (f *CaseFlags) WindowsOfText(text []byte, name string) ([]eval.Case, error) {
 	text = scenarios.WithoutOrigins(text)
 	sc, err := scenarios.ParseAt(FileName(name), text)
@@ -153,8 +153,8 @@ func (f *CaseFlags) WindowsOfText(text []byte, name string) ([]eval.Case, error)
 	return f.WindowsOf(sc, name)
 }
 
-// inWords names in the faults of a changed text the object in place of the line, which nobody has
-// seen.
+// inWords rewrites faults of a changed text so that they name the object and not the line, since
+// the user has not seen the changed text.
 func inWords(text []byte, err error) error {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error

@@ -45,7 +45,7 @@ func completeSpec(typed string, more ...string) (values []string) {
 	return after(typed[:at], values)
 }
 
-// CompleteGates lets a shell complete a gate, as far as METRIC.STAT.
+// CompleteGates lets a shell complete METRIC.STAT of a gate.
 func CompleteGates(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 	who, metric, named := strings.Cut(typed, ":")

@@ -46,13 +46,13 @@ func (m *MarketFlags) Register(flags *pflag.FlagSet) {
 	cli.Section(flags, marketSection, "karpenter-version")
 }
 
-// UnderKarpenter returns the flags as if they asked for a version of Karpenter.
+// UnderKarpenter returns the flags as if they named a version of Karpenter.
 func (m MarketFlags) UnderKarpenter(version string) MarketFlags {
 	m.karpenter = version
 	return m
 }
 
-// RegisterPrices adds the flags but for that of Karpenter's version, which is no part of the
+// RegisterPrices adds the flags except that of Karpenter's version, which is not part of the
 // market.
 func (m *MarketFlags) RegisterPrices(flags *pflag.FlagSet) {
 	m.Flags = flags
@@ -165,8 +165,7 @@ func (m *MarketFlags) Bind(sc *scenarios.Scenario, opened Traces, window int) (*
 	return m.BindAt(sc, opened, WindowRange{}, time.Duration(window)*sc.Duration)
 }
 
-// BindAt returns sc bound to the window that begins so much after the
-// first one that r counts.
+// BindAt returns sc bound to the window that starts the time after later than the first one of r.
 func (m *MarketFlags) BindAt(sc *scenarios.Scenario, opened Traces, r WindowRange, after time.Duration) (*scenarios.BoundScenario, error) {
 	path := m.Trace
 	if path == "" {

@@ -46,9 +46,9 @@ func (l *policyList) Set(text string) error {
 // Type is what the flag is called where it is listed.
 func (l *policyList) Type() string { return "string" }
 
-// ParsePolicies reads the list of --policies. The word all stands for every
-// policy that has a name, but for the one that other manifests choose; and a
-// parameter whose value is a range, as [ranges.Parse] reads it, for a policy of each of its values.
+// ParsePolicies reads the list of --policies. The word all means every policy that has a name,
+// except the one that other manifests choose. A parameter whose value is a range, as [ranges.Parse]
+// reads it, means one policy for each value of the range.
 func ParsePolicies(list string) ([]string, error) {
 	var specs []string
 	for _, spec := range strings.Split(list, ",") {
@@ -73,8 +73,7 @@ func ParsePolicies(list string) ([]string, error) {
 	return registry.Parse(strings.Join(specs, ","))
 }
 
-// firsts returns specs without what was there before: whoever asks for all and
-// names one of them wants it once.
+// firsts returns specs without duplicates: a list with all and a named policy has that policy once.
 func firsts(specs []string) []string {
 	var out []string
 	for _, s := range specs {
@@ -85,7 +84,7 @@ func firsts(specs []string) []string {
 	return out
 }
 
-// policiesMax bounds the policies that the ranges of one may stand for.
+// policiesMax bounds the number of policies to which the ranges of one spec expand.
 const policiesMax = 1000
 
 // expand returns the policies of a spec of which parameters may be ranges.

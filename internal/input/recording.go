@@ -34,7 +34,7 @@ func RefuseBucket(what, dir string) error {
 	return cli.Invalid(fmt.Errorf("%s: %s is in a bucket, and recordings are read from folders", what, dir), "fetch it with `aws s3 sync "+dir+" DIR` and give DIR")
 }
 
-// RecordingError tells a recording that is none, or is damaged, from a fault of the
+// RecordingError distinguishes a damaged file, or one that is not a recording, from a fault of the
 // program.
 func RecordingError(err error) error {
 	for _, of := range []error{record.ErrNoRecording, record.ErrCorrupt, record.ErrSchema, fs.ErrNotExist} {

@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// Stdin is the name that stands for standard input.
+// Stdin is the name of standard input.
 const Stdin = "-"
 
 // stdinName is what errors call it.
@@ -49,8 +49,8 @@ func (f *SourceFlags) ReadScenario(ctx context.Context, p *cli.Program, name str
 	return text, sc, err
 }
 
-// Complete reads the text of the manifests that name stands for, with the defaults of what it
-// lacks, which it returns in words. It prints what was skipped and what was added.
+// Complete reads the text of the manifests called name and adds defaults for what it lacks, which
+// it also returns in words. It prints what was skipped and what was added.
 func (f *SourceFlags) Complete(p *cli.Program, name string, text []byte) ([]byte, *scenarios.Scenario, string, error) {
 	text, added := scenarios.Complete(FileName(name), text)
 	sc, err := ParseScenario(name, text)
@@ -84,14 +84,14 @@ func LoadScenario(ctx context.Context, name string) (*scenarios.Scenario, error)
 	return ParseScenario(name, text)
 }
 
-// ReadManifests returns the text of the manifests that name stands for: an embedded scenario, a file,
-// all files of a folder, with recursive those of the folders in it too, or standard input. A pipe
-// to which no process writes may be one of them: the end of ctx ends the wait.
+// ReadManifests returns the text of the manifests called name: an embedded scenario, a file, all
+// files of a folder (with recursive, also of its subfolders), or standard input. A pipe to which no
+// process writes may be one of them, so the wait ends with ctx.
 func ReadManifests(ctx context.Context, name string, recursive bool) ([]byte, error) {
 	return load(ctx, name, func() ([]byte, error) { return source(name, recursive) })
 }
 
-// ReadFiles returns the files of the manifests that name stands for, as [ReadManifests] finds them.
+// ReadFiles returns the files of the manifests called name, as [ReadManifests] finds them.
 func ReadFiles(ctx context.Context, name string, recursive bool) ([]scenarios.SourceFile, error) {
 	return load(ctx, name, func() ([]scenarios.SourceFile, error) {
 		files, _, err := sources(name, recursive)
@@ -141,7 +141,7 @@ func source(name string, recursive bool) ([]byte, error) {
 	return files[0].Text, nil
 }
 
-// sources returns the files that a name stands for, and whether it is a folder.
+// sources returns the files of a name, and whether it is a folder.
 func sources(name string, recursive bool) (files []scenarios.SourceFile, folder bool, err error) {
 	if info, err := os.Stat(name); name == Stdin || err != nil || !info.IsDir() || scenarios.Embedded(name) {
 		text, err := readOne(name)

@@ -127,7 +127,7 @@ func (o *opened) part(sc *scenarios.Scenario, start policy.Time) (*trace.Trace, 
 	return t, err
 }
 
-// StoreOf returns where what is called path lies, nil for the disk.
+// StoreOf returns the store of path, nil for the disk.
 func StoreOf(path string) trace.Store {
 	if objects.Remote(path) {
 		return &bucket{}
@@ -135,8 +135,8 @@ func StoreOf(path string) trace.Store {
 	return nil
 }
 
-// A bucket is the store of s3:// names. What it asks for has the time limits of the SDK and
-// no other, as what is read from a disk has none.
+// A bucket is the store of s3:// names. Its requests have only the time limits of the SDK, since
+// reads from a disk have no time limit either.
 type bucket struct{ objects objects.Store }
 
 // List implements [trace.Store].

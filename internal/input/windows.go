@@ -11,16 +11,15 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// All is the name that stands for all embedded scenarios, all policies
-// or all windows.
+// All is the name of all embedded scenarios, all policies or all windows.
 const All = "all"
 
-// Hunted is the name that stands for the embedded scenarios in which a policy was found to do badly.
+// Hunted is the name of the embedded scenarios in which a policy was found to do badly.
 const Hunted = "hunted"
 
-// setAside is the beginning of a trace in which windows counted over the whole
-// of it do not lie: who chooses constants by looking at a recording starts with
-// it, and a warm-up needs prices before the first window.
+// setAside is the first part of a trace, which windows counted over the whole trace leave out:
+// constants are chosen on the start of a recording, and a warm-up needs prices before the first
+// window.
 const setAside = 7 * 24 * time.Hour
 
 // windowsMax bounds --windows: more are a mistake.
@@ -28,7 +27,7 @@ const windowsMax = 100_000
 
 // A WindowRange says which windows are run.
 type WindowRange struct {
-	// numbers are their places, counted from 0; all asks for as many as there are.
+	// numbers are their places, counted from 0. all means every window.
 	numbers []int
 	all     bool
 
@@ -41,15 +40,16 @@ type WindowRange struct {
 	weekly bool
 }
 
-// The windows of a comparison on which nothing is said, where a trace has them: so many that there
-// are intervals over them, each at the same hour of the same day of the week.
+// The default windows of a comparison, where a trace is long enough for them: enough for intervals
+// over windows, each at the same hour of the same day of the week.
 const (
 	weeksDefault = 12
 	week         = 7 * 24 * time.Hour
 )
 
-// weekly returns the start of the first of [weeksDefault] windows of sc on a trace that lie so far
-// apart. It is a midnight, after a warm-up that has prices; 0 where the trace is too short for all.
+// weekly returns the start of the first of [weeksDefault] windows of sc on a trace that start
+// stride apart. It is a midnight, after a warm-up that has prices; 0 if the trace is too short for
+// all.
 func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Time {
 	from, to := o.span()
 	start := midnight(from.Add(sc.WarmUp))
@@ -59,7 +59,7 @@ func (o *opened) weekly(sc *scenarios.Scenario, stride time.Duration) policy.Tim
 	return start
 }
 
-// weekOf returns how far apart the windows of sc lie that are weeks of a trace.
+// weekOf returns the time between the starts of windows of sc that are weeks of a trace.
 func weekOf(sc *scenarios.Scenario) time.Duration { return max(week, sc.Duration) }
 
 // midnight returns the first midnight in UTC that is not before t.
@@ -102,9 +102,10 @@ func FirstWindow(sc *scenarios.Scenario, t *trace.Trace) policy.Time {
 	return WindowRange{}.begin(0, sc, &opened{path: t.Name, whole: t})
 }
 
-// begin returns when window 0 of sc begins on a trace: when the user says, else when the scenario
-// does, else for windows counted over the whole trace at the first midnight after the week that is
-// set aside, else with the first of the trace's weeks, or at its first time where it has too few.
+// begin returns when window 0 of sc starts on a trace: the time that the user sets, else that of
+// the scenario. Without either it is the first midnight after [setAside] for windows counted over
+// the whole trace, else the first of the trace's weeks, or the first time of a trace that has too
+// few.
 func (r WindowRange) begin(asked policy.Time, sc *scenarios.Scenario, on *opened) policy.Time {
 	from, _ := on.span()
 	if at := cmp.Or(asked, sc.Start); at != 0 {

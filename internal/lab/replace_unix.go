@@ -10,5 +10,5 @@ import (
 // replace puts the program at path into the place of this process, which keeps its
 // terminal, its signals and its parent.
 func replace(path string, args []string) error {
-	return syscall.Exec(path, append([]string{path}, args...), os.Environ()) //nolint:gosec // beside this program or in PATH
+	return syscall.Exec(path, append([]string{path}, args...), os.Environ()) //nolint:gosec // in its folder or in PATH
 }

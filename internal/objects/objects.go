@@ -37,7 +37,7 @@ type Info = s3.Info
 // Remote reports whether name is that of an object, and not a path.
 func Remote(name string) bool { return strings.HasPrefix(name, s3.Scheme) }
 
-// Join returns the name of what lies under folder by the name elements.
+// Join returns the name of elements under folder.
 func Join(folder string, elements ...string) string {
 	if Remote(folder) {
 		return strings.TrimSuffix(folder, "/") + "/" + path.Join(elements...)
@@ -109,8 +109,8 @@ func (s *Store) createObject(ctx context.Context, name string, write func(io.Wri
 	return s.s3.Put(ctx, name, t)
 }
 
-// List returns all that lies under a folder, at any depth, by ascending names. A folder
-// that is not there holds nothing.
+// List returns all objects under a folder, at any depth, by ascending names. A folder that does not
+// exist is empty.
 func (s *Store) List(ctx context.Context, folder string) ([]Info, error) {
 	if Remote(folder) {
 		return s.s3.List(ctx, folder)

@@ -18,8 +18,8 @@ type Named struct {
 	Picture chart.Picture
 }
 
-// Write writes a picture into each file, and makes the folders that they lie
-// in. On a fault no file is written.
+// Write writes a picture into each file, and makes the folders of the files. On a fault no file is
+// written.
 func Write(files []string, format chart.Format, all []Named) error {
 	for _, file := range files {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {

@@ -181,7 +181,7 @@ func (r *Range) rounded(x float64) string {
 	return strconv.FormatFloat(short, 'f', -1, 64)
 }
 
-// exact writes a value with up to so many decimals.
+// exact writes a value with up to digits decimals.
 func (r *Range) exact(x float64, digits int) string {
 	if r.unit == length {
 		return figures.Exact(time.Duration(math.Round(x * float64(time.Second))))

@@ -13,12 +13,11 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Cleanup ends whatever a swap left behind of which nothing is known any more: marks on
-// nodes that are not among those being drained, and launches, protection included,
-// that are not among the tokens that drains wait for. A new leader calls it once it
-// knows its drains, and may do so again after every step: where nothing is left it
-// asks AWS for nothing. What is ours is taken back whatever the mode of its pool is, also
-// of one that was deleted, and there the bounds of groups too.
+// Cleanup removes what an unknown swap left: marks on nodes that are not among those being drained,
+// and launches, protection included, that are not among the tokens that drains wait for. A new
+// leader calls it once it knows its drains, and may do so again after every step: if nothing is
+// left it sends no request to AWS. Spotter's changes are undone whatever the mode of their pool,
+// also if it was deleted; then the bounds of groups are removed too.
 func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error {
 	if err := b.groups.known(ctx); err != nil {
 		return err
@@ -53,7 +52,7 @@ func (b *Backend) Cleanup(ctx context.Context, draining, tokens []string) error 
 	return errors.Join(errs...)
 }
 
-// forget drops what is remembered of groups and nodes that are no more.
+// forget drops the state of groups and nodes that no longer exist.
 func (b *Backend) forget(nodes map[string]*corev1.Node) {
 	b.launcher.mu.Lock()
 	maps.DeleteFunc(b.launcher.raised, func(name string, _ policy.Time) bool {

@@ -57,8 +57,8 @@ func newCloud(cfg *Config, base sdk.Config) *cloud {
 // keysMax is how long credentials may take to be found.
 const keysMax = 10 * time.Second
 
-// blame returns err, or what is wrong with the credentials where there are none: what
-// failed for want of them was never sent.
+// blame returns err, or the fault of the credentials if there are no valid ones: a request that
+// failed for lack of them was never sent.
 func (c *cloud) blame(ctx context.Context, err error) error {
 	if kindOf(err) != kindUnknown || c.keys == nil || ctx.Err() != nil {
 		return err
@@ -195,8 +195,8 @@ func (c *cloud) nodegroup(ctx context.Context, cluster, name string) (*managed.N
 	return out.Nodegroup, nil
 }
 
-// activityOf reads a scaling activity. Instances and zones stand in its
-// description and details as AWS words them: "Launching a new EC2 instance: i-…".
+// activityOf reads a scaling activity. Instances and zones are in its description and details in
+// the wording of AWS: "Launching a new EC2 instance: i-…".
 func activityOf(x *scaling.Activity) activity {
 	a := activity{id: sdk.ToString(x.ActivityId), start: timeOf(x.StartTime)}
 	description := sdk.ToString(x.Description)

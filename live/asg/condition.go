@@ -13,8 +13,8 @@ import (
 // can be read and worked on.
 const ConditionGroups = "AutoScalingGroupsReady"
 
-// Conditions returns what holds of a pool as far as its groups go. Times and
-// generation are up to who writes it.
+// Conditions returns the conditions of a pool that concern its groups. The caller sets times and
+// generation.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
 	if !b.groups.names(pool) {
 		return nil

@@ -30,21 +30,18 @@ type Config struct {
 	// What is written is always decided on a read of its own.
 	FreshFor time.Duration
 
-	// InFlightMax is how many instances that were asked for in one group may be
-	// without a Node. Raising it fills groups faster, and costs more where they
-	// do not come.
+	// InFlightMax is the most requested instances of one group without a Node. Raising it fills
+	// groups faster, and costs more if they do not start.
 	InFlightMax int
 
-	// RaiseEvery is the least time between two raises of one group. The Cluster
-	// Autoscaler writes its own raises as absolute sizes from a cache that is a
-	// minute old at most. One raise of ours that the cache lacks then changes
-	// nothing; a second would be taken back by it, and the group would choose what
-	// to end. Lowering it below that minute risks running pods.
+	// RaiseEvery is the least time between two raises of one group. The Cluster Autoscaler writes
+	// its own raises as absolute sizes from a cache that is at most a minute old. If the cache
+	// lacks one of Spotter's raises, nothing changes. A second raise would be undone, and the group
+	// would choose which instance to terminate. Lowering it below that minute risks running pods.
 	RaiseEvery time.Duration
 
-	// InstanceMax is how long a launch may be without an instance, JoinMax how
-	// long until its Node must be there, and ReadyMax until that must be Ready, all
-	// from when it was asked for.
+	// InstanceMax is how long a launch may be without an instance, JoinMax the time until its Node
+	// must exist, and ReadyMax the time until that must be Ready, all from the request on.
 	InstanceMax, JoinMax, ReadyMax time.Duration
 
 	// RefusalInterval is the time within which further refusals in a market count
@@ -64,8 +61,8 @@ type Config struct {
 	AttemptsMax int
 	BackoffMax  time.Duration
 
-	// Fence is asked before every write to AWS, and what it returns keeps the
-	// write from being sent. Nil asks nobody.
+	// Fence is called before every write to AWS. If it returns an error, the write is not sent. Nil
+	// allows all writes.
 	Fence func(context.Context) error
 
 	Clock clock.Clock

@@ -19,20 +19,18 @@
 //
 // # What a launch leaves behind
 //
-// A launch is written down before the desired size is raised, as a tag of the
-// group named spotter.dev/launch-TOKEN (of the managed node group where there is
-// one, whose Auto Scaling group is not ours to write to). The tag lives and dies
-// with the group, is read with it at no cost, needs no other store and can be read
-// by any user. It names the newest scaling activity of before, so the instance of
-// the launch is the first that a later activity brought and no other launch has:
-// no clock of ours is compared with one of AWS. A token that is written down is
-// never asked for again, so a crash at any point can lose a launch, which then
-// counts as failed, but cannot double one.
+// A launch is recorded before the desired size is raised, as a tag of the group named
+// spotter.dev/launch-TOKEN (or of the managed node group, whose Auto Scaling group Spotter may not
+// write). The tag lives and dies with the group, is read with it at no cost, needs no other store
+// and can be read by any user. It names the newest scaling activity before the launch, so the
+// instance of the launch is the first one of a later activity that no other launch has. No clock of
+// Spotter is compared with one of AWS. A recorded token is never requested again, so a crash at any
+// point can lose a launch, which then counts as failed, but cannot double one.
 //
 // # Permissions
 //
-// [ReadActions] are all that watching needs, and all that shadow mode ever calls.
-// [WriteActions] are needed besides where a pool is active.
+// [ReadActions] are all that observing needs, and all that shadow mode ever calls. Active pools
+// also need [WriteActions].
 package asg
 
 // ReadActions are the actions of IAM that watching needs.
@@ -45,9 +43,8 @@ var ReadActions = []string{
 	"eks:DescribeNodegroup",
 }
 
-// WriteActions are the actions of IAM that active pools need besides.
-// UpdateAutoScalingGroup is called only for pools that allow it by
-// [AnnotationBounds] or allowGroupReplacement.
+// WriteActions are the actions of IAM that active pools need in addition. UpdateAutoScalingGroup is
+// called only for pools that allow it by [AnnotationBounds] or allowGroupReplacement.
 var WriteActions = []string{
 	"autoscaling:CreateOrUpdateTags",
 	"autoscaling:DeleteTags",

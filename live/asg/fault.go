@@ -14,10 +14,10 @@ import (
 
 // The reasons for which something is held, for conditions and Events.
 const (
-	ReasonAtMin      = "GroupAtMinSize"        // a node given back would come again
+	ReasonAtMin      = "GroupAtMinSize"        // a released node would be replaced
 	ReasonAtMax      = "GroupAtMaxSize"        // the group may not grow
 	ReasonInFlight   = "LaunchInFlight"        // another instance is on its way
-	ReasonAutoscaler = "ClusterAutoscaler"     // the node is in its hands
+	ReasonAutoscaler = "ClusterAutoscaler"     // the Cluster Autoscaler acts on the node
 	ReasonEKS        = "ManagedNodeGroup"      // EKS does it, or has to
 	ReasonZones      = "AvailabilityZones"     // the group would rebalance its zones
 	ReasonLifecycle  = "NotInService"          // the instance is not in service
@@ -29,7 +29,7 @@ const (
 	ReasonDenied     = "AccessDenied"          // IAM does not allow it
 	ReasonExpired    = "CredentialsExpired"    // the credentials are not, or no longer, accepted
 	ReasonNoKeys     = "NoCredentials"         // there are no credentials
-	ReasonThrottled  = "Throttled"             // AWS asks for fewer requests
+	ReasonThrottled  = "Throttled"             // AWS throttles requests
 	ReasonReplaces   = "GroupReplacesNodes"    // the group would replace nodes itself
 	ReasonUnread     = "GroupsUnread"          // the groups could not be read yet
 	ReasonTooDear    = "MaxPrice"              // the group may buy a node that costs too much

@@ -52,7 +52,7 @@ type group struct {
 	instances []instance
 	launches  []launch
 
-	// activities are the newest, newest first, where they were asked for.
+	// activities are the newest first, if they were requested.
 	activities []activity
 
 	read policy.Time
@@ -196,7 +196,7 @@ func (g *group) live() int {
 	return n
 }
 
-// marked reports whether g carries launches or a bound of ours.
+// marked reports whether g carries launches or a maximum size set by Spotter.
 func (g *group) marked() bool { return len(g.launches) > 0 || g.tags[TagMax] != "" }
 
 // missing returns how many instances are still to be launched.
@@ -211,7 +211,7 @@ func (g *group) find(id string) *instance {
 
 func (g *group) has(id string) bool { return g.find(id) != nil }
 
-// launch returns the launch of a token; nil if there is none.
+// launch returns the launch of a token; nil if g has none.
 func (g *group) launch(token string) *launch {
 	for i := range g.launches {
 		if g.launches[i].token == token {
@@ -236,9 +236,8 @@ func (g *group) tokenOf(id string) string {
 	return ""
 }
 
-// balanced reports whether the zones of g still differ by at most one instance
-// when those called gone are no more: else the group would launch in one zone and
-// end an instance in another.
+// balanced reports whether the zones of g still differ by at most one instance without those called
+// gone. Otherwise the group would launch in one zone and terminate an instance in another.
 func (g *group) balanced(gone func(id string) bool) bool {
 	n := make([]int, len(g.zones))
 	for i := range g.instances {

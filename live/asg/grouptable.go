@@ -24,7 +24,7 @@ type groupTable struct {
 	templates *templateCache
 	instances *instanceTable
 	sink      backend.Sink
-	locks     locks         // of groups, for whoever writes to them
+	locks     locks         // of groups, for writes to them
 	polling   chan struct{} // full while a poll is under way
 
 	mu     sync.Mutex  // guards all below, and the instances
@@ -47,8 +47,7 @@ func newGroupTable(cfg *Config, aws *cloud, k *kubeAPI, i *instanceTable, sink b
 	return t
 }
 
-// A writing is what was written down of a launch, since reads may be older than
-// what we wrote.
+// A writing is the record of a launch, since reads may be older than Spotter's write.
 type writing struct {
 	launch
 	group  string
@@ -90,7 +89,7 @@ func (t *groupTable) seek(ctx context.Context, f func(*group) bool) (name string
 	return name, ok, nil
 }
 
-// known polls if nobody has for two turns.
+// known polls unless that was done within two intervals.
 func (t *groupTable) known(ctx context.Context) error {
 	t.mu.Lock()
 	polled := t.polled
@@ -104,8 +103,8 @@ func (t *groupTable) known(ctx context.Context) error {
 	return nil
 }
 
-// fresh reads a group anew, with the tags of its managed node group. It is held
-// where the group is gone, and where two pools claim it.
+// fresh reads a group again, with the tags of its managed node group. It is held if the group is
+// gone, or if two pools claim it.
 func (t *groupTable) fresh(ctx context.Context, name string) (*group, error) {
 	x, err := t.cloud.group(ctx, name)
 	if err != nil {
@@ -262,9 +261,9 @@ func (t *groupTable) groupsFor(pool string, s *policy.Snapshot, markets []policy
 	return names
 }
 
-// affordable returns those of the groups that launch in no market of pool which costs
-// more now than it may pay, and of one of the others what it would: the group, and
-// nobody else, chooses among its types and zones.
+// affordable returns the groups among names that cannot launch in a market of pool whose price is
+// above the pool's maximum, and describes that price for one of the others. Only the group itself
+// chooses among its types and zones.
 func (t *groupTable) affordable(s *policy.Snapshot, pool *policy.Pool, names []string) (left []string, dear string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -91,7 +91,7 @@ func (lr *launcher) raise(ctx context.Context, name string, l *policy.Launch) er
 		return err
 	}
 	if g.launch(l.Token) != nil {
-		return nil // it was asked for before a restart
+		return nil // it was requested before a restart
 	}
 	activities, err := lr.groups.resolve(ctx, g)
 	if err != nil {
@@ -154,9 +154,9 @@ func (lr *launcher) nextRaise(g *group) policy.Time {
 	return last.Add(lr.cfg.RaiseEvery)
 }
 
-// resize asks for one instance more than the read that x was written down with
-// said. Where AWS may have done so without sinkReport, the group is read again: the
-// size is never sent a second time after somebody else has changed it.
+// resize requests one instance more than the group had when x was recorded. If AWS may have applied
+// the size without a response, the group is read again: the size is never sent a second time after
+// another client has changed it.
 func (lr *launcher) resize(ctx context.Context, g *group, x *launch) error {
 	lr.mu.Lock()
 	before := lr.raised[g.name]

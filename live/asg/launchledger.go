@@ -11,13 +11,12 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// abandonedMax is how many times InstanceMax a launch that nobody wants is looked
-// after: an instance that comes still later is left to the Cluster Autoscaler.
+// abandonedMax limits, as a multiple of InstanceMax, how long an unwanted launch is followed. An
+// instance that starts later is left to the Cluster Autoscaler.
 const abandonedMax = 12
 
-// A launchLedger writes launches down at their groups, and goes on with them until their
-// nodes are there or they are given up. What it writes is on the side of AWS, so that a
-// restart loses none.
+// A launchLedger records launches at their groups, and follows them until their nodes exist or they
+// are given up. Its records are stored in AWS, so that a restart loses none.
 type launchLedger struct {
 	cfg       *Config
 	cloud     *cloud
@@ -45,9 +44,8 @@ func (w *launchLedger) forget(ctx context.Context, g *group, token string) error
 	return nil
 }
 
-// sweep goes on with launches that nobody wants any more, and strikes out those
-// that no drain waits for once their nodes are there. What goes wrong is tried
-// again the next time that anything is written.
+// sweep continues with abandoned launches, and removes the records of those that no
+// drain waits for once their nodes exist. After a fault it tries again at the next write.
 func (w *launchLedger) sweep(ctx context.Context) {
 	ctx = permit.Undo(ctx)
 	nodes, err := w.kube.nodesByInstance(ctx)
@@ -87,11 +85,11 @@ func (w *launchLedger) strike(ctx context.Context, group, token string) error {
 	return nil
 }
 
-// abandon gives a launch up, as far as that can be done now: that nobody wants it
-// is written down first. The size that it asked for cannot be lowered while there is
-// no instance, since the group would choose which to end; so it is looked after until
-// one comes, or somebody else has lowered the size. Only a pool that may be changed has
-// an instance ended; else that is left to the Cluster Autoscaler.
+// abandon gives a launch up, or as much of it as it can now. It first records that the launch is
+// unwanted. The requested size cannot be lowered before an instance exists, since the group would
+// choose which one to terminate. So the launch is followed until an instance exists or another
+// client has lowered the size. The instance is terminated only if its pool may be changed.
+// Otherwise it is left to the Cluster Autoscaler.
 func (w *launchLedger) abandon(ctx context.Context, g *group, l launch) error {
 	ctx = permit.Undo(ctx)
 	if !l.abandoned {
@@ -143,8 +141,8 @@ func (w *launchLedger) each(ctx context.Context, tokens []string, do func(contex
 	return errors.Join(errs...)
 }
 
-// one does something with a launch, whose group it has locked and read again. There is
-// none where no group has it, and none to end where the group is gone.
+// one calls do with a launch, whose group it has locked and read again. It does nothing if no group
+// has the launch, or if the group is gone.
 func (w *launchLedger) one(ctx context.Context, token string, do func(context.Context, *group, launch) error) error {
 	name, ok, err := w.groups.seek(ctx, launched(token))
 	if err != nil || !ok {
@@ -197,5 +195,5 @@ func (w *launchLedger) settle(ctx context.Context, g *group, l launch) error {
 	return w.forget(ctx, g, l.token)
 }
 
-// age returns how long ago a launch was asked for.
+// age returns the time since a launch was requested.
 func (w *launchLedger) age(l *launch) time.Duration { return w.cfg.now().Sub(l.at) }

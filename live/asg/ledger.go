@@ -11,25 +11,24 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// TagLaunch begins the key of the tag in which a launch is written down; its
-// token follows.
+// TagLaunch is the prefix of the key of the tag in which a launch is recorded, before its token.
 const TagLaunch = "spotter.dev/launch-"
 
-// A launch is one instance that was asked for, as its tag says.
+// A launch is one requested instance, as its tag records it.
 type launch struct {
 	token string
 
-	// at is when it was asked for, to the second. from is the desired size before,
-	// and after the newest scaling activity of then, "none" for none.
+	// at is when it was requested, to the second. from is the desired size before, and after the
+	// newest scaling activity at that time, "none" if the group had none.
 	at    policy.Time
 	from  int
 	after string
 
-	// instance is what came of it; empty as long as that is not known.
+	// instance is the instance that was launched; empty while it is not known.
 	instance string
 
-	// replaces says that a drain waits for it, protected that we protected its
-	// instance from scale-in, abandoned that nobody wants it any more.
+	// replaces means that a drain waits for it, protected that Spotter protected its instance from
+	// scale-in, and abandoned that the launch is unwanted.
 	replaces, protected, abandoned bool
 }
 
@@ -86,8 +85,7 @@ func decodeLaunch(key, value string) (launch, bool) {
 	return l, true
 }
 
-// decodeLaunches reads the launches among tags, those asked for first coming
-// first.
+// decodeLaunches reads the launches among tags, in the order of their requests.
 func decodeLaunches(tags map[string]string) []launch {
 	var all []launch
 	for k, v := range tags {
@@ -103,7 +101,7 @@ func compareLaunches(a, b launch) int {
 	return cmp.Or(cmp.Compare(a.at, b.at), strings.Compare(a.token, b.token))
 }
 
-// noActivity stands for the newest activity of a group that never had one.
+// noActivity replaces the newest activity of a group that never had one.
 const noActivity = "none"
 
 // An activity is a scaling activity.

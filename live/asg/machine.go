@@ -175,8 +175,8 @@ func sameMachine(a, b *backend.Machine) bool {
 		slices.Equal(a.Labels, b.Labels) && slices.Equal(a.Taints, b.Taints)
 }
 
-// reportRefusals reports the refused launches of g, once in RefusalInterval for each market,
-// and asks for a step.
+// reportRefusals reports the refused launches of g, once in RefusalInterval for each market, and
+// requests a step.
 func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 	for _, a := range slices.Backward(g.activities) {
 		if !a.refused || a.start < r.started {
@@ -193,9 +193,9 @@ func (r *instanceTable) reportRefusals(t *sinkReport, g *group) {
 	}
 }
 
-// marketsOf returns the markets of g that a refused launch in zone speaks of: a
-// group with several types has asked for all of them, on spot and on demand as it
-// buys. Groups that mix the two do not say which was refused, so spot is taken.
+// marketsOf returns the markets of g that a refused launch in zone concerns. A group with several
+// types has requested all of them, on Spot or on demand as it buys. Groups that mix the two do not
+// report which was refused, so Spot is assumed.
 func (r *instanceTable) marketsOf(g *group, zone string) []string {
 	zones := g.zones
 	if slices.Contains(zones, zone) {
@@ -260,8 +260,8 @@ func (r *instanceTable) readBought(ctx context.Context, groups []*group) error {
 	return nil
 }
 
-// seenLately reports whether an instance that a read lacks may only be too new for
-// it: the sink does not know yet that it is no more.
+// seenLately reports whether an instance that a read lacks may only be too new for it: the sink has
+// not yet been informed of its end.
 func (r *instanceTable) seenLately(g *group, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// AnnotationSwap says that a node is part of a swap, and as what: the node that
-// goes or the one that comes. AnnotationKept says that we set ScaleDownDisabled
-// for it: without that its value is somebody else's.
+// AnnotationSwap marks a node that is part of a swap, and its role: the node that is removed or the
+// one that replaces it. AnnotationKept records that Spotter set ScaleDownDisabled on it. Without it
+// the value is not Spotter's.
 const (
 	AnnotationSwap = "spotter.dev/group-swap"
 	AnnotationKept = "spotter.dev/scale-down-disabled-by"
@@ -36,8 +36,8 @@ func tainted(n *corev1.Node, key string) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 }
 
-// ready reports whether pods can start on n: its kubelet says so, and whoever has
-// to prepare it is done.
+// ready reports whether pods can start on n: its kubelet reports that it is ready, and all
+// controllers that have to prepare it are done.
 func ready(n *corev1.Node) bool {
 	for _, key := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, "node.cloudprovider.kubernetes.io/uninitialized"} {
 		if tainted(n, key) {
@@ -67,8 +67,7 @@ func (k *kubeAPI) mark(ctx context.Context, name, as string) error {
 	})
 }
 
-// unmark ends a node's part in a swap, if it has that one. What somebody has set
-// since, stays.
+// unmark ends a node's role in a swap, if it has that one. Later changes by others are kept.
 func (k *kubeAPI) unmark(ctx context.Context, name, as string) error {
 	return k.annotate(permit.Undo(ctx), name, func(a map[string]string) {
 		if a[AnnotationSwap] != as {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// conflicting is the pool of a group that several pools claim; it is no name.
+// conflicting is the pool of a group that several pools claim. No pool can have this name.
 const conflicting = "\x00"
 
 // nodegroupFor is for how long the tags of a managed node group are taken to stay as they
@@ -24,7 +24,7 @@ type poolOf struct {
 	// bounds and replaces are what its annotations allow.
 	bounds, replaces bool
 
-	active, gone bool // its mode; a pool that was deleted is kept while its groups carry marks of ours
+	active, gone bool // its mode; a deleted pool is kept while its groups carry marks of Spotter
 }
 
 // Poll reads all groups of all pools and reports to the sink what has changed. It

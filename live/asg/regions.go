@@ -19,10 +19,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/driver"
 )
 
-// Regions works on the groups of several regions of one cluster. A pool may have
-// groups in all of them. Each region is read by itself, so that one that does not
-// answer keeps no other waiting; but a launch waits for each region that it names,
-// since it may have been asked for there already.
+// Regions works on the groups of several regions of one cluster. A pool may have groups in all of
+// them. Each region is read by itself, so that a region that does not respond does not delay the
+// others. But a launch waits for each region that it names, since it may already have been
+// requested there.
 type Regions struct {
 	all []*Backend // ascending by region
 }
@@ -66,7 +66,7 @@ func (rs *Regions) names() string {
 	return strings.Join(names, ", ")
 }
 
-// of returns the region of a node, and a Held where it is none of ours.
+// of returns the region of a node, and a Held if it is not in a managed region.
 func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 	for _, b := range rs.all {
 		id, is := instanceID(node.Spec.ProviderID)
@@ -82,8 +82,9 @@ func (rs *Regions) of(node *corev1.Node) (*Backend, error) {
 	return nil, backend.Hold(ReasonNoGroup, "node %s is in region %q, but groups are managed in %s", node.Name, node.Labels[corev1.LabelTopologyRegion], rs.names())
 }
 
-// within reports whether a node lies in a region, as far as it says: by its label,
-// else by the zone in its provider ID, whose name begins with that of its region.
+// within reports whether a node is in a region, where that is known: by its label, else by the zone
+// in its provider ID, whose name starts with that of its region. A node without either may be in
+// any region.
 func within(region string, node *corev1.Node) bool {
 	if label := node.Labels[corev1.LabelTopologyRegion]; label != "" {
 		return label == region
@@ -96,8 +97,8 @@ func within(region string, node *corev1.Node) bool {
 	return zone == "" || strings.HasPrefix(zone, region)
 }
 
-// Steer writes to a pool's groups in each region what the pool is to buy: where each
-// region keeps the share, the pool does.
+// Steer writes to a pool's groups in each region what the pool should buy. If each region keeps the
+// share, the pool does.
 func (rs *Regions) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	var errs []error
 	var none error
@@ -176,8 +177,7 @@ func (rs *Regions) named(s *policy.Snapshot, l *policy.Launch) []*Backend {
 	return regions
 }
 
-// asked reports whether a launch was asked for in the region of b, as far as it was
-// read of late.
+// asked reports whether a launch was requested in the region of b, as of a recent read.
 func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 	if err := b.groups.known(ctx); err != nil {
 		return false, err
@@ -186,8 +186,8 @@ func (b *Backend) asked(ctx context.Context, token string) (bool, error) {
 	return asked, nil
 }
 
-// find returns the region in which a launch was asked for; nil where none was, which
-// all of them say that were read anew for it.
+// find returns the region in which a launch was requested. It is nil if all regions were read again
+// without finding the launch.
 func (rs *Regions) find(ctx context.Context, token string) (*Backend, error) {
 	for _, b := range rs.all {
 		if _, has := b.groups.find(launched(token)); has {
@@ -223,8 +223,8 @@ func (rs *Regions) Release(ctx context.Context, node *corev1.Node) error {
 	return b.Release(ctx, node)
 }
 
-// Replaced reports how far the launches of the tokens have come together, wherever
-// each was asked for.
+// Replaced reports the progress of the launches of the tokens together, in whichever region each
+// was requested.
 func (rs *Regions) Replaced(ctx context.Context, tokens []string) (backend.Replacement, error) {
 	return backend.Together(tokens, func(token string) (backend.Replacement, error) {
 		b, err := rs.find(ctx, token)
@@ -236,14 +236,14 @@ func (rs *Regions) Replaced(ctx context.Context, tokens []string) (backend.Repla
 	})
 }
 
-// Undo lets others have the node again and gives up the launches of the tokens,
-// wherever each was asked for.
+// Undo makes the node available to others again and gives up the launches of the tokens, in
+// whichever region each was requested.
 func (rs *Regions) Undo(ctx context.Context, node *corev1.Node, tokens []string) error {
 	var errs []error
 	if node != nil {
 		b, err := rs.of(node)
 		if err != nil {
-			b = rs.all[0] // what we marked is unmarked, wherever it lies
+			b = rs.all[0] // the marks are removed, wherever the node is
 		}
 		errs = append(errs, b.Undo(ctx, node, nil))
 	}
@@ -288,8 +288,8 @@ func (rs *Regions) Notice(n backend.Notice) policy.Actor {
 	return by
 }
 
-// Conditions returns what holds of a pool as far as its groups go: what is wrong in
-// any region, but for those where it has none.
+// Conditions returns the conditions of a pool that concern its groups: the faults in any region,
+// except those where it has no groups.
 func (rs *Regions) Conditions(pool string) []metav1.Condition {
 	said := map[string]metav1.Condition{}
 	var none, good *metav1.Condition

@@ -15,11 +15,11 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Prepare keeps the Cluster Autoscaler from removing the node while it is being
-// drained. It is held where the node could not be given back afterwards: the group
-// is at its least size or would even out its zones by ending instances, or somebody
-// else is at work on the node. For a node that the provider takes it asks AWS for nothing
-// and waits for no other call: many are taken at once.
+// Prepare keeps the Cluster Autoscaler from removing the node while it is being drained. It is held
+// if the node could not be released after the drain: the group is at its minimum size or would
+// balance its zones by terminating instances, or another controller is acting on the node. For a
+// node that the provider reclaims it sends no request to AWS and waits for no other call, since
+// many nodes are reclaimed at once.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	if err := b.groups.known(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	return b.kube.mark(ctx, node.Name, swapSource)
 }
 
-// A releaser gives instances back.
+// A releaser releases instances.
 type releaser struct {
 	cfg       *Config
 	cloud     *cloud
@@ -62,8 +62,7 @@ type releaser struct {
 	volumes map[string]policy.Time // since when nodes wait for their volumes
 }
 
-// mayLeave returns why the instance of a node could not be given back after a drain;
-// nil if it could.
+// mayLeave returns why the instance of a node could not be released after a drain; nil if it could.
 func (r *releaser) mayLeave(ctx context.Context, node, id string, g *group) error {
 	i := g.find(id)
 	if i == nil || i.state != "InService" {
@@ -101,7 +100,7 @@ func (r *releaser) groupOf(ctx context.Context, node *corev1.Node) (id, name str
 	return id, name, err
 }
 
-// leaving returns the other instances of g that we are draining.
+// leaving returns the other instances of g that Spotter is draining.
 func (r *releaser) leaving(ctx context.Context, g *group, but string) ([]string, error) {
 	nodes, err := r.kube.nodesByInstance(ctx)
 	if err != nil {
@@ -181,8 +180,8 @@ func (r *releaser) terminate(ctx context.Context, id string) error {
 	return notYet(held(err, "terminating instance %s", id))
 }
 
-// released reports on a node whose instance no group has: it is gone, or was taken
-// out of its group by somebody, and is then not ours to end.
+// released reports on a node whose instance is in no group: it is gone, or was removed from its
+// group, and then Spotter may not terminate it.
 func (r *releaser) released(ctx context.Context, node *corev1.Node, id string) error {
 	if id == "" {
 		return backend.Hold(ReasonNoGroup, "node %s is not an EC2 instance: its provider ID is %q", node.Name, node.Spec.ProviderID)

@@ -151,10 +151,10 @@ func orFailed(s Stage, late bool) Stage {
 	return s
 }
 
-// shield protects the instance of a launch from scale-in, unless its group protects
-// all. The group of a managed node group is not written
-// to: there the annotation of the Node has to do. That we did it is written down
-// first, so that a crash between the two leaves no protection that nobody ends.
+// shield protects the instance of a launch from scale-in, unless its group protects all. The group
+// of a managed node group is not written; for it the annotation of the Node must be enough. The
+// protection is recorded first, so that a crash between the two writes leaves no protection that is
+// never removed.
 func (p *progressReader) shield(ctx context.Context, g *group, i *instance, l *launch) error {
 	if i.protected || g.managed.name != "" {
 		return nil

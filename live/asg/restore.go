@@ -14,16 +14,16 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// A Restored is a group of which something was given back, and what.
+// A Restored is a group of which something was restored, and what.
 type Restored struct {
 	Region, Group string
 	What          []string
 }
 
-// Restore gives groups back as a controller found them that is not there any more: their
-// settings, the protection of their instances, and their tags. They are the groups of all
-// CapacityPools, and those that have nodes of the cluster. A dry run changes nothing. What
-// was done is returned also where something could not be.
+// Restore restores groups to their state before a controller that no longer exists: their settings,
+// the protection of their instances, and their tags. They are the groups of all CapacityPools, and
+// those that have nodes of the cluster. A dry run changes nothing. With an error it also returns
+// what was done.
 func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config, c client.Client, dryRun bool) ([]Restored, error) {
 	rs, err := NewRegions(cfg, regions, base, c, c, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func Restore(ctx context.Context, cfg Config, regions []string, base sdk.Config,
 	return all, errors.Join(errs...)
 }
 
-// restore gives the groups of one region back.
+// restore restores the groups of one region.
 func (b *Backend) restore(ctx context.Context, pools []poolOf, dryRun bool) ([]Restored, error) {
 	list, err := b.groups.cloud.groups(ctx, nil)
 	if err = b.groups.cloud.blame(ctx, err); err != nil {
@@ -90,7 +90,7 @@ func belongs(g *group, pools []poolOf, nodes map[string]*corev1.Node) bool {
 	return false
 }
 
-// giveBack takes back what a group carries of ours, and returns what that is.
+// giveBack restores what Spotter changed in a group, and returns what that is.
 func (b *Backend) giveBack(ctx context.Context, g *group, dryRun bool) (what []string, err error) {
 	var errs []error
 	do := func(f func() error, format string, args ...any) {

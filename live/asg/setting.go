@@ -28,8 +28,8 @@ var (
 	onDemandPart = setting{TagOnDemand, "on-demand percentage", func(g *group) int { return g.buys.onDemandPercent }, (*cloud).setOnDemand}
 )
 
-// A choice is the value of the tag of a setting: what the user chose, what we wrote, and
-// what was there before, which is there still if the write got lost.
+// A choice is the value of the tag of a setting: the user's choice, Spotter's value, and the value
+// before, which is still in force if the write was lost.
 type choice struct{ user, ours, was int }
 
 func (m choice) encode() string { return fmt.Sprintf("user=%d ours=%d was=%d", m.user, m.ours, m.was) }
@@ -49,7 +49,8 @@ func decodeChoice(value string) (choice, bool) {
 	return m, found == len(fields)
 }
 
-// read returns what the user has chosen, also since we wrote, and whether g carries our tag.
+// read returns the user's choice, including changes after Spotter's write, and whether g carries
+// Spotter's tag.
 func (x *setting) read(g *group) (m choice, ours bool) {
 	m, ours = decodeChoice(g.tags[x.tag])
 	if now := x.of(g); !ours || now != m.ours && now != m.was {

@@ -36,10 +36,10 @@ func (t *sinkReport) send(s backend.Sink) {
 	}
 }
 
-// Notice takes a warning from the provider and returns who else drains the node
-// because of it. EKS does so for the spot instances of its managed node groups
-// under a rebalance recommendation, and none of ours is then needed. A node that
-// the provider takes is prepared whatever its group is like.
+// Notice takes a warning from the provider and returns which other controller drains the node
+// because of it. EKS does so for the Spot instances of its managed node groups under a rebalance
+// recommendation, so Spotter need not drain them. A node that the provider reclaims is prepared
+// whatever its group.
 func (b *Backend) Notice(n backend.Notice) policy.Actor {
 	id, ok := instanceID(n.Machine)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 // share. The size that the user chose is kept in TagMax.
 const AnnotationBounds = "spotter.dev/group-bounds"
 
-// A steerer writes to groups what their pools are to buy.
+// A steerer writes to groups what their pools should buy.
 type steerer struct {
 	cfg    *Config
 	cloud  *cloud
@@ -23,15 +23,14 @@ type steerer struct {
 	groups *groupTable
 }
 
-// boundSlack is how far a bound stays above what a group is to hold. Lowering a
-// bound below that makes the group end instances, and the Cluster Autoscaler may
-// raise the size between our read and our write.
+// boundSlack is how far a bound stays above the wanted size of a group. A bound below that makes
+// the group terminate instances, and the Cluster Autoscaler may raise the size between Spotter's
+// read and write.
 const boundSlack = 2
 
-// Steer notes what a pool is to buy, and writes it to its groups as far as its owner
-// allows. Which of two groups grows is otherwise up to the expander of the Cluster
-// Autoscaler, and the share is reached by launches and drains. A group that mixes
-// spot and on demand is held.
+// Steer notes what a pool should buy, and writes it to its groups where its owner allows that.
+// Otherwise the expander of the Cluster Autoscaler decides which of two groups grows, and the share
+// is reached by launches and drains. A group that mixes Spot and on-demand is held.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := s.Pools[x.Pool].Name
 	if err := b.groups.known(ctx); err != nil {
@@ -93,8 +92,8 @@ func (w *steerer) writeSteer(ctx context.Context, g *group, pool string, share f
 	return nil
 }
 
-// bound keeps a group of spot instances from growing beyond the share, and gives
-// the user's own bound back once that is not wanted or not allowed any more.
+// bound keeps a group of Spot instances from growing beyond the share, and restores the user's own
+// maximum size once the bound is no longer wanted or allowed.
 func (w *steerer) bound(ctx context.Context, groups []*group, at int, share float64) error {
 	g := groups[at]
 	m, ours := maxSize.read(g)
@@ -123,8 +122,8 @@ func (w *steerer) unboundGroup(ctx context.Context, name string) error {
 	return w.giveBack(ctx, g, &maxSize)
 }
 
-// moreSpot returns how many more spot instances groups may hold together for their
-// part to stay at the share.
+// moreSpot returns how many more Spot instances groups may hold together for their part to stay at
+// the share.
 func moreSpot(groups []*group, share float64) int {
 	spot, all := 0, 0
 	for _, g := range groups {
@@ -143,10 +142,10 @@ func heldOr(err error, doing string, args ...any) error {
 	return held(err, doing, args...)
 }
 
-// mix steers a group that buys both on demand and spot by its purchase options. The
-// group then replaces instances by itself, so it is done only where the owner allows
-// that and a hook holds up the end of an instance; each instance that the group will
-// replace counts as a drain, and only so many are let go as may be disrupted now.
+// mix steers a group that buys both on-demand and Spot by its purchase options. The group then
+// replaces instances by itself, so this is done only if the owner allows it and a hook delays the
+// termination of instances. Each instance that the group will replace counts as a drain, and their
+// number is limited by the disruption budgets.
 func (w *steerer) mix(ctx context.Context, s *policy.Snapshot, x *policy.Steer, g *group) error {
 	want := int(math.Round(float64(100 * (1 - x.Share))))
 	if want == g.buys.onDemandPercent {

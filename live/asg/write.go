@@ -22,8 +22,8 @@ import (
 // This file holds every write of this package: to AWS, each of which asks the fence
 // right before, and to Nodes.
 
-// fenced has the fence asked right before each request that is no read, so that none can be
-// forgotten. It is asked once for all attempts: after the first nobody could say that
+// fenced calls the fence right before each request that is not a read, so that no request can be
+// forgotten. It is called once for all attempts: after the first it would no longer be certain that
 // nothing was written.
 func (c *cloud) fenced(stack *middleware.Stack) error {
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Fence", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -36,11 +36,11 @@ func (c *cloud) fenced(stack *middleware.Stack) error {
 	}), "Retry", middleware.Before)
 }
 
-// once keeps the SDK from sending a request twice: an absolute size that is sent
-// again may lower what somebody else has raised meanwhile.
+// once keeps the SDK from sending a request twice: an absolute size that is sent again may undo a
+// raise by another client.
 func once(o *autoscaling.Options) { o.Retryer = sdk.NopRetryer{} }
 
-// setDesired asks for a size, once.
+// setDesired requests a size, once.
 func (c *cloud) setDesired(ctx context.Context, g *group, n int, token string) error {
 	size := sdk.Int32(int32(n))
 	if g.managed.name != "" {
@@ -142,5 +142,5 @@ func (k *kubeAPI) annotate(ctx context.Context, name string, change func(map[str
 	return fmt.Errorf("annotating node %s: %w", name, err)
 }
 
-// fieldOwner is the name under which Kubernetes keeps what we wrote.
+// fieldOwner is the field manager of Spotter's writes in Kubernetes.
 const fieldOwner = client.FieldOwner("spotter")

@@ -54,15 +54,15 @@ func (e *RegionsError) Error() string {
 // Unwrap returns the faults.
 func (e *RegionsError) Unwrap() []error { return e.Errs }
 
-// An Apart records several regions into one folder, each by itself and some at a time: it
-// has a journal of its own, goes on where it was, and fails without the others.
+// An Apart records several regions into one folder, some at a time. Each region has its own
+// journal, continues where it was, and fails without affecting the others.
 type Apart struct {
 	config  Config
 	workers int
 }
 
-// NewApart returns a recorder that records so many regions at once. Each region has its own
-// limit of requests, as at AWS; the quota of placement scores is shared out.
+// NewApart returns a recorder of at most workers regions at once. Each region has its own limit of
+// requests, as at AWS. The quota of placement scores is divided among them.
 func NewApart(c Config, workers int) (*Apart, error) {
 	if workers < 1 || workers > parallelMax {
 		return nil, fmt.Errorf("%w: regions at once %d: it must be between 1 and %d", ErrConfig, workers, parallelMax)
@@ -153,7 +153,7 @@ type gathered struct {
 	done   [][2]int // windows done and in all, by region
 }
 
-// region records one of so many regions.
+// region records region i of of regions.
 func (g *gathered) region(ctx context.Context, i int, region string, of int) (*Summary, error) {
 	c := g.config
 	c.Regions, c.ScoresMax = []string{region}, c.ScoresMax/of

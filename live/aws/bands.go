@@ -9,9 +9,8 @@ import (
 	"net/http"
 )
 
-// An advice is what the Spot Instance Advisor publishes: for each region,
-// operating system and type the band of interruptions in the past month, from
-// 0 (below 5 %) to 4 (above 20 %).
+// An advice is what the Spot Instance Advisor publishes: for each region, operating system and type
+// the band of interruptions in the past month, from 0 (below 5%) to 4 (above 20%).
 type advice struct {
 	Regions map[string]map[string]map[string]struct {
 		Band *int `json:"r"`

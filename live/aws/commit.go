@@ -65,7 +65,7 @@ func (r *run) events(region string, names *naming, s *Summary) map[marketKey][]p
 	return events
 }
 
-// book joins files, events, and what was published besides.
+// book joins files, events, and other published data.
 func (r *run) book(region string, names *naming, files []dayFile, events map[marketKey][]point[policy.Money], s *Summary) *book {
 	b := &book{region: region, zones: names.meta(), markets: map[marketKey]*market{}}
 	for i := range files {
@@ -78,7 +78,7 @@ func (r *run) book(region string, names *naming, files []dayFile, events map[mar
 		m := b.market(key)
 		m.addSpot(list, r.plan.From)
 		s.Markets++
-		// What a market begins with is no change.
+		// The first price of a market is not a change.
 		changes := m.spot.upTo(r.plan.Until) - max(1, m.spot.upTo(r.plan.From))
 		s.Changes += changes
 		s.Repeats -= changes
@@ -121,7 +121,7 @@ func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summar
 		}
 		hulls[dayOf(w.from)] = hull{min(h.from, w.from), max(h.to, w.until)}
 	}
-	// What was seen at an end at midnight belongs to the day that begins then.
+	// What was observed at an end at midnight belongs to the day that starts then.
 	if last := r.plan.Until; last == dayOf(last) && b.has(last) {
 		if _, ok := hulls[last]; !ok {
 			hulls[last] = hull{last, last}
@@ -147,7 +147,7 @@ func (r *run) writeDays(ctx context.Context, b *book, files []dayFile, s *Summar
 	return nil
 }
 
-// put copies a file of the recording, if that is asked for.
+// put copies a file of the recording if that is configured.
 func (r *run) put(ctx context.Context, name string) error {
 	if r.config.Put == nil {
 		return nil

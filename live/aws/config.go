@@ -39,13 +39,12 @@ type Config struct {
 	// Product is what runs on the nodes, as AWS names it.
 	Product string
 
-	// Days is how far back a recording begins. Raising it asks for more
-	// requests, some 20 for each day of a whole large region.
+	// Days is how far back a recording starts. Raising it needs more requests, some 20 for each day
+	// of a whole large region.
 	Days int
 
-	// Until is the end of the recording; zero means now. With an end in the
-	// past nothing that is only published of the present is asked for: no
-	// placement scores and no bands.
+	// Until is the end of the recording; zero means now. With an end in the past, data that is only
+	// published for the present is not requested: placement scores and bands.
 	Until time.Time
 
 	// ZoneNames keeps the names of zones (us-east-1a), which mean another zone
@@ -55,13 +54,13 @@ type Config struct {
 	// OnDemand, Scores and Bands say whether these are fetched.
 	OnDemand, Scores, Bands bool
 
-	// ScoresMax is how many configurations, a type in a region each, are asked
-	// for a placement score within 24 hours. AWS limits new configurations and
-	// does not publish the limit; 50 is what collectors of the scores report.
+	// ScoresMax is the number of configurations (a type in a region) whose placement score is
+	// requested within 24 hours. AWS limits new configurations and does not publish the limit; 50
+	// is what collectors of the scores report.
 	ScoresMax int
 
-	// ScoreCapacity is the number of nodes a placement score is asked for.
-	// Raising it lowers the scores.
+	// ScoreCapacity is the number of nodes for which a placement score is requested. Raising it
+	// lowers the scores.
 	ScoreCapacity int
 
 	// AdvisorURL is where the interruption bands are read.
@@ -77,8 +76,8 @@ type Config struct {
 	// Every is the time from one recording to the next while following.
 	Every time.Duration
 
-	// Overlap is how much of what was recorded is asked for again while
-	// following, because AWS publishes some prices late.
+	// Overlap is how much of the recorded time is requested again while following, because AWS
+	// publishes some prices late.
 	Overlap time.Duration
 
 	// Pace bounds how fast requests follow each other.
@@ -114,8 +113,8 @@ type Pace struct {
 	BackoffMin, BackoffMax time.Duration
 }
 
-// DefaultConfig returns the configuration of a recording of the last 90 days.
-// Folder and regions are to be added.
+// DefaultConfig returns the configuration of a recording of the last 90 days. The caller adds
+// folder and regions.
 func DefaultConfig() Config {
 	return Config{
 		Product: trace.ProductLinux, Days: DaysMax,
@@ -208,7 +207,7 @@ func sorted(names []string) []string {
 	return slices.Compact(names)
 }
 
-// takes reports whether the configuration asks for a type.
+// takes reports whether the configuration includes a type.
 func takes(types, families []string, name string) bool {
 	if len(types)+len(families) == 0 {
 		return true

@@ -13,9 +13,9 @@ import (
 
 func (r *Recorder) coveredPath() string { return filepath.Join(r.state, "covered.json") }
 
-// covered returns the end of the span that need not be asked for again: the last
-// recording asked for the same as p, began no later, and its days still lie in the
-// folder. It is 0 where all of p is to be asked for.
+// covered returns the end of the span that need not be requested again: the last recording
+// requested the same as p, started no later, and its days are still in the folder. It is 0 if all
+// of p must be requested.
 func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	var last plan
 	text, err := os.ReadFile(r.coveredPath())
@@ -34,7 +34,7 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 		if err != nil {
 			return 0, err
 		}
-		// A region whose first or last days somebody removed is asked for anew.
+		// A region is requested again if its first or last days were removed.
 		if len(all) == 0 || all[0] > dayOf(last.From) || all[len(all)-1] < dayOf(last.Until-1) {
 			return 0, nil
 		}
@@ -42,8 +42,8 @@ func (r *Recorder) covered(p *plan) (policy.Time, error) {
 	return last.Until, nil
 }
 
-// cover writes down what the recording of p, which is complete, covers together
-// with the ones before that it goes on from.
+// cover records the span of the recording of p, which is complete, together with earlier ones that
+// it continues.
 func (r *Recorder) cover(p *plan) error {
 	now := *p
 	now.Present = false

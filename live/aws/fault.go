@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// The kinds of fault that a user can mend, for errors.Is.
+// The kinds of fault that a user can fix, for errors.Is.
 var (
 	ErrNoCredentials = errors.New("no credentials found")
 	ErrCredentials   = errors.New("credentials were refused")
@@ -38,7 +38,7 @@ type RequestError struct {
 	// Action is that of IAM, as ec2:DescribeSpotPriceHistory.
 	Action, Region string
 
-	// Kind is one of the errors above; nil when it is none of them.
+	// Kind is one of the errors above, or nil.
 	Kind, Err error
 }
 
@@ -129,7 +129,7 @@ func cause(err error) string {
 // codeUnknown is what the SDK calls an error of which the answer says nothing.
 const codeUnknown = "UnknownError"
 
-// kinds are what a user can mend of what every service of AWS refuses.
+// kinds are the faults that a user can fix, of those that every service of AWS may return.
 var kinds = map[wire.Kind]error{
 	wire.KindDenied: ErrPermission, wire.KindCredentials: ErrCredentials, wire.KindExpired: ErrExpired,
 }
@@ -173,8 +173,8 @@ func busy(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 }
 
-// tokenRefused reports whether err says that a page can no longer be asked
-// for, so that its window must be read from the start.
+// tokenRefused reports whether err means that a page can no longer be requested, so that its window
+// must be read from the start.
 func tokenRefused(err error) bool {
 	var said smithy.APIError
 	if !errors.As(err, &said) {

@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace"
 )
 
-// stateFolder is the folder within a trace that holds what the recorder needs
-// besides: the lock, the journal, the count of asked placement scores.
+// stateFolder is the folder within a trace that holds what the recorder needs in addition: the
+// lock, the journal, and the count of requested placement scores.
 const stateFolder = ".record"
 
 // The keys of the metadata of a recorded trace.

@@ -39,7 +39,7 @@ const (
 
 const day = policy.Time(24 * time.Hour / time.Millisecond)
 
-// dayOf returns the begin of the UTC day that holds t, which is after 1970.
+// dayOf returns the start of the UTC day that holds t, which is after 1970.
 func dayOf(t policy.Time) policy.Time { return t - t%day }
 
 // fetchHistory reads all windows of the plan.
@@ -64,7 +64,7 @@ func (r *run) fetchHistory(ctx context.Context) error {
 	return nil
 }
 
-// days cuts a window at the begins of days.
+// days cuts a window at the starts of days.
 func days(w window) []window {
 	var all []window
 	for at := w.from; at < w.until; {
@@ -141,9 +141,9 @@ func (r *run) lastToken(w window) string {
 // errCircle is returned for pages that lead to each other.
 var errCircle = errors.New("its pages form a loop")
 
-// pages asks for page after page of w, beginning at token, and calls each with them. A page
-// may be short or empty and not be the last. With an error, again reports whether that one
-// concerns a token, so that w may be read from its start.
+// pages requests the pages of w one after another, from token on, and calls each with them. A page
+// may be short or empty and not be the last. With an error, again reports whether it concerns a
+// token, so that w may be read from its start.
 func (p *plan) pages(
 	ctx context.Context, client *ec2.Client, w window, token string, each func(*ec2.DescribeSpotPriceHistoryOutput) error,
 ) (again bool, err error) {
@@ -182,8 +182,8 @@ func (p *plan) request(w window, token string) *ec2.DescribeSpotPriceHistoryInpu
 	return in
 }
 
-// page takes from an answer what the plan asks for. Rows from before the
-// window stay: the last of each market holds at its begin.
+// page takes from a response what the plan includes. Rows from before the window are kept: the last
+// of each market is in force at its start.
 func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page, error) {
 	g := &page{Region: w.region, From: w.from, Until: w.until, Next: sdk.ToString(answer.NextToken)}
 	zones, kinds := index[zoneName]{}, index[string]{}
@@ -201,7 +201,7 @@ func (p *plan) page(w window, answer *ec2.DescribeSpotPriceHistoryOutput) (*page
 	return g, nil
 }
 
-// row reads a row of an answer. Asked is false for one that p does not ask for.
+// row reads a row of a response. Asked is false for a row that p does not include.
 func (p *plan) row(row *types.SpotPrice) (price SpotPrice, asked bool, err error) {
 	kind := string(row.InstanceType)
 	if string(row.ProductDescription) != p.Product || !takes(p.Types, p.Families, kind) {

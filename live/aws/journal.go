@@ -14,10 +14,9 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A journal is the list of what was fetched, each entry on disk before the
-// next is asked for. An entry is its length and its checksum (CRC-32C), four
-// bytes each, and then JSON. A tail that was cut off by a crash is dropped:
-// what it held is fetched again.
+// A journal is the list of what was fetched, each entry on disk before the next request. An entry
+// is its length and its checksum (CRC-32C), four bytes each, and then JSON. A tail that was cut off
+// by a crash is dropped and fetched again.
 type journal struct {
 	file *os.File
 	path string
@@ -92,7 +91,7 @@ type scoresEntry struct {
 	Over bool `json:"over,omitempty"`
 }
 
-// journalMagic begins the file and names the version of its entries.
+// journalMagic is the first line of the file and names the version of its entries.
 const journalMagic = "spotter record 2\n"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -100,7 +99,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // entryMax is the most bytes of an entry. A longer length is damage.
 const entryMax = 64 << 20
 
-// openJournal opens or begins the journal at path and returns its entries.
+// openJournal opens or creates the journal at path and returns its entries.
 func openJournal(path string) (*journal, []entry, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -118,7 +117,7 @@ func openJournal(path string) (*journal, []entry, error) {
 	return j, entries, nil
 }
 
-// begin cuts the file at end, behind the last whole entry, and goes on there.
+// begin cuts the file at end, after the last whole entry, and continues there.
 func (j *journal) begin(end int64) error {
 	if err := j.file.Truncate(end); err != nil {
 		return err

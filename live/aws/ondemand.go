@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A product is an element of the price list, as far as it matters here.
+// A product has the used fields of an element of the price list.
 type product struct {
 	Product struct {
 		Attributes struct {

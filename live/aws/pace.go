@@ -35,9 +35,8 @@ const (
 	longAttempts     = 8
 )
 
-// The rates at which requests are sent where none was chosen: at AWS, which
-// counts them for all callers of an account together, and at another endpoint,
-// which is somebody's own.
+// The default rates of requests: at AWS, which counts them for all callers of an account together,
+// and at another endpoint, which has its own limits.
 const (
 	ratePublic = 5
 	rateOwn    = 1000
@@ -117,8 +116,8 @@ func (p *pacer) IsErrorRetryable(err error) bool {
 // MaxAttempts returns the most attempts of one request, 0 for any number.
 func (p *pacer) MaxAttempts() int { return p.attempts }
 
-// RetryDelay returns how long to wait before the next attempt, and gives up
-// early on an address at which nobody has answered yet.
+// RetryDelay returns how long to wait before the next attempt, and gives up early on an address
+// from which no response was ever received.
 func (p *pacer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	throttled := wire.KindOf(err) == wire.KindThrottled
 	if throttled {

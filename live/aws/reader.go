@@ -14,24 +14,23 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A Reader asks for the present, as a controller does that goes on asking. It
-// writes no trace. It may be used by any number of goroutines at once.
+// A Reader reads the present state repeatedly, as a controller does. It writes no trace. It may be
+// used by any number of goroutines at once.
 //
-// A request is tried again for a quarter of a minute and then fails, so that who
-// asks can go on with what was known before. Credentials are looked for at the
-// first request, and again after AWS has said that they have expired.
+// A request is tried again for a quarter of a minute and then fails, so that callers can continue
+// with what was known before. Credentials are looked up at the first request, and again after AWS
+// has reported that they expired.
 type Reader struct {
 	config Config
 	stats  stats
 
-	session chan *session    // holds the one that there is, nil before it is needed; whoever uses it takes it out
+	session chan *session    // holds the session, nil before it is needed; a user of it takes it out
 	quota   chan *scoreQuota // likewise
 }
 
-// NewReader returns a reader of the regions, the types and the product of c. Of the
-// span of a recording it takes no note. Where Dir is set, it is a folder that is
-// there, and the placement scores that were asked for are counted in it, so that the
-// quota of AWS holds over a restart.
+// NewReader returns a reader of the regions, the types and the product of c. It ignores the span of
+// a recording. If Dir is set, it must be an existing folder, and requested placement scores are
+// counted in it, so that the quota of AWS holds across a restart.
 func NewReader(c Config) (*Reader, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func (r *Reader) open(ctx context.Context) (s *session, err error) {
 	return s, err
 }
 
-// ask asks for one thing.
+// ask makes one request.
 func ask[T any](ctx context.Context, r *Reader, f func(*session) (T, error)) (result T, err error) {
 	s, err := r.open(ctx)
 	if err == nil {
@@ -78,7 +77,7 @@ func (r *Reader) expired(err error) error {
 	return err
 }
 
-// plan is what is asked for, until an instant.
+// plan is what is requested, until an instant.
 func (r *Reader) plan(until policy.Time) *plan {
 	c := &r.config
 	return &plan{
@@ -95,9 +94,9 @@ type SpotPrice struct {
 	Price                  policy.Money
 }
 
-// Prices returns the spot prices of a region that came into force in a span, which a
-// request names in whole seconds, in any order, and of each market the one in force at its begin. Rows
-// that cannot be read are left out and counted.
+// Prices returns the Spot prices of a region that came into force in a span, in any order, and for
+// each market the price in force at its start. A request names the span in whole seconds. Rows that
+// cannot be read are left out and counted.
 func (r *Reader) Prices(ctx context.Context, region string, from, until policy.Time) (prices []SpotPrice, unreadable int, err error) {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -146,10 +145,10 @@ func (r *Reader) Bands(ctx context.Context) (map[string]map[string]int8, error) 
 	})
 }
 
-// Scores returns the placement scores of the types in a region by type and zone ID,
-// as far as the quota of Config.ScoresMax and that of AWS go, in the order of the
-// types; one that was asked for within a day counts no more. Left is how many it left
-// out. With an error it returns those that it has.
+// Scores returns the placement scores of the types in a region by type and zone ID, in the order of
+// the types, within the quotas of Config.ScoresMax and of AWS. A score that was requested within a
+// day does not count again. Left is how many scores it left out. With an error it returns those
+// that it has.
 func (r *Reader) Scores(ctx context.Context, region string, kinds []string) (scores map[string]map[string]int8, left int, err error) {
 	s, err := r.open(ctx)
 	if err != nil {
@@ -217,8 +216,7 @@ type InstanceType struct {
 	Encrypted                         bool
 }
 
-// Types returns the types of a region that take x86-64 or ARM, as far as EC2
-// describes them whole.
+// Types returns the types of a region that run x86-64 or ARM and that EC2 describes completely.
 func (r *Reader) Types(ctx context.Context, region string) ([]InstanceType, error) {
 	s, err := r.open(ctx)
 	if err != nil {

@@ -55,7 +55,7 @@ type Summary struct {
 	Requests, Throttled, Retries int
 }
 
-// New returns a recorder. It asks for nothing yet.
+// New returns a recorder. It sends no request yet.
 func New(c Config) (*Recorder, error) {
 	if c.Dir == "" {
 		return nil, fmt.Errorf("%w: folder %q: it must be set", ErrConfig, c.Dir)
@@ -128,8 +128,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// span returns the plan of a recording that begins now, with what lies before
-// newest, the end of the record, left out but for an overlap.
+// span returns the plan of a recording that starts now. It leaves out the time before newest, the
+// end of the record, except for an overlap.
 func (r *Recorder) span(newest policy.Time) *plan {
 	c := &r.config
 	until := c.Until
@@ -248,7 +248,7 @@ func (s *stats) snapshot() (now struct{ requests, throttled, retries int }) {
 	return now
 }
 
-// start writes the plan, or goes on with the one of the journal.
+// start writes the plan, or continues with the plan of the journal.
 func (r *run) start(entries []entry, s *Summary) error {
 	if len(entries) == 0 {
 		return r.journal.add(entry{Plan: r.plan})
@@ -267,18 +267,18 @@ func (r *run) start(entries []entry, s *Summary) error {
 	return nil
 }
 
-// presentMax is how long after its end a recording that was broken off may
-// still ask for what is only published of the present. It stands at that end
-// in the trace, where nobody could have seen what is published later.
+// presentMax is how long after its end an interrupted recording may still request data that is only
+// published for the present. The trace has this data at that end, at which data that is published
+// later was not known.
 const presentMax = time.Hour
 
-// like reports whether two plans ask for the same but for the span.
+// like reports whether two plans are the same except for the span.
 func (p *plan) like(q *plan) bool {
 	return slices.Equal(p.Regions, q.Regions) && slices.Equal(p.Types, q.Types) &&
 		slices.Equal(p.Families, q.Families) && p.Product == q.Product && p.ZoneNames == q.ZoneNames
 }
 
-// String writes the plan as the flags that ask for it.
+// String writes the plan as the flags that request it.
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "--region %s", strings.Join(p.Regions, ","))

@@ -8,8 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A run carries out one plan: what is in the journal already is not asked for
-// again.
+// A run carries out one plan. What is already in the journal is not requested again.
 type run struct {
 	*Recorder
 	plan    *plan
@@ -71,8 +70,8 @@ func (r *run) keep(e entry) error {
 	return nil
 }
 
-// fetch asks for all that is missing, the long history last but for the
-// placement scores, whose types it names.
+// fetch requests all that is missing. The long history comes after all else except the placement
+// scores, whose types it names.
 func (r *run) fetch(ctx context.Context) error {
 	for _, region := range r.plan.Regions {
 		if err := r.fetchZones(ctx, region); err != nil {
@@ -101,13 +100,13 @@ func (r *run) fetch(ctx context.Context) error {
 	return nil
 }
 
-// listedSpan is how long on-demand prices and bands are not asked for again
-// while following: they are published once a day at most.
+// listedSpan is how long on-demand prices and bands are not requested again while following: they
+// are published at most once a day.
 const listedSpan = 24 * time.Hour
 
-// without makes a warning of what keeps us from a thing that a recording of
-// prices can do without. The end of time or of credentials is none: then all
-// that is missing can still be had.
+// without turns a fault into a warning if a recording of prices can do without the missing data. A
+// timeout or expired credentials are not such a fault: then all missing data can still be read
+// later.
 func (r *run) without(what string, err error) error {
 	var refused *RequestError
 	if !errors.As(err, &refused) || errors.Is(err, ErrExpired) {

@@ -26,8 +26,8 @@ const scoreMax = 10
 // documentation, "Spot placement score", limitations).
 const quotaSpan = 24 * time.Hour
 
-// A scoreQuota is what of the quota is used up. A configuration that was asked
-// for within the span may be asked for again; a new one counts.
+// A scoreQuota is the used part of the quota. A configuration that was requested within the span
+// may be requested again. A new one counts.
 type scoreQuota struct {
 	path  string
 	First map[string]policy.Time `json:"first_asked"`
@@ -61,8 +61,8 @@ func (q *scoreQuota) forget(now policy.Time) {
 	}
 }
 
-// use counts a configuration, on disk before it is asked for, and reports
-// whether the quota admits it.
+// use counts a configuration, on disk before it is requested, and reports whether the quota admits
+// it.
 func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
 	if _, ok := q.First[key]; ok {
 		return true, nil
@@ -81,9 +81,9 @@ func (q *scoreQuota) use(key string, most int, now policy.Time) (bool, error) {
 	return true, writeWhole(q.path, append(body, '\n'))
 }
 
-// fetchScores asks for the placement scores of the types that were chosen, one
-// type in one region at a time. A whole region has many times more types than
-// the quota, so that without a choice none are asked for.
+// fetchScores requests the placement scores of the chosen types, one type in one region at a time.
+// A whole region has many times more types than the quota, so without a choice no scores are
+// requested.
 func (r *run) fetchScores(ctx context.Context) error {
 	if r.over {
 		return nil
@@ -125,8 +125,8 @@ func (r *run) fetchScores(ctx context.Context) error {
 	return nil
 }
 
-// scored returns the types of a region in the order in which they are asked
-// for: those named first, then those of families.
+// scored returns the types of a region in the order of the requests: those named first, then those
+// of families.
 func (r *run) scored(region string) []string {
 	var named, others []string
 	for key := range r.seen {
@@ -141,7 +141,7 @@ func (r *run) scored(region string) []string {
 	return append(named, others...)
 }
 
-// fetchScore asks for the scores of one type in the zones of one region.
+// fetchScore requests the scores of one type in the zones of one region.
 func (r *run) fetchScore(ctx context.Context, region, kind string) error {
 	scores, over, err := r.session.score(ctx, region, kind, r.config.ScoreCapacity)
 	switch {

@@ -33,8 +33,7 @@ type session struct {
 
 // newSession finds credentials by the default chain of the SDK.
 func newSession(ctx context.Context, c *Config, s *stats) (*session, error) {
-	// The chain ends at the metadata service of an instance, which elsewhere
-	// nobody answers.
+	// The chain ends at the metadata service of an instance, which does not respond elsewhere.
 	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
 	defer stop()
 	base, err := config.LoadDefaultConfig(ctx, config.WithRegion(c.Regions[0]), wire.Silent)

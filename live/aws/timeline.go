@@ -80,10 +80,9 @@ func (m *market) load(s *trace.Series) {
 	m.band, m.score = put(m.band, band...), put(m.score, score...)
 }
 
-// addSpot joins the events of a recording that began at from. The last event
-// before that is the price in force then. It was on record already unless it
-// was published late; so late, it holds from the begin of the first day that
-// is written again.
+// addSpot joins the events of a recording that started at from. The last event before that is the
+// price in force then. It was already recorded unless it was published late. A late price is in
+// force from the start of the first day that is rewritten.
 func (m *market) addSpot(events []point[policy.Money], from policy.Time) {
 	first := 0
 	for first < len(events) && events[first].at < from {
@@ -102,9 +101,8 @@ func (m *market) addSpot(events []point[policy.Money], from policy.Time) {
 	m.spot = put(m.spot, events[first:]...)
 }
 
-// addOnDemand joins a price seen at an instant. A price list says nothing of
-// its past: the first price that is known stands for the time before it, back
-// to the begin of the recording.
+// addOnDemand joins a price observed at an instant. A price list does not report past prices, so
+// the first known price is also used for the time before it, back to the start of the recording.
 func (m *market) addOnDemand(price policy.Money, from, seen policy.Time) {
 	if len(m.onDemand) == 0 {
 		m.onDemand = put(m.onDemand, point[policy.Money]{from, price})

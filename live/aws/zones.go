@@ -63,10 +63,9 @@ type naming struct {
 	names  map[string]string // by ID
 }
 
-// naming works out how the zones of a region go in the trace, after all its
-// prices are there: all by ID or all by name, whichever answer came first.
-// They go by name where that was asked for, and where nothing names the ID of
-// one and nobody will.
+// naming determines the names of the zones of a region in the trace, after all its prices are
+// known: all by ID or all by name, whichever response arrived first. They are named by name if that
+// was requested, or if the ID of one is not known and was not found by request.
 func (r *run) naming(region string) (*naming, error) {
 	n := &naming{byName: r.plan.ZoneNames, ids: maps.Clone(r.zones[region]), names: map[string]string{}}
 	if n.ids == nil {

@@ -42,9 +42,9 @@ type NodeReleaser interface {
 	// Replaced reports how far the launches of the tokens have come together.
 	Replaced(ctx context.Context, tokens []string) (Replacement, error)
 
-	// Release gives an emptied node back to whoever made it, and returns
-	// [ErrNotYet] while something is in the way that passes by itself, such as a
-	// volume that is still attached. From its first success on nothing is undone.
+	// Release releases an empty node to its provisioner. It returns [ErrNotYet] while a temporary
+	// condition prevents that, such as a volume that is still attached. After its first success
+	// nothing is undone.
 	Release(ctx context.Context, node *corev1.Node) error
 
 	// Undo takes back what Prepare did, and what it kept for the replacements of
@@ -74,11 +74,11 @@ func (e *FencedError) Error() string { return "not written: " + e.Err.Error() }
 // Unwrap returns the error of the fence.
 func (e *FencedError) Unwrap() error { return e.Err }
 
-// ErrNotYet says that a call is to be made again later.
+// ErrNotYet means that a call must be made again later.
 var ErrNotYet = errors.New("not yet")
 
-// Together returns how far the launches of tokens have come together: as far as the last,
-// and failed as soon as one has.
+// Together returns the progress of the launches of tokens together: that of the slowest one, or
+// failed as soon as one has failed.
 func Together(tokens []string, of func(token string) (Replacement, error)) (Replacement, error) {
 	all := ReplacementReady
 	for _, token := range tokens {
@@ -99,8 +99,8 @@ func Together(tokens []string, of func(token string) (Replacement, error)) (Repl
 type Held struct {
 	Reason, Message string
 
-	// By is who else is at work on it, ActorNone when nobody is. Under a notice a drain
-	// goes on without its backend, unless somebody else drains the node.
+	// By is which other controller acts on it, ActorNone for none. Under a notice a drain continues
+	// without its backend, unless another controller drains the node.
 	By policy.Actor
 }
 
@@ -112,7 +112,7 @@ func Hold(reason, format string, args ...any) error {
 	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Leave returns a [Held] for what is in the hands of somebody else.
+// Leave returns a [Held] for an object that another controller is acting on.
 func Leave(by policy.Actor, reason, format string, args ...any) error {
 	return &Held{Reason: reason, Message: fmt.Sprintf(format, args...), By: by}
 }
@@ -132,20 +132,20 @@ type Machine struct {
 	// ProviderID and Node are those of the Node object, once known.
 	ProviderID, Node string
 
-	// Phase is NodeLaunching until there is a Node object, and NodeDeleting once
-	// the backend gives the machine back. Between, the Node object says.
+	// Phase is NodeLaunching until the Node object exists, and NodeDeleting once the backend
+	// releases the machine. Between the two, the Node object determines it.
 	Phase policy.NodePhase
 
-	// Token is that of the Launch it came from; empty where we did not order it.
+	// Token is that of its Launch; empty for a machine that Spotter did not order.
 	Token string
 
-	// Bid is the most that we pay per hour where the market takes bids.
+	// Bid is the most to pay per hour if the market takes bids.
 	Bid policy.Money
 
 	// Launched is when the order was given.
 	Launched policy.Time
 
-	// ActedBy is who is ending it, as far as the backend knows.
+	// ActedBy is who is terminating it, where the backend knows.
 	ActedBy policy.Actor
 
 	// AtGroupMin is [policy.Node.AtGroupMin].
@@ -158,7 +158,7 @@ type Machine struct {
 	Taints      []policy.Taint
 }
 
-// A Notice is a warning from the provider, or from who reads them for us.
+// A Notice is a warning from the provider, or from another controller that reads the warnings.
 type Notice struct {
 	// Machine is the instance ID or a ProviderID that ends in it, or the name of
 	// the Node.
@@ -168,19 +168,19 @@ type Notice struct {
 	// zero for a rebalance recommendation, which names no time.
 	At, ReclaimAt policy.Time
 
-	// ActedBy is who else is expected to drain the node because of it; ActorNone when
-	// nobody.
+	// ActedBy is which other controller is expected to drain the node because of it, ActorNone for
+	// none.
 	ActedBy policy.Actor
 
-	// Unclaimed says that an earlier notice was mistaken in ActedBy: nobody has begun
-	// to drain the node.
+	// Unclaimed means that an earlier notice was wrong in ActedBy: no controller has started to
+	// drain the node.
 	Unclaimed bool
 
 	// Source is where it was read: "sqs", "karpenter", "nth", "node".
 	Source string
 }
 
-// An Event is something that our own cluster met in a market.
+// An Event is an observation of the own cluster in a market.
 type Event struct {
 	Kind   EventKind
 	Pool   string // empty when it is not known
@@ -206,10 +206,10 @@ type Sink interface {
 	// SetMachine reports a machine, or a change to one; the last call holds.
 	SetMachine(backend string, m Machine)
 
-	// DropMachine says that a machine is no more.
+	// DropMachine reports that a machine no longer exists.
 	DropMachine(backend, name string)
 
-	// SetSteer reports the last steer that a pool got, as far as its objects show.
+	// SetSteer reports the last steer of a pool, as far back as its objects show it.
 	SetSteer(pool string, s policy.SteerState)
 
 	// Notice reports a warning.
@@ -218,6 +218,6 @@ type Sink interface {
 	// Meet reports an event, once.
 	Meet(Event)
 
-	// Wake asks for a step soon; reason is one word for the log.
+	// Wake requests a step soon; reason is one word for the log.
 	Wake(reason string)
 }

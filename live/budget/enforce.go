@@ -22,11 +22,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// PausedBy is the annotation of Jobs that were suspended for a budget; its value is
-// the budget. A Job without it is not ours to let go on.
+// PausedBy is the annotation of Jobs that were suspended for a budget; its value is the budget.
+// Spotter does not resume a Job without it.
 const PausedBy = "spotter.dev/paused-by"
 
-// queueName is the label of Jobs that Kueue suspends and lets go on.
+// queueName is the label of Jobs that Kueue suspends and resumes.
 const queueName = "kueue.x-k8s.io/queue-name"
 
 // errNotEnforcing is the answer to orders that come while nothing may be enforced.
@@ -148,8 +148,8 @@ func (k *Enforcer) confirmGone(ctx context.Context, s *policy.Snapshot, budget s
 	return nil
 }
 
-// Pause suspends a Job or lets it go on, by spec.suspend. Whatever else suspends and
-// starts the Job, such as Kueue, keeps the say: it is held.
+// Pause suspends or resumes a Job by spec.suspend. A Job that another controller suspends and
+// starts, such as Kueue, is held.
 func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Pause) error {
 	if !k.enforcing() {
 		return errNotEnforcing
@@ -189,7 +189,7 @@ func (k *Enforcer) Pause(ctx context.Context, s *policy.Snapshot, x *policy.Paus
 	return nil
 }
 
-// paused returns the job as it should be; nil when it is so or is not ours to change.
+// paused returns the job as it should be; nil if it is already so or Spotter may not change it.
 func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	suspended := ptr.Deref(job.Spec.Suspend, false)
 	_, ours := job.Annotations[PausedBy]
@@ -210,7 +210,7 @@ func paused(job *batchv1.Job, x *policy.Pause) (*batchv1.Job, error) {
 	return next, nil
 }
 
-// suspender names who else suspends a job; empty if nobody does.
+// suspender names the other controller that suspends a job; empty if there is no such controller.
 func suspender(job *batchv1.Job) string {
 	if job.Labels[queueName] != "" {
 		return "Kueue"
@@ -276,8 +276,8 @@ func (k *Enforcer) Evict(ctx context.Context, s *policy.Snapshot, x *policy.Evic
 	return ignoreGone(fmt.Errorf("evicting pod %s for %s: %w", name, x.Budget, err))
 }
 
-// behindGate holds the eviction of a pod for a budget that does not ask for it any more, or
-// of a pod that would come back.
+// behindGate holds the eviction of a pod for a budget that no longer requires it, or of a pod that
+// would be recreated.
 func (k *Enforcer) behindGate(ctx context.Context, s *policy.Snapshot, pod *corev1.Pod, budget string) error {
 	b, err := k.confirm(ctx, s, budget, policy.BudgetEvict)
 	if err != nil {

@@ -27,16 +27,16 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// How the objects of ledgers are marked. The name of a budget is longer than a
-// label's value may be, so it stands in an annotation.
+// The marks on the objects of ledgers. The name of a budget may be longer than a label's value, so
+// it is in an annotation.
 const (
 	ledgerLabel  = "spotter.dev/ledger"
 	ledgerBudget = "spotter.dev/budget"
 	ledgerKey    = "ledger"
 )
 
-// ledgerMax bounds one ledger, compressed: an API server keeps a mebibyte, and the
-// rest of it is not ours to fill. A year of hours is far below.
+// ledgerMax bounds one compressed ledger: an API server stores a mebibyte per object, and other
+// fields need the rest. A year of hours is far below.
 const ledgerMax = 512 << 10
 
 // plainMax bounds what a ledger is unpacked to, so that no object fills the memory.
@@ -53,7 +53,7 @@ type page struct {
 
 // A ledger is what is known of the object that keeps the memory of a budget.
 type ledger struct {
-	object *corev1.ConfigMap // as last read or written; nil where there is none
+	object *corev1.ConfigMap // as last read or written; nil if it does not exist
 	tried  []byte            // what was sent without an answer
 
 	// at is when it was written last, and matter what of that must not be kept back.
@@ -135,8 +135,8 @@ func (st *ledgerStore) save(all []policy.BudgetMemory) error {
 // Flush writes all ledgers that have changed. A controller that ends calls it.
 func (k *Enforcer) Flush(ctx context.Context) error { return k.ledgers.saveAll(ctx, true) }
 
-// saveAll writes the ledgers that must be written or are due, side by side, and deletes
-// those of budgets that are no more. It returns all errors.
+// saveAll writes the ledgers that must be written or are due, in parallel, and deletes those of
+// budgets that no longer exist. It returns all errors.
 func (st *ledgerStore) saveAll(ctx context.Context, now bool) error {
 	done, err := st.lock(ctx)
 	if err != nil {
@@ -183,7 +183,7 @@ func (st *ledgerStore) saveBefore(ctx context.Context, budget string) error {
 	return st.saveOne(ctx, st.of(budget), m, false)
 }
 
-// lock returns once nobody else writes ledgers, until done is called.
+// lock waits until no other goroutine writes ledgers. It is held until done is called.
 func (st *ledgerStore) lock(ctx context.Context) (done func(), err error) {
 	if err := st.writing.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("waiting to write ledgers: %w", err)
@@ -247,8 +247,8 @@ func matterOf(m *policy.BudgetMemory) (string, error) {
 	return string(data), err
 }
 
-// send brings the object of a budget to hold data. An object that holds what was
-// sent last was written by us, though the answer was lost.
+// send writes data into the object of a budget. An object that already holds the data that was sent
+// last was written by this controller, though the response was lost.
 func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data []byte) error {
 	err := st.put(ctx, l, budget, data)
 	if l.tried != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err)) {
@@ -265,7 +265,7 @@ func (st *ledgerStore) send(ctx context.Context, l *ledger, budget string, data 
 	case err == nil:
 		l.tried = nil
 	case apierrors.IsNotFound(err):
-		l.object = nil // somebody deleted it; the next call makes it anew
+		l.object = nil // it was deleted; the next call creates it again
 	case !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err):
 		l.tried = data
 	}
@@ -292,8 +292,8 @@ func (st *ledgerStore) put(ctx context.Context, l *ledger, budget string, data [
 	return err
 }
 
-// drop deletes the ledger of a budget that is no more. That of a budget which is
-// only not valid at the moment stays.
+// drop deletes the ledger of a budget that no longer exists. That of a budget which is temporarily
+// invalid stays.
 func (st *ledgerStore) drop(ctx context.Context, budget string, l *ledger) error {
 	if l.object == nil {
 		return nil

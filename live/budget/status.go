@@ -24,9 +24,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// confirmEvery is how often a closed gate is confirmed at the latest. The admission
-// policy takes one that was not for half an hour to be open, since nobody is left
-// who could open it.
+// confirmEvery is the longest time between confirmations of a closed gate. The admission policy
+// treats a gate that was not confirmed for half an hour as open, since without a controller it
+// would never open.
 const confirmEvery = 10 * time.Minute
 
 // leftOutMax bounds how many budgets beyond [NamespaceMax] one report writes to, so that
@@ -100,8 +100,8 @@ func (k *Enforcer) report(ctx context.Context, x *report, b *v1alpha1.GPUBudget,
 	return nil
 }
 
-// patch writes what of a status has changed, if anything has. Nobody else writes it, so
-// that a cache that is behind has us write something once more at worst.
+// patch writes the changed fields of a status, if any. There is no other writer, so a cache that is
+// behind causes at worst a second write.
 func (k *Enforcer) patch(ctx context.Context, old, next *v1alpha1.GPUBudget) error {
 	if equality.Semantic.DeepEqual(old.Status, next.Status) {
 		return nil
@@ -230,8 +230,8 @@ func (k *Enforcer) condition(o *v1alpha1.GPUBudget, kind string, holds bool, rea
 	meta.SetStatusCondition(&o.Status.Conditions, c)
 }
 
-// due reports whether next is to be written in the place of old: at once when more
-// than figures has changed, else once in a while.
+// due reports whether next must be written in place of old: at once if more than figures has
+// changed, else once in a while.
 func (k *Enforcer) due(old, next *v1alpha1.GPUBudgetStatus) bool {
 	a, b := old.DeepCopy(), next.DeepCopy()
 	for _, x := range []*v1alpha1.GPUBudgetStatus{a, b} {

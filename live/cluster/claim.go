@@ -97,8 +97,7 @@ func (t *claimTable) hold(x *claim, n int) {
 	}
 }
 
-// touchHolders says that the pods of x, and those that share a device with them, are to be
-// read again.
+// touchHolders marks the pods of x, and those that share a device with them, to be read again.
 func (t *claimTable) touchHolders(x *claim) {
 	touch := func(pod string) {
 		if i, known := t.pods.byName[pod]; known {
@@ -180,15 +179,15 @@ func (t *claimTable) describe(slice string, units map[device]int64) {
 	}
 }
 
-// A holding is what a pod holds besides whole devices that it requests.
+// A holding is what a pod holds in addition to whole devices that it requests.
 type holding struct {
 	uses    []policy.DeviceUse
 	unknown bool // and more that is not known
 }
 
-// of returns what a pod holds, nil where its specification says all. before is what it held
-// when it was last read: a pod holds its devices until it is gone, and its claim may be
-// released in our view before its end shows.
+// of returns what a pod holds, nil if its specification is complete. before is what it held when it
+// was last read: a pod holds its devices until it is gone, and its claim may appear released before
+// its end does.
 func (t *claimTable) of(p *corev1.Pod, before *holding) *holding {
 	if len(p.Spec.ResourceClaims) == 0 && !replicated(&p.Spec) {
 		return nil

@@ -24,7 +24,7 @@ type Config struct {
 	// Provider sells the nodes whose provider ID does not say who does.
 	Provider string
 
-	// Capacity distinguishes spot nodes from others.
+	// Capacity distinguishes Spot nodes from others.
 	Capacity kube.CapacityResolver
 
 	// NoticeMax is how long after the announced instant a node under notice that
@@ -67,8 +67,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// A Book is what the observer asks of markets and reports to them; [market.Book] is one.
-// Identifiers change in Fill only.
+// A Book has the markets that the observer uses and reports to; [market.Book] implements it.
+// Identifiers change only in Fill.
 type Book interface {
 	// Use says which pools there are.
 	Use([]*v1alpha1.CapacityPool)
@@ -89,6 +89,6 @@ type Book interface {
 	Find(provider, region, zone, instanceType string, c policy.CapacityType) policy.MarketID
 	Lookup(name string) policy.MarketID
 
-	// Meet counts what our own cluster met.
+	// Meet counts an observation of the own cluster.
 	Meet(backend.Event)
 }

@@ -59,7 +59,7 @@ func finishedAt(p *corev1.Pod) policy.Time {
 	return last
 }
 
-// causeOf returns why a pod ended, as far as it and its node show.
+// causeOf returns why a pod ended, where it and its node show that.
 func (et *endingTable) causeOf(p *corev1.Pod, deleted bool) policy.EndCause {
 	_, taken := et.experience.taken[p.Spec.NodeName]
 	if i, ok := et.nodes.byName[p.Spec.NodeName]; ok && et.nodes.nodes[i].ReclaimAt != 0 {

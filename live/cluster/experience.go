@@ -45,9 +45,8 @@ func (x *experience) countReclaim(e *nodeEntry, n *policy.Node, at policy.Time) 
 	x.markets.book.Meet(backend.Event{Kind: backend.MetReclaim, Pool: x.pools.name(n.Pool), Market: m.Name, At: x.clock.clamp(at)})
 }
 
-// countLaunch puts a node that we were given into the experience of its market,
-// once. What was there when the observer began counts only when it is younger than
-// the experience that was kept.
+// countLaunch adds a launched node to the experience of its market, once. A node that existed when
+// the observer started counts only if it is younger than the stored experience.
 func (x *experience) countLaunch(e *nodeEntry, n *policy.Node) {
 	if e.launched || n.Market == policy.None || e.object == nil && e.machine.ProviderID == "" {
 		return

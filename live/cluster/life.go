@@ -7,8 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// goneMax bounds the nodes that have ended and that nobody has asked for yet: a replica
-// that does not lead keeps the newest.
+// goneMax bounds the ended nodes that were not yet read: a replica that does not lead keeps the
+// newest.
 const goneMax = 2000
 
 // A Life is a node from its order to its end.
@@ -19,12 +19,12 @@ type Life struct {
 	// there were none.
 	Key, Was string
 
-	// Ended is when the observer heard that the Node object was gone, or the machine of
-	// a node that never joined; 0 while it lives.
+	// Ended is when the observer learned that the Node object was gone, or the machine of a node
+	// that never joined; 0 while it lives.
 	Ended policy.Time
 
-	// Ordered says that nobody has seen its machine yet, so that its market in the
-	// snapshot is only where it is expected.
+	// Ordered means that its machine has not been observed yet, so that its market in the snapshot
+	// is only the expected one.
 	Ordered bool
 }
 
@@ -61,7 +61,7 @@ func (o *Observer) Lives() (lives []Life, gone []Gone) {
 	return o.nodes.lives.last, gone
 }
 
-// ordered reports whether a node is asked for and nobody has seen it yet.
+// ordered reports whether a node was requested and its machine has not been observed yet.
 func (e *nodeEntry) ordered() bool {
 	return e.object == nil && e.gone == 0 && e.machine != nil && e.machine.ProviderID == ""
 }
@@ -87,8 +87,8 @@ func (t *lifeTable) fill() {
 	t.departed = t.departed[:0]
 }
 
-// depart notes that what is in slot i, which was just read, ended at an instant, unless
-// its end was heard of before.
+// depart notes that what is in slot i, which was just read, ended at an instant, unless its end is
+// already known.
 func (t *lifeTable) depart(i int32, at policy.Time) {
 	e, n := &t.nodes.entries[i], &t.nodes.nodes[i]
 	g := Gone{Life: Life{Key: e.life, Was: e.was, Ended: cmp.Or(e.gone, at)}, Launched: n.Launched, Bid: n.Bid, Pool: t.pools.name(n.Pool)}

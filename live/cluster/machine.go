@@ -38,8 +38,7 @@ func (t *nodeTable) setMachine(from string, m backend.Machine) {
 	t.takeEarly(i)
 }
 
-// dropMachine takes in that a machine is no more. Its Node object may stay for a
-// while.
+// dropMachine takes in that a machine no longer exists. Its Node object may stay for a while.
 func (t *nodeTable) dropMachine(from, name string, at policy.Time) {
 	i, known := t.slots.byMachine[machineKey{from, name}]
 	if !known {

@@ -62,8 +62,8 @@ type Marks struct {
 	Recommended bool
 }
 
-// MarksOf reads the marks on n. What we do ourselves counts before all; what is
-// being deleted counts as its maker's.
+// MarksOf reads the marks on n. Spotter's own marks take precedence. A deletion is attributed to
+// the node's provisioner.
 func MarksOf(n *corev1.Node) Marks {
 	var m Marks
 	for i := range n.Spec.Taints {

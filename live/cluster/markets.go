@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A marketView is what there is to buy as of the newest snapshot.
+// A marketView is the market data of the newest snapshot.
 type marketView struct {
 	book       Book
 	generation uint64 // of the book's identifiers

@@ -92,8 +92,8 @@ func (r *nodeReader) readObject(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// firstActor returns a, or b where a is nobody or a person: a cordon of which a
-// backend knows the maker is not a person's.
+// firstActor returns a, or b if a is ActorNone or a person: a cordon whose controller a backend
+// knows is not a person's.
 func firstActor(a, b policy.Actor) policy.Actor {
 	if a == policy.ActorNone || a == policy.ActorPerson && b != policy.ActorNone {
 		return b
@@ -128,8 +128,8 @@ func (r *nodeReader) readSize(n *policy.Node, obj *corev1.Node) {
 	}
 }
 
-// volumesMaxUnknown stands for the number of volumes of a node of which nobody says
-// how many it takes: the least of what common instances do.
+// volumesMaxUnknown is used as the volume limit of a node that does not publish one: the lowest
+// limit of common instances.
 const volumesMaxUnknown = 24
 
 // readReady fills in whether and since when the node takes pods.
@@ -197,8 +197,8 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	if e.object == nil || reclaim == 0 && n.Recommended == 0 {
 		return
 	}
-	// Managed node groups drain by themselves, and so does who read the notice for
-	// us: a cordon is then theirs.
+	// Managed node groups drain by themselves, and so does a controller that reads notices for
+	// Spotter: a cordon is then theirs.
 	actor := e.actor
 	if _, managed := e.object.Labels[labelNodeGroup]; managed && actor == policy.ActorNone && n.ActedBy == policy.ActorPerson {
 		actor = policy.ActorEKS
@@ -209,10 +209,9 @@ func (r *nodeReader) readNotice(n *policy.Node, e *nodeEntry) {
 	}
 }
 
-// nodeLabels returns the labels of n but for its host name where that is the name of
-// the node, which they stand for anyway: so that nodes that differ in nothing else
-// have one list. Labels of instance types have the names of the catalog, as in
-// [catalogLabels].
+// nodeLabels returns the labels of n without its host name if that is the name of the node, which
+// implies the label: then nodes that differ in nothing else have one list. Labels of instance types
+// have the names of the catalog, as in [catalogLabels].
 func nodeLabels(n *corev1.Node) []policy.Label {
 	all := kube.Labels(n.Labels)
 	for i := range all {
@@ -223,7 +222,7 @@ func nodeLabels(n *corev1.Node) []policy.Label {
 	return slices.DeleteFunc(all, func(l policy.Label) bool { return l.Key == corev1.LabelHostname && l.Value == n.Name })
 }
 
-// share returns the list that stands for all that are equal to labels.
+// share returns the one list for all that are equal to labels.
 func (r *nodeReader) share(labels []policy.Label) []policy.Label {
 	var key strings.Builder
 	for _, l := range labels {

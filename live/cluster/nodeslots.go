@@ -44,8 +44,8 @@ type nodeEntry struct {
 	// launched and met say that its launch and its reclaim were counted.
 	launched, met bool
 
-	// noticeAt, reclaimAt and source are of the warning that came of it, zero without;
-	// recommended is when a recommendation came, and actor who drains it because of one.
+	// noticeAt, reclaimAt and source are those of its warning, zero without one; recommended is the
+	// time of a recommendation, and actor which controller drains it because of one.
 	noticeAt, reclaimAt, recommended policy.Time
 	source                           string
 	actor                            policy.Actor
@@ -86,7 +86,7 @@ func (s *nodeSlots) slot() int32 {
 	return i
 }
 
-// touch says that a slot is to be read again.
+// touch marks a slot to be read again.
 func (s *nodeSlots) touch(i int32) {
 	if !s.entries[i].dirty {
 		s.entries[i].dirty = true
@@ -94,7 +94,7 @@ func (s *nodeSlots) touch(i int32) {
 	}
 }
 
-// touchAll says that all slots are to be read again.
+// touchAll marks all slots to be read again.
 func (s *nodeSlots) touchAll() {
 	for i := range s.entries {
 		s.touch(int32(i))

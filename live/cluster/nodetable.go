@@ -108,9 +108,9 @@ func (t *nodeTable) drop(obj *corev1.Node) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.node == obj.Name })
 }
 
-// lose notes that the node in slot i is gone. It went to the provider where it
-// went under a notice, or had fallen silent and nobody had asked for its end: who
-// deletes a Node object of a cloud makes sure that the kubelet is dead.
+// lose notes that the node in slot i is gone. It counts as reclaimed if it ended under a notice, or
+// had stopped reporting and no controller had requested its end: a cloud controller deletes a Node
+// object only after the kubelet is dead.
 func (t *nodeTable) lose(i int32) {
 	e, n := &t.slots.entries[i], &t.slots.nodes[i]
 	now := t.clock.wall()
@@ -124,7 +124,7 @@ func (t *nodeTable) lose(i int32) {
 	}
 }
 
-// wakeFor asks for a step when the marks on a node announce its end.
+// wakeFor requests a step when the marks on a node announce its end.
 func (t *nodeTable) wakeFor(e *nodeEntry) {
 	m := MarksOf(e.object)
 	if m.ReclaimLead != 0 && e.marked == 0 && e.reclaimAt == 0 {

@@ -14,9 +14,9 @@ import (
 // ErrUnread is returned while not all of the cluster was read once.
 var ErrUnread = errors.New("the cluster has not been read yet")
 
-// Notices returns the nodes under notice that we are to empty by what is known right now,
-// those that go first before the others: between two snapshots, and also before the first.
-// They are those for which [place.Notices] of a snapshot has a drain.
+// Notices returns the nodes under notice that Spotter must drain by the present state of the
+// cluster, the earliest reclaims first. It works between two snapshots, and also before the first.
+// They are the nodes for which [place.Notices] of a snapshot has a drain.
 func (o *Observer) Notices(context.Context) ([]drain.Noticed, error) {
 	if late := o.late(); late != "" {
 		return nil, fmt.Errorf("%w: %s", ErrUnread, late)

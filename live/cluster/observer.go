@@ -55,10 +55,10 @@ func New(cfg Config, book Book) (*Observer, error) {
 	return o, nil
 }
 
-// Observe returns what is known of the cluster now. The observer never changes a
-// snapshot that it has returned, however long somebody reads it: what snapshots share is
-// replaced where it changes, and never written. It fails until everything was read once,
-// and for a snapshot that breaks the rules of snapshots, which then is a fault of ours.
+// Observe returns what is known of the cluster now. The observer never changes a snapshot that it
+// has returned, however long it is in use: data that snapshots share is replaced when it changes,
+// and never written. It fails until everything was read once, and for a snapshot that breaks the
+// rules of snapshots, which is then a bug of Spotter.
 func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	if err := o.Await(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (o *Observer) Observe(ctx context.Context) (*policy.Snapshot, error) {
 	return s, nil
 }
 
-// begin returns a snapshot of now with what there is to buy, and reads the nodes by it.
+// begin returns a snapshot of now with the current markets, and reads the nodes by it.
 func (o *Observer) begin() *policy.Snapshot {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -84,8 +84,8 @@ func (o *Observer) begin() *policy.Snapshot {
 	return s
 }
 
-// readAhead reads most of the pods that have changed, some at a time: so that nobody
-// waits for the lock for long when there are many, as at first.
+// readAhead reads most of the changed pods, some at a time, so that no goroutine waits long for the
+// lock when there are many, as at the start.
 func (o *Observer) readAhead() {
 	for more := true; more; {
 		o.mu.Lock()
@@ -94,8 +94,8 @@ func (o *Observer) readAhead() {
 	}
 }
 
-// fill writes all that s does not have yet. It is of the instant at which that is done:
-// what was heard of while it was being built is not from after it.
+// fill writes all that s does not have yet, as of the present instant: changes received while it
+// was being built are not later than it.
 func (o *Observer) fill(s *policy.Snapshot) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -24,7 +24,7 @@ type pdbTable struct {
 	faults  *faultLog
 	byName  map[string]*pdb
 	list    []*pdb // by identifier
-	shifted bool   // identifiers are to be given anew
+	shifted bool   // identifiers must be assigned again
 
 	selectors policy.SelectorIndex // of the list
 	found     []int32

@@ -170,8 +170,7 @@ func (pt *podTable) readPod(i int32) {
 	pt.count(x, w, n.Phase == policy.PodReady)
 }
 
-// readState fills in where the pod stands in its life. One whose node is gone is on
-// its way out.
+// readState fills in the phase of the pod. A pod whose node is gone is ending.
 func (pt *podTable) readState(n *policy.Pod, p *corev1.Pod) {
 	n.Phase = policy.PodPending
 	if p.Spec.NodeName != "" {

@@ -6,14 +6,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A podSlots holds the pods that have not ended, in slots, and knows which of them are to
-// be read again.
+// A podSlots holds the pods that have not ended, in slots, and knows which of them must be read
+// again.
 type podSlots struct {
 	pods    []policy.Pod
 	entries []podEntry
 	free    []int32
 	reread  []int32 // slots to be read again
-	read    bool    // some were read; before, all are to be
+	read    bool    // some were read; before, all must be read
 	byName  map[string]int32
 }
 
@@ -33,7 +33,7 @@ type podEntry struct {
 	until    policy.Time
 }
 
-// touch says that a slot is to be read again.
+// touch marks a slot to be read again.
 func (s *podSlots) touch(i int32) {
 	if x := &s.entries[i]; !x.dirty {
 		x.dirty = true
@@ -41,7 +41,7 @@ func (s *podSlots) touch(i int32) {
 	}
 }
 
-// touchWhere says that the pods that pick picks are to be read again.
+// touchWhere marks the pods that pick selects to be read again.
 func (s *podSlots) touchWhere(pick func(*podEntry) bool) {
 	if !s.read {
 		return

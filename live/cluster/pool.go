@@ -16,11 +16,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// LabelPool is on what we make for a pool, and so on its nodes: the name of the pool.
+// LabelPool is on the objects that Spotter creates for a pool, and so on its nodes: the name of the
+// pool.
 const LabelPool = "spotter.dev/pool"
 
-// chooseEvery is how often the markets of the pools are chosen anew, as prices and
-// scores move: the step of the price history.
+// chooseEvery is how often the markets of the pools are chosen again, as prices and scores change:
+// the step of the price history.
 const chooseEvery = 10 * time.Minute
 
 // A poolTable holds the CapacityPools, and what was reported of them.
@@ -32,7 +33,7 @@ type poolTable struct {
 
 	objects map[string]*v1alpha1.CapacityPool // as the API server has them
 
-	// valid are those that are valid, ascending by name; a change makes them anew.
+	// valid are the valid ones, ascending by name. A change rebuilds them.
 	valid   []*pool
 	changed bool
 	chosen  policy.Time // when the markets were last chosen; 0 is before
@@ -72,7 +73,7 @@ func (t *poolTable) set(p *v1alpha1.CapacityPool) {
 	t.change()
 }
 
-// change has the pools read anew, and a step taken by what they say now.
+// change causes the pools to be read again, and a step with their new settings.
 func (t *poolTable) change() {
 	t.changed = true
 	if t.clock.started {
@@ -132,9 +133,8 @@ func (t *poolTable) name(id policy.PoolID) string {
 	return t.valid[id].pool.Name
 }
 
-// of returns the pool that a node belongs to: as our label says, by the node
-// pool that it came from, or by all of the labels of the pool's template. Of several
-// that the last fits, the one with the most labels has it.
+// of returns the pool of a node: by Spotter's label, by its node pool, or by all of the labels of
+// the pool's template. If the labels of several pools match, it is the pool with the most labels.
 func (t *poolTable) of(n *corev1.Node) policy.PoolID {
 	if name, ok := n.Labels[LabelPool]; ok {
 		if id := t.id(name); id != policy.None {
@@ -194,7 +194,7 @@ func overlap(p, q *v1alpha1.CapacityPool) string {
 			return "give their nodes the same labels"
 		}
 	}
-	return "" // node pools of Rackspace are our own and carry the name of the pool
+	return "" // node pools of Rackspace are created by Spotter and carry the name of the pool
 }
 
 // fill writes the pools, with which of their disruption budgets are in force.

@@ -8,7 +8,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A pricingTable counts, as of the last snapshot, of which nodes nobody knows what they cost.
+// A pricingTable counts the nodes of the last snapshot whose price is not known.
 type pricingTable struct {
 	nodes  *nodeSlots
 	reader *nodeReader
@@ -32,8 +32,8 @@ func (t *pricingTable) condition(pool string) metav1.Condition {
 	return c
 }
 
-// count counts the nodes of pools of which nobody knows what they cost, those that
-// the book was asked for just now left out: it may know them at the next snapshot.
+// count counts the nodes of pools whose price is not known. It leaves out those for which the book
+// was queried only now, since their price may be known at the next snapshot.
 func (t *pricingTable) count(pools []*pool) {
 	t.byPool = make(map[string]*pricing, len(pools))
 	for _, p := range pools {

@@ -14,7 +14,7 @@ func (o *Observer) SetMachine(from string, m backend.Machine) {
 	o.nodes.setMachine(from, m)
 }
 
-// DropMachine takes in that a machine is no more.
+// DropMachine takes in that a machine no longer exists.
 func (o *Observer) DropMachine(from, name string) {
 	at := o.clock.wall()
 	o.mu.Lock()
@@ -29,9 +29,9 @@ func (o *Observer) Notice(n backend.Notice) {
 	o.nodes.notice(n)
 }
 
-// Meet takes what a backend met. Launches and reclaims are counted here, by the node,
-// so that each counts once whoever reports it; only what no node shows is taken
-// from backends.
+// Meet takes an observation of a backend. Launches and reclaims are counted here, by the node, so
+// that each counts once whichever backend reports it. Only events that no node shows are taken from
+// backends.
 func (o *Observer) Meet(e backend.Event) {
 	switch e.Kind {
 	case backend.MetLaunch, backend.MetReclaim:

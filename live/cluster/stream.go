@@ -29,8 +29,7 @@ type stream struct {
 	// synced reports whether all objects that there were have been handled.
 	synced func() bool
 
-	// version returns up to where the stream was heard; nil where that is not
-	// known.
+	// version returns the last version of the stream; nil if it is not known.
 	version func() string
 
 	// heard is the version that was last seen, and at when it was new.
@@ -45,13 +44,13 @@ type streamTable struct {
 	all   []*stream
 }
 
-// SetupWithManager makes the observer hear of everything that it reads. Every
-// replica does so, whether it leads or not.
+// SetupWithManager subscribes the observer to everything that it reads. Every replica does so,
+// whether it leads or not.
 func (o *Observer) SetupWithManager(mgr manager.Manager) error {
 	return o.Follow(context.Background(), mgr.GetCache())
 }
 
-// Follow makes the observer hear of everything that c holds and will hold.
+// Follow subscribes the observer to everything that c holds and will hold.
 func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 	x, w := o.work, o.work.workloads
 	for _, err := range []error{
@@ -78,8 +77,8 @@ func (o *Observer) Follow(ctx context.Context, c cache.Informers) error {
 	return o.followClaims(ctx, c)
 }
 
-// followClaims makes the observer hear of resource claims where the API server has them:
-// in the version that Kubernetes has had since 1.34.
+// followClaims subscribes the observer to resource claims if the API server has them in the version
+// of Kubernetes 1.34 and later.
 func (o *Observer) followClaims(ctx context.Context, c cache.Informers) error {
 	t := o.work.claims
 	err := follow(ctx, o, c, "resourceclaims", &resourcev1.ResourceClaim{}, t.setClaim, t.dropClaim)
@@ -139,8 +138,8 @@ func (o *Observer) late() string {
 	return o.streams.late()
 }
 
-// Stalled names the kinds of object that nothing was heard of for longer than
-// Config.DataMax as of the last snapshot.
+// Stalled names the kinds of object without an update for longer than Config.DataMax as of the last
+// snapshot.
 func (o *Observer) Stalled() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -173,9 +172,9 @@ func (t *streamTable) late() string {
 	return ""
 }
 
-// sources reports up to when each kind of object was heard of: the API server moves
-// the version of a stream that lives about once a minute, also when nothing
-// changes, so one that stands still is cut off, and stale after max.
+// sources reports the time of the last update of each kind of object. The API server advances the
+// version of a live stream about once a minute, even without changes. So a stream whose version
+// does not change is cut off, and stale after max.
 func (t *streamTable) sources() []policy.Source {
 	all := make([]policy.Source, len(t.all))
 	for i, s := range t.all {
@@ -189,10 +188,10 @@ func (t *streamTable) sources() []policy.Source {
 	return all
 }
 
-// silent reports whether nothing was heard of s for longer than max.
+// silent reports whether s had no update for longer than max.
 func (t *streamTable) silent(s *stream) bool { return t.clock.now.Sub(s.at) > t.max }
 
-// stalled names the kinds of object that nothing was heard of for longer than max.
+// stalled names the kinds of object without an update for longer than max.
 func (t *streamTable) stalled() []string {
 	var names []string
 	for _, s := range t.all {

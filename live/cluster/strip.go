@@ -102,7 +102,7 @@ func (s *podStripper) strip(x any) (any, error) {
 // podConditions are the conditions of pods that are read.
 var podConditions = []corev1.PodConditionType{corev1.PodReady, corev1.PodScheduled, corev1.DisruptionTarget}
 
-// stripPodStatus keeps where a pod stands in its life, and when its containers ended.
+// stripPodStatus keeps what shows the phase of a pod, and when its containers ended.
 func stripPodStatus(s *corev1.PodStatus) {
 	kept := corev1.PodStatus{Phase: s.Phase, StartTime: s.StartTime, NominatedNodeName: s.NominatedNodeName, Reason: s.Reason,
 		ResourceClaimStatuses: s.ResourceClaimStatuses}

@@ -20,7 +20,7 @@ import (
 type template struct {
 	t        policy.Template
 	key      string
-	workload *workload // nil for pods that no controller would make anew
+	workload *workload // nil for pods that no controller would recreate
 	refs     int
 }
 
@@ -35,7 +35,7 @@ type templateTable struct {
 
 	byKey   map[string]*template
 	list    []policy.Template // as snapshots show them: shared and never written
-	shifted bool              // identifiers are to be given anew
+	shifted bool              // identifiers must be assigned again
 }
 
 // keep returns the template that says what t says of pods of w, with one reference
@@ -128,9 +128,9 @@ func (tt *templateTable) read(t policy.Template, of map[string]string, mirror bo
 	return tt.keep(&t, w)
 }
 
-// declares reports whether the template that the object of w states is to be in the
-// table: next to pods it would stand for none of them, but what a DaemonSet puts on
-// new nodes counts whatever it has now.
+// declares reports whether the template in the object of w must be in the table. If w has pods, the
+// template would describe none of them. But the pods that a DaemonSet puts on new nodes count
+// whatever pods it has now.
 func (w *workload) declares() bool {
 	return w.spec != nil && (w.pods == 0 || w.key.kind == policy.KindDaemonSet)
 }

@@ -28,7 +28,7 @@ const SourceUsage = "usage"
 // ConditionUsage says whether the usage of nodes is known.
 const ConditionUsage = "UsageKnown"
 
-// A Usage is what nodes use, as somebody measured it.
+// A Usage is the measured usage of nodes.
 type Usage struct {
 	// Nodes are what each uses, by its name; one that is not known is not there.
 	Nodes map[string]policy.Resources
@@ -62,10 +62,9 @@ type usage struct {
 	part        string
 }
 
-// FollowUsage reads what nodes use until ctx ends, which is its good end. Decisions
-// are made on what pods request; usage is for the reader of their account. Where it
-// cannot be read the condition [ConditionUsage] says why, and what was read before
-// stands and grows old.
+// FollowUsage reads what nodes use until ctx ends, which is its normal end. Decisions are based on
+// what pods request; usage is only shown to users. If it cannot be read the condition
+// [ConditionUsage] gives the reason, and the last values stay and become older.
 func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.WithTicker, every time.Duration) error {
 	if every <= 0 {
 		return fmt.Errorf("cluster: usage interval %v is not above 0", every)
@@ -85,7 +84,7 @@ func (o *Observer) FollowUsage(ctx context.Context, from UsageSource, c clock.Wi
 	}
 }
 
-// readUsage reads once. What was read before stands when it fails, and grows old.
+// readUsage reads once. If it fails, the last values stay and become older.
 func (o *Observer) readUsage(ctx context.Context, from UsageSource) {
 	u, err := from.Read(ctx)
 	o.mu.Lock()

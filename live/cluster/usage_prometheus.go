@@ -41,10 +41,9 @@ type PrometheusConfig struct {
 	Clock clock.PassiveClock
 }
 
-// DefaultPrometheusConfig asks for what the kubelets' cAdvisor measures of whole
-// nodes: the same as metrics-server shows. The name of a node is in the label node
-// where the Prometheus operator scrapes, and in instance where Prometheus finds nodes
-// by itself.
+// DefaultPrometheusConfig queries what the kubelets' cAdvisor measures of whole nodes: the same as
+// metrics-server shows. The name of a node is in the label node if the Prometheus operator scrapes,
+// and in instance if Prometheus finds nodes by itself.
 func DefaultPrometheusConfig() PrometheusConfig {
 	return PrometheusConfig{
 		CPU:     `sum by (node, instance) (rate(container_cpu_usage_seconds_total{id="/"}[5m]))`,
@@ -78,8 +77,8 @@ func (c *PrometheusConfig) Validate() error {
 	return nil
 }
 
-// What Prometheus may say at most: a hundred thousand nodes fit in the answer, a page
-// in place of one is reported as far as it helps, and no clock is so wrong.
+// Limits of a response of Prometheus: the response for a hundred thousand nodes fits, the first
+// part of an error page is reported, and no clock is off by more.
 const (
 	answerMax = 32 << 20
 	detailMax = 200

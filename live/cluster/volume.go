@@ -10,9 +10,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// A volumeTable holds claims and what they are bound to, and numbers the zones: those in
-// which something is sold and those in which volumes lie. Pods with a claim are read again
-// when what it is bound to changes.
+// A volumeTable holds claims and the volumes they are bound to, and numbers the zones: those with
+// markets and those with volumes. Pods with a claim are read again when the volume that it is bound
+// to changes.
 type volumeTable struct {
 	pods   *podSlots
 	claims map[string]*corev1.PersistentVolumeClaim // by "namespace/name"
@@ -27,9 +27,8 @@ type volumeTable struct {
 	zoneIDs   map[string]policy.ZoneID // nil until the zones are numbered
 }
 
-// volume returns what the claim of a pod gives: one of its own, or one that the
-// pods of its template share. A volume that is there counts before what the claim
-// asks for.
+// volume returns the volume of a pod's claim: its own, or one that the pods of its template share.
+// A bound volume takes precedence over the requests of the claim.
 func (t *volumeTable) volume(namespace, claim string, own bool) policy.Volume {
 	out := policy.Volume{Zonal: true}
 	if c := t.claims[namespace+"/"+claim]; c != nil {
@@ -77,7 +76,7 @@ func (t *volumeTable) dropVolume(p *corev1.PersistentVolume) {
 	}
 }
 
-// touchPods says that the pods with a claim are to be read again.
+// touchPods marks the pods with a claim to be read again.
 func (t *volumeTable) touchPods(claim string) {
 	t.pods.touchWhere(func(x *podEntry) bool {
 		return x.claims && slices.ContainsFunc(x.object.Spec.Volumes, func(v corev1.Volume) bool {
@@ -87,7 +86,7 @@ func (t *volumeTable) touchPods(claim string) {
 	})
 }
 
-// claimOf returns the name of the claim that a volume of p stands for; empty without.
+// claimOf returns the name of the claim of a volume of p; empty without one.
 func claimOf(v *corev1.Volume, p *corev1.Pod) string {
 	switch {
 	case v.PersistentVolumeClaim != nil:
@@ -120,9 +119,8 @@ func (t *volumeTable) zoneOf(p *corev1.Pod) policy.ZoneID {
 	return policy.None
 }
 
-// fillZones appends to the zones in which something is sold those in which volumes
-// lie: a pod whose volume lies where nothing is sold must not seem free to go
-// anywhere.
+// fillZones appends the zones with volumes to the zones with markets: a pod whose volume is in a
+// zone without markets must not seem free to run anywhere.
 func (t *volumeTable) fillZones(s *policy.Snapshot) {
 	if t.zoneIDs != nil && !t.zonesChanged {
 		s.Zones = t.zoneNames

@@ -6,7 +6,7 @@ const wakesMax = 64
 // A wakeQueue holds the reasons for which a step is wanted soon. It needs no lock.
 type wakeQueue chan string
 
-// wake asks for a step soon, unless enough others do.
+// wake requests a step soon, unless enough requests wait.
 func (q wakeQueue) wake(reason string) {
 	select {
 	case q <- reason:
@@ -17,7 +17,7 @@ func (q wakeQueue) wake(reason string) {
 // Wakes says when a step is wanted soon, and why in one word.
 func (o *Observer) Wakes() <-chan string { return o.wakes }
 
-// Wake asks for a step soon.
+// Wake requests a step soon.
 func (o *Observer) Wake(reason string) { o.wakes.wake(reason) }
 
 // The reasons for which the observer itself wakes the controller.

@@ -24,8 +24,8 @@ type workloadKey struct {
 	kind policy.WorkloadKind
 }
 
-// An ownerRef is what owns a ReplicaSet, the zero one nothing that is known; bare
-// sets stand for themselves.
+// An ownerRef is the owner of a ReplicaSet; the zero value is an unknown owner. ReplicaSets without
+// an owner are their own.
 type ownerRef struct {
 	deployment string // "namespace/name"
 	uid        string
@@ -59,7 +59,7 @@ type workload struct {
 	like *template
 
 	pods, ready int32 // of the table of pods
-	waiting     bool  // its declared template is to be read again
+	waiting     bool  // its declared template must be read again
 }
 
 // key returns "namespace/name" of an object.
@@ -79,10 +79,10 @@ type workloadTable struct {
 	byKey    map[workloadKey]*workload
 	replicas map[string]ownerRef // what owns each ReplicaSet, by its name
 	list     []*workload         // by identifier
-	shifted  bool                // identifiers are to be given anew
+	shifted  bool                // identifiers must be assigned again
 }
 
-// get returns the entry of a workload, a new one if there is none.
+// get returns the entry of a workload, a new one if it has none.
 func (t *workloadTable) get(k workloadKey) *workload {
 	w := t.byKey[k]
 	if w == nil {
@@ -148,8 +148,8 @@ func (t *workloadTable) setDaemonSet(d *appsv1.DaemonSet) {
 	t.pods.touchWhere(func(x *podEntry) bool { return x.workload == w })
 }
 
-// setReplicaSet notes which Deployment a set belongs to. One that belongs to none is
-// a workload of its own, which is scaled and rolled as a Deployment's are.
+// setReplicaSet notes which Deployment a set belongs to. A set without one is a workload of its
+// own, which is scaled and rolled out as those of a Deployment are.
 func (t *workloadTable) setReplicaSet(r *appsv1.ReplicaSet) {
 	name := key(r)
 	ref := ownerRef{uid: string(r.UID)}
@@ -176,8 +176,8 @@ func (t *workloadTable) dropReplicaSet(r *appsv1.ReplicaSet) {
 	delete(t.replicas, name)
 }
 
-// setJob takes in a job: what is left of it, by the completions that are still to
-// come and by what its annotations say that one takes. One that is over is none any more.
+// setJob takes in a job: its remaining work, from its remaining completions and the annotated time
+// of one. A finished job is removed.
 func (t *workloadTable) setJob(j *batchv1.Job) {
 	if over(j) {
 		t.forget(workloadKey{key(j), policy.KindJob})
@@ -213,8 +213,8 @@ func over(j *batchv1.Job) bool {
 	})
 }
 
-// owner returns the workload that a pod belongs to, nil for one that no controller
-// would make anew, and the ReplicaSet between.
+// owner returns the workload of a pod, nil if no controller would recreate the pod, and the
+// ReplicaSet between.
 func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	c := metav1.GetControllerOfNoCopy(p)
 	if c == nil {
@@ -239,13 +239,12 @@ func (t *workloadTable) owner(p *corev1.Pod) (*workload, string) {
 	case "Node": // a static pod, which its kubelet makes
 		return nil, ""
 	}
-	// A StatefulSet, and controllers that we do not know: these are taken to be as
-	// careful with their pods.
+	// A StatefulSet or an unknown controller: the latter is assumed to be as careful with its pods.
 	return t.get(workloadKey{name, policy.KindStatefulSet}), ""
 }
 
-// isName reports whether an object may have a name: whoever may create pods writes owner references, which the API
-// server does not check.
+// isName reports whether an object may have a name. Every client that may create pods can write
+// owner references, which the API server does not check.
 func isName(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '.' {
@@ -255,7 +254,7 @@ func isName(s string) bool {
 	return 0 < len(s) && len(s) <= 253
 }
 
-// redeclare says that the templates that workloads state are to be read again.
+// redeclare marks the templates in workload objects to be read again.
 func (t *workloadTable) redeclare() {
 	for _, w := range t.byKey {
 		w.waiting, w.last = true, nil

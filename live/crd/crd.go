@@ -1,6 +1,6 @@
-// Package crd holds what an API server must know before a controller of ours runs:
-// the definitions of our kinds, made of the types in policy/v1alpha1 by
-// controller-gen, and the admission policy that is the gate of budgets.
+// Package crd holds what an API server must have before Spotter's controller runs: the definitions
+// of its kinds, generated from the types in policy/v1alpha1 by controller-gen, and the admission
+// policy that is the gate of budgets.
 package crd
 
 import (
@@ -54,8 +54,8 @@ func Objects() []*apiextensionsv1.CustomResourceDefinition {
 	return all
 }
 
-// Versions are those in which our kinds are served, the one in which they are stored
-// first. All have the same fields, so that an API server converts between them by itself.
+// Versions are the served versions of Spotter's kinds, the stored one first. All have the same
+// fields, so that an API server converts between them by itself.
 //
 // v1beta1 takes the place of v1alpha1 in three releases, each of which may be rolled back
 // to the one before it: this one serves both and stores v1alpha1; the second stores v1beta1

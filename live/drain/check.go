@@ -7,9 +7,8 @@ import (
 	"github.com/spotter-dev/spotter/live/backend"
 )
 
-// Check returns a [backend.Held] if the drain of a node would not begin now, as
-// far as can be known without asking the API server for anything: it is what
-// shadow mode knows.
+// Check returns a [backend.Held] if the drain of a node would not start now, where that can be
+// known without a request to the API server: it is what shadow mode knows.
 func (p *Reconciler) Check(ctx context.Context, node string) error {
 	r := p.newRound()
 	pods, err := r.view.checkNode(ctx, node, "")

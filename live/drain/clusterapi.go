@@ -15,8 +15,8 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// A clusterAPI reads and writes the objects of the cluster for drains. Each call has a limit
-// in time, and each write asks for its permit.
+// A clusterAPI reads and writes the objects of the cluster for drains. Each call has a time limit,
+// and each write requires its permit.
 type clusterAPI struct {
 	cfg    *Config
 	client client.Client // reads from the cache
@@ -115,8 +115,8 @@ func (a *clusterAPI) call(ctx context.Context, f func(context.Context) error) er
 	return f(ctx)
 }
 
-// write makes a call that changes something on behalf of the pool of d, or takes
-// something back, as far as that may be done now.
+// write makes a call that changes something for the pool of d, or undoes a change, if that is
+// permitted now.
 func (a *clusterAPI) write(ctx context.Context, d *drain, f func(context.Context) error) error {
 	ctx = permit.Act(ctx, d.Pool)
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
@@ -139,8 +139,8 @@ func (a *clusterAPI) writer(d *drain) client.Client {
 	return a.client
 }
 
-// leaving returns the pods of a node that have to leave it, by the cache, in the
-// order in which they are to go. They are shared and must not be changed.
+// leaving returns the pods of a node that have to leave it, from the cache, in the order of their
+// eviction. They are shared and must not be changed.
 func (a *clusterAPI) leaving(ctx context.Context, node nodeKey) ([]*corev1.Pod, error) {
 	return a.list(ctx, a.client, node, client.MatchingFields{IndexPodNode: node.name}, client.UnsafeDisableDeepCopy)
 }

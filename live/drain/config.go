@@ -17,8 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A Recorder reports to the user what became of a node. The EventRecorder of
-// client-go's package events is one.
+// A Recorder reports to users what happened to a node. The EventRecorder of client-go's package
+// events is one.
 type Recorder interface {
 	Eventf(regarding, related runtime.Object, eventtype, reason, action, note string, args ...any)
 }
@@ -28,16 +28,16 @@ type Meter interface {
 	// Entered counts a drain that comes into a phase.
 	Entered(node, pool string, phase Phase)
 
-	// Evicted counts the answer to one eviction that was asked for.
+	// Evicted counts the answer to one requested eviction.
 	Evicted(node string, pod types.NamespacedName, pool string, answer Answer)
 
 	// Ended takes a drain that is over.
 	Ended(Result)
 }
 
-// NodeReleasers finds the backend of a pool or, where the pool is gone, that of the
-// provisioner which the marks on a node name. An error means that neither is known: the
-// node then cannot be given back, but what was done to it here can be undone.
+// NodeReleasers finds the backend of a pool or, if the pool is gone, that of the provisioner which
+// the marks on a node name. An error means that neither is known: the node then cannot be released,
+// but changes to it here can be undone.
 type NodeReleasers interface {
 	NodeReleaser(pool string, of policy.Provisioner) (backend.NodeReleaser, error)
 }
@@ -71,9 +71,8 @@ type Config struct {
 	// undone. Raising it gives slow applications longer to leave.
 	DrainMax time.Duration
 
-	// CheckMax is how long a drain may wait before it has begun, for disruption
-	// budgets that allow no eviction at the moment. Raising it begins more drains,
-	// later.
+	// CheckMax is how long a drain may wait before its start for disruption budgets that allow no
+	// eviction at the moment. Raising it starts more drains, later.
 	CheckMax time.Duration
 
 	// EvictRetry is the time between two tries to evict a pod when the API server

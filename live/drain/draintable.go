@@ -72,7 +72,7 @@ func (t *drainTable) find(node string) (d *drain, urgent bool) {
 // enqueue has the node of d reconciled at once. The caller holds mu.
 func (t *drainTable) enqueue(d *drain) {
 	if t.queue == nil {
-		return // Run takes up what is there when it begins
+		return // Run takes up existing drains when it starts
 	}
 	priority := priorityOrdinary
 	switch {
@@ -103,7 +103,7 @@ func (t *drainTable) due() []*drain {
 	return all
 }
 
-// toUndo returns the drains that are to be undone before the process ends.
+// toUndo returns the drains that must be undone before the process ends.
 func (t *drainTable) toUndo() []*drain {
 	return slices.DeleteFunc(t.due(), func(d *drain) bool { return d.left() != "" })
 }

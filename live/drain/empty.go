@@ -16,19 +16,18 @@ import (
 
 // The times of retries that no configuration changes.
 const (
-	// askAgain is how long an evicted pod may look as if nothing had happened
-	// before it is asked for once more.
+	// askAgain is how long an evicted pod may remain unchanged before its eviction is requested
+	// again.
 	askAgain = 30 * time.Second
 
-	// urgentRetry is the time between two tries where every second counts. Of a pod that
-	// is refused it doubles up to urgentRetryMax, so that pods that were never asked for
-	// have their turn.
+	// urgentRetry is the time between two tries where every second counts. For a pod whose eviction
+	// is refused it doubles up to urgentRetryMax, so that other pods have their turn.
 	urgentRetry    = time.Second
 	urgentRetryMax = 4 * time.Second
 )
 
-// evictAll asks for the eviction of those of pods whose turn it is. It returns
-// the phase that follows.
+// evictAll requests the eviction of those of pods whose turn it is. It returns the phase that
+// follows.
 func (r *round) evictAll(ctx context.Context, d *drain, pods []*corev1.Pod) (Phase, error) {
 	if back := d.returned(pods); back != nil && !d.urgent() {
 		return d.fail("ComesBack", fmt.Sprintf("pod %s/%s is created on the node again after each eviction", back.Namespace, back.Name)), nil
@@ -128,14 +127,14 @@ func workloadKey(p *corev1.Pod) string {
 	return p.Namespace + "/" + p.Name
 }
 
-// An evictor asks for the eviction of single pods.
+// An evictor requests the eviction of single pods.
 type evictor struct {
 	cfg       *Config
 	api       *clusterAPI
 	evictions *evictionLog
 }
 
-// turn reports whether pod is to be asked for now.
+// turn reports whether the eviction of pod should be requested now.
 func (e *evictor) turn(d *drain, pod *corev1.Pod, t *try) bool {
 	if e.api.now().Before(t.retryAt) {
 		return false
@@ -147,7 +146,7 @@ func (e *evictor) turn(d *drain, pod *corev1.Pod, t *try) bool {
 	return t.asked.IsZero() || e.api.now().Sub(t.asked) >= askAgain
 }
 
-// ask asks for the eviction of pod, unless its workload cannot spare it.
+// ask requests the eviction of pod, unless its workload cannot spare it.
 func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t *try) (reply Reply, asked bool, err error) {
 	var w *workload
 	if d.Gentle && !d.urgent() {
@@ -185,7 +184,7 @@ func (e *evictor) ask(ctx context.Context, v *view, d *drain, pod *corev1.Pod, t
 	return reply, true, nil
 }
 
-// heed notes what became of the eviction of pod and returns the phase to go to.
+// heed notes the result of the eviction of pod and returns the phase that follows.
 func (e *evictor) heed(d *drain, pod *corev1.Pod, t *try, reply Reply) Phase {
 	retry := e.cfg.EvictRetry
 	if d.urgent() {

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An Answer is what became of a request to evict a pod.
+// An Answer is the result of a request to evict a pod.
 type Answer uint8
 
 // The answers of the API server.
@@ -32,7 +32,7 @@ const (
 	// which the API server never evicts.
 	AnswerSeveral
 
-	// AnswerForbidden means that we may not, or that a webhook refuses.
+	// AnswerForbidden means that Spotter lacks the right, or that a webhook refuses.
 	AnswerForbidden
 
 	// AnswerFailed means anything else. It may pass.
@@ -52,15 +52,14 @@ type Reply struct {
 	Message string
 }
 
-// Evict asks for the eviction of the very pod p, which is never mistaken for a
-// later one of its name. Grace is nil for the pod's own grace period. A dry run
-// reports what the answer would be.
+// Evict requests the eviction of exactly the pod p, never of a later one of its name. Grace is nil
+// for the pod's own grace period. A dry run reports what the answer would be.
 func Evict(ctx context.Context, c client.Client, p *corev1.Pod, grace *int64, dryRun bool) Reply {
 	return evict(ctx, c, p, metav1.NewUIDPreconditions(string(p.UID)), grace, dryRun)
 }
 
-// evictUnchanged asks for the eviction of p as it was last read: what has been said of it since
-// then, such as that it must not be disrupted, makes the API server refuse.
+// evictUnchanged requests the eviction of p as it was last read. A later change of it, such as a
+// mark that it must not be disrupted, makes the API server refuse.
 func evictUnchanged(ctx context.Context, c client.Client, p *corev1.Pod) Reply {
 	same := metav1.NewUIDPreconditions(string(p.UID))
 	same.ResourceVersion = &p.ResourceVersion
@@ -95,7 +94,7 @@ func replyOf(err error) Reply {
 	case apierrors.IsTooManyRequests(err):
 		r.Answer = AnswerBlocked
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		// The pod goes with its namespace, without our help.
+		// The pod is deleted with its namespace, without an eviction.
 		r.Answer = AnswerBlocked
 	case apierrors.IsForbidden(err):
 		r.Answer = AnswerForbidden

@@ -73,7 +73,7 @@ func (v *view) workloadOf(ctx context.Context, pod *corev1.Pod) (*workload, erro
 	}
 	w, uid, err := v.readWorkload(ctx, pod.Namespace, owner)
 	if apierrors.IsNotFound(err) {
-		w, err = &workload{free: true}, nil // nobody wants its pods any more
+		w, err = &workload{free: true}, nil // its pods are no longer wanted
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading %s %s/%s: %w", owner.Kind, pod.Namespace, owner.Name, err)

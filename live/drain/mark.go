@@ -16,19 +16,19 @@ import (
 // The marks on a Node. They are the memory of the pipeline: a new leader finds in
 // them what the one before has begun.
 const (
-	// AnnotationDrain holds the state of a drain as JSON. A node that carries it is
-	// being acted on by us.
+	// AnnotationDrain holds the state of a drain as JSON. Spotter is acting on a node that carries
+	// it.
 	AnnotationDrain = "spotter.dev/drain"
 
-	// AnnotationCordon says that we made the node unschedulable, and why. Only a
-	// node that carries it is ever made schedulable by us: taking it away takes the
-	// cordon over.
+	// AnnotationCordon records that Spotter made the node unschedulable, and why. Spotter makes
+	// only nodes that carry it schedulable again: another client that removes it takes over the
+	// cordon.
 	AnnotationCordon = "spotter.dev/cordon"
 
-	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and is what
-	// shows that a cordon is ours: unlike an annotation, neither a kubelet nor whoever may
-	// patch the status of nodes can write it. Running pods of DaemonSets stay; one that is
-	// created during the drain needs a toleration, as under Karpenter's own taint.
+	// TaintDraining keeps off pods that tolerate a cordon but not this taint, and shows that a
+	// cordon is Spotter's: unlike an annotation, neither a kubelet nor a client that may patch the
+	// status of nodes can write it. Running pods of DaemonSets stay; one that is created during the
+	// drain needs a toleration, as under Karpenter's own taint.
 	TaintDraining = "spotter.dev/draining"
 )
 
@@ -43,7 +43,7 @@ type state struct {
 	Phase Phase  `json:"phase"`
 	Pool  string `json:"pool,omitempty"`
 
-	// Provisioner is who gives the node back, also once the pool is gone.
+	// Provisioner releases the node, also once the pool is gone.
 	Provisioner policy.Provisioner `json:"provisioner,omitempty"`
 
 	Why  policy.Reason `json:"reason,omitempty"`
@@ -81,8 +81,8 @@ func (p Phase) written() bool {
 // urgent reports whether the provider takes the node.
 func (s *state) urgent() bool { return s.ReclaimAt != 0 }
 
-// readState returns the state that n carries, whoever wrote it, and whether it carries any
-// mark of ours. A state that cannot be read is one to be undone.
+// readState returns the state on n, whichever controller wrote it, and whether n carries any mark
+// of Spotter. A state that cannot be read must be undone.
 func readState(n *corev1.Node) (state, bool) {
 	text, ok := n.Annotations[AnnotationDrain]
 	if !ok {
@@ -96,7 +96,7 @@ func readState(n *corev1.Node) (state, bool) {
 	return s, true
 }
 
-// Reclaimed reports whether a drain of ours says that the provider takes its node.
+// Reclaimed reports whether n has a drain by Spotter that says that the provider reclaims it.
 func Reclaimed(n *corev1.Node) bool {
 	s, _ := readState(n)
 	return s.urgent()
@@ -122,14 +122,12 @@ func bounded(text string) string {
 	return text[:textMax]
 }
 
-// patchTries is how often a node is read again because somebody else wrote it in
-// between.
+// patchTries is how often a node is read again because of a conflicting write.
 const patchTries = 5
 
-// patchNode changes n, which is as it was last read, and returns it as it then
-// is. The resourceVersion goes along, since taints are one atomic list: what
-// somebody else wrote in between is read again and kept. A change that changes
-// nothing is not written. A node of another UID is as good as none.
+// patchNode changes n, which is as it was last read, and returns it as it is afterwards. The patch
+// has the resourceVersion, since taints are one atomic list: conflicting writes by others are read
+// again and kept. A change without effect is not written. A node of another UID counts as missing.
 func patchNode(ctx context.Context, w client.Client, r client.Reader, n *corev1.Node, change func(*corev1.Node)) (*corev1.Node, error) {
 	for try := 0; ; try++ {
 		changed := n.DeepCopy()

@@ -2,8 +2,8 @@ package drain
 
 import "github.com/spotter-dev/spotter/policy"
 
-// A Noticed is a node that the provider is about to take, and that is to be emptied
-// whatever is being decided meanwhile.
+// A Noticed is a node that the provider is about to reclaim, and that must be drained whatever is
+// being decided meanwhile.
 type Noticed struct {
 	Node, Pool  string
 	Provisioner policy.Provisioner

@@ -30,9 +30,8 @@ func (d *drain) fail(reason, message string) Phase {
 	return PhaseUndoing
 }
 
-// prepare has the backend ready the node. The node carries our mark before, so
-// that nobody forgets to take back what the backend does. Under a notice the node is
-// emptied first.
+// prepare has the backend prepare the node. Before that the node gets Spotter's mark, so that the
+// backend's changes are certain to be undone. Under a notice the node is emptied first.
 func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	switch {
 	case d.urgent():
@@ -72,8 +71,8 @@ func (r *round) prepare(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return d.Phase, fmt.Errorf("preparing: %w", err)
 }
 
-// prepareLate has the backend ready a node under notice, once, after its pods were asked to
-// go. The drain goes on to next without a backend that does not, unless another
+// prepareLate has the backend prepare a node under notice, once, after the eviction of its pods was
+// requested. If the backend fails, the drain continues to next without it, unless another
 // controller drains the node.
 func (r *round) prepareLate(ctx context.Context, d *drain, node *corev1.Node, next Phase) (Phase, error) {
 	if d.ready {
@@ -164,11 +163,11 @@ func (r *round) cordon(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseEvicting, nil
 }
 
-// takenOver reports whether somebody has undone our cordon or made it their own,
-// which the API server confirms: the cache may show the time before it.
+// takenOver reports whether another controller or a user has undone Spotter's cordon or replaced it
+// by their own. The API server confirms that, since the cache may show an earlier state.
 func (r *round) takenOver(ctx context.Context, d *drain, node *corev1.Node) (bool, error) {
 	if d.urgent() {
-		return false, nil // the provider takes it, whoever wants it
+		return false, nil // the provider reclaims it in any case
 	}
 	lost := func(n *corev1.Node) bool {
 		_, ours := n.Annotations[AnnotationCordon]
@@ -243,11 +242,10 @@ func (r *round) detach(ctx context.Context, d *drain, node *corev1.Node) (Phase,
 	return PhaseReleasing, nil
 }
 
-// release gives the empty node back. That it is empty is read from the API server each time
-// before the backend is asked: since it was last seen, a process before this one may have
-// ended and a person have made the node schedulable. What was kept for the replacements is
-// settled before: the pods have moved, and once the node is gone no
-// new leader would learn of them.
+// release releases the empty node. Before each call of the backend the API server is queried
+// whether it is empty: since the last query, an earlier process may have ended and a person may
+// have made the node schedulable. The protection of the replacements is settled before: the pods
+// have moved, and once the node is gone no new leader would know of the replacements.
 func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
@@ -286,7 +284,7 @@ func (r *round) release(ctx context.Context, d *drain, node *corev1.Node) (Phase
 	return r.released(d, node, err)
 }
 
-// released goes on from what the backend said.
+// released continues after the response of the backend.
 func (r *round) released(d *drain, node *corev1.Node, err error) (Phase, error) {
 	held := new(backend.Held)
 	switch {

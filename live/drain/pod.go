@@ -65,8 +65,7 @@ func stays(ctx context.Context, c client.Reader, p *corev1.Pod, node nodeKey) (b
 	return set.UID == o.UID, nil
 }
 
-// leaving returns those of pods that have to leave their node, in the order in which they
-// are to go.
+// leaving returns those of pods that have to leave their node, in the order of their eviction.
 func leaving(ctx context.Context, c client.Reader, all *corev1.PodList, node nodeKey) ([]*corev1.Pod, error) {
 	var pods []*corev1.Pod
 	for i := range all.Items {
@@ -118,7 +117,7 @@ func doNotDisrupt(p *corev1.Pod, now time.Time) bool {
 	return lasts == 0 || p.Status.StartTime == nil || now.Sub(p.Status.StartTime.Time) < lasts
 }
 
-// ready reports whether p serves and is to go on doing so.
+// ready reports whether p serves and will continue to.
 func ready(p *corev1.Pod) bool {
 	if p.DeletionTimestamp != nil {
 		return false

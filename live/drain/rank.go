@@ -17,14 +17,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The annotations of a deletion cost. A cost is ours as long as
-// AnnotationCostOwner repeats it: who writes another makes it theirs.
+// The annotations of a deletion cost. A cost is Spotter's as long as AnnotationCostOwner repeats
+// it: another client that writes a different value becomes its owner.
 const (
 	AnnotationCost      = corev1.PodDeletionCost
 	AnnotationCostOwner = "spotter.dev/pod-deletion-cost"
 )
 
-// Cost returns the deletion cost of p, and whether somebody else set it.
+// Cost returns the deletion cost of p, and whether it was set by another client.
 func Cost(p *corev1.Pod) (cost int32, fixed bool) {
 	text, ok := p.Annotations[AnnotationCost]
 	if !ok {
@@ -37,16 +37,16 @@ func Cost(p *corev1.Pod) (cost int32, fixed bool) {
 	return int32(n), p.Annotations[AnnotationCostOwner] != text
 }
 
-// A Ranker gives pods the deletion costs that a plan asks for. It takes them in
-// at once and writes them while [Ranker.Run] runs, since there may be hundreds. A
-// write that fails is dropped: the next step sees the cost that there is.
+// A Ranker sets the deletion costs of pods that a plan requests. It accepts them at once and writes
+// them while [Ranker.Run] runs, since there may be hundreds. A write that fails is dropped: the
+// next step sees the existing cost.
 type Ranker struct {
 	client client.Client
 	queue  workqueue.TypedInterface[types.NamespacedName]
-	costs  sync.Map // the last podCost that was asked for, by pod
+	costs  sync.Map // the last requested podCost, by pod
 }
 
-// A podCost is the cost that one pod is to have while it is on a node of a pool.
+// A podCost is the cost that one pod should have while it is on a node of a pool.
 type podCost struct {
 	node, pool string
 	cost       int32
@@ -79,7 +79,7 @@ func (k *Ranker) DeletionCost(_ context.Context, s *policy.Snapshot, x *policy.D
 	return nil
 }
 
-// Run writes what is asked for until ctx ends. Failures go to warn.
+// Run writes the requested costs until ctx ends. Failures go to warn.
 func (k *Ranker) Run(ctx context.Context, warn func(error)) error {
 	defer context.AfterFunc(ctx, k.queue.ShutDown)()
 	for k.one(ctx, warn) {
@@ -102,8 +102,8 @@ func (k *Ranker) one(ctx context.Context, warn func(error)) bool {
 	return ctx.Err() == nil
 }
 
-// rank gives one pod its cost, unless it has moved or somebody else has set one.
-// The resourceVersion goes along, so that a user's cost is not overwritten.
+// rank sets the cost of one pod, unless it has moved or has a cost set by another client. The patch
+// has the resourceVersion, so that a user's cost is not overwritten.
 func (k *Ranker) rank(ctx context.Context, key types.NamespacedName, w podCost) error {
 	p := &corev1.Pod{}
 	err := k.client.Get(ctx, key, p)

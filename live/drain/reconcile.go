@@ -32,8 +32,8 @@ type round struct {
 	view      *view
 	start     time.Time
 
-	// ending says that the process is to end: only nodes that are empty, or that the
-	// provider takes, are worked on.
+	// ending means that the process must end: only nodes that are empty, or that the provider
+	// reclaims, are worked on.
 	ending bool
 
 	// uncordoning says that of an undo only the first part is done, which lets pods onto
@@ -41,7 +41,7 @@ type round struct {
 	uncordoning bool
 }
 
-// newRound returns a round that reads anew.
+// newRound returns a round that reads again.
 func (p *Reconciler) newRound() *round {
 	now := p.cfg.Clock.Now()
 	v := &view{
@@ -66,7 +66,7 @@ func (p *Reconciler) round() *round {
 	return r
 }
 
-// work brings one drain as far as it gets now.
+// work advances one drain until it must wait.
 func (r *round) work(ctx context.Context, d *drain) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -87,7 +87,7 @@ func (r *round) work(ctx context.Context, d *drain) error {
 	return err
 }
 
-// obey takes over what was asked of d since it was last worked on.
+// obey takes over the orders for d since it was last worked on.
 func (d *drain) obey() {
 	d.Gentle = d.order.gentle
 	if d.order.reclaimAt != d.ReclaimAt {
@@ -110,7 +110,7 @@ func (r *round) advance(ctx context.Context, d *drain) error {
 		}
 		d.align(r.api.marks.read(node))
 		if node.DeletionTimestamp != nil && d.Phase != PhaseUndoing && d.Phase != PhaseReleased {
-			r.enter(d, PhaseReleased) // somebody else has it deleted, and nothing of ours keeps it
+			r.enter(d, PhaseReleased) // another controller has deleted it, and Spotter does not keep it
 		}
 		if wait, err := r.judge(ctx, d); err != nil || wait {
 			return err
@@ -161,9 +161,9 @@ func (d *drain) align(s state, marked, sealed bool) {
 	}
 }
 
-// judge reads whether the drain may go on. One that may not is turned back, but that of
-// a node that the provider or the backend takes, which is left as it is: wait then says
-// that nothing is to be done.
+// judge reads whether the drain may continue. If not, it is undone. Only the drain of a node that
+// the provider or the backend is removing is left as it is: wait then reports that nothing must be
+// done.
 func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	if d.Phase == PhaseUndoing || d.Phase == PhaseReleased {
 		return false, nil
@@ -195,8 +195,7 @@ func (r *round) judge(ctx context.Context, d *drain) (wait bool, err error) {
 	return false, nil
 }
 
-// unwanted reports whether nothing asks for a drain that a process before this one
-// began.
+// unwanted reports whether a drain that an earlier process started is no longer ordered.
 func (d *drain) unwanted(now time.Time, lateMax time.Duration) bool {
 	switch {
 	case d.order.wanted, d.Phase == PhaseReleasing:
@@ -224,8 +223,8 @@ func refusal(v permit.Decision, pool string) (reason, text string) {
 	return "PoolShadow", fmt.Sprintf("pool %s is in shadow mode", pool)
 }
 
-// phase does what the drain's phase asks for and returns the next one; the same
-// if it has to wait, and none once the drain is over.
+// phase does the work of the drain's phase and returns the next one. It returns the same if it has
+// to wait, and an empty one once the drain is over.
 func (r *round) phase(ctx context.Context, d *drain, node *corev1.Node) (Phase, error) {
 	d.cause = ""
 	switch d.Phase {
@@ -275,7 +274,7 @@ func (r *round) enter(d *drain, next Phase) {
 	}
 }
 
-// moves reports whether the drain has pods to move yet, as far as it has come.
+// moves reports whether the drain still has pods to move in its phase.
 func (s *Status) moves() bool {
 	switch s.Phase {
 	case PhaseChecking, PhasePreparing, PhaseWaiting, PhaseEvicting:
@@ -290,8 +289,8 @@ func (r *round) now() time.Time { return r.api.now() }
 // their turn.
 func (r *round) overdue() bool { return r.cfg.Clock.Since(r.start) >= r.cfg.TurnMax }
 
-// gone ends the drain of a node that is no more. It has succeeded if the node was given back,
-// or was to be taken by the provider.
+// gone ends the drain of a node that no longer exists. It has succeeded if the node was released,
+// or if the provider was due to reclaim it.
 func (r *round) gone(ctx context.Context, d *drain) error {
 	switch {
 	case d.Phase == PhaseUndoing:
@@ -318,7 +317,7 @@ func (r *round) gone(ctx context.Context, d *drain) error {
 	return nil
 }
 
-// end takes d off the list and says what became of it.
+// end removes d from the list and reports its result.
 func (r *round) end(d *drain, node *corev1.Node, outcome Outcome, reason, message string) {
 	r.table.remove(d, outcome)
 	result := Result{

@@ -1,15 +1,15 @@
-// Package drain empties nodes and has them given back, for all backends alike. Each
-// node that is drained is a small state machine,
+// Package drain empties nodes and has them released, for all backends. Each node that is drained is
+// a small state machine,
 //
 //	checking → preparing → waiting → evicting → detaching → releasing → released
 //
-// with undoing as the way back from everywhere before the backend has accepted
-// the node; docs/drains.md has its table. It is level-triggered: a [Reconciler] keyed by
-// node compares what the last plan ordered with the marks on the Node, does the one
-// thing that is due and asks to be called again. How far a drain has come stands on the
-// Node, so that a start, a crash, a hand-over, a change of mode and the deletion of a
-// pool are one path: a node that carries our marks, and that nothing we know of wants
-// drained, is given back to its users. [Reconciler.Start] only takes the order.
+// with undoing as the way back from every phase before the backend has accepted the node;
+// docs/drains.md has its table. It is level-triggered: a [Reconciler] keyed by node compares the
+// orders of the last plan with the marks on the Node, does the next action and requests the next
+// call. The progress of a drain is stored on the Node, so that a start, a crash, a hand-over, a
+// change of mode and the deletion of a pool are one path: a node that carries Spotter's marks, and
+// that has no known reason to be drained, is returned to its users. [Reconciler.Start] only accepts
+// the order.
 //
 // The package also gives pods their deletion cost: see [Ranker].
 package drain
@@ -33,8 +33,8 @@ import (
 // A Phase is how far a drain has come.
 type Phase string
 
-// The phases. Preparing, evicting, releasing and undoing stand on the node; the others
-// are found again by looking.
+// The phases. Preparing, evicting, releasing and undoing are stored on the node; the others are
+// found again by reading the cluster.
 const (
 	PhaseChecking  Phase = "checking"  // may its pods be evicted? nothing was done yet
 	PhasePreparing Phase = "preparing" // the backend prepares
@@ -71,7 +71,7 @@ const (
 	OutcomeUndone Outcome = "undone" // it was begun and taken back
 )
 
-// A Status is a drain as it stands.
+// A Status is the state of a drain.
 type Status struct {
 	Node, Pool string
 	Phase      Phase
@@ -129,8 +129,8 @@ type drain struct {
 	state
 	uid     types.UID // empty until the node was first read
 	began   time.Time
-	last    *corev1.Node // as it was after our last write
-	kept    bool         // the node carries our marks
+	last    *corev1.Node // as it was after the last write
+	kept    bool         // the node carries Spotter's marks
 	touched bool         // it did once
 	ready   bool         // the backend was asked to prepare it, and may not be again
 	saved   Phase        // the phase that the node carries
@@ -154,11 +154,11 @@ type drain struct {
 	readable time.Time
 }
 
-// A releaseProgress is how far the giving back of an emptied node has come.
+// A releaseProgress is the progress of the release of an empty node.
 type releaseProgress struct {
 	emptyAt time.Time
 	settled bool // nothing is kept for its replacements any more
-	mayBe   bool // a process before this one may have given it back
+	mayBe   bool // an earlier process may have released it
 }
 
 // An order is what is wanted of a node.
@@ -170,7 +170,7 @@ type order struct {
 	gentle    bool
 }
 
-// A try is how the eviction of one pod stands.
+// A try is the state of the eviction of one pod.
 type try struct {
 	asked   time.Time // when it was last accepted; zero if not
 	retryAt time.Time
@@ -243,7 +243,7 @@ func (p *Reconciler) newDrain(node string) *drain {
 	}
 }
 
-// mayStart returns why a node is not ours to drain.
+// mayStart returns why Spotter may not drain a node.
 func mayStart(n *policy.Node) error {
 	switch {
 	case n.ActedBy == policy.ActorPerson && n.ReclaimAt != 0:
@@ -254,8 +254,8 @@ func mayStart(n *policy.Node) error {
 	return nil
 }
 
-// giveBack has what the backend keeps for the replacements of a drain that did
-// not begin given back.
+// giveBack has the backend release what it keeps for the replacements of a drain that did not
+// start.
 func (p *Reconciler) giveBack(d *drain, why error) {
 	if held := new(backend.Held); len(d.After) > 0 && errors.As(why, &held) {
 		d.Phase, d.Failure, d.reason, d.outcome = PhaseUndoing, held.Message, held.Reason, OutcomeHeld
@@ -263,9 +263,8 @@ func (p *Reconciler) giveBack(d *drain, why error) {
 	}
 }
 
-// Hurry speeds up the drains of nodes that have come under a notice. It is to be
-// called with every snapshot, since a plan says nothing of a node that is being
-// drained already.
+// Hurry speeds up the drains of nodes that have come under a notice. Call it with every snapshot,
+// since a plan does not mention nodes that are already being drained.
 func (p *Reconciler) Hurry(s *policy.Snapshot) {
 	p.table.count(s)
 	for i := range s.Nodes {

@@ -15,8 +15,8 @@ type counts struct {
 	pools map[string]*poolCount
 }
 
-// A poolCount is how many nodes of a pool are initialized, and which of them are
-// disrupted whoever does it.
+// A poolCount is how many nodes of a pool are initialized, and which of them are disrupted by any
+// controller.
 type poolCount struct {
 	nodes int
 	down  map[string]bool

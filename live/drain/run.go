@@ -72,8 +72,8 @@ func (p *Reconciler) Run(ctx context.Context) error {
 // mass reclaim has as many nodes worked on at a time.
 const urgentParallel = 32
 
-// look looks at all nodes at once and then every LookEvery for marks of ours that no
-// drain knows of, and forgets evictions that the cache must have seen by now.
+// look lists all nodes at once and then every LookEvery for marks of Spotter that no known drain
+// has, and forgets evictions that the cache must have seen by now.
 func (p *Reconciler) look(ctx context.Context) {
 	for {
 		err := p.adopt(ctx)
@@ -146,7 +146,7 @@ func (p *Reconciler) adopted(node string, s *state, sealed bool) *drain {
 	return d
 }
 
-// Reconcile brings the drain of one node as far as it gets now.
+// Reconcile advances the drain of one node until it must wait.
 func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconcile.Result, error) {
 	d, urgent := p.table.find(q.Name)
 	if d == nil {
@@ -163,7 +163,7 @@ func (p *Reconciler) Reconcile(ctx context.Context, q reconcile.Request) (reconc
 	return p.next(d, p.round().work(ctx, d))
 }
 
-// next says when a node is to be looked at again.
+// next returns when a node must be reconciled again.
 func (p *Reconciler) next(d *drain, err error) (reconcile.Result, error) {
 	p.table.mu.Lock()
 	defer p.table.mu.Unlock()

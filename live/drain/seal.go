@@ -64,8 +64,8 @@ func (x *sealer) write(n *corev1.Node, s state) {
 	annotate(n, AnnotationDrain, string(text))
 }
 
-// read returns the state that n carries, whether it carries any mark of ours, and whether
-// the state is to be believed. One that is not has the phase undoing, and no pool.
+// read returns the state on n, whether n carries any mark of Spotter, and whether the seal of the
+// state is valid. Otherwise the state has the phase undoing, and no pool.
 func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	s, marked = readState(n)
 	sealed = marked && hmac.Equal([]byte(s.Seal), []byte(x.seal(n.UID, s))) && s.Phase.written()
@@ -75,8 +75,7 @@ func (x *sealer) read(n *corev1.Node) (s state, marked, sealed bool) {
 	return s, marked, sealed
 }
 
-// uncordon takes back what cordon did. With the key, a sealed state also shows that the
-// cordon is ours.
+// uncordon undoes cordon. With the key, a sealed state also shows that the cordon is Spotter's.
 func (x *sealer) uncordon(n *corev1.Node) {
 	_, _, sealed := x.read(n)
 	takeCordon(n, sealed)

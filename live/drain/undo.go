@@ -47,8 +47,8 @@ func (r *round) undo(ctx context.Context, d *drain, node *corev1.Node) (Phase, e
 	return "", nil
 }
 
-// undoBackend takes back what the backend did. Where the pool has gone there is
-// nobody to ask.
+// undoBackend undoes the changes of the backend. If the pool is gone there may be no backend to
+// call.
 func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (undone bool, err error) {
 	releaser, err := r.releasers.NodeReleaser(d.Pool, d.Provisioner)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r *round) undoBackend(ctx context.Context, d *drain, node *corev1.Node) (u
 // the reason for each; both ascending.
 type Settled struct{ Undone, Left []string }
 
-// closed reports whether a node is kept from taking pods by us.
+// closed reports whether Spotter keeps pods off a node.
 func closed(n *corev1.Node) bool {
 	_, cordoned := n.Annotations[AnnotationCordon]
 	return cordoned || tainted(n)
@@ -137,13 +137,13 @@ func (p *Reconciler) pass(ctx context.Context, all []*drain, how func(*round)) e
 	return errors.Join(failed...)
 }
 
-// busy reports whether pods have yet to leave the node of d, as far as is known.
+// busy reports whether pods have yet to leave the node of d. It is true if that is not known.
 func (r *round) busy(ctx context.Context, d *drain) bool {
 	pods, err := r.api.leaving(ctx, d.key())
 	return err != nil || len(pods) > 0
 }
 
-// account reports what became of the drains, ascending by node.
+// account reports the results of the drains, ascending by node.
 func account(all []*drain) Settled {
 	slices.SortFunc(all, func(a, b *drain) int { return cmp.Compare(a.node, b.node) })
 	var s Settled

@@ -34,9 +34,9 @@ func AddToScheme(s *runtime.Scheme) error {
 	return nil
 }
 
-// A Backend steers, launches and drains through Karpenter. Its methods may be called
-// from any goroutine. What its parts remember is made anew after a restart, from the objects
-// of the cluster or the next plan; each part says what else its loss costs.
+// A Backend steers, launches and drains through Karpenter. Its methods may be called from any
+// goroutine. The state of its parts is rebuilt after a restart from the objects of the cluster or
+// the next plan; each part documents what else its loss costs.
 type Backend struct {
 	cfg         *Config
 	log         *slog.Logger

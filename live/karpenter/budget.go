@@ -21,8 +21,8 @@ import (
 	"github.com/spotter-dev/spotter/live/drain"
 )
 
-// A reservation is a place in the budgets of a NodePool for a node that the cache may not
-// show yet as drained by us.
+// A reservation is a place in the budgets of a NodePool for a node that Spotter drains, which the
+// cache may not show yet.
 type reservation struct {
 	nodePool string
 
@@ -40,9 +40,9 @@ func (r *reservation) shown(n *corev1.Node) bool {
 	return err != nil || order >= 0
 }
 
-// A budgetTable holds the places that drains of ours take in the disruption budgets of
-// NodePools. It counts and takes a place under one lock, so that no more are taken than
-// the budgets allow. It is made anew after a restart from the marks on Nodes.
+// A budgetTable holds the places that Spotter's drains take in the disruption budgets of NodePools.
+// It counts and takes a place under one lock, so that no more are taken than the budgets allow. It
+// is rebuilt after a restart from the marks on Nodes.
 type budgetTable struct {
 	cfg *Config
 	api *apiReader
@@ -95,9 +95,9 @@ func (t *budgetTable) reserve(ctx context.Context, claim *karpv1.NodeClaim, node
 	return nil
 }
 
-// disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets, and
-// of these, the node of the name left out, those that are not ready, go away or are
-// drained by us. The caller holds t.mu.
+// disrupted counts the nodes of a NodePool as Karpenter counts them for its budgets, and of these,
+// without the node of the name, those that are not ready, are ending or are drained by Spotter. The
+// caller holds t.mu.
 func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down int) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -113,8 +113,8 @@ func (t *budgetTable) disrupted(nodes []corev1.Node, name string) (total, down i
 	return total, down
 }
 
-// inherit reads, once for a NodePool, which of its nodes are drained by us, since the cache
-// may not yet show what the leader before this one wrote last.
+// inherit reads, once for a NodePool, which of its nodes Spotter is draining, since the cache may
+// not yet show the last writes of the previous leader.
 func (t *budgetTable) inherit(ctx context.Context, nodePool string) error {
 	t.mu.Lock()
 	done := t.inherited[nodePool]
@@ -146,9 +146,9 @@ func (t *budgetTable) keepOnly(nodePools map[string]bool) {
 	maps.DeleteFunc(t.inherited, func(name string, _ bool) bool { return !nodePools[name] })
 }
 
-// settled sets what became of the write that a place was reserved for: from version on the
-// cache shows it. A write that the API server refused needs no place. One of which nothing
-// is known keeps it: whoever drains asks again, or undoes.
+// settled sets the result of the write for which a place was reserved: from version on the cache
+// shows it. A write that the API server refused needs no place. A write without a known result
+// keeps its place: the drain asks again, or is undone.
 func (t *budgetTable) settled(node, version string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -196,7 +196,7 @@ func NominatedUntil(pool *karpv1.NodePool, node *corev1.Node) time.Time {
 	return node.CreationTimestamp.Add(d)
 }
 
-// A clockOf gives the time to Karpenter's code, which asks for nothing else.
+// A clockOf gives the time to Karpenter's code, which uses no other method.
 type clockOf struct {
 	clock.RealClock
 	passive clock.PassiveClock
@@ -205,7 +205,7 @@ type clockOf struct {
 // Now returns the time.
 func (c clockOf) Now() time.Time { return c.passive.Now() }
 
-// drained reports whether a node is drained by us.
+// drained reports whether Spotter drains a node.
 func drained(n *corev1.Node) bool {
 	return protectedFor(n, protectedDrain) || tainted(n, drain.TaintDraining)
 }

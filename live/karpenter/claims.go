@@ -20,7 +20,7 @@ import (
 // not known from the watches as they are, all are read whole.
 const fetchMax = 20
 
-// claimsOf chooses the NodeClaims of the NodePools of ours for a CapacityPool.
+// claimsOf selects the NodeClaims of Spotter's NodePools for a CapacityPool.
 func claimsOf(pool string) client.ListOption {
 	names := []string{NodePoolName(pool, policy.Spot), NodePoolName(pool, policy.OnDemand)}
 	r, err := labels.NewRequirement(karpv1.NodePoolLabelKey, selection.In, names)
@@ -30,10 +30,10 @@ func claimsOf(pool string) client.ListOption {
 	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*r)}
 }
 
-// claimsNow returns the NodeClaims as the API server has them now; they are shared and
-// never written. The API server is asked for their versions, and for the whole only of
-// what the watches do not know in that version: they come as JSON, a thousand of which
-// take longer to read than all the rest of a step.
+// claimsNow returns the NodeClaims as the API server has them now; they are shared and never
+// written. It requests their versions, and the whole object only if the watches do not have that
+// version: NodeClaims are JSON, and reading a thousand of them takes longer than all the rest of a
+// step.
 func (r *apiReader) claimsNow(ctx context.Context, of ...client.ListOption) ([]karpv1.NodeClaim, error) {
 	var versions metav1.PartialObjectMetadataList
 	versions.SetGroupVersionKind(groupVersion.WithKind("NodeClaimList"))

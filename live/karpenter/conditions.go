@@ -16,21 +16,21 @@ import (
 
 // The types of the conditions that this package gives a CapacityPool.
 const (
-	// ConditionKarpenter is False where Karpenter or its node class is not there or not
-	// ready, or where it refuses the NodePools that the pool asks for. It is found in
-	// every mode, so that it is known before the pool is active.
+	// ConditionKarpenter is False if Karpenter or its node class is missing or not ready, or if it
+	// refuses the NodePools that the pool requires. It is determined in every mode, so that it is
+	// known before the pool is active.
 	ConditionKarpenter = "KarpenterReady"
 
-	// ConditionFieldConflict is True while another manager, which its message names,
-	// holds a field that we would write.
+	// ConditionFieldConflict is True while another manager, which its message names, holds a field
+	// that Spotter would write.
 	ConditionFieldConflict = "FieldConflict"
 
 	// ConditionTemplateHeld is True while the pool states another template than its
 	// nodes were made from; the message says how many nodes a change would replace.
 	ConditionTemplateHeld = "TemplateHeld"
 
-	// ConditionMarketsWidened is True while Karpenter may buy in spot markets that the
-	// plan leaves out, since nodes live there or a NodePool cannot say it more narrowly.
+	// ConditionMarketsWidened is True while Karpenter may buy in Spot markets that the plan leaves
+	// out, since they have nodes or a NodePool cannot exclude them.
 	ConditionMarketsWidened = "MarketsWidened"
 )
 
@@ -41,8 +41,8 @@ const (
 	judgedFor = 10 * time.Second
 )
 
-// Conditions returns what is to be said of a CapacityPool, by type. The caller sets
-// the time and the generation.
+// Conditions returns the conditions of a CapacityPool, by type. The caller sets the time and the
+// generation.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
 	ctx, cancel := context.WithTimeout(context.Background(), judgeMax)
 	defer cancel()
@@ -87,8 +87,8 @@ func (b *Backend) usable(ctx context.Context, pool *v1alpha1.CapacityPool) (clas
 	return ref.Name, err
 }
 
-// valid returns a Held where Karpenter would refuse a NodePool that the pool asks for, by
-// Karpenter's own rules, or could never buy for it.
+// valid returns a Held if Karpenter would refuse a NodePool that the pool requires, by Karpenter's
+// own rules, or could never buy for it.
 func valid(ctx context.Context, pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) error {
 	for _, c := range capacities {
 		reqs := []karpv1.NodeSelectorRequirementWithMinValues{in(karpv1.CapacityTypeLabelKey, c.String())}

@@ -19,14 +19,14 @@ const (
 	// PoolLabel names the CapacityPool on NodePools, NodeClaims and Nodes.
 	PoolLabel = "spotter.dev/pool"
 
-	// AdoptAnnotation on a NodePool that we did not make names the CapacityPool that
-	// may write its weight and limits.
+	// AdoptAnnotation on a NodePool that Spotter did not create names the CapacityPool that may
+	// write its weight and limits.
 	AdoptAnnotation = "spotter.dev/adopt"
 
-	// SteerAnnotation on a NodePool is what the pool is to buy, as JSON.
+	// SteerAnnotation on a NodePool is what the pool should buy, as JSON.
 	SteerAnnotation = "spotter.dev/steer"
 
-	// WrittenAnnotation on a NodePool is when we last wrote it, in RFC 3339.
+	// WrittenAnnotation on a NodePool is when Spotter last wrote it, in RFC 3339.
 	WrittenAnnotation = "spotter.dev/written"
 
 	// NarrowingAnnotation on a NodePool is since when it buys nothing, in RFC 3339, so
@@ -64,13 +64,13 @@ type Config struct {
 	// of the providers that are known.
 	NodeClass schema.GroupVersionKind
 
-	// Provider names that of nodes that do not say it themselves. Of Regions they are in the
-	// one with which the name of their zone begins.
+	// Provider is the provider of nodes that do not name one. They are in the one of Regions whose
+	// name is a prefix of that of their zone.
 	Provider string
 	Regions  []string
 
-	// Since is up to when events were reported to the sink before: what is older is not
-	// reported again. Zero means the second of New: conditions are no more exact.
+	// Since is the time up to which events were already reported to the sink: older ones are not
+	// reported again. Zero means the second of New: times of conditions have no higher precision.
 	Since policy.Time
 
 	// WriteEvery is the least time between two changes to the markets and disruption
@@ -90,17 +90,16 @@ type Config struct {
 	// on-demand.
 	NarrowAfter time.Duration
 
-	// LaunchTimeout is how long a NodeClaim of ours may stay without a machine: while
-	// there is one, Karpenter neither provisions nor disrupts anywhere. Raising it
-	// bears slower providers.
+	// LaunchTimeout is how long a NodeClaim of Spotter may stay without a machine: while one does,
+	// Karpenter neither provisions nor disrupts anywhere. Raising it tolerates slower providers.
 	LaunchTimeout time.Duration
 
-	// UnlaunchedMax is the most NodeClaims of ours without a machine at a time. Raising it
+	// UnlaunchedMax is the most NodeClaims of Spotter without a machine at a time. Raising it
 	// replaces more nodes before they are drained, and keeps Karpenter waiting for longer.
 	UnlaunchedMax int
 
-	// ProtectMax is how long a node that replaces none may stay protected from Karpenter
-	// by us, unless a drain of ours waits for it.
+	// ProtectMax is how long a node that is not a replacement may stay protected from Karpenter by
+	// Spotter, unless one of Spotter's drains waits for it.
 	ProtectMax time.Duration
 
 	// ProtectIdle is how long a node stays protected when no drain that it was protected

@@ -17,9 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// The reasons of the Events in which Karpenter for AWS says what the provider warned
-// it of. A node that is to be reclaimed it drains itself; of a rebalance
-// recommendation it makes an Event and nothing else.
+// The reasons of the Events in which Karpenter for AWS reports warnings of the provider. It drains
+// a node that will be reclaimed. For a rebalance recommendation it only creates an Event.
 const (
 	eventInterrupted    = "SpotInterrupted"
 	eventRecommendation = "SpotRebalanceRecommendation"
@@ -77,8 +76,8 @@ func (i *informer) eventSeen(e *corev1.Event) {
 	}
 }
 
-// byKarpenter reports whether an Event is where those on NodeClaims are, which have no
-// namespace, and by Karpenter. An Event in a namespace is written by whoever works there.
+// byKarpenter reports whether an Event is in the namespace of those on NodeClaims, which have none,
+// and by Karpenter. An Event in another namespace may be written by any user of it.
 func byKarpenter(e *corev1.Event) bool {
 	return e.Namespace == metav1.NamespaceDefault && e.InvolvedObject.Namespace == "" && cmp.Or(e.ReportingController, e.Source.Component) == "karpenter"
 }

@@ -25,8 +25,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// ClaimName returns the name of the NodeClaim of a token: the token itself where it
-// may stand in a name, as those of [policy.Token], else its hash.
+// ClaimName returns the name of the NodeClaim of a token: the token itself if it is valid in a
+// name, as those of [policy.Token] are, else its hash.
 func ClaimName(token string) string {
 	if name := "spotter-" + token; len(validation.IsDNS1123Label(name)) == 0 {
 		return name
@@ -35,7 +35,7 @@ func ClaimName(token string) string {
 	return "spotter-" + hex.EncodeToString(sum[:16])
 }
 
-// A launcher makes NodeClaims of ours.
+// A launcher creates NodeClaims for Spotter.
 type launcher struct {
 	cfg      *Config
 	log      *slog.Logger
@@ -74,7 +74,7 @@ func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 		return heldIfMissing(err)
 	}
 	if err := x.underWay(s, l, seen); err != nil {
-		return err // so much can be said without asking the API server
+		return err // this needs no request to the API server
 	}
 	if err := x.turn.Acquire(ctx, 1); err != nil {
 		return fmt.Errorf("waiting to create NodeClaim %s: %w", name, err)
@@ -83,7 +83,7 @@ func (x *launcher) launch(ctx context.Context, s *policy.Snapshot, l *policy.Lau
 	return x.make(ctx, s, l, name)
 }
 
-// make makes the NodeClaim of a launch, unless something stands against it.
+// make creates the NodeClaim of a launch, unless a condition prevents it.
 func (x *launcher) make(ctx context.Context, s *policy.Snapshot, l *policy.Launch, name string) error {
 	pool := &s.Pools[l.Pool]
 	nodePool, claims, err := x.target(ctx, pool, s.Markets[l.Markets[0]].Capacity)
@@ -165,9 +165,9 @@ func (x *launcher) target(ctx context.Context, pool *policy.Pool, c policy.Capac
 	return found, claims, nil
 }
 
-// underWay returns a Held while as many claims of ours as may be have no machine. What a
-// notice takes is then left to Karpenter: the drain waits for no launch, and Karpenter
-// launches for the pods that it evicts in as few NodeClaims as they need.
+// underWay returns a Held while the maximum number of Spotter's claims have no machine. Nodes under
+// notice are then left to Karpenter: the drain waits for no launch, and Karpenter launches as few
+// NodeClaims as the evicted pods need.
 func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv1.NodeClaim) error {
 	n := 0
 	for i := range claims {
@@ -186,9 +186,9 @@ func (x *launcher) underWay(s *policy.Snapshot, l *policy.Launch, claims []karpv
 	return backend.Hold("LaunchesUnderWay", "%s without a machine, and Karpenter disrupts nothing while one has none", figures.Count(n, "NodeClaim"))
 }
 
-// allowedMarkets returns those markets of a launch that lie within the NodePool: a
-// node outside would drift at once. A claim names types and zones apart, so that the
-// markets are such that it can ask for no other.
+// allowedMarkets returns those markets of a launch that are within the NodePool: a node outside
+// would drift at once. A claim names types and zones separately, so the markets are all pairs of
+// their types and zones.
 func allowedMarkets(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePool) ([]policy.MarketID, error) {
 	r := scheduling.NewNodeSelectorRequirementsWithMinValues(n.Spec.Template.Spec.Requirements...)
 	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
@@ -311,9 +311,9 @@ func (x *launcher) claim(s *policy.Snapshot, l *policy.Launch, n *karpv1.NodePoo
 	return &karpv1.NodeClaim{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Labels: labels, Annotations: annotations,
-			// Karpenter has the NodePool's deletion wait for its claims as well. To ask for
-			// that takes the right to write the NodePool's finalizers where
-			// OwnerReferencesPermissionEnforcement is on, and the claim goes in either case.
+			// Karpenter has the NodePool's deletion wait for its claims as well. A reference that
+			// does that requires the right to write the NodePool's finalizers if
+			// OwnerReferencesPermissionEnforcement is on, and the claim is deleted in either case.
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: groupVersion.String(), Kind: nodePoolKind.Kind, Name: n.Name, UID: n.UID}},
 		},
 		Spec: karpv1.NodeClaimSpec{

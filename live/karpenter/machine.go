@@ -19,8 +19,8 @@ type claimConverter struct {
 	api *apiReader
 }
 
-// machine returns a claim as a machine. One of ours that has no machine yet is reported
-// with the first market that it asks for, so that what it will hold is expected.
+// machine returns a claim as a machine. One of Spotter's that has no machine yet is reported with
+// the first market that it requests, so that its capacity is expected.
 func (x *claimConverter) machine(c *karpv1.NodeClaim) backend.Machine {
 	m := backend.Machine{
 		Name: c.Name, ProviderID: c.Status.ProviderID, Node: c.Status.NodeName, Token: c.Annotations[TokenAnnotation],
@@ -94,8 +94,7 @@ func (x *claimConverter) region(c *karpv1.NodeClaim, zone string) string {
 	return ""
 }
 
-// asked returns the markets that a claim of Karpenter's asks for, as far as its
-// region is known.
+// asked returns the markets that a claim of Karpenter's requests, if its region is known.
 func (x *claimConverter) asked(c *karpv1.NodeClaim) []string {
 	values := map[string][]string{}
 	for _, r := range c.Spec.Requirements {

@@ -14,10 +14,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// wanted returns the markets that the NodePool of a capacity type is to buy in, of
-// those that the pool affords at present prices. That of on-demand takes the
-// overflow, and buys the cheapest that fits: it has all of the pool's, whatever the
-// steer says.
+// wanted returns the markets in which the NodePool of a capacity type should buy, of those that the
+// pool affords at present prices. The on-demand NodePool takes the overflow and buys the cheapest
+// that fits. It has all on-demand markets of the pool, whatever the steer says.
 func (w *poolView) wanted(c policy.CapacityType) []Offer {
 	if c == policy.Spot {
 		return w.affordable(w.t.offers(w.s, w.pool, c), c)
@@ -54,13 +53,12 @@ func (w *poolView) affordable(offers []Offer, c policy.CapacityType) []Offer {
 	return slices.DeleteFunc(kept, func(o Offer) bool { return !inside(o) })
 }
 
-// narrow returns the requirements to write now where next leaves out what the
-// NodePool has. Karpenter may be about to make a claim from what it read a moment
-// ago: so a NodePool for spot first buys nothing for a while, in which on-demand
-// takes what is asked for, and is then narrowed by what lives. since is the beginning
-// of that while, if it lasts; done says that it is over, however it ends. A NodePool
-// that no other stands in for is never closed: it is narrowed when nothing is under
-// way.
+// narrow returns the requirements to write now if next leaves out markets that the NodePool has.
+// Karpenter may be about to create a claim from an earlier read. So a Spot NodePool first buys
+// nothing for a while, in which on-demand takes the requests, and is then narrowed to the markets
+// of its nodes. since is the start of that time, if it has not ended; done reports that it has
+// ended for any reason. A NodePool without another one to take its requests is never closed: it is
+// narrowed when no launch is in progress.
 func (n *nodePoolSteerer) narrow(w *poolView, c policy.CapacityType, h *half, live *unstructured.Unstructured, was *karpv1.NodePool,
 	next []karpv1.NodeSelectorRequirementWithMinValues,
 ) (reqs []karpv1.NodeSelectorRequirementWithMinValues, since policy.Time, done bool) {
@@ -97,8 +95,7 @@ func (w *poolView) unlaunched(nodePool string) bool {
 	return slices.ContainsFunc(w.claims, func(c karpv1.NodeClaim) bool { return c.Labels[karpv1.NodePoolLabelKey] == nodePool && !launched(&c) })
 }
 
-// outside reports whether a NodePool excludes a market in which its nodes live, or
-// may come to live.
+// outside reports whether a NodePool excludes a market that has nodes of it, or may get some.
 func outside(was *karpv1.NodePool, there []Offer) bool {
 	r := scheduling.NewNodeSelectorRequirementsWithMinValues(was.Spec.Template.Spec.Requirements...)
 	types, zones := r.Get(corev1.LabelInstanceTypeStable), r.Get(corev1.LabelTopologyZone)
@@ -107,8 +104,8 @@ func outside(was *karpv1.NodePool, there []Offer) bool {
 	})
 }
 
-// hold returns the template to write: wanted if no node stands in its way, else the
-// one that the nodes were made from, which is said.
+// hold returns the template to write: wanted if no node prevents that, else the template of the
+// existing nodes, which a condition reports.
 func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.NodeClaimTemplate) karpv1.NodeClaimTemplate {
 	next, fixed := was.DeepCopy(), fixedTemplate(was)
 	next.Spec.Template = wanted
@@ -133,7 +130,7 @@ func (n *nodePoolSteerer) hold(w *poolView, was *karpv1.NodePool, wanted karpv1.
 	return fixed
 }
 
-// setWidened says in how many spot markets Karpenter may buy that the plan leaves out.
+// setWidened reports in how many Spot markets Karpenter may buy that the plan leaves out.
 func (n *nodePoolSteerer) setWidened(w *poolView, c policy.CapacityType, reqs []karpv1.NodeSelectorRequirementWithMinValues) {
 	if c != policy.Spot {
 		return

@@ -29,8 +29,7 @@ var nodeClassKinds = []schema.GroupKind{
 	{Group: "karpenter.kwok.sh", Kind: "KWOKNodeClass"},
 }
 
-// A classFinder finds Karpenter and its node classes. What it remembers is asked for again
-// when it is lost.
+// A classFinder finds Karpenter and its node classes. If its state is lost, it reads it again.
 type classFinder struct {
 	cfg *Config
 	api *apiReader
@@ -46,8 +45,8 @@ func (f *classFinder) kind() (schema.GroupVersionKind, error) {
 	if !f.cfg.NodeClass.Empty() {
 		return f.cfg.NodeClass, nil
 	}
-	// A kind that is not there is asked of the API server each time: the one found
-	// last is tried first.
+	// A missing kind costs a request to the API server each time, so the kind found last is tried
+	// first.
 	f.mu.Lock()
 	kinds := append([]schema.GroupKind{f.found}, nodeClassKinds...)
 	f.mu.Unlock()
@@ -152,8 +151,8 @@ func (f *classFinder) ready(ctx context.Context, name string, age time.Duration)
 	return nil
 }
 
-// installed returns a Held where Karpenter is not there. What is not is looked for again
-// only after a while: the API server is asked for it each time.
+// installed returns a Held if Karpenter is not installed. It then looks again only after a while,
+// since each look is a request to the API server.
 func (f *classFinder) installed() error {
 	f.mu.Lock()
 	absent := f.absent != 0 && f.cfg.now().Sub(f.absent) < judgedFor

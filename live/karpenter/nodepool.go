@@ -20,8 +20,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// NodePoolName returns the name of the NodePool of ours that buys the capacity type
-// for a CapacityPool.
+// NodePoolName returns the name of Spotter's NodePool that buys the capacity type for a
+// CapacityPool.
 func NodePoolName(pool string, c policy.CapacityType) string {
 	if c == policy.Spot {
 		return pool + "-spot"
@@ -56,8 +56,8 @@ func template(pool *v1alpha1.CapacityPool, class karpv1.NodeClassReference) karp
 // expireAfter is what the API server gives a pool that states none.
 const expireAfter = 720 * time.Hour
 
-// fixedTemplate returns the template of a NodePool that has nodes, as it is, in the
-// fields that are ours.
+// fixedTemplate returns the present template of a NodePool that has nodes, with the fields that
+// Spotter owns.
 func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	was := &live.Spec.Template
 	t := karpv1.NodeClaimTemplate{Spec: karpv1.NodeClaimTemplateSpec{NodeClassRef: was.Spec.NodeClassRef, Taints: was.Spec.Taints, ExpireAfter: was.Spec.ExpireAfter}}
@@ -65,8 +65,8 @@ func fixedTemplate(live *karpv1.NodePool) karpv1.NodeClaimTemplate {
 	return t
 }
 
-// templateObject returns a template with its requirements as it is applied: with the
-// fields that are ours.
+// templateObject returns a template with its requirements as it is applied: with the fields that
+// Spotter owns.
 func templateObject(t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) object {
 	labels := object{}
 	for k, v := range t.Labels {
@@ -98,7 +98,7 @@ func list[T any](in []T) []any {
 	return out
 }
 
-// manifest returns the NodePool of ours to apply: exactly the fields that we own.
+// manifest returns Spotter's NodePool to apply: exactly the fields that Spotter owns.
 func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeClaimTemplate, reqs []karpv1.NodeSelectorRequirementWithMinValues) *unstructured.Unstructured {
 	u := adopted(name, h)
 	u.SetLabels(map[string]string{PoolLabel: pool.Name})
@@ -107,8 +107,7 @@ func manifest(name string, pool *v1alpha1.CapacityPool, h half, t karpv1.NodeCla
 	return u
 }
 
-// adopted returns what is applied to a NodePool that somebody else made: its weight
-// and its limits.
+// adopted returns what is applied to an adopted NodePool: its weight and its limits.
 func adopted(name string, h half) *unstructured.Unstructured {
 	spec := object{"weight": int64(h.weight)}
 	if l := limitList(h.limits); len(l) > 0 {
@@ -214,8 +213,8 @@ func wholeSeconds(d time.Duration) time.Duration {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", wholeSeconds(d)/time.Second) }
 
-// within reports whether live has all that wanted says, whatever it has besides.
-// Lists are compared as a whole.
+// within reports whether live has all that wanted has. It may have more. Lists are compared as a
+// whole.
 func within(wanted, live any) bool {
 	switch w := wanted.(type) {
 	case object:
@@ -236,8 +235,8 @@ func within(wanted, live any) bool {
 	return wanted == live
 }
 
-// upToDate reports whether applying u would leave the NodePool live as it is but for
-// what it was to buy and when: also that no limit of ours is there that u has not.
+// upToDate reports whether applying u would leave the NodePool live unchanged except for the steer
+// and its time. It also checks that live has no limit of Spotter that u lacks.
 func upToDate(u, live *unstructured.Unstructured) bool {
 	wanted, _, _ := unstructured.NestedMap(u.Object, "spec")
 	there, _, _ := unstructured.NestedMap(live.Object, "spec")

@@ -12,18 +12,18 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A launchEnd is how a launch of ours ended that came to nothing, and when.
+// A launchEnd is the reason and time of the end of a failed launch.
 type launchEnd struct {
 	at      policy.Time
 	markets []string
 }
 
-// launchEndsKept is how long the end of a launch is remembered, so that the same
-// launch asked for again is answered and not repeated.
+// launchEndsKept is how long the end of a launch is remembered, so that a repeated request of the
+// same launch is answered and not carried out again.
 const launchEndsKept = time.Hour
 
-// An outcomeTable remembers the launches of ours that came to nothing, and reports refusals.
-// After a restart such a launch is tried once more.
+// An outcomeTable remembers Spotter's failed launches, and reports refusals. After a restart such a
+// launch is tried once more.
 type outcomeTable struct {
 	sink   backend.Sink
 	claims *claimConverter
@@ -54,12 +54,12 @@ func (o *outcomeTable) trim(now policy.Time) {
 	maps.DeleteFunc(o.ends, func(_ string, end launchEnd) bool { return now.Sub(end.at) > launchEndsKept })
 }
 
-// refusedMax is the most markets that a claim may have asked for if its refusal is
-// to count against each: Karpenter's own ask for nearly all there are.
+// refusedMax is the most markets that a claim may have requested if its refusal should count
+// against each: Karpenter's own claims request nearly all.
 const refusedMax = 24
 
-// ended notes that a claim came to nothing, where it is of a launch of ours, and
-// returns the markets that it asked for.
+// ended notes that a claim failed, if it is of one of Spotter's launches, and returns the markets
+// that it requested.
 func (o *outcomeTable) ended(c *karpv1.NodeClaim, at policy.Time) (markets []string) {
 	if markets = strings.Split(c.Annotations[MarketsAnnotation], ","); markets[0] == "" {
 		markets = o.claims.asked(c)
@@ -72,7 +72,7 @@ func (o *outcomeTable) ended(c *karpv1.NodeClaim, at policy.Time) (markets []str
 	return markets
 }
 
-// refused reports that none of the markets that a claim asked for had a machine.
+// refused reports that none of the markets that a claim requested had a machine.
 func (o *outcomeTable) refused(pool string, markets []string, at policy.Time) {
 	if len(markets) == 0 || len(markets) > refusedMax {
 		markets = []string{""}

@@ -21,12 +21,12 @@ import (
 // So they may change every [Config.LimitsEvery], and at once while pods of the pool
 // find no place.
 
-// An edit is what is to be changed of one NodePool.
+// An edit is the pending change of one NodePool.
 type edit struct {
-	// full is all of it, and live the NodePool as it is; nil where there is none.
+	// full is the whole change, and live the existing NodePool; nil if it does not exist.
 	full, live *unstructured.Unstructured
 
-	// plain is how the NodePool is to buy when it need not be narrowed.
+	// plain is how the NodePool should buy when it need not be narrowed.
 	plain half
 
 	// urgent says that nodes would drift if it were not done, or Karpenter would remove some
@@ -59,12 +59,12 @@ func (n *nodePoolSteerer) paced(w *poolView, edits []edit) (now []edit, full boo
 	return light, false, err
 }
 
-// quick returns edits as far as they change weights and limits. rest says that there is
-// more to them.
+// quick returns the parts of edits that change weights and limits. rest reports that there are
+// other parts.
 func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest bool, err error) {
 	for _, x := range edits {
 		if x.live == nil || x.live.GetAnnotations()[NarrowingAnnotation] != "" {
-			rest = true // it is to be made, or buys nothing so that it can be narrowed
+			rest = true // the NodePool must be created, or buys nothing so that it can be narrowed
 			continue
 		}
 		u := x.full
@@ -81,9 +81,8 @@ func (n *nodePoolSteerer) quick(w *poolView, edits []edit) (light []edit, rest b
 	return light, rest, nil
 }
 
-// onlyLimits returns what to apply to a NodePool of ours so that nothing but its weight
-// and its limits change. All fields that are ours are in it: one that were left out
-// would be removed.
+// onlyLimits returns what to apply to Spotter's NodePool so that only its weight and its limits
+// change. All fields that Spotter owns are in it, since an omitted field would be removed.
 func onlyLimits(x edit) (*unstructured.Unstructured, error) {
 	was, err := typed(x.live)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Why a node is protected by us: it is being drained, or the pods that it is for
-// have not come yet.
+// Why Spotter protects a node: it is being drained, or the pods for which it was launched are not
+// placed yet.
 const (
 	protectedDrain       = "drain"
 	protectedReplacement = "replacement"
 )
 
-// protectedSince returns why and since when an object is protected by us.
+// protectedSince returns why and since when Spotter protects an object.
 func protectedSince(annotations map[string]string) (why string, since policy.Time, ours bool) {
 	why, at, ok := strings.Cut(annotations[ProtectedAnnotation], " ")
 	if !ok {
@@ -39,20 +39,20 @@ func protectedSince(annotations map[string]string) (why string, since policy.Tim
 	return why, policy.TimeOf(t), true
 }
 
-// protectedFor reports whether o is protected by us, and for that.
+// protectedFor reports whether Spotter protects o, and for that reason.
 func protectedFor(o client.Object, why string) bool {
 	is, _, ours := protectedSince(o.GetAnnotations())
 	return ours && is == why
 }
 
-// A nodeDrain is what a drain of ours says of itself on its node.
+// A nodeDrain is the state that a drain by Spotter stores on its node.
 type nodeDrain struct {
 	Pool      string      `json:"pool"`
 	ReclaimAt policy.Time `json:"reclaimAt"`
 	After     []string    `json:"after"`
 }
 
-// drainOf returns the drain of ours that is at work on a node, and whether one is.
+// drainOf returns the drain by Spotter of a node, and whether it exists.
 func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	text, ours := node.Annotations[drain.AnnotationDrain]
 	if json.Unmarshal([]byte(text), &d) != nil {
@@ -61,8 +61,8 @@ func drainOf(node *corev1.Node) (d nodeDrain, ours bool) {
 	return d, ours
 }
 
-// A protectionSweeper ends the protections of ours that nothing asks for any more. After a
-// restart one lasts longer, by ProtectIdle.
+// A protectionSweeper ends Spotter's obsolete protections. After a restart a protection lasts
+// longer, by ProtectIdle.
 type protectionSweeper struct {
 	cfg     *Config
 	log     *slog.Logger
@@ -74,10 +74,10 @@ type protectionSweeper struct {
 	idle map[string]policy.Time // since when nothing is seen that a NodeClaim or Node is protected for
 }
 
-// sweep removes protections of ours that nothing asks for any more, whatever the mode of
-// the pool and whether it is there. A drain settles what it waited for at its end. Left
-// are machines that were bought under a notice, for which no drain waits, and what a crash
-// leaves. Of a pool that is not active nothing is asked for any more.
+// sweep removes Spotter's obsolete protections, whatever the mode of the pool and whether it
+// exists. A drain removes those of its replacements at its end. What remains are machines that were
+// bought under a notice, for which no drain waits, and what a crash leaves. A pool that is not
+// active needs no protection.
 func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim, active map[string]bool) error {
 	nodes, waited, err := p.api.drains(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (p *protectionSweeper) sweep(ctx context.Context, claims []karpv1.NodeClaim
 	return errors.Join(errs...)
 }
 
-// over reports whether the protection of a replacement is to end: its pods have come,
-// or nothing is left of the drain that they come from.
+// over reports whether the protection of a replacement must end: its pods have been placed, or
+// nothing is left of the drain that they come from.
 func (p *protectionSweeper) over(ctx context.Context, c *karpv1.NodeClaim, nodes map[string]*corev1.Node, waited, idle map[string]bool) (bool, error) {
 	if waited[c.Annotations[TokenAnnotation]] {
 		return false, nil

@@ -20,8 +20,7 @@ type apiReader struct {
 	reader client.Reader // reads from the API server
 }
 
-// claimOf returns the NodeClaim of a node, as the API server has it; nil where there
-// is none.
+// claimOf returns the NodeClaim of a node, as the API server has it; nil without one.
 func (r *apiReader) claimOf(ctx context.Context, node *corev1.Node) (*karpv1.NodeClaim, error) {
 	all, err := r.cached(ctx)
 	if err != nil {
@@ -69,7 +68,7 @@ func (r *apiReader) look(ctx context.Context, of ...client.ListOption) (*cluster
 	return &clusterView{list.Items, claims}, nil
 }
 
-// of returns the claims of the NodePools of ours for a CapacityPool.
+// of returns the claims of Spotter's NodePools for a CapacityPool.
 func (x *clusterView) of(pool string) []karpv1.NodeClaim {
 	return slices.DeleteFunc(slices.Clone(x.claims), func(c karpv1.NodeClaim) bool {
 		of := c.Labels[karpv1.NodePoolLabelKey]

@@ -13,10 +13,10 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// Prepare keeps Karpenter from replacing or removing a node that we drain. A node
-// that Karpenter is ending is left to it, one that the user protects is left alone,
-// and so is one that pods may have been promised to; and no more nodes of a NodePool
-// go than its budgets let Karpenter take. Under a notice only the first holds.
+// Prepare keeps Karpenter from replacing or removing a node that Spotter drains. A node that
+// Karpenter is ending is left to it. A node that the user protects, or that pods may have been
+// promised to, is left alone. Not more nodes of a NodePool are drained than its budgets let
+// Karpenter disrupt. Under a notice only the first rule applies.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	claim, err := b.api.claimOf(ctx, node)
 	if err != nil {

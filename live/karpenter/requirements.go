@@ -70,9 +70,9 @@ func with(all []string, v string) []string {
 	return slices.Insert(all, at, v)
 }
 
-// product returns types and zones, ascending, all of whose pairs are in offers, and
-// so that there are as many pairs as can be; of equals those with more zones. A claim
-// that names them asks for no other market.
+// product returns types and zones, ascending, all of whose pairs are in offers. It is the largest
+// such product by pairs, and of equals the one with more zones. A claim that names them requests no
+// other market.
 //
 // The types of a largest product are those that are sold in all of its zones, and
 // its zones are an intersection of those of its types. With the few zones of a
@@ -118,8 +118,8 @@ func product(offers []Offer) (types, zones []string) {
 // zoneSetsMax bounds the search: eight zones have 255 sets.
 const zoneSetsMax = 255
 
-// liveOffers returns the markets in which the claims of a NodePool live, or may
-// come to live: one without a machine may still be given any that it asks for.
+// liveOffers returns the markets in which the claims of a NodePool have machines, or may get them:
+// a claim without a machine may still get any market that it requests.
 func liveOffers(nodePool string, claims []karpv1.NodeClaim) []Offer {
 	var live []Offer
 	for i := range claims {

@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/placement"
 )
 
-// A half is how one of the two NodePools of a pool is to buy.
+// A half is how one of the two NodePools of a pool should buy.
 type half struct {
 	weight int32
 
@@ -159,8 +159,7 @@ func gpuOf(s *policy.Snapshot, pool *policy.Pool) string {
 	return name
 }
 
-// mayServe reports whether pods of t may run in pool as far as its own labels and
-// taints say.
+// mayServe reports whether pods of t may run in pool, by its own labels and taints.
 func mayServe(pool *policy.Pool, t *policy.Template) bool {
 	if t.DaemonSet {
 		return false
@@ -178,15 +177,14 @@ func mayServe(pool *policy.Pool, t *policy.Template) bool {
 	return true
 }
 
-// divide returns how the two NodePools of pool are to buy so that together they do
-// as t says.
+// divide returns how the two NodePools of pool should buy so that together they follow t.
 //
-// The spot NodePool goes first. Its limit leaves what [placement.SpotRoom] says: for
-// pending pods as many whole nodes as bring the pool nearest to its share, and else what
-// Karpenter may buy before we see for whom. On-demand takes the overflow. It is limited only by
-// what the user allows the pool in all; of what is left there, on-demand
-// keeps half for spot that is refused, and what pending pods need once it was. Where
-// a whole pool is to be spot without a fallback, on-demand buys nothing.
+// The Spot NodePool takes precedence. Its limit leaves the capacity of [placement.SpotRoom]: for
+// pending pods the number of whole nodes that brings the pool nearest to its share, and otherwise
+// what Karpenter may buy before Spotter sees for which pods. On-demand takes the overflow. It is
+// limited only by the user's limit of the whole pool. Of the rest of that limit, on-demand reserves
+// half for Spot launches that are refused, and what pending pods need once one was refused. If a
+// whole pool should be Spot without a fallback, on-demand buys nothing.
 func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused bool) (spot, onDemand half) {
 	spot = half{weight: c.SpotWeight, emptyOnly: t.Exact || t.EmptyOnly}
 	onDemand = half{weight: c.OnDemandWeight, emptyOnly: spot.emptyOnly || pool.Share.Max < 1}
@@ -212,7 +210,7 @@ func (c *Config) divide(pool *policy.Pool, t *steering, h *holdings, refused boo
 	return spot, onDemand
 }
 
-// unlimited is the limit that says there is none.
+// unlimited means that there is no limit.
 const unlimited = -1
 
 // limitsOf returns the limits of one resource in the two NodePools; shared says that
@@ -262,8 +260,7 @@ func leftOf(bound, other policy.Resources) policy.Resources {
 	return policy.Resources{CPU: left(bound.CPU, other.CPU), Memory: left(bound.Memory, other.Memory), GPU: left(bound.GPU, other.GPU)}
 }
 
-// nothing returns the limits of a NodePool that is to buy nothing. What it holds
-// stays.
+// nothing returns the limits of a NodePool that should buy nothing. Its nodes stay.
 func nothing() corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(0, resource.DecimalSI)}
 }

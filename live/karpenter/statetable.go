@@ -27,8 +27,8 @@ type poolState struct {
 	// turn is held by who writes the NodePools of the pool.
 	turn *semaphore.Weighted
 
-	// wanted is what the pool is to buy. What is in force is read off its NodePools after
-	// a restart, and what waits to be written is ordered again by the next plan.
+	// wanted is what the pool should buy. After a restart the steer in force is read from its
+	// NodePools, and the next plan orders writes that were waiting again.
 	wanted steering
 
 	// written is when more than the weight and limits of a NodePool was last changed,
@@ -69,7 +69,7 @@ func (t *stateTable) keepOnly(pools map[string]bool) {
 	maps.DeleteFunc(t.pools, func(name string, p *poolState) bool { return !pools[name] && p.turn.TryAcquire(1) })
 }
 
-// want sets what a pool is to buy. What is wanted already keeps its time.
+// want sets what a pool should buy. An unchanged steer keeps its time.
 func (t *stateTable) want(pool string, x steering) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

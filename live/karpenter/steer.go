@@ -25,10 +25,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Steer sets what a pool is to buy. What it changes of markets and of consolidation is
-// written at most once in [Config.WriteEvery] unless there is an emergency: until then
-// the steer is kept, [Backend.Tend] writes it when it is due, and a Held says when that
-// is. Its weights and limits are in force before.
+// Steer sets what a pool should buy. Changes of markets and of consolidation are written at most
+// once in [Config.WriteEvery] unless there is an emergency: until then the steer is kept,
+// [Backend.Tend] writes it when it is due, and a Held names that time. Weights and limits are in
+// force before.
 func (b *Backend) Steer(ctx context.Context, s *policy.Snapshot, x *policy.Steer) error {
 	pool := &s.Pools[x.Pool]
 	t, turn := steeringOf(s, x), b.states.turn(pool.Name)
@@ -153,8 +153,7 @@ func find(all []unstructured.Unstructured, name string) *unstructured.Unstructur
 	return nil
 }
 
-// change returns what is to be changed of the NodePool of a capacity type, nil where
-// nothing is.
+// change returns the change of the NodePool of a capacity type, nil for no change.
 func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*edit, error) {
 	if live := w.adopted(c); live != nil {
 		u := adopted(live.GetName(), *h)
@@ -203,7 +202,7 @@ func (n *nodePoolSteerer) change(w *poolView, c policy.CapacityType, h *half) (*
 	return &edit{full: u, live: live, plain: plain, urgent: done || outside(was, there) || closing(u, live)}, nil
 }
 
-// adopted returns the NodePool of somebody else that stands for the capacity type.
+// adopted returns the adopted NodePool that is used for the capacity type.
 func (w *poolView) adopted(c policy.CapacityType) *unstructured.Unstructured {
 	for i := range w.live {
 		u := &w.live[i]
@@ -251,7 +250,7 @@ func (n *nodePoolSteerer) apply(ctx context.Context, w *poolView, edits []edit, 
 	return n.widen(ctx, w)
 }
 
-// put applies u. On a NodePool of ours it says what that is to buy, and since when.
+// put applies u. On Spotter's NodePool it annotates what that should buy, and since when.
 func (n *nodePoolSteerer) put(ctx context.Context, w *poolView, u *unstructured.Unstructured, written policy.Time) error {
 	if u.GetLabels()[PoolLabel] != "" {
 		a := map[string]string{SteerAnnotation: w.t.text(), WrittenAnnotation: written.Std().Format(time.RFC3339)}
@@ -294,9 +293,8 @@ func (n *nodePoolSteerer) inForce(pool string, t *steering) {
 	n.sink.SetSteer(pool, policy.SteerState{Set: true, Share: t.Share, Since: t.Since})
 }
 
-// conflict returns what became of a write: a Held where another manager has a field, or
-// the API server will have no such NodePool, which is not tried again before the next write
-// is due.
+// conflict returns the result of a write: a Held if another manager owns a field, or if the API
+// server refuses such a NodePool, which is not tried again before the next write is due.
 func (n *nodePoolSteerer) conflict(w *poolView, nodePool string, err error) error {
 	var status apierrors.APIStatus
 	if apierrors.IsInvalid(err) {

@@ -41,7 +41,7 @@ func steeringOf(s *policy.Snapshot, x *policy.Steer) steering {
 	return t
 }
 
-// same reports whether t and u ask for the same, whenever they did.
+// same reports whether t and u request the same, at any time.
 func (t *steering) same(u *steering) bool {
 	a, b := *t, *u
 	a.Since, b.Since = 0, 0
@@ -51,12 +51,12 @@ func (t *steering) same(u *steering) bool {
 func (t *steering) text() string {
 	b, err := json.Marshal(t)
 	if err != nil {
-		panic(fmt.Sprintf("karpenter: a steering %+v has no text: %v", *t, err)) // a share that is no number
+		panic(fmt.Sprintf("karpenter: a steering %+v has no text: %v", *t, err)) // a share that is NaN
 	}
 	return string(b)
 }
 
-// readSteering reads an annotation; ok is false where there is none to be read.
+// readSteering reads an annotation; ok is false if it is missing or invalid.
 func readSteering(text string) (t steering, ok bool) {
 	if text == "" || json.Unmarshal([]byte(text), &t) != nil || t.Share < 0 || t.Share > 1 {
 		return steering{}, false

@@ -17,12 +17,11 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Tend does what passes with time. For the pools of s that are active it writes steers
-// that had to wait and limits that follow what the pools hold, and narrows NodePools where
-// the last node of a market is gone. In every mode, and where no pool is left, it ends
-// launches that got no machine in time, removes protections that nothing asks for any
-// more, and deletes NodePools of ours whose CapacityPool and nodes are gone. It may be
-// called while other pools are steered.
+// Tend does periodic work. For the active pools of s it writes steers that had to wait and limits
+// that follow the pools' capacity, and narrows NodePools after the last node of a market is gone.
+// In every mode, and without any pool, it ends launches that got no machine in time, removes
+// obsolete protections, and deletes Spotter's NodePools whose CapacityPool and nodes are gone. It
+// may be called while other pools are steered.
 func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	seen, err := b.api.look(ctx)
 	var errs []error
@@ -39,7 +38,7 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	}
 	switch {
 	case missing(err):
-		return errors.Join(errs...) // nothing of ours is there
+		return errors.Join(errs...) // Spotter has no NodePools
 	case err != nil:
 		return cmp.Or(errors.Join(errs...), err)
 	}
@@ -48,8 +47,8 @@ func (b *Backend) Tend(ctx context.Context, s *policy.Snapshot) error {
 	return errors.Join(errs...)
 }
 
-// forget drops what is remembered of CapacityPools that are no more and have no NodePool, and
-// of NodePools that are no more.
+// forget drops the state of CapacityPools that no longer exist and have no NodePool, and of
+// NodePools that no longer exist.
 func (b *Backend) forget(s *policy.Snapshot, nodePools []unstructured.Unstructured) {
 	pools, names := map[string]bool{}, map[string]bool{}
 	for i := range s.Pools {
@@ -63,8 +62,8 @@ func (b *Backend) forget(s *policy.Snapshot, nodePools []unstructured.Unstructur
 	b.budgets.keepOnly(names)
 }
 
-// tendPool writes what had to wait of a pool, unless somebody steers it at this moment, by
-// what was seen of Karpenter, or in the way of seeing it.
+// tendPool writes what had to wait of a pool, unless it is being steered at this moment. seen is
+// the state of Karpenter, and err why it could not be read.
 func (b *Backend) tendPool(ctx context.Context, s *policy.Snapshot, p *policy.Pool, seen *clusterView, err error) error {
 	if err != nil {
 		return b.states.unreadable(p.Name, err)
@@ -87,8 +86,8 @@ func paced(err error) bool {
 	return errors.As(err, &h) && h.Reason == "Paced"
 }
 
-// expire deletes claims of ours that have no machine in time: until then Karpenter
-// neither provisions nor disrupts anywhere.
+// expire deletes Spotter's claims that have no machine in time: until then Karpenter neither
+// provisions nor disrupts anywhere.
 func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	now := b.cfg.now()
 	b.outcomes.trim(now)
@@ -112,9 +111,9 @@ func (b *Backend) expire(ctx context.Context, claims []karpv1.NodeClaim) error {
 	return errors.Join(errs...)
 }
 
-// collect deletes the NodePools of ours whose CapacityPool is gone, once no node and
-// no claim of theirs is left. Should Karpenter make a claim at that very moment, it
-// is orphaned and not deleted with its owner.
+// collect deletes Spotter's NodePools whose CapacityPool is gone, once none of their nodes and
+// claims is left. If Karpenter creates a claim at that very moment, the claim is orphaned and not
+// deleted with its owner.
 func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []unstructured.Unstructured) error {
 	var left []*unstructured.Unstructured // of which s has no pool
 	for i := range nodePools {
@@ -132,7 +131,7 @@ func (b *Backend) collect(ctx context.Context, s *policy.Snapshot, nodePools []u
 	var all v1alpha1.CapacityPoolList
 	if err := b.api.reader.List(ctx, &all); err != nil {
 		if apierrors.IsNotFound(err) || missing(err) {
-			return nil // our own definitions are gone: all stays as it is
+			return nil // Spotter's definitions are gone: all stays as it is
 		}
 		return fmt.Errorf("listing CapacityPools: %w", err)
 	}

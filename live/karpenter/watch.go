@@ -140,8 +140,8 @@ func launchedAt(c *karpv1.NodeClaim) policy.Time {
 	return 0
 }
 
-// claimGone reports that a NodeClaim is no more. One that never had a machine was
-// refused, unless an unready node class ended it, or we, which was reported then.
+// claimGone reports that a NodeClaim no longer exists. A claim that never had a machine was
+// refused, unless an unready node class or Spotter ended it, which was then reported.
 func (i *informer) claimGone(c *karpv1.NodeClaim) {
 	_, ours := i.outcomes.end(c.Annotations[TokenAnnotation])
 	i.mu.Lock()

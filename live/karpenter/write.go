@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// All writes of this backend are in this file, each with the permit that it needs: what
-// changes a pool is written on its behalf, and what is ours is taken back in every mode.
+// All writes of this backend are in this file, each with the permit that it needs: changes of a
+// pool are written on its behalf, and Spotter's own objects are removed in every mode.
 
 // A writer writes Karpenter's objects and Nodes.
 type writer struct {
@@ -26,7 +26,7 @@ type writer struct {
 	ahead client.Client // writes what a step waits for
 }
 
-// fieldOwner is the name under which we apply and create.
+// fieldOwner is the field manager of Spotter's writes.
 const fieldOwner = client.FieldOwner("spotter")
 
 // onBehalf returns a context for changes of a pool. Where a mark names none, the caller's
@@ -42,7 +42,7 @@ func (w *writer) applyNodePool(ctx context.Context, pool string, u *unstructured
 	return w.ahead.Apply(onBehalf(ctx, pool), client.ApplyConfigurationFromUnstructured(u), fieldOwner)
 }
 
-// deleteNodePool deletes a NodePool of ours as it was read, and orphans what it owns.
+// deleteNodePool deletes Spotter's NodePool in the version that was read, and orphans what it owns.
 func (w *writer) deleteNodePool(ctx context.Context, n *unstructured.Unstructured) error {
 	uid, version := n.GetUID(), n.GetResourceVersion()
 	return w.ahead.Delete(permit.Undo(ctx), n, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(metav1.DeletePropagationOrphan))
@@ -62,18 +62,18 @@ func (w *writer) createClaim(ctx context.Context, pool string, c *karpv1.NodeCla
 	return w.ahead.Create(onBehalf(ctx, pool), c, fieldOwner)
 }
 
-// releaseClaim gives a machine back that a drain has emptied.
+// releaseClaim releases a machine that a drain has emptied.
 func (w *writer) releaseClaim(ctx context.Context, pool string, c *karpv1.NodeClaim) error {
 	return w.api.client.Delete(onBehalf(ctx, pool), c, client.Preconditions{UID: &c.UID})
 }
 
-// abandonClaim takes back a launch of ours that got no machine.
+// abandonClaim withdraws one of Spotter's launches that got no machine.
 func (w *writer) abandonClaim(ctx context.Context, c *karpv1.NodeClaim) error {
 	return w.ahead.Delete(permit.Undo(ctx), c, client.Preconditions{UID: &c.UID})
 }
 
-// protectNode has Karpenter leave a node alone that is drained, marks that it was we, and
-// returns the resourceVersion that the Node then has.
+// protectNode protects a node that is drained from Karpenter, marks the protection as Spotter's,
+// and returns the resourceVersion that the Node then has.
 func (w *writer) protectNode(ctx context.Context, pool, node string) (version string, err error) {
 	n := &corev1.Node{}
 	n.Name = node
@@ -86,8 +86,8 @@ func (w *writer) protection(why string) string {
 	return why + " " + w.cfg.now().Std().Format(time.RFC3339)
 }
 
-// unprotectClaim takes our protection off a NodeClaim, and then off its Node, to
-// which Karpenter copied it.
+// unprotectClaim removes Spotter's protection from a NodeClaim, and then from its Node, to which
+// Karpenter copied it.
 func (w *writer) unprotectClaim(ctx context.Context, to client.Writer, name string) error {
 	var c karpv1.NodeClaim
 	if there, err := w.api.there(ctx, "NodeClaim", name, &c); !there {
@@ -100,7 +100,7 @@ func (w *writer) unprotectClaim(ctx context.Context, to client.Writer, name stri
 	return w.unprotectNode(ctx, to, node)
 }
 
-// unprotectNode takes our protection off a Node.
+// unprotectNode removes Spotter's protection from a Node.
 func (w *writer) unprotectNode(ctx context.Context, to client.Writer, name string) error {
 	var n corev1.Node
 	if there, err := w.api.there(ctx, "node", name, &n); !there {
@@ -109,8 +109,8 @@ func (w *writer) unprotectNode(ctx context.Context, to client.Writer, name strin
 	return unprotect(ctx, to, &n)
 }
 
-// unprotect removes the protection of o, which is as it was last read; one that is not
-// ours stays.
+// unprotect removes the protection of o, which is as it was last read. A protection by others
+// stays.
 func unprotect(ctx context.Context, w client.Writer, o client.Object) error {
 	if _, _, ours := protectedSince(o.GetAnnotations()); !ours {
 		return nil

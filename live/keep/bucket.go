@@ -15,9 +15,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// The files of a segment that are not uploaded in the order of their names. The
-// digests go first: who uploads them has the number. The table of steps goes last:
-// a segment without it is no segment.
+// The files of a segment that are not uploaded in the order of their names. The digests are first:
+// the uploader that writes them has the number. The table of steps is last: a segment without it is
+// incomplete.
 const (
 	firstFile = "SHA256SUMS"
 	lastFile  = "steps.parquet"
@@ -54,15 +54,15 @@ func dial(ctx context.Context, c *Config) (*bucket, error) {
 	return b, err
 }
 
-// segment begins the name of the folder of every segment.
+// segment is the prefix of the name of the folder of every segment.
 const segment = "segment="
 
 func (b *bucket) object(number int, file string) string {
 	return fmt.Sprintf("%s%s%05d/%s", b.url, segment, number, file)
 }
 
-// place returns the last segment and step in the bucket, whoever wrote them. A segment of
-// which the upload broke off counts.
+// place returns the last segment and step in the bucket, whichever recorder wrote them. A segment
+// whose upload was interrupted counts.
 func (b *bucket) place(ctx context.Context) (p record.Place, err error) {
 	folders, err := b.s3.Folders(ctx, b.url+segment)
 	for _, f := range folders {

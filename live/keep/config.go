@@ -69,8 +69,8 @@ type Config struct {
 	// crash may lose. Raising it makes fewer and larger segments.
 	Complete time.Duration
 
-	// Whole is the time from a segment that begins anew to the next. Raising it
-	// takes less room, and more time to read the newest state.
+	// Whole is the time from one segment that can be read alone to the next. Raising it takes less
+	// space, and more time to read the newest state.
 	Whole time.Duration
 
 	// Rows is the most of a segment. Raising it takes more memory.

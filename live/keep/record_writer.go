@@ -31,8 +31,7 @@ type recordWriter struct {
 	again   clock.Timer
 	wait    time.Duration
 
-	// complete runs out when the segment is to be completed; nil without a step in
-	// it.
+	// complete runs out when the segment must be completed; nil without a step in it.
 	complete clock.Timer
 
 	// pruned is when the folder was last rid of what is too old.
@@ -137,7 +136,7 @@ func (s *recordWriter) write(it *item) (err error) {
 	return s.w.Write(it.entry)
 }
 
-// open takes the folder and begins after the last step in it.
+// open takes the folder and starts after the last step in it.
 func (s *recordWriter) open() error {
 	c := &s.r.cfg
 	if s.lock == nil {
@@ -181,7 +180,7 @@ func (s *recordWriter) finish() {
 	s.r.uploader.notify()
 }
 
-// drop gives up the segment being written. The next step begins another.
+// drop gives up the segment being written. The next step starts another.
 func (s *recordWriter) drop() {
 	if s.w == nil {
 		return
@@ -198,9 +197,9 @@ func (s *recordWriter) drop() {
 	}
 }
 
-// prune removes what is older or more than is kept: once in the time from one
-// segment that begins anew to the next, since before that there is nothing new to
-// remove, and at once where room is needed.
+// prune removes what is older or more than the limits: once in the time from one segment that can be
+// read alone to the next, since before that there is nothing new to remove, and at once if space is
+// needed.
 func (s *recordWriter) prune(now bool) {
 	c := &s.r.cfg
 	at := c.Clock.Now()
@@ -236,7 +235,7 @@ func (s *recordWriter) drain() {
 	}
 }
 
-// end writes what waits, once, completes the segment and gives the folder back.
+// end writes what waits, once, completes the segment and releases the folder.
 func (s *recordWriter) end() {
 	s.drain()
 	if s.waiting != nil {

@@ -55,7 +55,7 @@ type fault struct {
 // faults hold the fault of a part. One goroutine at a time sets it, and any reads it.
 type faults struct{ now atomic.Pointer[fault] }
 
-// err returns the fault, nil where there is none.
+// err returns the fault, nil without one.
 func (f *faults) err() error {
 	if now := f.now.Load(); now != nil {
 		return fmt.Errorf("since %s: %w", now.since.UTC().Format(time.RFC3339), now.err)
@@ -81,9 +81,8 @@ func (f *faults) set(err error, c *Config, begun, ended string, about ...any) {
 
 var _ driver.Recorder = (*Recorder)(nil)
 
-// New returns a recorder that goes on with what c.Dir holds, and starts it. The
-// folder and the bucket are taken with the first step: replicas that stand by share
-// them with the one that leads.
+// New returns a recorder that continues the record in c.Dir, and starts it. The folder and the
+// bucket are taken with the first step: standby replicas share them with the leader.
 func New(c Config, meta record.Meta) (*Recorder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func usable(dir string, meta record.Meta) error {
 	_, err := record.Resume(dir, meta, record.Limits{})
 	if err != nil && !errors.Is(err, record.ErrOtherRecording) && !errors.Is(err, os.ErrPermission) {
 		if info, e := os.Stat(dir); e == nil && info.IsDir() {
-			return nil // a damaged segment may be mended while the controller runs
+			return nil // a damaged segment may be repaired while the controller runs
 		}
 	}
 	if err != nil {
@@ -127,10 +126,9 @@ func usable(dir string, meta record.Meta) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Record puts a step into the queue and returns at once. The tables of the snapshot are
-// shared, as nobody writes them again; the rest is copied. Of a fault that keeps steps
-// from being recorded it returns the error once, when it first meets it; Err has it as
-// long as it lasts.
+// Record puts a step into the queue and returns at once. The tables of the snapshot are shared, as
+// they are never written again; the rest is copied. It returns a fault that prevents recording only
+// once, when it first occurs; Err returns it for as long as it lasts.
 func (r *Recorder) Record(_ context.Context, s *policy.Snapshot, m *policy.Memory, p *policy.Plan) error {
 	entry, err := record.NewEntry(s, m, p)
 	if err != nil {
@@ -190,10 +188,9 @@ func (r *Recorder) fail(err error) {
 	r.writing.set(err, &r.cfg, "steps cannot be recorded and are queued", "steps are recorded again", "lost", r.Lost())
 }
 
-// Flush writes the steps that wait, completes the segment and uploads what is left to
-// upload, until ctx ends, and goes on. It returns what is then not recorded. A leader
-// calls it before it lets another one lead, which finds in a bucket all that it needs
-// to know.
+// Flush writes the queued steps, completes the segment and uploads what is left to upload, until
+// ctx ends. Then recording continues. It returns what is then not recorded. A leader calls it
+// before it lets another one lead, which finds all that it needs to know in a bucket.
 func (r *Recorder) Flush(ctx context.Context) error {
 	written := make(chan struct{})
 	select {

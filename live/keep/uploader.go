@@ -31,8 +31,8 @@ type uploader struct {
 	r *Recorder
 	b *bucket
 
-	// wake is sent to when there may be something to upload, and flush when somebody
-	// waits for that. begun is closed when run begins, done when it has ended.
+	// wake is sent to when there may be something to upload, and flush when a caller waits for
+	// that. begun is closed when run starts, done when it has ended.
 	wake        chan struct{}
 	flush       chan chan struct{}
 	begun, done chan struct{}
@@ -40,8 +40,8 @@ type uploader struct {
 	sent  atomic.Int64
 	fault faults
 
-	// taken says that a number was taken by another recorder: the segments on from
-	// it stay in the folder, up to one that begins anew after those of the bucket.
+	// taken reports that a number was taken by another recorder: the segments from that number on
+	// stay in the folder, up to one that can be read alone, with a number after those of the bucket.
 	taken atomic.Bool
 }
 
@@ -54,8 +54,8 @@ func newUploader(ctx context.Context, r *Recorder) (*uploader, error) {
 	return &uploader{r: r, b: b, wake: make(chan struct{}, 1), flush: make(chan chan struct{}), begun: make(chan struct{}), done: make(chan struct{})}, nil
 }
 
-// begin starts to upload, once, when the folder is ours: a replica that stands by
-// uploads nothing, and learns only then what the one before it has uploaded.
+// begin starts to upload, once, when this recorder has taken the folder: a standby replica uploads
+// nothing, and learns only then what the previous leader has uploaded.
 func (c *uploader) begin(ctx context.Context) error {
 	if c == nil || c.runs() {
 		return nil
@@ -98,12 +98,11 @@ func (c *uploader) notify() {
 	}
 }
 
-// lacks reports whether a segment is not uploaded yet. Without a bucket all are where
-// they are to be.
+// lacks reports whether a segment is not uploaded yet. Without a bucket no segment has to be.
 func (c *uploader) lacks(segment int) bool { return c != nil && int64(segment) > c.sent.Load() }
 
-// moved reports, once, that the numbers of the writer are taken: it has to begin
-// anew after those of the bucket.
+// moved reports, once, that the numbers of the writer are taken: it has to restart after those of
+// the bucket.
 func (c *uploader) moved() bool { return c != nil && c.taken.Swap(false) }
 
 // run uploads until ctx ends, and after a fault waits and tries again.

@@ -1,6 +1,6 @@
-// Package limit bounds how fast the controller writes to the API server. A
-// [Limiter] stands between client-go and the network, so that nothing that uses
-// a client can get around it: not the event recorder, not a status writer.
+// Package limit bounds how fast the controller writes to the API server. A [Limiter] is between
+// client-go and the network, so that no user of a client can bypass it, including the event
+// recorder and the status writers.
 //
 // Reads pass. So do requests that change nothing though their verb is a write:
 // dry runs and reviews of tokens and of access. Leases pass as well, since a leader
@@ -67,7 +67,7 @@ type Limiter struct {
 	turn chan struct{}
 
 	mu     sync.Mutex
-	paused time.Time // until when the API server asked for no more writes
+	paused time.Time // until when the API server requested a pause of writes
 	counts map[string]*Count
 }
 

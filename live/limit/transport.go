@@ -127,11 +127,11 @@ func (t *transport) admit(verb string, r *http.Request) (deadline time.Time, err
 
 // answered reads from the answer whether the server wants fewer writes.
 //
-// client-go waits for the time of a Retry-After and sends the request again, up to ten
-// times over, in the goroutine of the caller. That is right for a server that is
-// overloaded: an urgent write is sent again when the server says, and the others go on.
-// Where a disruption budget refuses an eviction it is too long, since other pods could go
-// meanwhile: there the header is taken away. Who evicts reads the same number in the body.
+// client-go waits for the time of a Retry-After and sends the request again, up to ten times, in
+// the goroutine of the caller. That is right for a server that is overloaded: an urgent write is
+// sent again when the server says, and the others continue. If a disruption budget refuses an
+// eviction that is too long, since other pods could be evicted meanwhile: for these responses the
+// header is removed. Evicting code reads the same number in the body.
 func (t *transport) answered(verb string, writes bool, r *http.Request, resp *http.Response) {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
 		return

@@ -16,9 +16,9 @@ import (
 
 // An AWSConfig says how often AWS is asked.
 type AWSConfig struct {
-	// Prices is the time between two readings of spot prices. AWS publishes a
-	// change within minutes and changes a price a few times a day; each reading
-	// takes a request for every thousand markets.
+	// Prices is the time between two readings of Spot prices. AWS publishes a change within minutes
+	// and changes a price a few times a day; each reading takes a request for every thousand
+	// markets.
 	Prices time.Duration
 
 	// Scores is that of placement scores: one request for each type in each region.
@@ -28,8 +28,8 @@ type AWSConfig struct {
 	// offerings, which change rarely.
 	Lists time.Duration
 
-	// Overlap is how much of what was reported is asked for again, because AWS
-	// publishes some prices late.
+	// Overlap is how much of the reported time is requested again, because AWS publishes some
+	// prices late.
 	Overlap time.Duration
 }
 
@@ -81,15 +81,15 @@ func (f awsFeed) Every() time.Duration { return f.every }
 // Read implements [Feed].
 func (f awsFeed) Read(ctx context.Context, ask Ask) (*Update, error) { return f.read(ctx, ask) }
 
-// awsPrices reads spot prices.
+// awsPrices reads Spot prices.
 type awsPrices struct {
 	reader  *aws.Reader
 	overlap time.Duration
 }
 
-// read asks for what is new, and at first for as long as snapshots go back. AWS
-// names every market in each answer, at least with the price in force at its begin:
-// a market that it does not name is not known to be sold.
+// read requests what is new, and at first the whole history of a snapshot. AWS names every market
+// in each response, at least with the price in force at its start: a market that it does not name
+// is not known to be sold.
 func (p awsPrices) read(ctx context.Context, ask Ask) (*Update, error) {
 	const second = policy.Time(time.Second / time.Millisecond)
 	u := &Update{AsOf: ask.Now - ask.Now%second} // as precise as a request

@@ -51,10 +51,9 @@ func New(c Config) (*Book, error) {
 	return b, nil
 }
 
-// Use says which pools there are. The tables then hold the markets that one of
-// them may buy in by place, type and size, and those that [Book.Find] was asked
-// for; before the first call they hold all that is known. The pools have their
-// defaults and are not written afterwards.
+// Use sets the pools. The tables then hold the markets in which one of them may buy by place, type
+// and size, and those that [Book.Find] was called for; before the first call they hold all known
+// markets. The pools have their defaults and are not written afterwards.
 func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -65,7 +64,7 @@ func (b *Book) Use(pools []*v1alpha1.CapacityPool) {
 	b.known.changed = true
 }
 
-// Place says in which region a cluster lies: see [Config.Places].
+// Place sets the region of a cluster: see [Config.Places].
 func (b *Book) Place(cluster, provider, region string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,8 +146,8 @@ func (b *Book) count(s *policy.Snapshot) {
 	b.quotas.count(b.config.Limits, &b.table, counts)
 }
 
-// Generation changes whenever a call of [Book.Fill] has changed what identifiers
-// of types, zones or markets stand for.
+// Generation changes whenever a call of [Book.Fill] has changed the identifiers of types, zones or
+// markets.
 func (b *Book) Generation() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -202,7 +201,7 @@ func (b *Book) Lookup(name string) policy.MarketID {
 	return b.table.find(name)
 }
 
-// Meet counts what our own cluster met in a market. The tables need not hold it.
+// Meet counts an observation of the own cluster in a market. The tables need not hold it.
 func (b *Book) Meet(e backend.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,8 +22,8 @@ const (
 	// cacheVersion is that of the form of a cache: another one is not read.
 	cacheVersion = 1
 
-	// cacheEvery is how long what feeds reported may be lost when the process is
-	// killed: it is then asked for again.
+	// cacheEvery is how much reported data may be lost when the process is killed: it is then
+	// requested again.
 	cacheEvery = 5 * time.Minute
 
 	// cacheReadMax bounds what a cache may unpack to.
@@ -71,8 +71,8 @@ type cachedBand struct {
 	At   policy.Time `json:"at"`
 }
 
-// load reads the cache. One that cannot be read is as good as none: it is said in
-// the log, and feeds are asked for everything.
+// load reads the cache. If it cannot be read, that is logged, and everything is requested from the
+// feeds.
 func (b *Book) load() error {
 	if b.config.Cache == "" {
 		return nil
@@ -182,7 +182,7 @@ func (b *Book) saveSometimes(now policy.Time) error {
 	b.mu.Lock()
 	due := b.savedAt == 0 || now.Sub(b.savedAt) >= cacheEvery
 	if due {
-		b.savedAt = now // nobody else writes it meanwhile
+		b.savedAt = now // no other goroutine writes it meanwhile
 	}
 	b.mu.Unlock()
 	if !due {
@@ -212,7 +212,7 @@ func (b *Book) save() error {
 	return nil
 }
 
-// cached returns what is to be kept: what feeds reported, and nothing of the catalog.
+// cached returns what must be kept: the reports of feeds, and nothing of the catalog.
 func (k *knowledge) cached(now policy.Time) *cached {
 	c := &cached{Version: cacheVersion, Saved: now}
 	for at, names := range k.zones {

@@ -26,9 +26,8 @@ type Config struct {
 	// restart feeds are asked only for what is new; empty keeps nothing.
 	Cache string
 
-	// StaleAfter is how long after it was last reported a spot price is believed.
-	// Raising it buys on through a longer failure of a feed, at prices that may
-	// have moved.
+	// StaleAfter is the age of the last report up to which a Spot price is valid. Raising it
+	// continues buying through a longer failure of a feed, at prices that may have changed.
 	StaleAfter time.Duration
 
 	// SignalsStaleAfter is the same for placement scores, which then count as not
@@ -51,8 +50,8 @@ type Config struct {
 	// QuotaSpan is how long a quota that a launch met is taken to be used up.
 	QuotaSpan time.Duration
 
-	// RunningGapMax bounds the hours that nodes are taken to have run on while
-	// nobody counted them, as through a restart.
+	// RunningGapMax bounds the hours that nodes are assumed to have run while they were not
+	// counted, as through a restart.
 	RunningGapMax time.Duration
 
 	// ExportMax bounds what [Book.Export] returns, in bytes. Beyond it the markets
@@ -66,13 +65,13 @@ type Config struct {
 	// [Book.Settle].
 	Commitments []policy.Commitment
 
-	// Places says in which region a cluster lies, by the name of its cloudspace,
-	// empty for the cluster of all pools that have none. A cluster that is not
-	// named lies where its first pool finds the most to buy.
+	// Places has the region of each cluster, by the name of its cloudspace, empty for the cluster
+	// of all pools that have none. A cluster that is not named is where its first pool finds the
+	// most markets.
 	Places map[string]Place
 
-	// Regions are where the cluster buys. Where there is one, a node that does not say
-	// its region, and whose zone does not either, lies there.
+	// Regions are where the cluster buys. If there is only one, a node without a region, whose zone
+	// has no known region either, is in it.
 	Regions []string
 
 	Clock clock.WithTicker

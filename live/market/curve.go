@@ -13,8 +13,8 @@ const (
 	gridStep    = policy.Time(10 * time.Minute / time.Millisecond)
 	historySize = 24
 
-	// unknownPrice stands in the grid for an instant of which nothing is known. It
-	// never leaves this package.
+	// unknownPrice is used in the grid for an instant at which nothing is known. It never leaves
+	// this package.
 	unknownPrice policy.Money = -2
 )
 
@@ -24,8 +24,8 @@ type point struct {
 	Price policy.Money `json:"p"`
 }
 
-// A curve is what a price was over the last hours. Points that repeat the price
-// before them stay: one that is reported late may come to lie between.
+// A curve is the course of a price over the last hours. Points that repeat the price before them
+// are kept: a point that is reported late may be between them.
 type curve struct {
 	points []point // ascending by At
 
@@ -118,8 +118,8 @@ func (c *curve) history(now policy.Time) []policy.Money {
 	return slices.Clip(known)
 }
 
-// prune forgets what lies too long before now to be looked at again. The price that
-// was in force then stays, as of when it came into force.
+// prune removes what is too long before now to be used again. The price that was in force then is
+// kept, as of when it came into force.
 func (c *curve) prune(now policy.Time) {
 	cut := now - now%gridStep - (historySize+1)*gridStep
 	n := 0

@@ -4,11 +4,11 @@
 // into snapshots; a [Feed] brings it: the EC2 API ([NewAWS]), a folder that
 // "spotter trace record" fills ([NewFolder]), the price list of an auction.
 //
-// Feeds are read side by side, each at its own pace, and a feed that fails leaves
-// what it brought before. A price is known up to the last reading that named its
-// market. Beyond [Config.StaleAfter] of that the market is offered no more, so that
-// nothing is bought at a price that nobody knows, while its last price stays for
-// the accounts of the nodes that run there: an unknown price is never 0.
+// Feeds are read in parallel, each at its own pace, and a feed that fails leaves the data that it
+// reported before. A price is known up to the last reading that named its market.
+// [Config.StaleAfter] later the market is no longer offered, so that nothing is bought at an
+// unknown price. Its last price is still used for the accounts of the nodes that run there: an
+// unknown price is never 0.
 //
 // Identifiers change only within [Book.Fill], so that who calls Fill, Choose and
 // Find from one goroutine sees one set of them throughout.

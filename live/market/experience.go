@@ -8,7 +8,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/portable"
 )
 
-// A meeting is what our cluster met in a market, counted as the simulator does.
+// A meeting has the counts of the own cluster's observations in a market, counted as the simulator
+// does.
 type meeting struct {
 	seen    policy.Experience
 	running int64 // nodes
@@ -16,7 +17,7 @@ type meeting struct {
 	// counted is when a refusal was last counted.
 	counted policy.Time
 
-	// imported says that nobody has counted nodes since it was read back.
+	// imported means that nodes were not counted since it was read back.
 	imported bool
 }
 

@@ -18,15 +18,15 @@ const exportReadMax = 64 << 20
 // ErrImport is returned for an export that cannot be read.
 var ErrImport = errors.New("not an export of market experience")
 
-// An export is what must survive a restart of what our cluster met: nobody else
-// can report it again.
+// An export is the part of the cluster's own observations that must survive a restart: no feed can
+// report it again.
 type export struct {
 	Version int        `json:"version"`
 	Markets []exported `json:"markets"`
 }
 
-// exported is what was met in a market. Running are the nodes that ran in it when
-// they were last counted, so that their hours go on over a restart.
+// exported has the observations in a market. Running are the nodes that ran in it when they were
+// last counted, so that their hours continue across a restart.
 type exported struct {
 	Name       string            `json:"name"`
 	Running    int64             `json:"running,omitempty"`
@@ -34,7 +34,7 @@ type exported struct {
 	Experience policy.Experience `json:"experience"`
 }
 
-// Export returns what our cluster met, compressed and at most Config.ExportMax bytes
+// Export returns the observations of the own cluster, compressed and at most Config.ExportMax bytes
 // long. The same experience gives the same bytes.
 func (b *Book) Export() []byte {
 	b.mu.Lock()
@@ -55,8 +55,7 @@ func (b *Book) Export() []byte {
 	}
 }
 
-// lastMet is the last instant that counted in a market, or that at which the count
-// stands.
+// lastMet is the last instant that counted in a market, or that of the count.
 func (x *exported) lastMet() policy.Time {
 	return cmp.Or(max(x.Experience.Refused, x.Experience.Reclaimed), x.Experience.At)
 }

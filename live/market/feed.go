@@ -19,7 +19,7 @@ type Feed interface {
 	// "aws-spot-prices". It is unique in a book.
 	Name() string
 
-	// Every is how long after one reading the next begins.
+	// Every is the time from the end of one reading to the start of the next.
 	Every() time.Duration
 
 	// Read returns what is known. What was reported before may be reported again. An error
@@ -28,7 +28,7 @@ type Feed interface {
 	Read(context.Context, Ask) (*Update, error)
 }
 
-// An Ask is what a feed is asked for.
+// An Ask is a request to a feed.
 type Ask struct {
 	// Now is the instant of the asking.
 	Now policy.Time
@@ -37,8 +37,8 @@ type Ask struct {
 	// before a restart where the book has a cache; zero if there was none.
 	Since policy.Time
 
-	// Wanted are the types that pools may buy or nodes run on, ascending. A feed
-	// with a quota asks for these first, or for these only.
+	// Wanted are the types that pools may buy or nodes run on, ascending. A feed with a quota
+	// requests these first, or only these.
 	Wanted []TypeInRegion
 }
 
@@ -54,15 +54,14 @@ type Update struct {
 	// Zones name zones that have an ID and a name.
 	Zones []Zone
 
-	// Types describes instance types. A type that the catalog holds stands as it
-	// does there.
+	// Types describes instance types. For a type in the catalog, the catalog's description is used.
 	Types []policy.InstanceType
 
 	// Offerings are types that zones sell on demand, with or without a price for
 	// spot.
 	Offerings []Offering
 
-	// Spot are the prices of spot markets in any order, OnDemand those on demand.
+	// Spot are the prices of Spot markets in any order, OnDemand those on demand.
 	Spot     []Price
 	OnDemand []OnDemandPrice
 
@@ -81,17 +80,17 @@ type Zone struct{ Provider, Region, Name, ID string }
 // An Offering is an instance type that a zone sells.
 type Offering struct{ Provider, Region, Zone, Type string }
 
-// A Price is what a spot market costs from an instant on.
+// A Price is what a Spot market costs from an instant on.
 type Price struct {
 	// Zone is the name of the zone, or its ID where the feed knows no other. It
 	// is the region itself for a provider without zones.
 	Provider, Region, Zone, Type string
 
-	// At is when the price came into force; zero when the feed does not know, which
-	// stands for AsOf where the price is a new one.
+	// At is when the price came into force. Zero is an unknown time, which means AsOf if the price
+	// is a new one.
 	At policy.Time
 
-	// KnownTo is the instant up to which the market is known; zero stands for AsOf.
+	// KnownTo is the instant up to which the market is known; zero means AsOf.
 	KnownTo policy.Time
 
 	// Price is that of one node-hour; policy.NoPrice means that the market sells

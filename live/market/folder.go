@@ -78,7 +78,7 @@ func (f *folder) Read(_ context.Context, ask Ask) (*Update, error) {
 		}
 		t, err := trace.Open(f.config.Path, o)
 		if errors.Is(err, trace.ErrEmpty) {
-			// What was recorded ended before the history of a snapshot begins.
+			// The record ended before the start of the history of a snapshot.
 			o.From = 0
 			t, err = trace.Open(f.config.Path, o)
 		}

@@ -38,7 +38,7 @@ type offer struct {
 	// spot is empty where no feed ever reported a price.
 	spot curve
 
-	// reported is the instant up to which the spot price is known.
+	// reported is the instant up to which the Spot price is known.
 	reported policy.Time
 
 	reserve policy.Money
@@ -115,8 +115,8 @@ func (k *knowledge) offerOf(key offerKey) (o *offer, isNew bool) {
 	return o, true
 }
 
-// listedFor returns the price on demand that holds where no feed reported one: that of
-// the catalog; nil where nobody knows it.
+// listedFor returns the on-demand price in force if no feed reported one: that of the catalog; nil
+// if it is unknown.
 func (k *knowledge) listedFor(at typeAt) *listed {
 	if l := k.onDemand[at]; l != nil {
 		return l

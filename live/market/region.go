@@ -8,8 +8,8 @@ import (
 // A zoneAt names a zone of a provider.
 type zoneAt struct{ provider, zone string }
 
-// regionsOf returns the regions of zones that lie in one only, and by an empty zone that
-// of a provider with one only.
+// regionsOf returns the regions of zones that are in only one, and by an empty zone that of a
+// provider with only one.
 func regionsOf(keys []offerKey) map[zoneAt]string {
 	regions := map[zoneAt]string{}
 	for i := range keys {
@@ -38,8 +38,8 @@ func (t *table) regionOf(regions []string, provider, zone string) string {
 	return cmp.Or(t.regions[zoneAt{provider, zone}], RegionIn(provider, zone), only)
 }
 
-// RegionIn returns the region that the name of a zone begins with; empty where it is not
-// written as the provider writes zones.
+// RegionIn returns the region that is the prefix of the name of a zone; empty if the name is not in
+// the provider's form.
 func RegionIn(provider, zone string) string {
 	switch i := strings.LastIndexByte(zone, '-'); provider {
 	case "aws": // us-east-1a

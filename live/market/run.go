@@ -96,8 +96,7 @@ func (b *Book) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// follow reads feed i again and again. What the cache holds is not asked for again
-// before its time.
+// follow reads feed i repeatedly. Data in the cache is not requested again before it is due.
 func (r *feedReader) follow(ctx context.Context, i int) {
 	wait := r.due(i)
 	for sleep(ctx, r.config.Clock, wait) {
@@ -115,7 +114,7 @@ func (r *feedReader) follow(ctx context.Context, i int) {
 	}
 }
 
-// due returns how long until feed i is to be read first.
+// due returns the time until the first reading of feed i.
 func (r *feedReader) due(i int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +136,7 @@ func (r *feedReader) backoff(i int) time.Duration {
 	return wait
 }
 
-// sleep waits and reports whether ctx goes on.
+// sleep waits and reports whether ctx has not ended.
 func sleep(ctx context.Context, c clock.WithTicker, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -192,7 +191,7 @@ func (r *feedReader) note(i int, ask Ask, u *Update, err, wrong error) {
 	s.asked = true
 	s.err = cmp.Or(err, wrong)
 	if errors.Is(err, ErrNothingWanted) {
-		if err == ErrNothingWanted { //nolint:errorlint // one that is wrapped says why, which is no good news
+		if err == ErrNothingWanted { //nolint:errorlint // a wrapped one has a reason, and so is a fault
 			s.err = nil
 		}
 		return

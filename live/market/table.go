@@ -11,8 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A table is what snapshots are filled from. Its identifiers stand as long as it
-// does.
+// A table is what snapshots are filled from. Its identifiers are valid as long as it is.
 type table struct {
 	generation uint64
 
@@ -21,12 +20,12 @@ type table struct {
 	markets     []policy.Market
 	commitments []policy.Commitment
 
-	// regions are those of zones that lie in one only, and by an empty zone that of a
-	// provider with one only.
+	// regions are those of zones that are in only one, and by an empty zone that of a provider with
+	// only one.
 	regions map[zoneAt]string
 
-	// rows say where the markets come from, met what our cluster met in each; nil
-	// where it met nothing.
+	// rows are the sources of the markets, and met the observations of the own cluster in each; nil
+	// for no observation.
 	rows []row
 	met  []*meeting
 
@@ -44,7 +43,7 @@ type row struct {
 	band  *banded // nil where none was published
 }
 
-// tabulate makes the tables anew. The generation stays where all identifiers do.
+// tabulate rebuilds the tables. The generation is unchanged if all identifiers are.
 func (b *Book) tabulate() {
 	b.known.changed = false
 	keys := make([]offerKey, 0, len(b.known.offers))
@@ -75,7 +74,7 @@ func (b *Book) tabulate() {
 			owner[kind.Name] = key.provider
 			types = append(types, kind)
 		case first != key.provider:
-			omitted.twice = append(omitted.twice, key) // a name stands for one type
+			omitted.twice = append(omitted.twice, key) // a name identifies one type
 			continue
 		}
 		t.zones = append(t.zones, key.zone)
@@ -131,8 +130,8 @@ func (b *Book) logOmitted(o *omissions) {
 	}
 }
 
-// wants reports whether the tables are to hold an offer: a pool may buy it, a node
-// runs on it, or it was asked for.
+// wants reports whether the tables must hold an offer: a pool may buy it, a node runs on it, or it
+// was requested.
 func (b *Book) wants(key offerKey, kind *policy.InstanceType) bool {
 	if b.pools == nil || b.known.asked[key] {
 		return true
@@ -185,7 +184,7 @@ func (t *table) list(ids map[string]policy.TypeID) {
 	}
 }
 
-// same reports whether all identifiers of t and u stand for the same.
+// same reports whether all identifiers of t and u mean the same.
 func (t *table) same(u *table) bool {
 	return slices.Equal(t.zones, u.zones) &&
 		slices.EqualFunc(t.types, u.types, func(a, b policy.InstanceType) bool { return a.Name == b.Name && a.Provider == b.Provider }) &&
@@ -201,7 +200,7 @@ func (t *table) refresh(c *Config, now policy.Time) {
 		if m.Capacity == policy.Spot {
 			refreshSpot(m, r.offer, now, c.StaleAfter)
 		} else {
-			m.Offered, m.Price = !m.OnDemandModelled, m.OnDemand // nobody sells at a price that was derived
+			m.Offered, m.Price = !m.OnDemandModelled, m.OnDemand // a derived price is not offered
 			_, m.PricedAt, _ = r.price.curve.at(now)
 			m.History = r.price.curve.history(now)
 		}
@@ -231,9 +230,9 @@ func (t *table) refresh(c *Config, now policy.Time) {
 	}
 }
 
-// refreshSpot writes the price of a spot market. One whose price was reported too long
-// ago, or that sells nothing, is not offered; its last price stays for the accounts
-// of the nodes that run there.
+// refreshSpot writes the price of a Spot market. A market whose price was reported too long ago, or
+// that sells nothing, is not offered. Its last price is still used for the accounts of the nodes
+// that run there.
 func refreshSpot(m *policy.Market, o *offer, now policy.Time, staleAfter time.Duration) {
 	price, since, known := o.spot.at(now)
 	m.Offered = known && price > 0 && now.Sub(o.reported) <= staleAfter

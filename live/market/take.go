@@ -12,12 +12,12 @@ const (
 	// priceMax is above any price of a node-hour.
 	priceMax = 100_000 * policy.Dollar
 
-	// dearMax is how many times the published price on demand a spot price may be.
-	// AWS charges no more than the price on demand, and did at most ten times as
-	// much when spot was an auction.
+	// dearMax is the most that a Spot price may be, as a multiple of the published on-demand price.
+	// AWS charges no more than the on-demand price, and charged at most ten times as much when Spot
+	// was an auction.
 	dearMax = 10
 
-	// skewMax is how far a provider's clock may be ahead of ours.
+	// skewMax is how far a provider's clock may be ahead of the controller's.
 	skewMax = 5 * time.Minute
 )
 
@@ -48,7 +48,7 @@ func (f *faults) err() error {
 // errNoAsOf is returned for an update that does not say what instant it reports.
 var errNoAsOf = errors.New("the update has no time")
 
-// take takes in an update and returns what of it cannot be. The rest stands.
+// take takes in an update and returns its invalid parts. The other parts are used.
 func (b *Book) take(u *Update, ask Ask) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,8 +112,8 @@ func (k *knowledge) takeFacts(u *Update, f *faults) {
 	}
 }
 
-// takeOnDemand takes in a price on demand. It holds from when it is reported: nobody
-// says since when it does.
+// takeOnDemand takes in an on-demand price. It is in force from its report on, since the start is
+// not reported.
 func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) {
 	at := typeAt{place{p.Provider, p.Region}, p.Type}
 	if p.Provider == "" || p.Region == "" || p.Type == "" || p.Price <= 0 || p.Price > priceMax {
@@ -126,7 +126,7 @@ func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) 
 		k.onDemand[at] = &listed{modelled: p.Modelled, curve: curve{always: true}}
 		k.onDemand[at].curve.put(asOf, p.Price)
 		k.changed = true
-	case p.Modelled && !l.modelled: // what is published stands
+	case p.Modelled && !l.modelled: // a published price is kept
 	default:
 		l.modelled = p.Modelled
 		if now, _, _ := l.curve.at(asOf); now != p.Price {
@@ -135,7 +135,7 @@ func (k *knowledge) takeOnDemand(p *OnDemandPrice, asOf policy.Time, f *faults) 
 	}
 }
 
-// takeSpot takes in a spot price.
+// takeSpot takes in a Spot price.
 func (k *knowledge) takeSpot(p *Price, asOf, now policy.Time, f *faults) {
 	at := place{p.Provider, p.Region}
 	key := offerKey{at, k.zoneName(at, p.Zone), p.Type}

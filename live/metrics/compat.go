@@ -137,7 +137,7 @@ func (c *spotVortex) nodes(s *policy.Snapshot) {
 	c.draining.WithLabelValues().Set(float64(draining))
 }
 
-// cheapestSpot returns the spot price by type and zone.
+// cheapestSpot returns the Spot price by type and zone.
 func cheapestSpot(s *policy.Snapshot) map[[2]int32]policy.Money {
 	spot := make(map[[2]int32]policy.Money, len(s.Markets)/2)
 	for i := range s.Markets {

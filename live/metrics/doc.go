@@ -2,7 +2,7 @@
 // spotter_*, and by a switch the same facts under the names that the dashboards
 // of other systems read.
 //
-// Everything has a bound on its labels: pools are as many as the user made, markets
-// are those in use and no more than a hundred, and no metric has a node or a pod in
-// it but those of the systems whose dashboards ask for nodes, which are bounded too.
+// All labels have a bound: the number of pools is the user's choice, markets are those in use and
+// at most a hundred, and only the metrics of systems whose dashboards need nodes have a node or a
+// pod as a label. These are bounded too.
 package metrics

@@ -237,14 +237,14 @@ func (m *Metrics) Phase(name string, took time.Duration) {
 	}
 }
 
-// Notified reports what became of a notification.
+// Notified reports the result of a notification.
 func (m *Metrics) Notified(outcome string) {
 	if m != nil {
 		m.notifications.WithLabelValues(outcome).Inc()
 	}
 }
 
-// Entry reports what became of an entry of a plan.
+// Entry reports the result of an entry of a plan.
 func (m *Metrics) Entry(kind, pool, outcome string) {
 	if m == nil {
 		return
@@ -368,7 +368,8 @@ func (m *Metrics) markets(s *policy.Snapshot) {
 	}
 }
 
-// budgetsMax bounds the budgets that are reported, the first by name: whoever may edit a namespace can create many.
+// budgetsMax bounds the budgets that are reported, the first by name: every user who may edit a
+// namespace can create many.
 const budgetsMax = 1000
 
 // reportedBudgets returns the budgets that are reported.

@@ -82,7 +82,7 @@ type Config struct {
 	Clock clock.WithTicker
 	Log   *slog.Logger
 
-	// Counted learns what became of each event: "sent", or why it was dropped. It may be nil.
+	// Counted gets the result of each event: "sent", or why it was dropped. It may be nil.
 	Counted func(outcome string)
 }
 

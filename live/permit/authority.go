@@ -21,8 +21,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// KillSwitchAnnotation on the ConfigMap of the kill switch says "true" to stop and
-// "false" to go on.
+// KillSwitchAnnotation on the ConfigMap of the kill switch is "true" to stop and "false" to resume.
 const KillSwitchAnnotation = "spotter.dev/kill-switch"
 
 // A Config says what an [Authority] reads.
@@ -33,8 +32,7 @@ type Config struct {
 	// Approve has changes by choice wait for a person's approval in every pool.
 	Approve bool
 
-	// Namespace holds our own ConfigMaps, KillSwitch among them; an empty KillSwitch
-	// goes without.
+	// Namespace holds Spotter's ConfigMaps, KillSwitch among them. KillSwitch may be empty.
 	Namespace, KillSwitch string
 
 	// Lease is the name of the Lease that a release has in its namespace. With it pools must
@@ -106,8 +104,8 @@ type Switch struct {
 	// Problem says why the value is not the one of now; empty when it is.
 	Problem string
 
-	// Unreadable reports that the switch may have been turned on since: nothing is
-	// changed then. A switch that does not exist is none of these.
+	// Unreadable reports that the switch may have been turned on since: nothing is changed then. It
+	// is false for a switch that does not exist.
 	Unreadable bool
 }
 
@@ -154,8 +152,7 @@ func (a *Authority) NeedsApproval(name string) bool {
 	return p != nil && (a.cfg.Approve || p.Spec.Mode == v1alpha1.ModeApprove)
 }
 
-// Spec returns a pool as it is now, nil where there is none. It is shared and never
-// written.
+// Spec returns a pool as it is now, nil if it does not exist. It is shared and never written.
 func (a *Authority) Spec(ctx context.Context, name string) (*v1alpha1.CapacityPool, error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -173,11 +170,11 @@ func (a *Authority) Cluster(ctx context.Context) (Decision, error) {
 	return a.cluster(s), nil
 }
 
-// Claims returns the namespace of another release that leads and has claimed a pool, empty
-// where there is none, and otherwise the pools that this release has to claim before it may
-// change them, by name. They are shared and never written. A claim is the namespace of the
-// release in status.controller; [Authority.Forget] is called after it. All is read now: the
-// release that a pool is taken from may have begun to lead again a moment ago.
+// Claims returns the namespace of another release that leads and has claimed a pool. Without such a
+// release it is empty, and Claims returns the pools that this release has to claim before it may
+// change them, by name. They are shared and never written. A claim is the namespace of the release
+// in status.controller; [Authority.Forget] is called after it. All is read now: the release from
+// which a pool is taken may have resumed leading a moment ago.
 //
 // CapacityPools are of the whole cluster, and every release decides for all of them: with a
 // claim of one pool, another release changes nothing at all.
@@ -216,9 +213,8 @@ func (a *Authority) Check(ctx context.Context) error {
 	return err
 }
 
-// check reads what p requires, and returns until when it holds. Taking back what is ours
-// requires the lease alone: it is what a stop asks for, and must not fail with the switch
-// or the pools.
+// check reads what p requires, and returns until when it is valid. Undoing Spotter's own changes
+// requires only the lease: a stop needs it, and it must not fail with the switch or the pools.
 func (a *Authority) check(ctx context.Context, p permit) (until time.Time, err error) {
 	s, err := a.state(ctx)
 	if err != nil {
@@ -294,7 +290,7 @@ func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*stat
 	if s != nil && now.Sub(s.at) < fresh && !now.Before(s.at) {
 		return s, s.fence
 	}
-	for range 2 { // the first may have begun long before the call, and the second begins after it
+	for range 2 { // the first may have started long before the call, and the second starts after it
 		done := a.reading.DoChan("", func() (any, error) { return a.read(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
@@ -310,7 +306,7 @@ func (a *Authority) stateWithin(ctx context.Context, fresh time.Duration) (*stat
 }
 
 // read reads everything again, each object with the whole of Config.ReadMax: a slow one must not
-// take the time of the others. The age of all counts from the begin.
+// take the time of the others. The age of all counts from the start.
 func (a *Authority) read(ctx context.Context) *state {
 	s := &state{at: a.cfg.Clock.Now()}
 	var all sync.WaitGroup
@@ -340,7 +336,7 @@ func (a *Authority) readLease(ctx context.Context, s *state) {
 
 func (a *Authority) readPools(ctx context.Context, s *state) {
 	var list v1alpha1.CapacityPoolList
-	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // without our definitions there are no pools
+	if err := a.reader.List(ctx, &list); err != nil && !apierrors.IsNotFound(err) { // no CRD, no pools
 		s.unlisted = fmt.Errorf("reading the mode of the pools: %w", err)
 		return
 	}
@@ -390,9 +386,9 @@ func (a *Authority) leads(ctx context.Context, namespace string) bool {
 	return a.cfg.Clock.Now().Before(x.RenewTime.Add(2 * time.Duration(ptr.Deref(x.LeaseDurationSeconds, 0)) * time.Second))
 }
 
-// readSwitch reads the kill switch. While it does not exist, or no longer has the
-// annotation, the last value holds: whoever deletes it has not said "go on". A value that
-// is neither true nor false turns it on: doing nothing harms least.
+// readSwitch reads the kill switch. While it does not exist, or has lost the annotation, the last
+// value is in force: deleting it does not mean resuming. A value that is neither true nor false
+// turns it on: doing nothing harms least.
 func (a *Authority) readSwitch(ctx context.Context, s *state) {
 	if a.cfg.KillSwitch == "" {
 		return

@@ -3,12 +3,11 @@
 // the lease) is read from the API server and never from a cache, and is at most
 // [Config.Fresh] old.
 //
-// A context carries on whose behalf a write is made: [Act] for a pool, [Enforce] for
-// GPU budgets, [Undo] for taking back a mark of ours. The HTTP transport of all clients
-// asks [Authority.Request] after the wait for the write limit and right before it
-// sends; whoever calls a cloud asks [Authority.Check] right before the call. A write
-// without a permit in its context is refused unless it is of an object of our own, so
-// that a check that was forgotten cannot do harm.
+// A context carries the purpose of a write: [Act] for a pool, [Enforce] for GPU budgets, [Undo] for
+// undoing a mark of Spotter. The HTTP transport of all clients calls [Authority.Request] after the
+// wait for the write limit and right before it sends. Callers of a cloud call [Authority.Check]
+// right before the call. A write without a permit in its context is refused unless it is of an
+// object that Spotter owns, so that a forgotten check cannot do harm.
 package permit
 
 import (
@@ -47,8 +46,7 @@ func (d *Denied) Error() string {
 	return fmt.Sprintf("not written: pool %s is %s", d.Pool, d.Decision)
 }
 
-// An Unpermitted is the error of a write that nobody gave a permit for. It is a fault
-// of the program.
+// An Unpermitted is the error of a write without a permit. It is a bug of the program.
 type Unpermitted struct{ What string }
 
 // Error names the write.
@@ -75,18 +73,18 @@ func Act(ctx context.Context, pool string) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{act, pool})
 }
 
-// Undo returns a context for taking back what is ours. That is done in every mode of
-// a pool and under the kill switch, but not by a controller in shadow.
+// Undo returns a context for undoing Spotter's own changes. That is done in every mode of a pool
+// and under the kill switch, but not by a controller in shadow.
 func Undo(ctx context.Context) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{purpose: undo})
 }
 
-// Enforce returns a context for what GPU budgets ask for, which spans pools.
+// Enforce returns a context for the enforcement of GPU budgets, which spans pools.
 func Enforce(ctx context.Context) context.Context {
 	return context.WithValue(ctx, permitKey{}, permit{purpose: enforce})
 }
 
-// IsUndo reports whether ctx is for taking back what is ours.
+// IsUndo reports whether ctx is for undoing Spotter's own changes.
 func IsUndo(ctx context.Context) bool {
 	p, _ := ctx.Value(permitKey{}).(permit)
 	return p.purpose == undo

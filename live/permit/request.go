@@ -9,9 +9,10 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Request returns why a write to the API server may not be sent, as [Authority.Check]
-// does, and else by when it must be over; zero has no limit. Writes of objects of our own need no permit: the Lease, Events, the group
-// spotter.dev and ConfigMaps in our namespace; nor do requests that change nothing.
+// Request returns why a write to the API server may not be sent, as [Authority.Check] does, and
+// otherwise its deadline; zero has no limit. Writes of objects that Spotter owns need no permit:
+// the Lease, Events, the group spotter.dev and ConfigMaps in its namespace. Nor do requests that
+// change nothing.
 func (a *Authority) Request(ctx context.Context, r *http.Request) (deadline time.Time, err error) {
 	if a.own(r) {
 		return time.Time{}, nil
@@ -32,7 +33,7 @@ func (a *Authority) own(r *http.Request) bool {
 	if r.URL.Query().Get("dryRun") == "All" {
 		return true
 	}
-	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may stand below a path of its own
+	_, path, _ := strings.Cut(r.URL.Path, "/api") // the server may be below a path
 	for _, group := range [...]string{"coordination.k8s.io", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", v1alpha1.GroupVersion.Group} {
 		if strings.HasPrefix(path, "s/"+group+"/") {
 			return true

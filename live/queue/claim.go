@@ -13,9 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A warning is a notice that was given to the sink. Its message is deleted ClaimWait
-// later, when its nodes are in somebody's hands: where we die before that, the next
-// leader receives it again.
+// A warning is a notice that was given to the sink. Its message is deleted ClaimWait later, when
+// its nodes are being drained. If the process ends before that, the next leader receives it again.
 type warning struct {
 	due     time.Time
 	receipt string
@@ -33,8 +32,8 @@ const (
 // clockSkew is how far the clock of AWS may be ahead of the cluster's.
 const clockSkew = 30 * time.Second
 
-// settle has the nodes of warnings that are due drained by us where nobody does, and
-// their messages deleted.
+// settle has Spotter drain the nodes of warnings that are due if no other controller does, and
+// deletes their messages.
 func (q *Queue) settle(ctx context.Context) {
 	now := q.config.Clock.Now()
 	for len(q.warned) > 0 && !q.warned[0].due.After(now) {
@@ -52,8 +51,8 @@ func (q *Queue) settle(ctx context.Context) {
 	}
 }
 
-// claimed reports whether somebody empties a node because of a warning of that time.
-// Who cordoned it long before does not.
+// claimed reports whether another controller drains a node because of a warning of that time. A
+// cordon that is much older does not count.
 func claimed(n *corev1.Node, warned policy.Time) bool {
 	if n.DeletionTimestamp != nil {
 		return true
@@ -94,8 +93,8 @@ func (q *Queue) expected(ctx context.Context, n backend.Notice) policy.Actor {
 	return by
 }
 
-// node returns the node of an instance, nil if there is none or nodes cannot be listed.
-// It is the cache's, and as it was when the messages were received.
+// node returns the node of an instance, nil if it is missing or nodes cannot be listed. It is the
+// cache's, and as it was when the messages were received.
 func (q *Queue) node(ctx context.Context, instance string) *corev1.Node {
 	if q.byInstance != nil || q.nodes == nil {
 		return q.byInstance[instance]

@@ -2,8 +2,8 @@ package queue
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// The metrics of a queue. Messages of a kind were read and given on; outcomes are what
-// else became of messages.
+// The metrics of a queue. Messages of a kind were read and passed on; outcomes are the results of
+// the other messages.
 var (
 	metricUp       = prometheus.NewDesc("spotter_queue_up", "1 while the queue of notices is read, 0 while it is not.", nil, nil)
 	metricRival    = prometheus.NewDesc("spotter_queue_rival", "1 while another consumer also reads the queue and receives part of its messages.", nil, nil)

@@ -24,8 +24,8 @@ var ErrConfig = errors.New("invalid setting")
 
 // A Config says which queue is read and how.
 type Config struct {
-	// URL is that of the queue. It is to be the target of rules of EventBridge that
-	// are Spotter's own.
+	// URL is the URL of the queue. It must be the target of EventBridge rules that only Spotter
+	// uses.
 	URL string
 
 	// Region is that of a queue whose URL names none, and Endpoint replaces the address of AWS;
@@ -40,13 +40,13 @@ type Config struct {
 	// delays what a leader that died has taken and not handled.
 	Visibility time.Duration
 
-	// ClaimWait is how long a warned node is left to who is expected to drain it
-	// before it counts as ours, and how long the message of a warning is kept. It is
-	// to be shorter than Visibility.
+	// ClaimWait is how long a warned node is left to the controller that is expected to drain it
+	// before Spotter drains it, and how long the message of a warning is kept. It must be shorter
+	// than Visibility.
 	ClaimWait time.Duration
 
-	// DrainedBy, if not nil, takes a warning and returns who drains the node because
-	// of it, as far as a backend knows.
+	// DrainedBy, if not nil, takes a warning and returns who drains the node because of it, where a
+	// backend knows that.
 	DrainedBy func(backend.Notice) policy.Actor
 
 	// Timeout bounds one request, in addition to the time for which it waits for a message.
@@ -142,8 +142,8 @@ func regionOf(queue string) string {
 	return host[1]
 }
 
-// Dial returns a client by the default chain of credentials, of the region that the URL of
-// the queue names. It asks for nothing yet.
+// Dial returns a client with the default chain of credentials, in the region that the URL of the
+// queue names. It sends no request yet.
 func Dial(ctx context.Context, c Config) (*sqs.Client, error) {
 	base, err := wire.Load(ctx, cmp.Or(regionOf(c.URL), c.Region))
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	kindStateChange
 	kindScheduledChange
 	kindLifecycle
-	kindOther // of EC2 or AWS Health, and nothing to us
+	kindOther // of EC2 or AWS Health, and not used
 )
 
 // A message is what EventBridge says, read.
@@ -119,14 +119,13 @@ func (m *message) readDetail(e *envelope) error {
 	if m.kind == kindInterruption {
 		m.reclaimAt = m.at.Add(policy.NoticeLead(policy.AWS))
 		if d.Action == "hibernate" {
-			m.reclaimAt = m.at // it begins at once (AWS documentation, "Hibernate interrupted Spot Instances")
+			m.reclaimAt = m.at // it starts at once (AWS documentation, "Hibernate interrupted Spot Instances")
 		}
 	}
 	return nil
 }
 
-// readHealth reads a scheduled change of instances. What else AWS Health reports is
-// nothing to us.
+// readHealth reads a scheduled change of instances. Other reports of AWS Health are not used.
 func (m *message) readHealth(d *detail) error {
 	if d.Service != "EC2" || d.Category != "scheduledChange" || d.Status == "closed" {
 		m.kind = kindOther

@@ -33,7 +33,7 @@ type Queue struct {
 	seen       *lru.Cache // IDs of events that the sink has taken
 	failures   int        // requests in a row
 	warned     []warning
-	done       []string // receipts of what is to be deleted
+	done       []string // receipts of the messages to delete
 	byInstance map[string]*corev1.Node
 
 	logged logOnce
@@ -41,7 +41,7 @@ type Queue struct {
 	rivals rivalFinder
 }
 
-// A state is what others may ask for.
+// A state is what other goroutines may read.
 type state struct {
 	counts Counts
 	sent   policy.Time // when the event of the last message was
@@ -76,8 +76,8 @@ type Counts struct {
 
 	Interruptions, Recommendations, StateChanges, ScheduledChanges int
 
-	// Lifecycle are the lifecycle events of Auto Scaling groups, which are left to
-	// those, and Unknown what nobody here knows. Malformed cannot be read.
+	// Lifecycle are the lifecycle events of Auto Scaling groups, which are left to the groups, and
+	// Unknown events of unknown kinds. Malformed cannot be read.
 	Lifecycle, Unknown, Malformed int
 
 	// Repeated were taken before, and Late reported what has happened already.
@@ -101,8 +101,8 @@ func New(c Config, s *sqs.Client, reader, nodes client.Reader, sink backend.Sink
 // Counts returns the counts of messages.
 func (q *Queue) Counts() Counts { return q.state.get().counts }
 
-// Err returns why not every notice is read, nil when all is well: what AWS said, or an
-// [ErrRival] where a part of the messages goes to somebody else.
+// Err returns why not every notice is read, nil if all are: the error of AWS, or an [ErrRival] if
+// another consumer receives a part of the messages.
 func (q *Queue) Err() error {
 	if err := q.state.get().err; err != nil {
 		return err
@@ -117,8 +117,8 @@ func (q *Queue) NeedLeaderElection() bool { return true }
 // Start is [Queue.Run], for a manager.
 func (q *Queue) Start(ctx context.Context) error { return q.Run(ctx) }
 
-// Run reads until ctx ends, which is its good end. A request that fails is made
-// again, ever more rarely. The queue is read whoever else reads it.
+// Run reads until ctx ends, which is its normal end. A request that fails is repeated at growing
+// intervals. The queue is read even if another consumer reads it.
 func (q *Queue) Run(ctx context.Context) error {
 	var looking sync.WaitGroup
 	defer looking.Wait()
@@ -242,7 +242,7 @@ func (q *Queue) count(f func(*Counts)) { q.state.change(func(s *state) { f(&s.co
 // A logOnce remembers what was logged, up to loggedMax.
 type logOnce struct{ seen *lru.Cache }
 
-// first reports whether something is to be logged, which it is once.
+// first reports whether a message must be logged, which is true only once.
 func (l *logOnce) first(what string) bool {
 	_, known := l.seen.Get(what)
 	l.seen.Add(what, nil)

@@ -66,8 +66,8 @@ var drainers = map[string]policy.Actor{"karpenter": policy.ActorKarpenter, "aws-
 // pageMax is the most objects of one response.
 const pageMax = 250
 
-// look finds the rivals. Where the cluster does not let us look there are none: a
-// warned node that somebody else drains shows it. The last fault is not logged again.
+// look finds the rivals. Without the rights to look it finds none: then only a warned node that
+// another controller drains shows a rival. The last fault is not logged again.
 func (f *rivalFinder) look(ctx context.Context, fault *string) {
 	ctx, stop := context.WithTimeout(ctx, f.config.Timeout)
 	defer stop()
@@ -80,7 +80,7 @@ func (f *rivalFinder) look(ctx context.Context, fault *string) {
 	}
 }
 
-// shared returns an [ErrRival] that names the first rival that reads our queue.
+// shared returns an [ErrRival] that names the first rival that reads Spotter's queue.
 func (f *rivalFinder) shared() error {
 	for _, r := range f.all() {
 		if r.Queue != "" && sameQueue(f.config.URL, r.Queue) {
@@ -130,9 +130,9 @@ func (f *rivalFinder) find(ctx context.Context) ([]Rival, error) {
 	return slices.Compact(all), nil
 }
 
-// drainingAccounts returns the ServiceAccounts that ClusterRoleBindings let change
-// nodes and evict pods; one without a name stands for all of its namespace. Who may
-// bind such a role may drain nodes himself.
+// drainingAccounts returns the ServiceAccounts that ClusterRoleBindings let change nodes and evict
+// pods; one without a name means all of its namespace. An account that may bind such a role may
+// drain nodes itself.
 func (f *rivalFinder) drainingAccounts(ctx context.Context) (map[types.NamespacedName]bool, error) {
 	rules := map[string][]rbacv1.PolicyRule{}
 	err := pages(ctx, f.reader, &rbacv1.ClusterRoleList{}, func(l *rbacv1.ClusterRoleList) {

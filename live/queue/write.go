@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// This file holds the only write of this package: messages of our own queue are deleted.
+// This file holds the only write of this package: messages of Spotter's queue are deleted.
 
 // forget deletes what is done. What AWS does not delete is deleted with the next.
 func (q *Queue) forget(ctx context.Context) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// A stray is a node pool of ours that the ledger does not name.
+// A stray is one of Spotter's node pools that the ledger does not name.
 type stray struct {
 	order  order
 	broken error // why order cannot be read
@@ -161,7 +161,7 @@ func (t *stateTable) report(m *machine) (reports []func(backend.Sink)) {
 	return reports
 }
 
-// absorbStrays notes the node pools that carry our label and are not in the ledger.
+// absorbStrays notes the node pools that carry Spotter's label and are not in the ledger.
 func (t *stateTable) absorbStrays(r *reading, ours map[string]bool) {
 	for name, p := range r.listed {
 		if ours[name] || p.Spec.CustomLabels[spotNodeLabel] == "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// secretKeys are the keys under which a secret may hold the refresh token; the
-// first is ours, the others are those of other tools for Rackspace Spot.
+// secretKeys are the keys under which a secret may hold the refresh token; the first is Spotter's,
+// the others are those of other tools for Rackspace Spot.
 var secretKeys = []string{"refresh-token", "refreshToken", "RACKSPACE_SPOT_REFRESH_TOKEN"}
 
 // An accountKey is what distinguishes one account from another.
@@ -31,7 +31,7 @@ type accountKey struct {
 type account struct {
 	key accountKey
 
-	opening   chan struct{} // full while somebody reads or writes what follows
+	opening   chan struct{} // full while a goroutine reads or writes what follows
 	cloud     *cloud
 	refresh   string
 	read      policy.Time // when the secret was last read
@@ -70,8 +70,8 @@ func (c *Config) keyOf(p *v1alpha1.CapacityPool) accountKey {
 	return k
 }
 
-// open readies an account: it reads the secret again from time to time, so that one
-// that was rotated is picked up, and asks once where the cloudspace lies.
+// open prepares an account: it reads the secret again from time to time, so that a rotated one is
+// used, and requests the region of the cloudspace once.
 func (t *accountTable) open(ctx context.Context, k accountKey) (session, error) {
 	t.mu.Lock()
 	a := t.byKey[k]

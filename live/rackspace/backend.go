@@ -14,10 +14,10 @@ import (
 // Name is the name of the backend.
 const Name = "rackspace"
 
-// owner is the field manager of what we write.
+// owner is the field manager of Spotter's writes.
 const owner = client.FieldOwner("spotter")
 
-// The types of the conditions of a CapacityPool that are ours to set.
+// The types of the conditions of a CapacityPool that this backend sets.
 const (
 	CredentialsInvalid  = "CredentialsInvalid"
 	CloudspaceReachable = "CloudspaceReachable"
@@ -69,13 +69,13 @@ var _ backend.Backend = (*Backend)(nil)
 // Feed returns the feed that learns from this backend.
 func (b *Backend) Feed() *Feed { return b.feed }
 
-// Conditions returns what holds of a CapacityPool as far as Rackspace is concerned;
-// nil for one that is not ours.
+// Conditions returns the conditions of a CapacityPool that concern Rackspace; nil for a pool of
+// another backend.
 func (b *Backend) Conditions(pool string) []metav1.Condition {
 	return b.state.conditions(pool)
 }
 
-// held turns what a user can mend into a [backend.Held]; any other error stays.
+// held turns a fault that a user can fix into a [backend.Held]; any other error stays.
 func held(err error) error {
 	var f *fault
 	switch {

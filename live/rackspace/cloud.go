@@ -19,7 +19,7 @@ import (
 // bodyMax bounds an answer; all server classes together have a tenth of it.
 const bodyMax = 16 << 20
 
-// pagesMax bounds a list that would go on for ever.
+// pagesMax bounds a list that would never end.
 const pagesMax = 1000
 
 // A cloud is the API with the credentials of one account.

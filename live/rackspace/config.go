@@ -26,27 +26,27 @@ type Config struct {
 	// ClientID is the OAuth client for which refresh tokens were issued.
 	ClientID string
 
-	// Namespace is where a credentials secret lies whose reference names none.
+	// Namespace is that of a credentials secret whose reference names none.
 	Namespace string
 
-	// Poll is how long after one reading of the API the next begins. Raising it
-	// hears later of nodes that were outbid.
+	// Poll is the time from the end of one reading of the API to the start of the next. Raising it
+	// detects outbid nodes later.
 	Poll time.Duration
 
-	// Prices is how long after one reading of the price feed the next begins;
+	// Prices is the time from the end of one reading of the price feed to the start of the next;
 	// Rackspace settles an auction every few minutes.
 	Prices time.Duration
 
-	// Timeout is how long one attempt of a request may take, and Attempts how
-	// often it is made. BackoffMin is the wait after the first, doubled after each
-	// until BackoffMax, which also bounds the wait that the API asks for.
+	// Timeout is how long one attempt of a request may take, and Attempts the most attempts.
+	// BackoffMin is the wait after the first, doubled after each until BackoffMax, which also
+	// bounds the wait that the API requests.
 	Timeout                time.Duration
 	Attempts               int
 	BackoffMin, BackoffMax time.Duration
 
-	// WinMax is how long a bid may stand without being won before it counts as
-	// refused and is withdrawn, and JoinMax how long after the order a node may
-	// take to join. Rackspace names 8 to 9 minutes.
+	// WinMax is how long a bid may be open without being won before it counts as refused and is
+	// withdrawn, and JoinMax how long after the order a node may take to join. Rackspace names 8 to
+	// 9 minutes.
 	WinMax, JoinMax time.Duration
 
 	// Notice is how long a node is left once its bid is below the market price;
@@ -65,11 +65,11 @@ type Config struct {
 	// [Backend.Feed] returns.
 	Feed *Feed
 
-	// Located is called with where a cloudspace lies, once that is known; nil is not.
+	// Located is called with the region of a cloudspace, once that is known. It may be nil.
 	Located func(cloudspace, region string)
 
-	// Fence is asked before each write to the cloud whether we still lead; nil is
-	// always so.
+	// Fence is called before each write to the cloud and returns whether this process still leads;
+	// nil means that it always does.
 	Fence func(context.Context) error
 
 	// Transport carries the requests; nil is that of net/http.

@@ -39,7 +39,7 @@ type fault struct {
 	Status int
 	Reason string // of a Kubernetes status: AlreadyExists…
 	Text   string
-	Wait   time.Duration // how long we were asked to wait
+	Wait   time.Duration // the wait that the API requested
 }
 
 // Error says what was done, to what, and what the answer was.
@@ -99,7 +99,7 @@ func has(err error, status int) bool {
 	return errors.As(err, &f) && f.Status == status
 }
 
-// exists reports whether err says that an object of that name is there already.
+// exists reports whether err means that an object of that name already exists.
 func exists(err error) bool {
 	var f *fault
 	return errors.As(err, &f) && f.Status == http.StatusConflict && f.Reason != "Conflict"

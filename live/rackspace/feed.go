@@ -19,9 +19,9 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A Feed reports the markets of the regions in which our cloudspaces lie: sizes,
-// market prices and bids from the public price feed, and on-demand prices and
-// least bids from the API as far as a [Backend] has read them there.
+// A Feed reports the markets of the regions of Spotter's cloudspaces: sizes, market prices and bids
+// from the public price feed, and on-demand prices and least bids from the API, where a [Backend]
+// has read them.
 type Feed struct {
 	cfg   Config
 	cloud *cloud
@@ -34,7 +34,7 @@ type learned struct {
 	regions []string // ascending
 	classes map[string]*serverClass
 	floors  map[string]floor
-	away    error // why the last cloudspace that was asked for could not be read
+	away    error // why the last requested cloudspace could not be read
 }
 
 // change replaces what f has learned. What the fields refer to is not written.
@@ -54,8 +54,7 @@ type floor struct {
 	at    policy.Time
 }
 
-// floorSpan is how long a floor stands over what the price feed says, which lags
-// behind the auction.
+// floorSpan is how long a floor overrides the price feed, which lags behind the auction.
 const floorSpan = 10 * time.Minute
 
 // NewFeed returns a feed that knows no region yet.
@@ -72,7 +71,7 @@ func NewFeed(cfg Config) (*Feed, error) {
 // Name names the feed among the sources of a snapshot.
 func (f *Feed) Name() string { return "rackspace-prices" }
 
-// Every is how long after one reading the next begins.
+// Every is the time from the end of one reading to the start of the next.
 func (f *Feed) Every() time.Duration { return f.cfg.Prices }
 
 // learn takes in the server classes and the regions of cloudspaces.
@@ -86,7 +85,7 @@ func (f *Feed) learn(classes []serverClass, regions []string) {
 	})
 }
 
-// AddRegions makes f report the markets of regions, as of those in which cloudspaces lie.
+// AddRegions makes f report the markets of regions, in addition to those of cloudspaces.
 func (f *Feed) AddRegions(regions ...string) { f.learn(nil, regions) }
 
 // unplaced notes why the region of a cloudspace is not known; nil where it is.
@@ -111,8 +110,7 @@ func (f *Feed) refused(class string, price policy.Money, at policy.Time) {
 	})
 }
 
-// marketPrice returns the price at which the auction of a class stood when it was
-// last read.
+// marketPrice returns the last known auction price of a class.
 func (f *Feed) marketPrice(class string) (policy.Money, bool) {
 	c := f.now.Load().classes[class]
 	if c == nil {
@@ -134,8 +132,8 @@ type feedClass struct {
 	Category string `json:"category"`
 }
 
-// Read reads the price feed. Until it is known where a cloudspace lies no market of it
-// is one of ours, and it is asked again soon: the account is read at the same time.
+// Read reads the price feed. Until the region of a cloudspace is known no market belongs to it, and
+// the feed is read again soon: the account is read at the same time.
 func (f *Feed) Read(ctx context.Context, ask market.Ask) (*market.Update, error) {
 	const what = "reading the prices of Rackspace Spot"
 	if err := f.now.Load().placed(); err != nil {

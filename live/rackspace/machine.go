@@ -47,8 +47,7 @@ type machine struct {
 	listed        bool
 	absent, unwon int
 
-	// size is how many machines its node pool has or is to have: one, unless
-	// somebody changed it.
+	// size is how many machines its node pool has or should have: one, unless a user changed it.
 	size int
 
 	// node and providerID are those of the Node object. Both stay when it goes;
@@ -56,7 +55,7 @@ type machine struct {
 	node, providerID string
 	present, ready   bool
 
-	// reported are the events and warnings that the sink has heard of.
+	// reported are the events and warnings that were reported to the sink.
 	reported reported
 }
 
@@ -67,7 +66,7 @@ type view struct {
 	now    policy.Time
 	listed bool
 	given  int  // machines that the node pool has
-	size   int  // machines that it has or is to have
+	size   int  // machines that it has or should have
 	above  bool // the market price is above the bid
 	node   *corev1.Node
 }
@@ -94,7 +93,7 @@ func newMachine(n *v1alpha1.SpotNode, o order) *machine {
 	return m
 }
 
-// over reports whether the machine is not to be had any more.
+// over reports whether the machine is gone for good.
 func (m *machine) over() bool { return m.failed != 0 || m.reclaimed != 0 || m.released }
 
 // see takes in a reading.
@@ -146,18 +145,18 @@ func (m *machine) seeBid(v view, cfg *Config) {
 	case age >= cfg.WinMax:
 		m.fail(v.now, "NotWon")
 	case m.absent > 1:
-		m.fail(v.now, nodePoolGone) // somebody deleted it
+		m.fail(v.now, nodePoolGone) // it was deleted by a user
 	}
 }
 
-// fail notes that the machine will not come. The market refused it only if it was
-// asked for long enough: not if somebody took the order back.
+// fail notes that the machine will not start. That counts as a refusal of the market only if the
+// order was open for long enough, and not if a user cancelled it.
 func (m *machine) fail(now policy.Time, reason string) {
 	m.failed, m.failure = now, reason
 	m.reported.refusal = reason == nodePoolGone || reason == machineGone
 }
 
-// Reasons of a failure that is no doing of the market.
+// Reasons of a failure that was not caused by the market.
 const (
 	nodePoolGone = "NodePoolGone"
 	machineGone  = "MachineGone"
@@ -184,8 +183,8 @@ func (m *machine) seeLoss(v view, cfg *Config) {
 	}
 }
 
-// lose notes the end of a machine: a reclaim if it was outbid, else the work of
-// somebody who deleted the node pool or the server.
+// lose notes the end of a machine: a reclaim if it was outbid, else the deletion of the node pool
+// or the server by a user.
 func (m *machine) lose(now policy.Time) {
 	if m.outbid != 0 {
 		m.reclaimed = now
@@ -250,7 +249,7 @@ func (m *machine) machine() backend.Machine {
 	case m.present:
 		x.Phase = policy.NodeRegistered
 		if m.absent > 1 && m.outbid == 0 {
-			x.Phase, x.ActedBy = policy.NodeDeleting, policy.ActorPerson // somebody deleted the node pool
+			x.Phase, x.ActedBy = policy.NodeDeleting, policy.ActorPerson // a user deleted the node pool
 		}
 	}
 	return x

@@ -39,8 +39,7 @@ func (a *amount) UnmarshalJSON(b []byte) error {
 // MarshalJSON writes text, as the API does.
 func (a amount) MarshalJSON() ([]byte, error) { return json.Marshal(a.text) }
 
-// money returns the amount in dollars to the millionth; ok is false where there is
-// none.
+// money returns the amount in dollars to the millionth; ok is false for an empty one.
 func (a amount) money() (m policy.Money, ok bool, err error) {
 	if a.text == "" {
 		return 0, false, nil
@@ -90,14 +89,14 @@ func kindOf(c policy.CapacityType) kind {
 	return onDemandPools
 }
 
-// apiVersion is the version of the objects that we write and read.
+// apiVersion is the version of the objects that this package writes and reads.
 const apiVersion = "ngpc.rxt.io/v1"
 
 // cloudspaceLabel names the cloudspace of a node pool.
 const cloudspaceLabel = "ngpc.rxt.io/cloudspace"
 
-// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that we do not name
-// are left alone: a change is a merge patch.
+// A nodePool is a SpotNodePool or an OnDemandNodePool. Fields that it does not have are left alone:
+// a change is a merge patch.
 type nodePool struct {
 	APIVersion string       `json:"apiVersion"`
 	Kind       string       `json:"kind"`

@@ -15,9 +15,9 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// What our objects carry. The label spotNodeLabel is on the node pool, and so on
-// the Node; the annotations are on the SpotNode and on the node pool, so that each
-// can be made anew from the other.
+// The marks on Spotter's objects. The label spotNodeLabel is on the node pool, and so on the Node;
+// the annotations are on the SpotNode and on the node pool, so that each can be rebuilt from the
+// other.
 const (
 	spotNodeLabel = "spotter.dev/spotnode"
 	poolLabel     = "spotter.dev/pool"
@@ -34,7 +34,7 @@ const (
 // poolNameLabel is the label by which Rackspace names a node's pool.
 const poolNameLabel = "nodepool.ngpc.rxt.io/name"
 
-// An order is what was asked for.
+// An order is one requested node.
 type order struct {
 	name       string // of the SpotNode
 	pool       string // the CapacityPool
@@ -141,8 +141,8 @@ func orderOf(n *v1alpha1.SpotNode) (order, error) {
 	return o, nil
 }
 
-// orderOfPool reads a node pool of ours. The names must be those that follow from
-// what it says: else somebody else wrote it.
+// orderOfPool reads one of Spotter's node pools. Its names must be those that follow from its
+// fields: otherwise another client wrote it.
 func orderOfPool(p *nodePool) (order, error) {
 	a := p.Spec.CustomAnnotations
 	bid, _, err := amount{a[bidAnnotation]}.money()

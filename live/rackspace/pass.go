@@ -14,20 +14,20 @@ import (
 	"github.com/spotter-dev/spotter/live/permit"
 )
 
-// NodePoolUnknown is the type of the condition of a CapacityPool in whose
-// cloudspace a node pool has our label and is none of our orders.
+// NodePoolUnknown is the type of the condition of a CapacityPool whose cloudspace has a node pool
+// with Spotter's label but without an order of Spotter.
 const NodePoolUnknown = "NodePoolUnknown"
 
-// Pass brings the ledger and the cloud together, upon what [Backend.Poll] last saw:
-// it finds out what became of orders that nobody saw through, withdraws bids that
-// failed or were outbid so that they do not win later, adopts node pools that the
-// ledger lost, and writes what was seen. What is ours is taken back whatever the mode of
-// its pool is, also of one that was deleted; only those that are active have orders adopted.
+// Pass reconciles the ledger with the cloud as [Backend.Poll] last observed it: it determines the
+// result of unfinished orders, withdraws bids that failed or were outbid so that they do not win
+// later, adopts node pools that the ledger lost, and writes what was observed. Spotter's objects
+// are removed whatever the mode of their pool, also if it was deleted. Orders are adopted only for
+// active pools.
 func (b *Backend) Pass(ctx context.Context) error {
 	b.state.mu.Lock()
 	names := slices.Sorted(maps.Keys(b.state.machines))
 	b.state.mu.Unlock()
-	ctx = permit.Undo(ctx) // all that it asks of the API is to delete what no pool is to have
+	ctx = permit.Undo(ctx) // its only requests to the API delete what no pool should have
 	var errs []error
 	for _, name := range names {
 		b.state.mu.Lock()
@@ -77,9 +77,9 @@ func (r *ledgerRepair) tend(ctx context.Context, m *machine) error {
 	return r.ledger.patchStatus(ctx, m, func(*machine) {})
 }
 
-// resolve finds out whether the API has an order. It was not listed for a while;
-// what it knows by name is ours, and what it does not is not coming. The deletion
-// makes sure of that.
+// resolve determines whether the API has an order that was not listed for a while. If the API knows
+// it by name, it is Spotter's. If not, it will not be placed any more. The deletion makes sure of
+// that.
 func (r *ledgerRepair) resolve(ctx context.Context, m *machine) error {
 	there, err := r.orders.there(ctx, m)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Prepare notes in the ledger that the node is to go. A node whose pool has other
-// machines is left: the API could take any of them.
+// Prepare notes in the ledger that the node will be removed. A node whose pool has other machines
+// is left: the API could remove any of them.
 func (b *Backend) Prepare(ctx context.Context, node *corev1.Node) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
@@ -80,8 +80,8 @@ func (b *Backend) replaced(ctx context.Context, token string) (backend.Replaceme
 	return backend.ReplacementFailed, nil
 }
 
-// Release gives a node back: its node pool, which has no other, is deleted. A pool
-// that is gone is a success.
+// Release releases a node: its node pool, which has no other node, is deleted. A missing pool is a
+// success.
 func (b *Backend) Release(ctx context.Context, node *corev1.Node) error {
 	m, err := b.state.spotNodeOf(node.Labels, node.Name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *Backend) Undo(ctx context.Context, node *corev1.Node, _ []string) error
 	return held(b.ledger.patchStatus(ctx, m, func(m *machine) { m.draining = false }))
 }
 
-// Settle has nothing to end: nobody else shrinks these node pools.
+// Settle has nothing to end: no other controller shrinks these node pools.
 func (b *Backend) Settle(context.Context, []string) error { return nil }
 
 // bidOf returns what a node pool bids, 0 where that cannot be read.

@@ -86,8 +86,8 @@ func (t *stateTable) reportUnjudged(pools []v1alpha1.CapacityPool) {
 	}
 }
 
-// setConditions writes the conditions of a pool from how the last reading of its account
-// went. It is data for the status of the pool, which is not ours to write.
+// setConditions writes the conditions of a pool from the result of the last reading of its account.
+// It is data for the status of the pool, which this package does not write.
 func (t *stateTable) setConditions(pool string, generation int64, err error) {
 	invalid := metav1.Condition{Type: CredentialsInvalid, Status: metav1.ConditionFalse, Reason: "Accepted", Message: "Rackspace accepts the credentials."}
 	reachable := metav1.Condition{Type: CloudspaceReachable, Status: metav1.ConditionTrue, Reason: "Read", Message: "The node pools of the cloudspace were read."}

@@ -100,7 +100,7 @@ func (x steer) bound(user policy.Resources) policy.Resources {
 	return user
 }
 
-// least returns the lower of two limits of which 0 is none.
+// least returns the lower of two limits, where 0 is no limit.
 func least(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)

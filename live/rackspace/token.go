@@ -38,8 +38,7 @@ type accessToken struct {
 	until time.Time
 }
 
-// token returns an access token that is good for a while. Calls that come at once ask
-// for one together.
+// token returns an access token that is valid for a while. Concurrent calls share one request.
 func (s *tokenSource) token(ctx context.Context) (string, error) {
 	if t := s.now.Load(); t != nil && s.c.cfg.Clock.Now().Before(t.until.Add(-tokenEarly)) {
 		return t.text, nil

@@ -73,9 +73,8 @@ func (w *ledger) erase(ctx context.Context, m *machine) {
 	w.sink.DropMachine(Name, m.order.name)
 }
 
-// patchStatus changes the status of an entry of the ledger as it was last read. A
-// conflict means that somebody else of us was first; what is true is then read
-// again with the next poll.
+// patchStatus changes the status of an entry of the ledger as it was last read. A conflict means
+// that another replica was first; the state is then read again with the next poll.
 func (w *ledger) patchStatus(ctx context.Context, m *machine, change func(*machine)) error {
 	w.state.mu.Lock()
 	before := m.spot.DeepCopy()

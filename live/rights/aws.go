@@ -14,7 +14,7 @@ const (
 	theKey      = "the key"
 )
 
-// AWS returns what AWS is asked for, by part, what shadow mode needs first.
+// AWS returns the requests to AWS, by part, those of shadow mode first.
 func AWS() []Permission {
 	const own, managed = "Needed where the recording is encrypted with a key of yours.", "Needed for managed node groups only."
 	return []Permission{

@@ -18,8 +18,7 @@ const (
 
 var watch = []string{"list", "watch"}
 
-// Kubernetes returns what the API server is asked for, by part, what shadow mode
-// needs first.
+// Kubernetes returns the requests to the API server, by part, those of shadow mode first.
 func Kubernetes() []Right {
 	var all []Right
 	for _, part := range [][]Right{coreRights(), coreActive(), processRights(), karpenterRights(), rackspaceRights(), queueRights()} {
@@ -66,7 +65,7 @@ func coreRights() []Right {
 	}
 }
 
-// coreActive are what a controller that acts does besides.
+// coreActive are the requests that a controller makes only when it acts.
 func coreActive() []Right {
 	return []Right{
 		{Part: Core, Active: true, Scope: Cluster, Group: groupOurs, Resources: []string{"spotplans"}, Verbs: []string{"create", "get", "list"},

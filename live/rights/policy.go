@@ -33,8 +33,8 @@ func (p Policy) JSON() []byte {
 	return text
 }
 
-// PolicyOf returns the policy that allows what a controller needs and nothing besides,
-// one statement for all actions that are limited alike.
+// PolicyOf returns the policy that allows only what a controller needs, with one statement for all
+// actions that have the same limits.
 func PolicyOf(s Setup) Policy {
 	p := Policy{Version: "2012-10-17"}
 	at := map[string]int{}
@@ -120,7 +120,7 @@ func (s Setup) queueARN() string {
 	return fmt.Sprintf("arn:%s:sqs:%s:%s:%s", partition(region), region, account, name)
 }
 
-// partition returns that of AWS in which a region lies.
+// partition returns the AWS partition of a region.
 func partition(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
@@ -137,8 +137,8 @@ type Request struct {
 	Keys             map[string][]string
 }
 
-// Allows reports whether a policy allows a request, by the operators that policies of
-// this package use. Servers that stand in for AWS in tests refuse what it does not.
+// Allows reports whether a policy allows a request, by the operators that policies of this package
+// use. Test servers that replace AWS refuse all other requests.
 func (p Policy) Allows(r Request) bool {
 	return slices.ContainsFunc(p.Statement, func(s Statement) bool {
 		return slices.Contains(s.Action, r.Action) && matchesAny(s.Resource, r.Resource) && s.holds(r)
@@ -163,8 +163,7 @@ func (s *Statement) holds(r Request) bool {
 	return true
 }
 
-// matchesAny reports whether text is one of the patterns, in which * stands for
-// anything.
+// matchesAny reports whether text matches one of the patterns, in which * matches any text.
 func matchesAny(patterns []string, text string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool {
 		return regexp.MustCompile("^" + strings.ReplaceAll(regexp.QuoteMeta(p), `\*`, ".*") + "$").MatchString(text)

@@ -67,27 +67,27 @@ func (s Setup) needs(p Part, active bool) bool {
 	return (s.Active || !active) && (p == Core || slices.Contains(s.Parts, p))
 }
 
-// Needs reports whether a controller asks for what a right grants.
+// Needs reports whether a controller uses what a right grants.
 func (s Setup) Needs(r *Right) bool {
 	return s.needs(r.Part, r.Active) && (r.Unless == "" || !s.needs(r.Unless, false))
 }
 
-// A Right is something that the API server is asked for.
+// A Right is a kind of request to the API server.
 type Right struct {
 	Part Part
 
-	// Active says that only an active controller asks for it.
+	// Active means that only an active controller makes it.
 	Active bool
 
-	// Unless is the part that takes its place: a controller that uses it does not ask.
-	// Empty is none.
+	// Unless is the part that replaces it: a controller that uses that part does not make the
+	// request. It may be empty.
 	Unless Part
 
 	Scope     Scope
 	Group     string // empty is that of pods and nodes
 	Resources []string
 
-	// Names are those of the only objects that are asked for; none for all.
+	// Names are those of the only objects that are requested; empty means all.
 	Names []string
 	Verbs []string
 
@@ -138,11 +138,11 @@ func Rules(s Setup, in Scope) []rbacv1.PolicyRule {
 	return rules
 }
 
-// A Permission is something that AWS is asked for.
+// A Permission is a kind of request to AWS.
 type Permission struct {
 	Part Part
 
-	// Active says that only an active controller asks for it.
+	// Active means that only an active controller makes it.
 	Active bool
 
 	// Action is that of IAM, as "sqs:ReceiveMessage".

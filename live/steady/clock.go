@@ -1,6 +1,6 @@
-// Package steady is the clock of a controller. Its time passes as the machine's monotonic
-// clock does, whatever is done to the machine's time of day, and begins with the API
-// server's. So nothing is booked, and nothing expires, because a clock was set.
+// Package steady is the clock of a controller. Its time passes as the machine's monotonic clock
+// does, whatever happens to the machine's time of day, and starts with the API server's. So nothing
+// is booked, and nothing expires, because a clock was set.
 package steady
 
 import (

@@ -16,7 +16,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/registry"
 )
 
-// What a file begins with.
+// The type of a file.
 const (
 	APIVersion = "config.spotter.dev/v1alpha1"
 	Kind       = "SpotterConfiguration"
@@ -28,9 +28,9 @@ const (
 type SpotterConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Mode is the furthest that any pool goes: `shadow` changes nothing, `active` goes
-	// as far as `spec.mode` of each CapacityPool, and `approve` does so too but does by
-	// choice only what a person has approved.
+	// Mode limits the mode of every pool: `shadow` changes nothing, `active` allows the `spec.mode`
+	// of each CapacityPool, and `approve` does too but makes only those voluntary changes that a
+	// person has approved.
 	Mode string `json:"mode"`
 
 	// Policies is the policy of all pools, as `NAME[:key=value…]`. `manifest` is what
@@ -47,8 +47,8 @@ type SpotterConfiguration struct {
 	// Provider is who sells the nodes that do not say it themselves.
 	Provider string `json:"provider"`
 
-	// SpotLabels mark spot nodes, as `name` or `name=value`, before all labels that are
-	// known.
+	// SpotLabels mark Spot nodes, as `name` or `name=value`. They take precedence over all known
+	// labels.
 	SpotLabels []string `json:"spotLabels"`
 
 	// StepInterval is the longest time between two decisions. What happens is answered
@@ -144,15 +144,15 @@ type Prices struct {
 	// are taken from it and not from AWS.
 	Trace string `json:"trace"`
 
-	// Regions of AWS whose prices are asked for, and where the groups of the backend
-	// `asg` lie. Empty asks AWS for nothing.
+	// Regions are the AWS regions of the prices and of the groups of the backend `asg`. Empty
+	// requests nothing from AWS.
 	Regions []string `json:"regions"`
 
-	// Families are the instance families that prices are asked for, as `m5`. Empty is all.
+	// Families are the instance families whose prices are read, as `m5`. Empty is all.
 	Families []string `json:"families"`
 
-	// Interval is how often spot prices are read, from 1s to 1h. 0 is every 5m from AWS,
-	// and every 1m from a trace and from Rackspace.
+	// Interval is how often Spot prices are read, from 1s to 1h. 0 is every 5m from AWS, and every
+	// 1m from a trace and from Rackspace.
 	Interval metav1.Duration `json:"interval"`
 
 	// CacheFile keeps prices, so that a restart asks only for what is new.
@@ -161,8 +161,7 @@ type Prices struct {
 
 // Notices says where interruption warnings come from.
 type Notices struct {
-	// QueueURL is the URL of an SQS queue with interruption warnings that nobody else
-	// reads.
+	// QueueURL is the URL of an SQS queue with interruption warnings that has no other consumer.
 	QueueURL string `json:"queueURL"`
 }
 
@@ -192,8 +191,7 @@ type Models struct {
 	// by their names, and nowhere else. Empty lets pools name none.
 	Dir string `json:"dir"`
 
-	// Timeout bounds one forecast of a bundle. The closed form stands in for one that
-	// is late.
+	// Timeout bounds one forecast of a bundle. The closed form replaces a forecast that is late.
 	Timeout metav1.Duration `json:"timeout"`
 }
 
@@ -215,11 +213,11 @@ type Prometheus struct {
 	// CAFile holds the certificates to trust. Empty trusts those of the system.
 	CAFile string `json:"caFile"`
 
-	// CPUQuery asks for the cores in use: one sample for each node, named by the label
-	// `node` or `instance`.
+	// CPUQuery returns the cores in use: one sample for each node, named by the label `node` or
+	// `instance`.
 	CPUQuery string `json:"cpuQuery"`
 
-	// MemoryQuery asks for the bytes in use, likewise.
+	// MemoryQuery returns the bytes in use, likewise.
 	MemoryQuery string `json:"memoryQuery"`
 
 	// Timeout is how long both queries together are waited for.
@@ -251,7 +249,7 @@ type Bucket struct {
 	// URL names it, as `s3://bucket/prefix`. Empty uploads nothing.
 	URL string `json:"url"`
 
-	// Region is where it lies. Empty is the first of `prices.regions`, else AWS_REGION.
+	// Region is the region of the bucket. Empty is the first of `prices.regions`, else AWS_REGION.
 	Region string `json:"region"`
 
 	// Endpoint is the URL of a bucket that is not of AWS.

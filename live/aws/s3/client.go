@@ -1,6 +1,5 @@
-// Package s3 reads and writes the objects of a store that speaks S3, each named
-// s3://BUCKET/KEY. A folder is a name of which the KEY, followed by a slash, begins those of
-// other objects.
+// Package s3 reads and writes the objects of a store that speaks S3, each named s3://BUCKET/KEY. A
+// folder is a name whose KEY, followed by a slash, is a prefix of the keys of other objects.
 //
 // Region, endpoint and credentials are those of the usual configuration of the AWS SDK:
 // AWS_REGION, AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_PROFILE and so on.
@@ -25,11 +24,11 @@ import (
 	"github.com/spotter-dev/spotter/live/aws/wire"
 )
 
-// Scheme begins the name of an object.
+// Scheme is the prefix of the name of an object.
 const Scheme = "s3://"
 
-// otherRegion stands for the region of a server that is not AWS's and has none. It is
-// part of every signature.
+// otherRegion is used as the region of a server that is not AWS's and has none. It is part of every
+// signature.
 const otherRegion = "us-east-1"
 
 // ErrNoRegion means that neither the client nor the configuration of the SDK names a region,
@@ -40,8 +39,8 @@ var ErrNoRegion = errors.New("no region is named: set AWS_REGION, or AWS_ENDPOIN
 // several goroutines.
 type Client struct {
 	// Region and Endpoint, the URL of a server that is not AWS's, replace those of the
-	// configuration of the SDK; empty leaves them. A server that is named here or there is
-	// asked for buckets by path, as MinIO and Ceph require.
+	// configuration of the SDK; empty leaves them. Such a server gets requests with the bucket in
+	// the path, as MinIO and Ceph require.
 	Region, Endpoint string
 
 	// Encryption is how objects are encrypted where they are stored: AES256, aws:kms, or
@@ -185,7 +184,7 @@ func (o *Object) Size() int64 { return o.size }
 // Close does nothing: every read is a request of its own.
 func (o *Object) Close() error { return nil }
 
-// ReadAt asks for the range, and again for the rest of it where an answer is cut short.
+// ReadAt requests the range, and again the rest of it if a response is cut short.
 func (o *Object) ReadAt(p []byte, at int64) (n int, err error) {
 	if at < 0 {
 		return 0, fmt.Errorf("read %s: offset %d is negative", o.name, at)
@@ -259,7 +258,7 @@ func (c *Client) List(ctx context.Context, folder string) (out []Info, err error
 	}
 	err = c.pages(ctx, folder, "", func(bucket string, page *sdk.ListObjectsV2Output) {
 		for _, o := range page.Contents {
-			if key := aws.ToString(o.Key); !strings.HasSuffix(key, "/") { // which stands for a folder
+			if key := aws.ToString(o.Key); !strings.HasSuffix(key, "/") { // a key with a final slash is a folder
 				out = append(out, Info{Scheme + bucket + "/" + key, aws.ToInt64(o.Size)})
 			}
 		}

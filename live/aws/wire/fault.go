@@ -16,7 +16,7 @@ type Kind uint8
 // The zero Kind is every other error, also that of a request without an answer.
 const (
 	KindOther       Kind = iota
-	KindThrottled        // AWS asks for fewer requests
+	KindThrottled        // AWS throttles requests
 	KindDenied           // IAM does not allow the request
 	KindCredentials      // the credentials are not accepted
 	KindExpired          // the credentials are no longer valid

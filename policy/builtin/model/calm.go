@@ -11,9 +11,9 @@ func alarmed(s *policy.Snapshot) bool {
 	return slices.ContainsFunc(s.Nodes, func(n policy.Node) bool { return n.Live() && n.Pool >= 0 && n.ReclaimAt != 0 })
 }
 
-// calm takes out of plan what moves pods by choice while nodes are about to be taken:
-// the budget of a service lets only so many of its pods go at a time, and those of
-// such nodes have two minutes. Empty nodes are given back all the same.
+// calm removes from plan the voluntary moves of pods while nodes are about to be taken: the budget
+// of a service allows only a limited number of its pods to be evicted at a time, and the pods of
+// such nodes have two minutes. Empty nodes are released all the same.
 func (t *turn) calm(plan *policy.Plan) {
 	if !t.alarmed {
 		return

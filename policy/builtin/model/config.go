@@ -20,29 +20,29 @@ type Config struct {
 	// fewer pods.
 	Cooldown time.Duration
 
-	// Interval is the least time between two looks at all nodes and markets for
-	// better ones, as long as nothing happens. Raising it costs less processor
-	// time and leaves nodes longer where they are dear.
+	// Interval is the least time between two searches of all nodes and markets for better ones
+	// while nothing else happens. Raising it costs less processor time and leaves nodes longer in
+	// expensive markets.
 	Interval time.Duration
 
-	// Cap holds the share at what the pods can afford to lose with all of their
-	// pool's spot nodes, whatever the values say. Without it they are spread so
-	// that the loss of no one market or zone does harm.
+	// Cap limits the share to what the pods can afford to lose with all of their pool's Spot nodes,
+	// whatever the values say. Without it they are spread so that the loss of any one market or
+	// zone does no harm.
 	Cap bool
 
-	// Spread is the most nodes that move at once out of spot markets in which more
-	// pods of a service stand than it can spare; 0 leaves them there. Raising it
-	// spreads sooner, and moves more pods.
+	// Spread is the most nodes that move at once out of Spot markets that have more pods of a
+	// service than it can spare; 0 leaves them there. Raising it spreads sooner, and moves more
+	// pods.
 	Spread int
 
-	// Floor is the largest part of a pool's capacity that stands on demand because
-	// more pods of a service would be lost with a node, a market, a type or a zone of
-	// spot than it can spare; 0 leaves all of it to the share. Raising it costs more
-	// and loses less: docs/models.md says how much, and how the default was chosen.
+	// Floor is the largest part of a pool's capacity that may be on demand because more pods of a
+	// service would be lost with a node, a market, a type or a zone of Spot than it can spare; 0
+	// leaves all of it to the share. Raising it costs more and loses less: docs/models.md has the
+	// figures, and how the default was chosen.
 	Floor float64
 
-	// Calm has nothing move by choice while a node is about to be taken. Without it
-	// moves go on, and pods that have two minutes may wait for them.
+	// Calm stops voluntary moves while a node is about to be taken. Without it moves continue, and
+	// pods that have two minutes may wait for them.
 	Calm bool
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/workload"
 )
 
-// What one pod too many counts in a group of spot nodes that are lost together: the
-// smaller the group, the more often it is lost.
+// The weights of one pod too many in a group of Spot nodes that are lost together: the smaller the
+// group, the more often it is lost.
 const (
 	nodeWeight   = 4
 	marketWeight = 2
@@ -26,17 +26,17 @@ const (
 // within the two minutes of a notice, and what then is missed is back soon after.
 const borne = 2
 
-// raisedMost is the most nodes that go on demand at once.
+// raisedMost is the most nodes that move to on-demand at once.
 const raisedMost = 6
 
 // shareSteps is in how many steps the least share on spot goes that the floor leaves, so that
 // it does not change with every pod.
 const shareSteps = 20
 
-// A footing says how the pods of services stand on spot.
+// A footing has the numbers of pods of services on Spot.
 type footing struct {
-	// By workload: how many pods may be lost together, and how many stand in the spot
-	// market that has most of them.
+	// By workload: how many pods may be lost together, and how many pods are in the Spot market
+	// that has most of them.
 	spare, fullest []int32
 
 	// By workload and type, and by workload and zone: pods on spot.
@@ -63,7 +63,7 @@ func (f *footing) read(s *policy.Snapshot, e *workload.Exposure) {
 	}
 }
 
-// stand counts the pods of n, which is in a market, on spot.
+// stand counts the pods of n, which is in a market, on Spot.
 func (f *footing) stand(s *policy.Snapshot, e *workload.Exposure, n *policy.Node) {
 	m := &s.Markets[n.Market]
 	e.On(n.ID, func(w policy.WorkloadID, pods int32) {
@@ -76,9 +76,9 @@ func onSpot(s *policy.Snapshot, n *policy.Node) bool {
 	return n.Market >= 0 && s.Markets[n.Market].Capacity == policy.Spot
 }
 
-// harm returns by how much more than services can spare would be lost with n, or with
-// its market, its type or its zone, than if n were on demand. A node on demand is taken
-// to go to the spot market that has most of each service.
+// harm returns how many more pods than services can spare would be lost with n, or with its market,
+// its type or its zone, compared with n on demand. A node on demand is assumed to move to the Spot
+// market that has most pods of each service.
 func (e *Policy) harm(s *policy.Snapshot, n *policy.Node) int32 {
 	f, m, spot := &e.footing, &s.Markets[n.Market], onSpot(s, n)
 	sum := int32(0)
@@ -126,7 +126,7 @@ func (e *Policy) posts(s *policy.Snapshot, pool policy.PoolID, spot bool) []post
 	return list
 }
 
-// look reads how services stand, once in a turn.
+// look reads the distribution of services, once in a turn.
 func (e *Policy) look(t *turn) {
 	if t.read {
 		return
@@ -138,8 +138,8 @@ func (e *Policy) look(t *turn) {
 	}
 }
 
-// floor returns how many units of the share of a pool may stand on demand for the sake
-// of services: of what its owner lets stand there.
+// floor returns how many units of a pool's share may be on demand for the sake of services, within
+// what the pool's minimum share allows.
 func (e *Policy) floor(p *policy.Pool, at placement.Balance) int64 {
 	if !p.Levers.Launch {
 		return 0
@@ -182,11 +182,11 @@ func (t *turn) restore() {
 	}
 }
 
-// keep has the placer leave nodes alone that stand on demand for the sake of services,
-// as far as the floor goes, and lets it want on spot what they leave: what it makes of the
-// other nodes may be all on spot, so that none has to stay dear for the share to come out.
-// nodes and e.pools are those that the placer is given. Nodes that do no harm where those
-// before them are on spot too may go there.
+// keep excludes nodes that are on demand for the sake of services from the placer's moves, up to
+// the floor, and lowers the minimum share of the pool by as much. The placer can then have all
+// other nodes on Spot, and no expensive node has to stay to keep the share. nodes and e.pools are
+// those that the placer gets. A node that would do no harm, with those before it also on Spot, may
+// move there.
 func (e *Policy) keep(t *turn, nodes []policy.Node) {
 	for i := range t.courses {
 		c := &t.courses[i]

@@ -1,20 +1,18 @@
-// Package model is the policy that does what a trained network values most: to
-// keep a pool's spot share, to raise or lower it by ten or thirty points, or to
-// leave spot.
+// Package model is the policy that takes the action which a trained network values most: keep a
+// pool's Spot share, raise or lower it by ten or thirty points, or leave Spot.
 //
 // The values are data of the snapshot, so that a decision can be taken again
 // without the network. A pool without values, because its markets are out of
 // the network's scope or the network failed, is left at its share: notices,
 // pending pods and what is not needed are dealt with all the same.
 //
-// The network says how much of a pool is to be spot and nothing else. Which
-// markets are bought in, which nodes go for others, and what no move may break is
-// the work of the policy portfolio, which is given pools that have this share.
-// In between it spreads: nodes leave a market in which more of a service stand than
-// it can spare, and go on demand where that is not enough. It looks every interval, and
-// at once where the share has changed, nodes are about to be taken or a launch was
-// refused; in between only notices, pending pods and empty nodes are seen to, since to
-// look costs far more than to decide.
+// The network decides only how much of a pool should be on Spot. The policy portfolio chooses the
+// markets, replaces nodes and ensures what no move may break. It gets pools with this share. In
+// addition the policy spreads services: nodes leave a market that has more pods of a service than
+// it can spare, and move to on-demand where that is not enough. It searches at every interval, and
+// at once if the share has changed, nodes are about to be taken or a launch was refused. At other
+// times it handles only notices, pending pods and empty nodes, since a search costs far more than a
+// decision.
 package model
 
 import (
@@ -64,14 +62,14 @@ type Policy struct {
 	placer  *portfolio.Policy
 	scratch workload.Scratch
 
-	// exposure counts how services lie on markets, where they are spread.
+	// exposure counts the pods of services by market, for services that are spread.
 	exposure workload.Exposure
 
-	// footing is how they lie on other groups, and list the nodes that are weighed.
+	// footing counts them by other groups, and list has the nodes that are considered.
 	footing footing
 	list    []post
 
-	// moving is by workload how many pods go on demand in this turn.
+	// moving is by workload how many pods move to on-demand in this turn.
 	moving []int32
 
 	// sales are what is sold on spot, by zone.

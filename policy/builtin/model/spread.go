@@ -16,8 +16,8 @@ const (
 	// spread over markets: one that can spare fewer is short with any node.
 	spreadLeast = 2
 
-	// spreadDearer is by how much dearer than the cheapest that would do a market may
-	// be that is named with it, so that the provider has a choice.
+	// spreadDearer is the highest price of a market that a launch names for the provider to choose
+	// from, as a multiple of the lowest price of a suitable market.
 	spreadDearer = 1.05
 
 	// spreadPrice is what the node in another market may cost, as a multiple of what the
@@ -28,27 +28,27 @@ const (
 	spreadMarkets = 8
 )
 
-// A concentration is a spot market in which more pods of a service stand than it can spare.
+// A concentration is a Spot market that has more pods of a service than it can spare.
 type concentration struct {
 	workload policy.WorkloadID
 	market   policy.MarketID
 	over     int32
 }
 
-// A detour is a node whose pods are to stand in another market of its zone.
+// A detour is a node whose pods should move to another market of its zone.
 type detour struct {
 	node    policy.NodeID
-	change  int32 // of the pods that stand beyond what is allowed; below zero
+	change  int32 // of the pods beyond what is allowed; below zero
 	markets []policy.MarketID
 	price   policy.Money // of the first
 }
 
-// spread moves nodes out of markets in which more of a service stand than it can
-// spare: a shortage takes a market within minutes, so that notices to its nodes come
-// together and pods are missed before others start. Such concentrations come of growth, since a
-// provisioner buys what many pods wait for in the one market that is cheapest then. A
-// few nodes go at a time, each after its replacement in another market of the zone, and
-// only while nothing else goes on in the pool. What that leaves the floor takes.
+// spread moves nodes out of markets that have more pods of a service than it can spare: a shortage
+// takes a market within minutes, so notices to its nodes arrive together, and pods are missing
+// before others start. Such concentrations are a result of growth, since a provisioner buys for
+// many pods in the one market that is cheapest then. A few nodes move at a time, each after its
+// replacement in another market of the zone, and only while the pool has no other changes in
+// progress. What is left after that is for the floor.
 func (e *Policy) spread(t *turn, plan *policy.Plan) {
 	if e.cfg.Spread == 0 && e.cfg.Floor == 0 {
 		return
@@ -68,8 +68,7 @@ func (e *Policy) spread(t *turn, plan *policy.Plan) {
 	}
 }
 
-// busy reports whether anything goes on in a pool: nodes come or go, or plan has them
-// come or go.
+// busy reports whether a pool has changes in progress, or plan makes some: nodes that start or end.
 func busy(s *policy.Snapshot, pool policy.PoolID, plan *policy.Plan) bool {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; n.Pool == pool && n.Live() && (!n.Usable() || n.ActedBy != policy.ActorNone) {
@@ -121,10 +120,10 @@ func (e *Policy) sort(s *policy.Snapshot, offers []placement.Offer) {
 	}
 }
 
-// concentrations returns the markets in which too many pods of a service stand, the worst first.
+// concentrations returns the markets with too many pods of a service, the worst first.
 func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
 	var list []concentration
-	var held []policy.MarketID // spot markets with nodes, ascending
+	var held []policy.MarketID // Spot markets with nodes, ascending
 	for i := range s.Nodes {
 		if m := s.Nodes[i].Market; m >= 0 && s.Markets[m].Capacity == policy.Spot {
 			held = append(held, m)
@@ -152,8 +151,8 @@ func (e *Policy) concentrations(s *policy.Snapshot) []concentration {
 	return list
 }
 
-// needsOf returns by node what its pods ask for, of those nodes of the pool that hold
-// pods of a concentration and may be emptied; zero of the others.
+// needsOf returns by node the requests of its pods, for nodes of the pool that hold pods of a
+// concentration and may be drained; zero for the others.
 func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentration) []policy.Resources {
 	needs, part := make([]policy.Resources, len(s.Nodes)), make([]bool, len(s.Nodes))
 	for i := range s.Pods {
@@ -175,9 +174,8 @@ func needsOf(s *policy.Snapshot, pool policy.PoolID, concentrations []concentrat
 	return needs
 }
 
-// detour returns the markets of the zone of node id in which its pods stand best, the
-// cheapest of those that serve best first. Its change is 0 where none is better than
-// its own.
+// detour returns the markets of the zone of node id that are best for its pods, the cheapest first.
+// Its change is 0 if the node is best in its own market.
 func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resources) detour {
 	x := detour{node: id}
 	own := &s.Markets[s.Nodes[id].Market]
@@ -213,7 +211,7 @@ func (e *Policy) detour(s *policy.Snapshot, id policy.NodeID, need policy.Resour
 	return x
 }
 
-// take plans a detour, and has its pods stand there on paper.
+// take plans a detour, and counts the pods of the node in its new market.
 func (e *Policy) take(s *policy.Snapshot, p *policy.Pool, x *detour, plan *policy.Plan) {
 	n := &s.Nodes[x.node]
 	own := &s.Markets[n.Market]

@@ -1,6 +1,6 @@
-// Package bill is the command that writes what the nodes of a run or of a recording cost, in
-// the forms of FOCUS and of OpenCost: its flags, and what they ask for. The bill itself is
-// made elsewhere.
+// Package bill is the command that writes the costs of the nodes of a run or of a recording in the
+// forms of FOCUS and of OpenCost. It has the flags and their meaning; package eval/bill makes the
+// bill.
 package bill
 
 import (
@@ -33,7 +33,7 @@ const (
 
 var formNames = []string{formTable, formFocus, formOpenCost}
 
-// periods are the lengths of a period that can be asked for.
+// periods are the lengths of a period, by the name that users give.
 var periods = map[string]time.Duration{"hour": time.Hour, "day": 24 * time.Hour}
 
 // billFlags are the flags of bill.
@@ -182,7 +182,7 @@ func (f *billFlags) check(p *cli.Program) error {
 	return nil
 }
 
-// usualForm is the form where none is asked for: a table on a terminal.
+// usualForm is the default form: a table on a terminal.
 func (f *billFlags) usualForm(p *cli.Program) string {
 	text := f.out == "" && p.Width("") > 0 && !f.Flags.Changed("granularity") && !f.Flags.Changed("aggregate")
 	if text || f.Flags.Changed("by") || f.Flags.Changed("savings") || strings.EqualFold(filepath.Ext(f.out), ".txt") {

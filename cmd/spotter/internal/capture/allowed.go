@@ -112,8 +112,8 @@ func (c *source) nodePoolOf(n *policy.Node) *karpv1.NodePool {
 	return &c.o.NodePools[i]
 }
 
-// Permits reports whether the requirements of a NodePool allow a capacity type. One
-// that asks for none allows all.
+// Permits reports whether the requirements of a NodePool allow a capacity type. A NodePool without
+// such a requirement allows all.
 func Permits(p *karpv1.NodePool, capacity string) bool {
 	for _, q := range p.Spec.Template.Spec.Requirements {
 		if q.Key != karpv1.CapacityTypeLabelKey {

@@ -13,8 +13,8 @@ import (
 // had something else to wait for.
 const startMost = 30 * time.Minute
 
-// ownAnnotations returns those of a workload. Where nobody states how long its pods
-// take to start it is the median of how long they took.
+// ownAnnotations returns the annotations of a workload. If none states how long its pods take to
+// start, it is the median of their start times.
 func ownAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	start := x.t.Startup
@@ -43,8 +43,8 @@ func ownAnnotations(x *load) map[string]string {
 	return out
 }
 
-// podAnnotations returns those that others than we read on pods. A do-not-disrupt
-// holds for a template where it holds for most of them.
+// podAnnotations returns the annotations of pods that other controllers read. A do-not-disrupt
+// applies to a template if most of its pods have it.
 func podAnnotations(x *load) map[string]string {
 	out := map[string]string{}
 	if x.t.MigrationTier >= 0 {

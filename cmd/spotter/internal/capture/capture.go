@@ -45,8 +45,8 @@ type Options struct {
 	// Instances are what their provider calls nodes, by their names.
 	Instances map[string]string
 
-	// Provider sells the nodes that no market states, and Capacity tells spot nodes
-	// among them.
+	// Provider sells the nodes that have no market, and Capacity distinguishes Spot nodes among
+	// them.
 	Provider string
 	Capacity kube.CapacityResolver
 
@@ -57,7 +57,7 @@ type Options struct {
 	// prices that are drawn.
 	Priced bool
 
-	// OnDemand begins with nodes on demand where the cluster has spot.
+	// OnDemand starts with on-demand nodes in place of the cluster's Spot nodes.
 	OnDemand bool
 
 	// History is what went on before the snapshot, nil for a still picture: the

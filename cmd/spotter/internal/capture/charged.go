@@ -24,8 +24,8 @@ import (
 // dollars of fewer say nothing of those of a simulation, which is of all.
 const coverageLeast = 0.9
 
-// billed has the dollars of a bill stand for those of the metrics. What it charges for other
-// machines than the nodes is left out and said.
+// billed replaces the dollars of the metrics by those of a bill. It leaves out and reports what the
+// bill charges for machines other than the nodes.
 func (f *sinceFlags) billed(ctx context.Context, h *history.History) error {
 	if len(f.bills) == 0 {
 		return nil

@@ -161,7 +161,7 @@ func (l *lives) history() *history.History {
 	return &history.History{From: l.w.Start, To: l.w.Start.Add(l.w.Duration), Nodes: l.nodes}
 }
 
-// asIs is the policy that goes on with what runs there.
+// asIs is the policy that keeps what the cluster runs.
 const asIs = "as-is"
 
 // simulate returns what a scenario does as it is.
@@ -187,7 +187,7 @@ func simulate(ctx context.Context, name string, w *scenarios.BoundScenario, seed
 // seedsCompared are those over which what is simulated is averaged.
 const seedsCompared = 3
 
-// simulateSeeds returns what a scenario comes to as it is, the mean over seeds.
+// simulateSeeds returns the figures of a scenario as it is, the mean over seeds.
 func simulateSeeds(ctx context.Context, name string, w *scenarios.BoundScenario) (*figure, error) {
 	mean := &figure{hours: map[string]float64{}, hasDollars: true, reclaims: history.Count{Source: asIs}, evictions: history.Count{Source: asIs}}
 	for seed := uint64(1); seed <= seedsCompared; seed++ {
@@ -248,7 +248,7 @@ func deviation(was, is *figure) string {
 // typesShown is how many instance types are compared by name.
 const typesShown = 12
 
-// beside compares what is simulated with what was, a line each.
+// Each line compares a simulated figure with that of the history.
 func beside(was, is *figure) []string {
 	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, next to what happened:", seedsCompared)}
 	line := func(name string, got, want float64, digits int) {
@@ -321,7 +321,7 @@ func intensity(was, modelled *figure) (x float64, said string) {
 	}
 	rate := modelled.reclaimed / modelled.spot
 	x = float64(seen.N) / hours / rate
-	if seen.N == 0 { // none is no proof that there are none
+	if seen.N == 0 { // zero observed reclaims do not prove that there were no reclaims
 		x = min(1, interval.High/hours/rate)
 	}
 	x = math.Round(min(x, 1000)*1000) / 1000

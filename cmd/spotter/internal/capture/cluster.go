@@ -301,8 +301,8 @@ func Decode(u *unstructured.Unstructured, o runtime.Object) error {
 	return json.Unmarshal(text, o)
 }
 
-// A listed is what was listed of a cluster, as informers that deliver it once. Only what
-// an observer asks for is there.
+// A listed is what was listed of a cluster, as informers that deliver it once. It has only the
+// kinds that an observer requests.
 type listed struct {
 	cache.Informers
 	objects map[reflect.Type][]client.Object

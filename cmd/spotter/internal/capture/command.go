@@ -284,8 +284,8 @@ func recordedCluster(p *cli.Program, f *captureFlags) (captureSource, error) {
 	return captureSource{st.Snapshot, fmt.Sprintf("the recording of %s held as of step %d", r.Meta.Scenario, st.Number), r}, nil
 }
 
-// market finds the prices, and says in run where they lie and what of them is run on.
-// own says that they are to be written.
+// market finds the prices, and writes into run where they are stored and which part of them is run.
+// own reports whether they must be written.
 func (f *captureFlags) market(from *captureSource, taken *Captured, run *Run) (t *trace.Trace, own bool, err error) {
 	now := from.snapshot.Now
 	if f.trace != "" {
@@ -349,8 +349,8 @@ func (f *captureFlags) seen(path string) string {
 	return whole
 }
 
-// window sets what of a trace is run on: from begin on, and where there is more of it
-// than asked for and begin is free, its last part.
+// window sets which part of a trace is run: from begin on. If the trace has more than requested and
+// begin is free, it is the last part.
 func (f *captureFlags) window(t *trace.Trace, begin policy.Time, run *Run) error {
 	const minute = policy.Time(60 * 1000)
 	begin = (begin + minute - 1) / minute * minute

@@ -21,9 +21,9 @@ import (
 // instance is taken for one of its own.
 const lateMost = 10 * time.Minute
 
-// interrupted has what the provider keeps of interruptions stand for what h counts as
-// reclaims. Instances that are no node of the cluster are left out and counted, and so are
-// the hours of nodes whose instances are not known.
+// interrupted replaces the reclaims that h counted by the provider's own list of interruptions. It
+// leaves out and counts instances that are not nodes of the cluster, and the hours of nodes whose
+// instances are not known.
 func (f *sinceFlags) interrupted(ctx context.Context, h *history.History, resolver *kube.CapacityResolver) error {
 	if len(f.interruptions) == 0 {
 		return nil
@@ -113,7 +113,7 @@ func instancesOf(h *history.History) map[string][]int {
 	return out
 }
 
-// isSpot reports whether n is a spot node of a type that is known.
+// isSpot reports whether n is a Spot node of a type that is known.
 func isSpot(n *history.Node, resolver *kube.CapacityResolver) bool {
 	if n.Kind == nil || !sold(n.Kind.Labels[corev1.LabelInstanceTypeStable]) {
 		return false

@@ -14,8 +14,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Names replaces the names that people chose, each by the same one wherever it
-// stands. They are numbered as they come, so that equal snapshots give equal files.
+// Names replaces the names that people chose, each by the same one everywhere. They are numbered in
+// order of appearance, so that equal snapshots give equal files.
 type names struct {
 	on    bool
 	given map[string]string // by what is named and its name
@@ -26,7 +26,7 @@ func newNames(on bool) *names {
 	return &names{on: on, given: map[string]string{}, count: map[string]int{}}
 }
 
-// of returns what stands for a name of some kind.
+// of returns the replacement for a name of some kind.
 func (n *names) of(kind, name string) string {
 	if !n.on || name == "" {
 		return name
@@ -80,7 +80,7 @@ var openValues = []string{
 	"eks.amazonaws.com/capacityType", "eks.amazonaws.com/instance-", "eks.amazonaws.com/compute-type", "cloud.google.com/gke-spot", "cloud.google.com/gke-preemptible", "kubernetes.azure.com/scalesetpriority",
 }
 
-// openKeys begin the keys that are nobody's own although their values are.
+// openKeys are prefixes of keys that are public although their values are not.
 var openKeys = []string{
 	"kubernetes.io/", "app.kubernetes.io/", "karpenter.sh/", "karpenter.k8s.aws/", "node-role.kubernetes.io/", "eks.amazonaws.com/", "cloud.google.com/", "kubernetes.azure.com/",
 	"k8s-app", "pod-template-hash", "controller-revision-hash", "pod-template-generation", labelWorkload,

@@ -30,7 +30,7 @@ type place struct {
 	paid        bool
 }
 
-// A seed is a number of equal nodes that the scenario begins with.
+// A seed is a number of equal nodes with which the scenario starts.
 type seed struct {
 	Pool         string `json:"pool"`
 	Count        int    `json:"count"`
@@ -123,8 +123,8 @@ func (c *poolSet) takerOf(n *policy.Node, at *place) *pool {
 	return c.all[i]
 }
 
-// seeded reports whether the scenario begins with a node: with the nodes of the snapshot,
-// or those that were there when the history begins.
+// seeded reports whether the scenario starts with a node: with the nodes of the snapshot, or with
+// those that existed at the start of the history.
 func (c *poolSet) seeded(n policy.NodeID) bool { return c.began == nil || c.began[n] }
 
 func hasLabel(n *policy.Node, keys []string) bool {
@@ -179,8 +179,8 @@ func (c *poolSet) marketOf(n *policy.Node) (at place, ok bool) {
 // in reports whether a node is in the scenario; pods that wait for one are.
 func (c *poolSet) in(n policy.NodeID) bool { return n < 0 || c.places[n].pool != nil }
 
-// seeds returns the nodes that the scenario begins with and the pods on them, equal ones
-// together; of all, those too that came later.
+// seeds returns the nodes with which the scenario starts and the pods on them, equal ones together.
+// With all it also returns the nodes that came later.
 func (c *poolSet) seeds(on podsOnNodes, all bool) (out []seed) {
 	same := map[string]int{} // index by all but the count
 	for i := range c.places {

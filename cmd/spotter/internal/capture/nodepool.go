@@ -24,8 +24,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios"
 )
 
-// The objects as they are written: of the cluster's there is no more than what the user
-// stated.
+// The objects as they are written. Of the cluster's objects they have only what the user stated.
 type nodePool struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        struct {
@@ -46,7 +45,7 @@ type nodeClass struct {
 // An ownPool is a NodePool that is written as it is, with the class of its nodes.
 type ownPool struct {
 	pool  nodePool
-	class *nodeClass // nil where there is none to write
+	class *nodeClass // nil without a class to write
 
 	// required are the labels that its requirements name, by the names that people chose, and
 	// that its nodes have.
@@ -158,8 +157,8 @@ func (c *source) held(name string) bool {
 	})
 }
 
-// complaint says what is wrong with a NodePool: the first thing, without where it would stand,
-// and without names that people chose where these are hidden.
+// complaint describes the first fault of a NodePool, without its location, and without names that
+// people chose if these are hidden.
 func (c *source) complaint(err error) string {
 	first, _, more := strings.Cut(err.Error(), "\n")
 	if _, problem, found := strings.Cut(first, ": field "); found {

@@ -28,7 +28,7 @@ func (l *listed) readBeta(ctx context.Context, c client.Reader) {
 		return
 	}
 	if err != nil || len(pools) == 0 {
-		return // there are none, or it was reported that they may not be read
+		return // no NodePools, or a missing right that was reported
 	}
 	const read = "the NodePools are of karpenter.sh/v1beta1"
 	classes, err := listBeta(ctx, c, "karpenter.k8s.aws", "EC2NodeClass")

@@ -25,7 +25,7 @@ func (on podsOnNodes) add(node policy.NodeID, x *load, n int32) (rest int32) {
 	return n - took
 }
 
-// onNodes returns which pods run where when the scenario begins. It comes after the
+// onNodes returns which pods run on which nodes at the start of the scenario. Call it after the
 // workloads are written, which gives them their names.
 func (c *workWriter) onNodes() podsOnNodes {
 	if c.o.History != nil {
@@ -41,7 +41,7 @@ func (c *workWriter) onNodes() podsOnNodes {
 	return on
 }
 
-// onNodesThen does so for what was there when the history begins.
+// onNodesThen does the same for the start of the history.
 func (c *workWriter) onNodesThen() podsOnNodes {
 	on, nodes := podsOnNodes{}, map[string]policy.NodeID{}
 	for i := range c.s.Nodes {
@@ -92,8 +92,8 @@ func (c *workWriter) startRoom(x *load, n int32) int32 {
 // keyThen names what a history has.
 func keyThen(kind policy.WorkloadKind, name string) string { return kind.String() + name }
 
-// goOnPods adds where pods of now are that were there when a history begins. Those of
-// logs are all that is known.
+// goOnPods adds the placement of pods of now that already ran at the start of a history. For a
+// history from logs no other placement is known.
 func goOnPods(h *history.History, s *policy.Snapshot) {
 	on := map[history.Placed]int32{}
 	for i := range s.Pods {

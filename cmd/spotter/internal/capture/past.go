@@ -22,15 +22,15 @@ import (
 // A past is what a workload was over the time that is captured.
 type past struct {
 	schedule string // of its replicas, as the annotation has it
-	first    int32  // the replicas at the begin
+	first    int32  // the replicas at the start
 	rollouts string // as the annotation has them, empty for none
 
 	job *history.Job // nil for a service
 }
 
-// withNodes returns s with the nodes of the history behind its own. Those that were there
-// when it begins come with began, the others once for each kind: they say what a pool
-// bought.
+// withNodes returns s with the nodes of the history added after its own. began has those that
+// existed at the start of the history. The others are added once for each kind: they show what a
+// pool bought.
 func withNodes(s *policy.Snapshot, h *history.History) (out *policy.Snapshot, began map[policy.NodeID]bool) {
 	same := *s
 	same.Nodes, began = slices.Clone(s.Nodes), map[policy.NodeID]bool{}
@@ -85,8 +85,7 @@ func nodeLabels(labels map[string]string) (out []policy.Label) {
 
 var zoneEnding = regexp.MustCompile(`-?[a-z]$`)
 
-// regionOf returns the region of a zone: that of the catalog, else what stands before its
-// letter.
+// regionOf returns the region of a zone: that of the catalog, else the zone without its letter.
 func regionOf(zone string) string {
 	for _, provider := range catalog.Providers() {
 		for _, region := range catalog.Regions(provider) {
@@ -98,8 +97,8 @@ func regionOf(zone string) string {
 	return zoneEnding.ReplaceAllString(zone, "")
 }
 
-// withPast gives each load its past, leaves out those that the history does not have, and
-// adds what there was and is no more.
+// withPast gives each load its past, leaves out those that the history does not have, and adds
+// those that no longer exist.
 func (c *workWriter) withPast(all []*load) []*load {
 	services, jobs := map[string]*load{}, map[string]*load{}
 	var out []*load

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/kube"
 )
 
-// image stands for all images: what runs is no part of a snapshot.
+// image replaces all images, since a snapshot does not have the images of pods.
 const image = "registry.k8s.io/pause:3.10"
 
 // graceDefault is the API server's.
@@ -85,8 +85,8 @@ func claim(v *policy.Volume) corev1.PersistentVolumeClaimSpec {
 	}}
 }
 
-// requests returns what a pod requests. Accelerators are limits too: Kubernetes lets
-// nobody have more of them than was asked for.
+// requests returns what a pod requests. Accelerators are limits too: Kubernetes allows no pod more
+// of them than it requests.
 func requests(t *policy.Template) corev1.ResourceRequirements {
 	r, all := &t.Requests, corev1.ResourceList{}
 	for _, x := range []struct {

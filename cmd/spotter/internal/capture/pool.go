@@ -30,8 +30,8 @@ type pool struct {
 	// has its labels alone.
 	own *ownPool
 
-	// labels are those that its nodes have in common, that pods ask for and that
-	// the manifest does not state.
+	// labels are those that all its nodes have, that pods require and that the manifest does not
+	// state.
 	labels map[string]string
 }
 
@@ -42,8 +42,8 @@ type poolSet struct {
 	all    []*pool // ascending by name
 	places []place // of each node
 
-	// began are the nodes that were there when the history begins, by false those that
-	// came later; nil where there is no history.
+	// began has the nodes that existed at the start of the history, and those that came later as
+	// false; nil without a history.
 	began map[policy.NodeID]bool
 
 	// unread are the NodePools that cannot be simulated, by name. Nothing may be bought in
@@ -207,8 +207,7 @@ func groupBackend(pool string) v1alpha1.Backend {
 	return v1alpha1.Backend{AutoScalingGroups: &v1alpha1.AutoScalingGroupsBackend{DiscoveryTags: map[string]string{"spotter.dev/pool": pool}}}
 }
 
-// commonTaints returns the taints that all nodes of a pool have and that nobody put
-// there for a while.
+// commonTaints returns the taints that all nodes of a pool have, without temporary ones.
 func (c *poolSet) commonTaints(p *pool) (out []corev1.Taint) {
 	for _, t := range c.s.Nodes[p.nodes[0]].Taints {
 		everywhere := !slices.ContainsFunc(p.nodes, func(id policy.NodeID) bool { return !slices.Contains(c.s.Nodes[id].Taints, t) })

@@ -17,9 +17,8 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/generate"
 )
 
-// Prices makes a trace of what a recording saw of the markets. It begins with the
-// price history of its first step, at most four hours before that, and ends with its
-// last.
+// Prices makes a trace of the prices that a recording has. It starts with the price history of the
+// first step, at most four hours before that step, and ends with the last step.
 func Prices(name string, steps iter.Seq2[*record.Step, error]) (*trace.Trace, error) {
 	all := map[string]*trace.Series{}
 	var last policy.Time
@@ -110,8 +109,8 @@ var laws = map[string]string{
 	catalog.AWS: "aws-2024-classes", catalog.GCP: "gcp-2024", catalog.Azure: "azure-2024", catalog.Rackspace: "rackspace-2026",
 }
 
-// Draw makes synthetic prices for at most so many markets in which the pools of a captured
-// cluster may buy: those of its nodes first, then those that cost least for their size.
+// Draw makes synthetic prices for at most most markets in which the pools of a captured cluster may
+// buy: those of its nodes first, then those with the lowest price for their size.
 func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Trace, error) {
 	markets, err := c.markets(most)
 	if err != nil {
@@ -129,18 +128,20 @@ func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Tra
 	return t, nil
 }
 
-// A ware is a market that may be bought, and whether a node is of it.
+// A ware is a market in which pools may buy. held reports whether a node is in it.
 type ware struct {
 	generate.Market
 	held bool
 
-	// unit is the price in dollars per vCPU, byte of memory and accelerator, and dear is how often the least price per vCPU, byte of memory or accelerator it costs,
-	// whichever is least: where few can be kept, none of the three is without cheap ones.
+	// unit is the price in dollars per vCPU, byte of memory and accelerator.
 	unit [3]float64
+
+	// The lowest of the three ratios between unit and the lowest unit price of all markets. A market
+	// that is cheap for any of the three resources is kept before one that is cheap for none.
 	dear float64
 }
 
-// markets returns at most so many that prices are drawn for, ascending by name.
+// markets returns at most most markets to draw prices for, ascending by name.
 func (c *Captured) markets(most int) ([]generate.Market, error) {
 	list, err := c.wares()
 	if err != nil {
@@ -160,8 +161,8 @@ func (c *Captured) markets(most int) ([]generate.Market, error) {
 	return out, nil
 }
 
-// Types returns at most so many of the instance types that pools may buy of a provider:
-// those of its nodes first, then those that cost least for their size.
+// Types returns at most most of the instance types that pools may buy of a provider: those of its
+// nodes first, then those with the lowest price for their size.
 func (c *Captured) Types(provider string, most int) ([]string, error) {
 	list, err := c.wares()
 	if err != nil {
@@ -240,8 +241,8 @@ func (c *Captured) wares() ([]ware, error) {
 	return list, nil
 }
 
-// priced returns a type of the catalog and its price on demand, derived where nobody
-// publishes one.
+// priced returns a type of the catalog and its on-demand price, which is derived if it is not
+// published.
 func priced(provider, region, name string) (policy.Money, policy.InstanceType, bool) {
 	t, ok := catalog.Lookup(provider, name)
 	if !ok {

@@ -44,7 +44,7 @@ func (c *poolSet) reservationsOf(class *unstructured.Unstructured) (out []any, f
 	return out, found
 }
 
-// reservedNodes counts the nodes that are in a reservation, now or when the history begins,
+// reservedNodes counts the nodes that are in a reservation, now or at the start of the history,
 // whichever are more.
 func (c *poolSet) reservedNodes(id string) int64 {
 	var now, then int64

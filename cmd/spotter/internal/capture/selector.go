@@ -19,9 +19,9 @@ const (
 	keyHost     = corev1.LabelHostname
 )
 
-// nodeSelector returns that of a template. What asks for spot or on demand by the
-// label of another system asks for it by Karpenter's, which all nodes of a run carry,
-// and a node that is named is left open: no run has it.
+// nodeSelector returns the node selector of a template. A requirement for Spot or on-demand by the
+// label of another system is replaced by Karpenter's label, which all nodes of a run have. A
+// required node name is left out: no run has that node.
 func (c *podWriter) nodeSelector(t *policy.Template) map[string]string {
 	var out map[string]string
 	for _, l := range t.NodeSelector {
@@ -162,8 +162,8 @@ func (p *pool) carries(key string) bool {
 	return p.own != nil && p.own.class != nil && p.own.class.Kind == "NodeClass" && strings.HasPrefix(key, "eks.amazonaws.com/instance-")
 }
 
-// labelPools gives pools the labels that pods ask for and that all of their nodes
-// have, whoever put them there.
+// labelPools gives pools the labels that pods require and that all of their nodes have, wherever
+// they come from.
 func (c *poolSet) labelPools() {
 	for i := range c.s.Templates {
 		for _, key := range asked(&c.s.Templates[i]) {
@@ -201,7 +201,7 @@ func (c *poolSet) common(p *pool, key string) (string, bool) {
 // the values that their pods select.
 func (p *pool) requires(key string) bool { return p.own != nil && slices.Contains(p.own.required, key) }
 
-// checkSelectors says which labels pods ask for that no node of a run will have.
+// checkSelectors reports the labels that pods require and no node of a run will have.
 func (c *poolSet) checkSelectors() {
 	missing := map[string]int{}
 	for i := range c.s.Templates {

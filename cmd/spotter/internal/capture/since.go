@@ -53,7 +53,7 @@ func (f *sinceFlags) register(flags *pflag.FlagSet) {
 	cli.Section(flags, "What the cluster did", "since", "from", "to", "prometheus", "prometheus-token-file", "prometheus-ca-file", "prometheus-header", "selector", "cache", "audit", "interruptions", "bill")
 }
 
-// on reports whether the past is asked for.
+// on reports whether a history is requested.
 func (f *sinceFlags) on() bool { return f.since != "" || f.from != "" }
 
 func (f *sinceFlags) check() error {
@@ -112,8 +112,8 @@ func parseSpan(text string) (time.Duration, error) {
 // spanMost is the longest time that is read.
 const spanMost = 3 * 366 * 24 * time.Hour
 
-// span returns the time that is asked for. now is when the snapshot is of; that of a
-// recording gives the rules, and its own time may be another.
+// span returns the requested interval. now is the time of the snapshot. A recorded snapshot gives
+// the rules only, so the interval may be another.
 func (f *sinceFlags) span(now policy.Time, recorded bool) (from, to policy.Time, err error) {
 	to = now
 	if f.to != "" {

@@ -34,8 +34,8 @@ type load struct {
 
 	past *past // nil for one of now
 
-	// written is its name in the scenario, and room how many of its pods may be on nodes
-	// that the scenario begins with.
+	// written is its name in the scenario, and room how many of its pods may be on nodes with which
+	// the scenario starts.
 	written string
 	room    int32
 }
@@ -114,7 +114,7 @@ func (c *workWriter) loads() []*load {
 
 func byName(a, b *load) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.kind, b.kind)) }
 
-// join adds y to x, which may be nil. The template with the most pods stands for all.
+// join adds y to x, which may be nil. The template with the most pods represents all.
 func (x *load) join(y *load) *load {
 	if x == nil {
 		return y
@@ -293,7 +293,7 @@ func split(qualified string) (namespace, name string) {
 // revisionLabels tell the generations of one workload apart.
 var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "pod-template-generation"}
 
-// labelWorkload stands in for the labels of pods that have none.
+// labelWorkload is the label of pods that have no labels.
 const labelWorkload = "spotter.dev/workload"
 
 // labels returns those of the pods of a load.

@@ -12,8 +12,8 @@ import (
 
 // A Run says on which prices a scenario is run, and when.
 type Run struct {
-	// Start is when metering begins, Duration how long it goes on and WarmUp how
-	// long before it the cluster is as it was captured.
+	// Start is when metering starts, Duration its length, and WarmUp the interval before it in
+	// which the cluster is as it was captured.
 	Start            policy.Time
 	Duration, WarmUp time.Duration
 

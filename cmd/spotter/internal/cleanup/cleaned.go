@@ -13,7 +13,7 @@ type cleaned struct {
 	DryRun  bool       `json:"dry_run"`
 	Objects []unmarked `json:"objects"`
 
-	// Stopped are NodePools that buy nothing until somebody sets their limits.
+	// Stopped are NodePools that buy nothing until a user sets their limits.
 	Stopped []string `json:"node_pools_that_buy_nothing"`
 
 	// whole reports whether every kind of object was read.

@@ -231,12 +231,12 @@ type loggingLock struct {
 	held bool
 }
 
-// Create makes the lease with us as its holder.
+// Create makes the lease with this process as its holder.
 func (l *loggingLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Create(ctx, r))
 }
 
-// Update makes us its holder, or gives it up.
+// Update makes this process its holder, or gives it up.
 func (l *loggingLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	return l.wrote(l.Interface.Update(ctx, r))
 }

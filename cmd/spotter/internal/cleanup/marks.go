@@ -89,7 +89,7 @@ func nameOf(o client.Object) string {
 	return strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// cleanupTries is how often an object is read again that somebody else wrote meanwhile.
+// cleanupTries is how often an object is read again after a write by another client.
 const cleanupTries = 5
 
 // undoOne takes the marks off one object as the API server has it, and returns which
@@ -156,7 +156,7 @@ func takeSwap(n *corev1.Node) []string {
 	return append(takeAnnotation(n, asg.AnnotationSwap), takeAnnotation(n, asg.AnnotationKept)...)
 }
 
-// takeProtection lets Karpenter act again on what we kept it from.
+// takeProtection removes Spotter's protection from Karpenter.
 func takeProtection(o client.Object) []string {
 	what := takeAnnotation(o, karpenter.ProtectedAnnotation)
 	if len(what) > 0 {
@@ -165,7 +165,7 @@ func takeProtection(o client.Object) []string {
 	return what
 }
 
-// takeCost takes off a pod a deletion cost that nobody has changed since.
+// takeCost removes from a pod a deletion cost that has not changed since.
 func takeCost(o client.Object) []string {
 	a := o.GetAnnotations()
 	if cost, ours := a[drain.AnnotationCostOwner]; ours && cost == a[drain.AnnotationCost] {
@@ -174,7 +174,7 @@ func takeCost(o client.Object) []string {
 	return takeAnnotation(o, drain.AnnotationCostOwner)
 }
 
-// takePause lets a job go on that was suspended for a budget.
+// takePause resumes a job that was suspended for a budget.
 func takePause(o client.Object) []string {
 	what := takeAnnotation(o, budget.PausedBy)
 	if j := o.(*batchv1.Job); len(what) > 0 && j.Spec.Suspend != nil && *j.Spec.Suspend {

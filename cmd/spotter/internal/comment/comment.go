@@ -91,7 +91,7 @@ func run(ctx context.Context, p *cli.Program, f *call, path string) error {
 	return nil
 }
 
-// mark is what the comment begins with. It is not shown.
+// mark is the start of the comment. It is not shown.
 func (f *call) mark() string { return "<!-- spotter eval: " + f.key + " -->" }
 
 // body returns the comment, and whether one may be begun with it.

@@ -82,7 +82,7 @@ func pullRequest(path string) (int, error) {
 	return event.PullRequest.Number, nil
 }
 
-// A statusError is a status that is not the one that was asked for.
+// A statusError is a status other than the expected one.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
@@ -101,8 +101,8 @@ type posted struct {
 	Body string
 }
 
-// post edits the comment that begins with mark, or begins one where that may be,
-// and says what it did.
+// post edits the comment that starts with mark. Without one it posts a new comment if begin allows
+// that. It returns what it did.
 func (t *thread) post(ctx context.Context, mark, body string, begin bool) (string, error) {
 	old, err := t.find(ctx, mark)
 	switch {
@@ -118,7 +118,7 @@ func (t *thread) post(ctx context.Context, mark, body string, begin bool) (strin
 	return "comment brought up to date", t.call(ctx, t.edit, t.one+strconv.FormatInt(old.ID, 10), body, nil)
 }
 
-// find returns the first comment that begins with mark, nil without one.
+// find returns the first comment that starts with mark, nil without one.
 func (t *thread) find(ctx context.Context, mark string) (*posted, error) {
 	for page := 1; page <= pagesMax; page++ {
 		var all []posted

@@ -3,10 +3,9 @@
 // Karpetrack, GPUWorkloadBudget, the config.yaml and runtime.json of the
 // SpotVortex agent, and the flags of the K8s Spot Rescheduler.
 //
-// What cannot be carried over, or means something else from now on, is a
-// warning, and stands as a comment above the object that it concerns. What is
-// not understood is an error: a field that was dropped in silence would be a
-// wish that nobody fulfils.
+// A setting that cannot be carried over, or that changes its meaning, results in a warning and in a
+// comment above the object that it concerns. A setting that is not understood is an error: a
+// silently dropped field would be a request that is never met.
 package convert
 
 import (
@@ -78,7 +77,7 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s: %s: %s", at, w.Field, w.Text)
 }
 
-// A Converted is one new object and what is to be known of it.
+// A Converted is one new object with its notes.
 type Converted struct {
 	// Object is a *v1alpha1.CapacityPool or a *v1alpha1.GPUBudget.
 	Object   any
@@ -107,8 +106,8 @@ func (r *Result) All() []Warning {
 	return all
 }
 
-// Convert reads inputs in their order, and flags of the Rescheduler as they
-// stand on its command line; empty for none. All faults are joined.
+// Convert reads inputs in their order, and flags of the Rescheduler in the form of its command
+// line; empty for none. All faults are joined.
 func Convert(inputs []Input, flags string, o Options) (*Result, error) {
 	r := &reader{o: o}
 	for _, in := range inputs {
@@ -253,8 +252,8 @@ func (r *reader) add(s *source, object any) {
 	r.result.Objects = append(r.result.Objects, Converted{object, s.warnings})
 }
 
-// addAlike takes the i-th of several objects that come from one place. What is
-// to be known of all stands at the first.
+// addAlike takes the i-th of several objects from one source. Notes on all of them are added to the
+// first.
 func (r *reader) addAlike(s *source, object any, i int, first string) {
 	if i == 0 {
 		r.add(s, object)

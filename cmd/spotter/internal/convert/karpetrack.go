@@ -57,7 +57,7 @@ type karpetrackController struct {
 	emptyGrace              time.Duration
 	consolidation           bool
 
-	// file is where its Deployment stands; empty without one.
+	// file is that of its Deployment; empty without one.
 	file       string
 	parameters []parameter
 	warnings   []Warning
@@ -72,8 +72,8 @@ func (r *reader) readKarpetrack(o *scenarios.RawObject) {
 	r.karpetrack = append(r.karpetrack, p)
 }
 
-// karpetrackFlags are those of the controller. Those that none of ours replaces are
-// listed with the reason.
+// karpetrackFlags are the flags of the controller. Flags that Spotter does not replace are listed
+// with the reason.
 func karpetrackFlags(c *karpetrackController) (*pflag.FlagSet, [][2]string) {
 	f := pflag.NewFlagSet("karpetrack", pflag.ContinueOnError)
 	f.Usage = func() {}
@@ -196,7 +196,7 @@ func (r *reader) finishKarpetrackPool(k *karpetrackPool) {
 	r.add(s, p)
 }
 
-// unknown stands where neither the old configuration nor a flag says anything.
+// unknown is written if neither the old configuration nor a flag has a value.
 const unknown = "replace-me"
 
 // rackspace fills in the backend: flags first, then the controller's Deployment.

@@ -182,7 +182,7 @@ func whole(err error, args []string) error {
 	return err
 }
 
-// at returns where a command line stands.
+// at returns the location of a command line.
 func at(s *source) string {
 	if s.object == nil {
 		return s.file
@@ -229,7 +229,7 @@ func (s *source) warnRescheduler(f *reschedulerFlags) {
 	s.shadow("the Rescheduler")
 }
 
-// words cuts a command line as a shell does, as far as quotes.
+// words splits a command line as a shell does, with quotes but nothing else.
 func words(line string) []string {
 	var all []string
 	var word strings.Builder

@@ -237,8 +237,8 @@ func (t *agentRuntime) parse(data []byte, buckets func(file, source string) ([]b
 // The path of the name of a file of buckets.
 const bucketsSource = "deterministic_policy.feature_buckets.source"
 
-// bucketsFile returns the file of buckets that is named; empty if none is, or the
-// buckets are written down.
+// bucketsFile returns the named file of buckets; empty without one, or if the rules contain the
+// buckets.
 func (t *agentRuntime) bucketsFile() string {
 	if t.old.Rules == nil || t.old.Rules.Buckets.Source == "default" {
 		return ""

@@ -36,14 +36,14 @@ func (n *need) String() string {
 	return text
 }
 
-// attributes returns the need as an access review asks for it.
+// attributes returns the need in the form of an access review.
 func (n *need) attributes() *authorizationv1.ResourceAttributes {
 	resource, sub, _ := strings.Cut(n.resource, "/")
 	return &authorizationv1.ResourceAttributes{Verb: n.verb, Group: n.group, Resource: resource, Subresource: sub, Name: n.name, Namespace: n.namespace}
 }
 
-// needs returns what a controller needs of an API server in a mode, each once. Node classes
-// of providers that are not installed are not asked for, and no namespace of secrets is known.
+// needs returns the rights that a controller needs in a mode, each once. It leaves out node classes
+// of providers that are not installed. The namespaces of secrets are not known.
 func needs(mode, namespace string, karpenter bool) (all []need) {
 	setup := rights.Setup{Active: mode == active, Parts: []rights.Part{rights.LeaderElection}}
 	if karpenter {

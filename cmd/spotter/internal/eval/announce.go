@@ -18,16 +18,16 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// A comparison of so many cells (a scenario, window and seed each) says first how many
-// runs it has and how long they take, which costs the time of one cell. One that takes
-// longer than askBeyond is asked about, and refused where nobody is there to answer.
+// A comparison of at least cellsAnnounced cells (a scenario, window and seed each) first prints the
+// number of its runs and the time that they take, which costs the time of one cell. One that takes
+// longer than askBeyond requires confirmation, and is refused without a terminal.
 const (
 	cellsAnnounced = 100
 	askBeyond      = time.Hour
 )
 
-// announce says how large the comparison is that cfg asks for, with so many runs to be
-// done. It returns what shows the progress from then on.
+// announce prints how large the comparison of cfg is, with runs runs left to do. It returns what
+// shows the progress from then on.
 func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progress.Progress, cfg *eval.Config, runs int, run eval.Runner) (*progress.Progress, error) {
 	policies := cfg.Compared()
 	cells := (runs + len(policies) - 1) / len(policies)
@@ -61,12 +61,12 @@ func (f *evalFlags) announce(ctx context.Context, p *cli.Program, shown *progres
 	return shown, cli.Invalid(fmt.Errorf("a comparison of more than an hour needs --yes: %s", text), advice)
 }
 
-// timeOf returns how long so many cells take of which one takes spent on one processor.
+// timeOf returns how long cells cells take if one takes spent on one processor.
 func timeOf(spent time.Duration, cells, processors int) time.Duration {
 	return time.Duration(float64(spent) * float64(cells) / float64(min(processors, cells)))
 }
 
-// confirm asks whether to go on, and takes everything but a yes for a no.
+// confirm asks whether to continue. Every answer other than yes means no.
 func confirm(in io.Reader, out io.Writer, text string) bool {
 	fmt.Fprintf(out, "%s. Continue? [y/N] ", text)
 	answer, _ := bufio.NewReader(in).ReadString('\n')

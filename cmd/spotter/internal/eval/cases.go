@@ -61,9 +61,8 @@ func (f *evalFlags) scenario(ctx context.Context, p *cli.Program, name string) (
 	return sc, err
 }
 
-// scenariosOf returns the scenarios to compare on, and whether some of them are
-// there because all were asked for: of those that cannot be run on a trace the
-// others must not fail.
+// scenariosOf returns the scenarios to compare on, and whether some of them are there because all
+// were requested: if one of those cannot be run on a trace, the others must not fail.
 func scenariosOf(args []string) (names []string, all bool) {
 	if len(args) == 0 {
 		return []string{input.DefaultScenario}, false

@@ -39,8 +39,7 @@ type clusterFlags struct {
 	keep                    bool
 }
 
-// sharesDefault is how many parts there are where nobody says: enough that what an eviction
-// costs is little.
+// sharesDefault is the default number of parts: enough that an eviction costs little.
 const sharesDefault = 40
 
 func (c *clusterFlags) register(flags *pflag.FlagSet) {
@@ -58,8 +57,8 @@ func (c *clusterFlags) register(flags *pflag.FlagSet) {
 	cli.Section(flags, "In a cluster", "on", "attach", "parts", "shards", "parallelism", "image", "queue", "pod-template", "keep", "namespace", "kubeconfig", "context")
 }
 
-// A remote is a comparison whose parts are made in a cluster. It is all that is needed to
-// follow it, and stands in a ConfigMap that owns its Jobs.
+// A remote is a comparison whose parts run in a cluster. It has all that is needed to follow the
+// comparison, and is stored in a ConfigMap that owns its Jobs.
 type remote struct {
 	Name   string      `json:"name"`
 	Parts  string      `json:"parts"` // folder of this comparison
@@ -155,8 +154,8 @@ type remoteRun struct {
 	p         *cli.Program
 }
 
-// begin makes what a comparison needs in the cluster, or finds it there: its name comes of
-// what it is, so that the same call goes on with it.
+// begin makes the objects that a comparison needs in the cluster, or finds them there. Its name is
+// derived from its content, so the same call continues it.
 func (r *remoteRun) begin(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	cfg, err := evalConfig(ctx, p, f, nil, args)
 	if err != nil {
@@ -251,7 +250,7 @@ const roundsMax = 5
 // their order.
 func (r *remoteRun) follow(ctx context.Context) ([]*shard.Part, error) {
 	have := partial{}
-	watched := "" // the Job that was seen to run: why an older one failed may be mended
+	watched := "" // the Job that was seen to run: the fault of an older one may be fixed
 	for round := 0; ; {
 		if err := r.look(ctx, have); err != nil {
 			return nil, err
@@ -328,8 +327,8 @@ func (r *remoteRun) clean(ctx context.Context) error {
 	return err
 }
 
-// planMax is how large a plan may be to stand in a ConfigMap, in bytes: the API server takes
-// 1 MiB of all.
+// planMax is the size in bytes up to which a plan is stored in a ConfigMap: the API server accepts
+// 1 MiB for the whole object.
 const planMax = 900 << 10
 
 // planText returns the plan, and puts it into the bucket where it is too large for a

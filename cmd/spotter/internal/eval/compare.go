@@ -27,8 +27,7 @@ const (
 	// stopWait is how long it may take to end when it is asked to.
 	stopWait = 10 * time.Second
 
-	// stderrMax is how much of what it writes to its standard error is kept, in
-	// bytes: the end of it, where the reason stands.
+	// stderrMax is how much of its standard error is kept, in bytes: the end, which has the reason.
 	stderrMax = 4 << 10
 
 	// versionMax bounds, in bytes, what is read of its version.
@@ -42,10 +41,9 @@ const otherAdvice = "give --compare the path of another build of spotter, as the
 
 const filesAdvice = "give --compare-scenarios a folder with the files to compare with, as `git worktree add ../base main` makes one"
 
-// An otherBuild is another build of this program, or this one in another
-// folder, run as a process. All that is
-// asked of it is `spotter version` and `spotter eval --format json`, whose
-// schema docs/reference-eval.md describes.
+// An otherBuild is another build of this program, or this one in another folder, run as a process.
+// It must support only `spotter version` and `spotter eval --format json`, whose schema
+// docs/reference-eval.md describes.
 type otherBuild struct {
 	path, version string
 
@@ -259,7 +257,7 @@ func openCompare(ctx context.Context, p *cli.Program, f *evalFlags, args []strin
 		}
 		o.flags = append(o.flags, "--"+name, value)
 	}
-	// The other is asked for runs alone, and every build has this policy.
+	// Only the runs of the other side are needed, and every build has this policy.
 	o.flags = append(o.flags, "--baseline", eval.OnDemand)
 	return o, nil
 }
@@ -295,15 +293,15 @@ func compare(ctx context.Context, f *evalFlags, o *otherBuild, cfg *eval.Config,
 	}
 	a := eval.Against{Other: o, Program: f.compare, Version: o.version, Files: f.files}
 	if f.files != "" {
-		// What a manifest says changes policies too that nobody asks about.
+		// A manifest also changes policies that the user did not name.
 		a.Judged = cfg.Policies
 	}
 	return report.Compare(ctx, a, runner)
 }
 
-// seedsOf returns the seeds of a call. A number of them begins at 1, or where a
-// text says, such as the commit that a change is compared with: nobody can
-// choose what a change is tried on, and every try of it has the same.
+// seedsOf returns the seeds of a call. A number of seeds starts at 1, or at a number derived from a
+// text such as the commit that a change is compared with: then the author of a change cannot choose
+// its seeds, and all its comparisons have the same.
 func (f *evalFlags) seedsOf(o *otherBuild) ([]uint64, error) {
 	seeds, err := f.ParsedSeeds()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package eval is the command that compares policies: its flags, what they ask for, and where the
-// comparison goes. The comparison itself is made elsewhere.
+// Package eval is the command that compares policies: its flags, their meaning, and where the
+// results are written. [github.com/spotter-dev/spotter/eval] makes the comparison.
 package eval
 
 import (
@@ -261,7 +261,7 @@ func (f *evalFlags) start(ctx context.Context, p *cli.Program, args []string, sh
 	return s, err
 }
 
-// compared makes the report, or where every truth is asked for the stress.
+// compared makes the report, or the stress report if all truths are requested.
 func (f *evalFlags) compared(ctx context.Context, p *cli.Program, args []string) (result, error) {
 	s, err := f.start(ctx, p, args, shard.Share{})
 	if err != nil {
@@ -326,8 +326,8 @@ func (c compared) outcome(shown bool) error {
 	return nil
 }
 
-// checkGates refuses a gate that names no policy where nobody named the policies either:
-// it would have to hold for all that are compared by default, as spot alone.
+// checkGates refuses a gate that names no policy if the user did not name the policies either: it
+// would have to hold for all that are compared by default, as Spot alone.
 func (f *evalFlags) checkGates(cfg *eval.Config) error {
 	if f.given("policies") {
 		return nil

@@ -186,7 +186,7 @@ func (r *remoteRun) open(ctx context.Context, name string) error {
 	return nil
 }
 
-// newest returns the Job of the last round, nil where there is none.
+// newest returns the Job of the last round, nil without one.
 func (r *remoteRun) newest(ctx context.Context) (*batchv1.Job, error) {
 	var all batchv1.JobList
 	if err := r.client.List(ctx, &all, client.InNamespace(r.namespace), client.MatchingLabels{evalLabel: r.Name}); err != nil {
@@ -206,7 +206,7 @@ func roundOf(j *batchv1.Job) (n int) {
 	if j == nil {
 		return 0
 	}
-	_, _ = fmt.Sscanf(j.Name[strings.LastIndex(j.Name, "-")+1:], "%d", &n) // 0 for a name that is not ours
+	_, _ = fmt.Sscanf(j.Name[strings.LastIndex(j.Name, "-")+1:], "%d", &n) // 0 for a name that Spotter did not choose
 	return n
 }
 

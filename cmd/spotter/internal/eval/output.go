@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/internal/cli"
 )
 
-// terminal is the file name that stands for standard output.
+// terminal is the file name of standard output.
 const terminal = "-"
 
 // extensions are the formats of files that do not say theirs. The format table
@@ -29,12 +29,10 @@ type target struct {
 	format format.Format
 }
 
-// targets returns where the report goes: what each --out names, and standard
-// output where there is none.
+// targets returns where the report is written: to what each --out names, else to standard output.
 //
-// The format of a file is that which stands before it, as in junit=out.txt;
-// else the one of --format where it was given; else that of its extension,
-// which must then be known; else, without an extension, a table.
+// The format of a file is the one before its name, as in junit=out.txt; else that of --format if
+// set; else that of its extension, which must then be known; else, without an extension, a table.
 func (f *evalFlags) targets() ([]target, error) {
 	given := f.Flags.Changed("format")
 	if !slices.Contains(format.Formats(), format.Format(f.format)) {
@@ -80,13 +78,13 @@ func (f *evalFlags) targets() ([]target, error) {
 	return out, nil
 }
 
-// alike are formats that a file may have whose ending stands for another.
+// alike are formats that a file may have although its extension implies another.
 var alike = map[format.Format][]format.Format{
 	format.Wide: {format.Table}, format.Comment: {format.Markdown},
 }
 
-// endsAs reports whether the ending of a file does not contradict its format: one that stands
-// for none, or for text, goes with all that are text.
+// endsAs reports whether the extension of a file does not contradict its format. An unknown
+// extension, or one for text, is right for all formats that are text.
 func endsAs(t target) bool {
 	stands, known := extensions[strings.ToLower(filepath.Ext(t.path))]
 	return !known || stands == t.format || slices.Contains(alike[t.format], stands) || stands == format.Table && t.format != format.Parquet

@@ -42,9 +42,9 @@ func (f *evalFlags) checkReport() error {
 // given reports whether the user wrote the flag called name.
 func (f *evalFlags) given(name string) bool { return f.Flags.Changed(name) }
 
-// runner returns how runs are done: sampled over time when the HTML report,
-// which draws that, is asked for, and for parts, of which it may be made. Then it also divides
-// what the nodes cost among namespaces.
+// runner returns how runs are done. For an HTML report, which draws samples over time, and for
+// parts, from which one may be made, runs are sampled, and the cost of nodes is divided among
+// namespaces.
 func (f *evalFlags) runner(r *runner.Runner) eval.Runner {
 	if f.report == "" && f.shard == "" && !f.given("serve") {
 		return r.Run
@@ -83,7 +83,7 @@ func namespaceCosts(usage *bill.Usage) (map[string]float64, error) {
 	return costs, nil
 }
 
-// writeReport writes the HTML report where one is asked for.
+// writeReport writes the HTML report if it is requested.
 func writeReport(p *cli.Program, f *evalFlags, r *eval.Report) error {
 	if f.report == "" {
 		return nil

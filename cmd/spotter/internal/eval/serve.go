@@ -25,7 +25,7 @@ type server struct {
 	done map[eval.Job]outcome
 }
 
-// An outcome is what came of a run.
+// An outcome is the result of a run.
 type outcome struct {
 	result *sim.Result
 	err    error
@@ -122,7 +122,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	w.Write(page.Bytes()) //nolint:errcheck // a browser that is gone needs no page
 }
 
-// outcome returns what came of the run of j, false while it is not done.
+// outcome returns the result of the run of j, false while it is not done.
 func (s *server) outcome(j eval.Job) (*sim.Result, error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -26,8 +26,8 @@ const (
 // indexVariable is what Kubernetes calls the number of a pod of an Indexed Job, from 0.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
-// share returns which part --shard asks for: I/N, or in a pod of an Indexed Job N or a list
-// of parts, as 3,17/N, of which it makes the one that has its number.
+// share returns the part of --shard: I/N. In a pod of an Indexed Job it is N or a list of parts, as
+// 3,17/N, from which the pod takes the one with its index.
 func (f *evalFlags) share() (shard.Share, error) {
 	text := f.shard
 	list, n, _ := strings.Cut(text, "/")
@@ -108,9 +108,8 @@ func (f *evalFlags) configs(cfg *eval.Config) []eval.Config {
 	return []eval.Config{*cfg}
 }
 
-// known finds out what of cfg is done already, in the parts that it is made of or that
-// --reuse names, and lets cfg know of it and of the share that is run. Where none of them is asked for,
-// nothing is done.
+// known finds which runs of cfg are already done, in the parts that are merged or that --reuse
+// names, and gives them and the share to cfg. Without any of these flags it does nothing.
 func (f *evalFlags) known(ctx context.Context, p *cli.Program, r *runner.Runner, cfg *eval.Config, share shard.Share) (*known, error) {
 	k := &known{configs: f.configs(cfg), run: f.runner(r)}
 	if f.merged == nil && f.reuse == nil && f.shard == "" {
@@ -195,7 +194,7 @@ func readParts(ctx context.Context, store *objects.Store, names []string) ([]*sh
 	return parts, nil
 }
 
-// runShard does the part of a comparison that --shard asks for and writes it.
+// runShard runs and writes the part of a comparison that --shard names.
 func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) error {
 	share, err := f.share()
 	if err != nil {
@@ -220,7 +219,7 @@ func runShard(ctx context.Context, p *cli.Program, f *evalFlags, args []string) 
 	return nil
 }
 
-// doShare does a share and returns it as far as it was done.
+// doShare runs a share and returns what of it was done.
 func (f *evalFlags) doShare(ctx context.Context, p *cli.Program, args []string, share shard.Share) (*shard.Part, error) {
 	k, err := f.start(ctx, p, args, share)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // A Client asks whatever speaks the HTTP API of Prometheus. URL is required.
 type Client struct {
-	// URL is that below which api/v1 lies. A name and a password in it are sent.
+	// URL is the address below which api/v1 is. A name and a password in it are sent.
 	URL *url.URL
 
 	// HTTP sends the calls; nil means http.DefaultClient. Header is sent with each.
@@ -50,8 +50,7 @@ var errUnmatched = errors.New("series do not match each other")
 // errBusy is a fault that may pass.
 var errBusy = errors.New("the server did not answer")
 
-// A question is what is asked of a span of time: a query at each step from one instant to
-// another, both included.
+// A question is a query over an interval: at each step from one instant to another, both included.
 type question struct {
 	query    string
 	from, to policy.Time

@@ -76,8 +76,8 @@ func stringOf(raw json.RawMessage) (s string) {
 // into: JSON values one after the other or in a list, lines that begin with other text, and
 // tables. Entries may be inside of objects, lists and texts of JSON, one in the other.
 type entryReader struct {
-	// take reads an object. It returns false for one that is no entry, which may then
-	// contain some. prefix is the text before it on its line.
+	// take reads an object. It returns false for an object that is not an entry but may contain
+	// some. prefix is the text before it on its line.
 	take func(f fields, prefix string) (bool, error)
 
 	// found counts the entries, and empty the files without any.
@@ -102,11 +102,11 @@ func (r *entryReader) file(f objects.File) (err error) {
 	return r.stream(b)
 }
 
-// quotedObject is how an object begins in a cell of CSV, in which quotes are doubled.
+// quotedObject is the start of an object in a cell of CSV, in which quotes are doubled.
 var quotedObject = regexp.MustCompile(`\{\s*""`)
 
-// isTable reports whether a file begins as CSV does whose cells have JSON, or as the CSV of
-// NodeClaims that LogParserForKarpenter writes.
+// isTable reports whether a file starts as CSV whose cells have JSON, or as the CSV of NodeClaims
+// that LogParserForKarpenter writes.
 func isTable(b *bufio.Reader) bool {
 	head, _ := b.Peek(b.Size())
 	first, rest, _ := bytes.Cut(head, []byte("\n"))
@@ -178,7 +178,7 @@ func (r *entryReader) stream(b *bufio.Reader) error {
 	}
 }
 
-// isList reports whether a list of JSON begins here, and not a line such as "[pod/a] text".
+// isList reports whether a list of JSON starts here, and not a line such as "[pod/a] text".
 func isList(b *bufio.Reader) bool {
 	head, _ := b.Peek(b.Size())
 	if head[0] != '[' {
@@ -293,7 +293,7 @@ func (r *entryReader) line(text []byte, outer json.RawMessage) error {
 // fieldTime is the field with the time of an entry; a service may call it otherwise.
 const fieldTime = "time"
 
-// object reads an object, and what is in it where it is no entry itself.
+// object reads an object, and its fields if it is not an entry itself.
 func (r *entryReader) object(x fields, prefix string, outer json.RawMessage) error {
 	for _, at := range []json.RawMessage{x["timestamp"], x["ts"], outer} {
 		if _, has := x[fieldTime]; !has && len(at) > 0 {

@@ -109,7 +109,7 @@ func other(labels map[string]string) (key workloadKey, part string) {
 	return workloadKey{Stem(labels["namespace"] + "/" + name), policy.KindBare}, labels["created_by_kind"] + "/" + name
 }
 
-// placements folds which pods ran where at the begin.
+// placements folds which pods ran where at the start.
 func (r *reading) placements() fold {
 	return func(labels map[string]string) func(policy.Time, float64) {
 		key := r.ownerOf(labels)
@@ -258,7 +258,7 @@ func (r *reading) counting(metric string, group func(labels map[string]string) s
 	}
 }
 
-// disruptedFor begins the group of counters of a reason other than spot interruption.
+// disruptedFor is the prefix of counters of a reason other than Spot interruption.
 const disruptedFor = "disrupted for "
 
 func (r *reading) disrupted() fold {

@@ -23,11 +23,11 @@ type History struct {
 	// Nodes are those that were there at any time, ascending by their begin and name.
 	Nodes []Node
 
-	// Placed are the pods that ran on nodes at From, as far as that is known, those of
-	// DaemonSets left out. A node may have several of one workload.
+	// Placed are the pods that ran on nodes at From, where known, without those of DaemonSets. A
+	// node may have several of one workload.
 	Placed []Placed
 
-	// Reclaims are spot nodes that the provider took, Evictions pods evicted.
+	// Reclaims are Spot nodes that the provider took, Evictions pods evicted.
 	Reclaims, Evictions Count
 
 	// Disruptions are the nodes that Karpenter gave up for other reasons, those with the most
@@ -62,7 +62,7 @@ type Count struct {
 	N      int64
 	Source string
 
-	// Hours are the spot node-hours in which it was counted, 0 for all of the history.
+	// Hours are the Spot node-hours in which it was counted, 0 for all of the history.
 	Hours float64
 }
 
@@ -137,6 +137,6 @@ type Node struct {
 	Kind *NodeKind
 }
 
-// A NodeKind is what nodes have in common: their labels, as far as they say what a node
-// is. Equal ones are one value.
+// A NodeKind is what nodes have in common: those of their labels that describe a node. Equal ones
+// are one value.
 type NodeKind struct{ Labels map[string]string }

@@ -19,7 +19,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// What says that spot capacity was taken.
+// The sources that report reclaims of Spot nodes.
 const (
 	sourceCloudTrail   = "BidEvictedEvent of CloudTrail"
 	sourceCloudLogging = "compute.instances.preempted of Cloud Logging"
@@ -27,7 +27,7 @@ const (
 	sourceCapacity     = "EC2 Capacity Manager"
 )
 
-// Interruptions are what a provider keeps of the spot capacity that it took.
+// Interruptions are a provider's records of the Spot capacity that it reclaimed.
 type Interruptions struct {
 	// Source names what they were read from.
 	Source string
@@ -46,7 +46,7 @@ type Interruption struct {
 	Instance string
 }
 
-// Interrupted is how many spot instances were taken in so many instance-hours.
+// Interrupted is how many Spot instances were reclaimed, in how many instance-hours.
 type Interrupted struct{ N, Hours float64 }
 
 // ErrNoInterruptions is returned where files have nothing that could say it.

@@ -61,8 +61,8 @@ func (s *jobs) end(name string, at policy.Time) {
 // begunMost is how long a job that began may not be seen at work before it is given up.
 const begunMost = 24 * time.Hour
 
-// settle puts away the jobs that are done before an instant, so that only those that go
-// on are kept by name.
+// settle sets aside the jobs that ended before an instant, so that only running jobs are kept by
+// name.
 func (s *jobs) settle(before policy.Time) {
 	s.recent = map[string]policy.Time{}
 	for _, name := range sorted(s.open) {
@@ -81,8 +81,7 @@ func (s *jobs) settle(before policy.Time) {
 	}
 }
 
-// endings are what names of jobs end with that are made anew for each: hashes, times and
-// ordinals.
+// endings are the generated suffixes of job names: hashes, times and ordinals.
 var endings = regexp.MustCompile(`(-[0-9a-f]{8,}|-[a-z0-9]*[0-9][a-z0-9]*|-[bcdfghjklmnpqrstvwxz2456789]{5})+$`)
 
 // Stem returns what the names of jobs that are alike have in common.

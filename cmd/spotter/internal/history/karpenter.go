@@ -34,8 +34,8 @@ const (
 	claimDeleted
 )
 
-// claimMessages are the messages of Karpenter that are read, and what they report. Older
-// releases continue a message that "disrupting" begins with the nodes and the decision.
+// claimMessages are the messages of Karpenter that are read, and what they report. Older releases
+// add the nodes and the decision to a message that starts with "disrupting".
 var claimMessages = map[string]claimStep{
 	"created nodeclaim":                           claimCreated,
 	"launched nodeclaim":                          claimLaunched,
@@ -251,7 +251,7 @@ type claimLife struct {
 	disrupted, interrupted policy.Time
 }
 
-// noticeSpot is how long before it takes a spot instance EC2 says so.
+// noticeSpot is the time between EC2's notice and the reclaim of a Spot instance.
 const noticeSpot = 2 * time.Minute
 
 // from returns when the Node appeared; a NodeClaim of which only later steps are known was

@@ -62,7 +62,7 @@ func (l *Logs) Read(ctx context.Context, from, to policy.Time) (*History, error)
 	return r.conclude(l.JobDuration), nil
 }
 
-// entry reads an object of a log; it returns false for one that is none.
+// entry reads an object of a log. It returns false for an object that is not an entry.
 func (r *logReading) entry(x fields, prefix string) (bool, error) {
 	switch {
 	case strings.HasPrefix(x.text("apiVersion"), "audit.k8s.io/") && !x.has("items"), x.has("verb", "stage", "objectRef"):

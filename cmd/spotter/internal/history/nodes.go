@@ -11,7 +11,7 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// A life is that of a node that may go on.
+// A life is the lifetime of a node that may still run.
 type life struct {
 	node Node
 	last policy.Time // when it was seen last
@@ -85,7 +85,7 @@ func missing(have, labels map[string]string) bool {
 	return false
 }
 
-// kind returns the one value that stands for labels.
+// kind returns the one value for equal labels.
 func (s *nodes) kind(labels map[string]string) *NodeKind {
 	var key strings.Builder
 	for _, k := range sorted(labels) {

@@ -21,8 +21,8 @@ type Prometheus struct {
 	// `cluster="prod"`.
 	Match string
 
-	// Nodes are the names of nodes of the cluster that is captured, as far as they are known.
-	// Where series are of several clusters they show which one it is.
+	// Nodes are the names of known nodes of the captured cluster. Where series are of several
+	// clusters they show which one it is.
 	Nodes map[string]bool
 
 	// Progress is called after each slice of time with how much of all is read, from 0
@@ -45,8 +45,8 @@ func Step(span time.Duration) time.Duration {
 	return 15 * time.Minute
 }
 
-// slice returns how much is asked for at once: six hours of a step of a minute, and a day at
-// most. A server answers no more than 11,000 points of a series.
+// slice returns the interval of one query: six hours at a step of a minute, and at most a day. A
+// server returns no more than 11,000 points of a series.
 func slice(step time.Duration) time.Duration {
 	return min(360*step, 24*time.Hour)
 }
@@ -74,7 +74,7 @@ func (p *Prometheus) Read(ctx context.Context, from, to policy.Time) (*History, 
 	}
 	width := policy.Time(slice(step) / time.Millisecond)
 	for at := from; at < to; {
-		end := min(at-at%width+width, to) // whole ones lie alike whatever from is, so that they are found again
+		end := min(at-at%width+width, to) // whole slices do not depend on from, so that they are found again
 		if err := r.slice(ctx, at, end); err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (r *reading) disruptions() (out []Disruption) {
 	return out
 }
 
-// A counter is one series of a counter, which begins again at 0 when its process does.
+// A counter is one series of a counter, which restarts at 0 when its process does.
 type counter struct {
 	value, sum float64
 }

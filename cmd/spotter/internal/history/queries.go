@@ -158,7 +158,7 @@ const allowNodeLabels = "--metric-labels-allowlist=nodes=[node.kubernetes.io/ins
 func written(label string) string {
 	var b strings.Builder
 	b.WriteString("label_")
-	low := false // the letter before is one that a capital begins a word after
+	low := false // whether a capital starts a word after the previous letter
 	for _, r := range label {
 		switch {
 		case r >= 'A' && r <= 'Z':
@@ -185,8 +185,8 @@ func writtenAll(labels []string) string {
 	return strings.Join(out, ", ")
 }
 
-// metricHeart is there whenever kube-state-metrics was scraped of a cluster that has nodes;
-// heartbeat asks for it, and for what is there without them.
+// metricHeart exists whenever kube-state-metrics was scraped of a cluster that has nodes; heartbeat
+// queries it, and the metrics that exist without them.
 const metricHeart = "kube_node_created"
 
 func heartbeat() query {
@@ -195,8 +195,8 @@ func heartbeat() query {
 	}, atSteps, (*reading).heart, ""}
 }
 
-// queries are asked of every slice, in this order: nodes and jobs before what describes
-// them, and owners before what they own.
+// queries are sent for every slice, in this order: nodes and jobs before what describes them, and
+// owners before what they own.
 func queries(first bool) []query {
 	all := slices.Concat(nodeQueries(), jobQueries(first), workloadQueries(), karpenterQueries())
 	if first {

@@ -16,8 +16,8 @@ import (
 // width is how many bytes a line of a comment has at most.
 const width = 110
 
-// Comment writes a paragraph as a comment: first stands before its first word, and rest
-// before that of each further line.
+// Comment writes a paragraph as a comment: first is the prefix of its first line, and rest that of
+// each further line.
 func Comment(b *bytes.Buffer, first, rest, text string) {
 	line := first
 	for i, word := range strings.Fields(text) {
@@ -76,8 +76,8 @@ var ambiguous = sync.OnceValue(func() *regexp.Regexp {
 // empties are the fields that mean something while they are empty.
 var empties = []string{"selector", "labelSelector", "namespaceSelector", "podSelector"}
 
-// prune gives a tree the style of a manifest and takes out what says nothing, such as a
-// time of creation that nobody has set.
+// prune gives a tree the style of a manifest and removes fields that say nothing, such as an unset
+// creation time.
 func prune(n *yaml.Node) {
 	n.Style = 0
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && ambiguous().MatchString(n.Value) {

@@ -57,7 +57,7 @@ func Show(ctx context.Context, p *cli.Program, step string) *Progress {
 		defer close(g.ended)
 		g.screen.Run() //nolint:errcheck // a terminal that is gone must not stop the work
 	}()
-	// Who stops it sees at once that it was heard, and a second signal, which kills,
+	// A user who stops it sees at once that the signal arrived, and a second signal, which kills,
 	// finds the terminal as it was.
 	g.forget = context.AfterFunc(ctx, func() {
 		fmt.Fprintln(above, "stopping: once more ends it at once")
@@ -80,7 +80,7 @@ func (g *Progress) Send(msg any) {
 	}
 }
 
-// Enter says that another step begins.
+// Enter reports that another step starts.
 func (g *Progress) Enter(step string) { g.Send(enterStep{step, time.Now()}) }
 
 // end takes the screen away.
@@ -91,7 +91,7 @@ func (g *Progress) end() {
 	<-g.ended
 }
 
-// Close takes the screen away and gives standard error back to p.
+// Close removes the screen and restores standard error of p.
 func (g *Progress) Close(p *cli.Program) {
 	if g == nil {
 		return
@@ -131,8 +131,8 @@ var _ io.Writer = (*aboveProgress)(nil)
 // Counted says how much of a step is done.
 type Counted struct{ Done, Total int }
 
-// An enterStep says that a step begins, a ticked what time it is, and a leave that
-// nothing is to be shown any more.
+// An enterStep reports that a step starts, a ticked the time, and a leave that nothing more is
+// shown.
 type (
 	enterStep struct {
 		name string
@@ -161,7 +161,7 @@ type progressView struct {
 	bar bool
 }
 
-// Init begins to count the time.
+// Init starts to count the time.
 func (m *progressView) Init() tea.Cmd { return tick() }
 
 func tick() tea.Cmd { return tea.Tick(progressEvery, func(t time.Time) tea.Msg { return ticked(t) }) }
@@ -197,7 +197,7 @@ func (m *progressView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// View draws it in so many lines as the terminal has.
+// View draws it in as many lines as the terminal has.
 func (m *progressView) View() string {
 	if m.gone {
 		return ""
@@ -219,8 +219,8 @@ func (m *progressView) View() string {
 	return strings.Join(lines, "\n")
 }
 
-// line says what is being done, how much of it is done, and how long the rest takes
-// if it goes on as until now.
+// line reports what is being done, how much of it is done, and how long the rest takes at the rate
+// so far.
 func (m *progressView) line() string {
 	spent := m.now.Sub(m.begun)
 	parts := []string{m.step}

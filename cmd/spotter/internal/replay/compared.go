@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// A compared is what came of taking a recording again with one policy.
+// A compared is the result of a replay of a recording with one policy.
 type compared struct {
 	Scenario string `json:"scenario"`
 	Seed     uint64 `json:"seed,omitempty"`
@@ -35,7 +35,7 @@ type compared struct {
 	Gaps  []gap `json:"gaps"`
 	Whole bool  `json:"whole"`
 
-	// Plans are what both sides ask for.
+	// Plans are the totals of the plans of both sides.
 	Plans struct {
 		Recorded plans `json:"recorded"`
 		Again    plans `json:"again"`
@@ -59,7 +59,7 @@ type gap struct {
 	Last  int64 `json:"last"`
 }
 
-// Plans count what plans ask for, with the dollars that entries name.
+// Plans count the entries of plans, with the dollars that entries name.
 type plans struct {
 	Steers        int `json:"steers"`
 	Launches      int `json:"launches"`
@@ -154,7 +154,7 @@ func (c *compared) writeGaps(w io.Writer) {
 	}
 }
 
-// tallies writes what the plans of both sides ask for, side by side.
+// tallies writes the totals of the plans of both sides, next to each other.
 func tallies(out io.Writer, recorded, again *plans) error {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "\trecorded\tagain\t")

@@ -64,7 +64,7 @@ func run(p *cli.Program, f *replayFlags, dir string) error {
 			return cli.Invalid(fmt.Errorf("--policy: %w", err), input.PolicyAdvice)
 		}
 	}
-	for _, spec := range specs { // all faults of the call before the work begins
+	for _, spec := range specs { // all faults of the call before the work starts
 		if _, err := runner.New().RecordedPolicy(cmp.Or(spec, r.Meta.Policy), nil); err != nil {
 			return cli.Invalid(err, input.PolicyAdvice)
 		}
@@ -162,7 +162,7 @@ func once(list []string, s string) []string {
 	return append(list, s)
 }
 
-// warnings says what may make decisions differ, besides the policy.
+// warnings reports what may make decisions differ, in addition to the policy.
 func (a *replay) warnings(own string) (out []string) {
 	if a.spec == "" {
 		for _, v := range a.versions {

@@ -78,7 +78,7 @@ func (w *wiring) provisionASG(ctx context.Context, c client.Client, r client.Rea
 	return b.SetupWithManager(w.manager)
 }
 
-// join adds a backend, what it knows of pools and what is to be done for it.
+// join adds a backend, its judge of pools and its periodic work.
 func (w *wiring) join(of policy.Provisioner, b backend.Backend, judge live.Judge, tender live.Tender) {
 	w.parts.Backends[of] = b
 	w.parts.Judges = append(w.parts.Judges, judge)

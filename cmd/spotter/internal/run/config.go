@@ -37,7 +37,7 @@ var movedFlags = map[string]string{
 	"provider": "provider", "spot-label": "spotLabels", "discount-1y": "discounts.1y", "discount-3y": "discounts.3y",
 }
 
-// movedFlag says of a flag that is none any more which field it has become.
+// movedFlag reports which field has replaced a flag that no longer exists.
 func movedFlag(c *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) {
@@ -102,7 +102,7 @@ func (f *liveCall) where(field string) string {
 	return field
 }
 
-// fault is an error that says where the field stands that it is about.
+// fault is an error with the location of its field.
 func (f *liveCall) fault(field string, err error) error {
 	return fmt.Errorf("%s: %w", f.where(field), err)
 }

@@ -55,18 +55,18 @@ type modelConfig struct {
 	Log   *slog.Logger
 }
 
-// A liveModel writes the forecasts of a running controller: those of the bundle that
-// the policies in force name, and the closed form where they name none or it has no
-// answer. Whatever becomes of a bundle, a forecast is there, and what is wrong is said
-// by an error, the condition [ConditionModel] and metrics.
+// A liveModel writes the forecasts of a running controller: those of the bundle that the policies
+// in force name, or those of the closed form if they name none or the bundle fails. There is a
+// forecast whatever happens to a bundle. Faults are reported by an error, the condition
+// [ConditionModel] and metrics.
 //
 // It is called by one goroutine at a time; what it reports may be read by others.
 type liveModel struct {
 	modelConfig
 	closed *models.ClosedForm
 
-	// specs are the policies in force at the last forecast, wanted what they ask of
-	// a bundle and clash why they cannot have it, all of them since specs changed.
+	// specs are the policies in force at the last forecast, wanted what they require of a bundle
+	// and clash why no bundle can meet that. All three are set when specs change.
 	specs  []string
 	wanted registry.Bundle
 	clash  error
@@ -91,7 +91,7 @@ type opening struct {
 // A modelState is what is reported of a bundle.
 type modelState struct {
 	dir, fingerprint string
-	pools            map[string]string // the folder that each pool asks for, by its name
+	pools            map[string]string // the folder that each pool names, by the pool's name
 	reported         map[string]bool   // pools that a condition was reported of
 	reason, why      string            // why it does not forecast; empty while it does
 	said             models.Counts     // of the last forecast
@@ -107,9 +107,9 @@ func newLiveModel(c modelConfig) (*liveModel, error) {
 	return &liveModel{modelConfig: c, closed: closed, state: modelState{reason: modelNotAsked, reported: map[string]bool{}, failures: map[string]int{}}}, nil
 }
 
-// Forecast writes the forecast of every market and the values of the actions of every
-// pool. An error says why the bundle that is named was not asked or had no answer; the
-// closed form stands there.
+// Forecast writes the forecast of every market and the values of the actions of every pool. An
+// error reports why the named bundle was not used or returned nothing; then the forecast is that of
+// the closed form.
 func (l *liveModel) Forecast(s *policy.Snapshot, m *policy.Memory) error {
 	l.choose(s)
 	if l.wanted.Dir == "" && l.clash == nil {
@@ -220,7 +220,7 @@ func (l *liveModel) open() (*models.Trained, error) {
 	return t, nil
 }
 
-// begin begins to open a bundle.
+// begin starts to open a bundle.
 func (l *liveModel) begin(dir string) *opening {
 	o := &opening{dir: dir, ended: make(chan struct{})}
 	go func() {
@@ -251,7 +251,7 @@ func since(now, before models.Counts) models.Counts {
 	}
 }
 
-// note writes down what became of a forecast.
+// note records the result of a forecast.
 func (l *liveModel) note(s *policy.Snapshot, said models.Counts, err error) {
 	pools := map[string]string{}
 	for i := range s.Pools {

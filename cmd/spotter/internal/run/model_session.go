@@ -17,10 +17,10 @@ var (
 	errModelPanicked = errors.New("the model panicked")
 )
 
-// A boundedSession waits for the answers of a graph for a limited time, so that a
-// graph that hangs holds up no step: nodes under notice wait for it too. A call that
-// is late goes on while steps are taken and its answer is dropped; until it has ended no
-// other is begun, so that late calls do not pile up.
+// A boundedSession waits for the results of a graph for a limited time, so that a graph that hangs
+// does not delay a step: nodes under notice wait for it too. A late call keeps running while steps
+// are taken, and its result is dropped. No other call starts until it has ended, so that late calls
+// do not accumulate.
 type boundedSession struct {
 	models.Session
 	limit time.Duration
@@ -35,7 +35,7 @@ func (b *boundedSession) Run(rows int, in []float32, out [][]float32) error {
 	if !b.begin() {
 		return fmt.Errorf("%w: what it was asked before has no answer after %v yet", errModelLate, b.limit)
 	}
-	// What a late call reads and writes must be nobody else's.
+	// A late call must have its own input and output.
 	question, answer := append([]float32(nil), in...), make([][]float32, len(out))
 	for i := range out {
 		answer[i] = make([]float32, len(out[i]))

@@ -12,7 +12,7 @@ import (
 	"github.com/spotter-dev/spotter/live/queue"
 )
 
-// notices reads our own queue, if there is one.
+// notices reads Spotter's queue, if it is configured.
 func (w *wiring) notices(ctx context.Context) error {
 	if w.f.Notices.QueueURL == "" {
 		return nil

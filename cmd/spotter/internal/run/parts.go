@@ -37,7 +37,7 @@ func (g releasers) NodeReleaser(pool string, of policy.Provisioner) (backend.Nod
 	return b, nil
 }
 
-// drainMeter counts what becomes of drains, and has the controller trace them.
+// drainMeter counts the results of drains, and has the controller trace them.
 type drainMeter struct{ w *wiring }
 
 func (m drainMeter) Entered(node, pool string, phase drain.Phase) {
@@ -50,7 +50,7 @@ func (m drainMeter) Evicted(node string, pod types.NamespacedName, pool string, 
 	m.w.controller.PodEvicted(node, pod, answer)
 }
 
-// Ended also lets the conditions of the pool say what became of the drain.
+// Ended also lets the conditions of the pool report the result of the drain.
 func (m drainMeter) Ended(r drain.Result) {
 	m.w.metrics.Drained(r.Pool, r.Node, string(r.Outcome), r.Took)
 	m.w.controller.DrainEnded(r)

@@ -18,13 +18,12 @@ import (
 	"github.com/spotter-dev/spotter/policy/record"
 )
 
-// RecordScenario is what stands in place of the name of a scenario in the record of a
-// controller.
+// RecordScenario is the scenario name in the record of a controller.
 const RecordScenario = "live"
 
-// How long a controller that ends may be held up by its record: while it still has
-// the lease, so that the next leader finds in a bucket how far it went, and after it
-// has given that up, when nobody waits.
+// How long the record may delay the end of a controller: while the controller still has the lease,
+// so that the next leader finds all of the record in a bucket, and after it has released the lease,
+// when no replica waits.
 const (
 	recordHandOver = time.Second
 	recordClose    = 8 * time.Second

@@ -85,8 +85,8 @@ func (r *reloader) look() {
 	r.left = left
 }
 
-// follow looks at the file whenever its folder changes, until ctx ends. The folder is
-// watched, since a ConfigMap is changed by replacing a link that the file lies behind.
+// follow reads the file whenever its folder changes, until ctx ends. It watches the folder, since a
+// ConfigMap is changed by replacing a link through which the file is reached.
 func (r *reloader) follow(ctx context.Context, path string) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -39,7 +39,7 @@ type liveCall struct {
 	// version is that of this program.
 	version string
 
-	// printPolicy asks for no more than the IAM policy, limited to the groups of a cluster.
+	// printPolicy only prints the IAM policy, limited to the groups of a cluster.
 	printPolicy bool
 	clusterName string
 

@@ -32,7 +32,7 @@ func (f *liveCall) checkUsage() error {
 			return cli.Invalid(f.fault("usage.prometheus.tokenFile", err), "give a file with a bearer token")
 		}
 	}
-	// The client of Kubernetes reads the token anew as it is rotated.
+	// The client of Kubernetes reads the token again when it is rotated.
 	transport, err := rest.TransportFor(&rest.Config{BearerTokenFile: p.TokenFile, TLSClientConfig: rest.TLSClientConfig{CAFile: p.CAFile}, UserAgent: "spotter/" + f.version})
 	if err != nil {
 		return cli.Invalid(f.fault("usage.prometheus.caFile", err), "give a file of certificates in PEM")

@@ -69,8 +69,8 @@ func (r *Runner) Unanswered() []string {
 	return out
 }
 
-// BundleSum returns the bundle that specs name and the SHA-256 of its manifest, as
-// a recording states them; nothing where none is named or can be had.
+// BundleSum returns the bundle that specs name and the SHA-256 of its manifest, as a recording
+// states them. Both are empty if no bundle is named or it is unavailable.
 func (r *Runner) BundleSum(specs ...string) (name, sum string) {
 	want, err := bundles.Of(specs, func(one []string) (policy.Policy, error) { return r.RecordedPolicy(one[0], nil) })
 	if err != nil || want.Dir == "" {

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/builtin/spotvortex"
 )
 
-// A ModelsDir is the folder that pools name models in; empty if they can name none.
-// What lies in it may be links to each other, and none leads out of it.
+// A ModelsDir is the folder of models that pools may name; empty if they can name no model. Its
+// entries may be links to each other. No link leads out of it.
 type ModelsDir string
 
 var errNoModels = errors.New("the controller has no models that a pool could name: its models.dir is empty")

@@ -167,7 +167,7 @@ type listed struct {
 	Name  string `json:"name"`
 	About string `json:"about"`
 
-	// Days are metered, after so many hours of warm-up.
+	// Days are metered, after WarmUpHours of warm-up.
 	Days        float64 `json:"days"`
 	WarmUpHours float64 `json:"warm_up_hours"`
 	Pools       int     `json:"pools"`
@@ -222,7 +222,7 @@ func writeList(w io.Writer, width int, all []listed, wide bool) error {
 	return cli.WrappedColumns(w, width, heading, rows)
 }
 
-// about returns the first sentence of the comment that a scenario begins with.
+// about returns the first sentence of the comment at the start of a scenario.
 func about(text string) string {
 	var words []string
 	for _, line := range strings.Split(text, "\n") {

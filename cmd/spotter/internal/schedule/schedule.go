@@ -31,8 +31,8 @@ type scheduleFlags struct {
 type report struct {
 	*fixed.Result
 
-	// PricedNodes is the number of nodes of which a price is known, and Dollars what they cost per hour
-	// on demand; nil where there is none.
+	// PricedNodes is the number of nodes whose price is known, and Dollars their total on-demand
+	// cost per hour; nil without such nodes.
 	PricedNodes int      `json:"priced_nodes"`
 	Dollars     *float64 `json:"usd_per_hour_on_demand,omitempty"`
 }

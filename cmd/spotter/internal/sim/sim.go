@@ -100,7 +100,7 @@ func run(ctx context.Context, p *cli.Program, f *simFlags, name string) error {
 	})
 }
 
-// runWith runs cfg with the log and the recording that the flags ask for.
+// runWith runs cfg with the log and the recording that the flags request.
 func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job, cfg sim.Config) (r *sim.Result, err error) {
 	play := func() error {
 		r, err = runs.Simulate(ctx, job, cfg)
@@ -133,8 +133,8 @@ func runWith(ctx context.Context, p *cli.Program, f *simFlags, runs *runner.Runn
 	return r, err
 }
 
-// newRecording opens the folder of --record. A run is recorded whole, so a
-// folder in which something lies is refused.
+// newRecording opens the folder of --record. A run is recorded whole, so a folder that is not empty
+// is refused.
 func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job) (*record.Writer, error) {
 	const next = "give --record a folder that is new or empty"
 	entries, err := os.ReadDir(f.record)
@@ -152,8 +152,8 @@ func newRecording(p *cli.Program, f *simFlags, runs *runner.Runner, job eval.Job
 	return w, nil
 }
 
-// removeRecording empties the folder of a recording that does not reach the
-// end. It was empty before, so all that lies in it is this run's.
+// removeRecording empties the folder of a recording that did not reach the end. The folder was
+// empty before, so all files in it are of this run.
 func removeRecording(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {

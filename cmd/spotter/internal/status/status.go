@@ -106,7 +106,7 @@ type installation struct {
 	undefined error
 }
 
-// look reads how a controller stands now.
+// look reads the present state of a controller.
 func look(ctx context.Context, c client.Reader, namespace string) (*installation, error) {
 	s := &installation{}
 	var lease coordinationv1.Lease
@@ -212,9 +212,8 @@ func (s *installation) leads(x *coordinationv1.LeaseSpec, now time.Time) {
 // is at work: it decides at least every ten minutes by default.
 const aloneMax = 20 * time.Minute
 
-// decides notes that a controller decides though nobody holds the lease: one without
-// leader election leaves the memory that it writes at every step. What was written
-// while the lease held is its holder's.
+// decides reports that a controller decides without a lease: one without leader election writes its
+// memory at every step. Memory that was written while the lease was held is that of the holder.
 func (s *installation) decides(ctx context.Context, c client.Reader, namespace string, lease *coordinationv1.LeaseSpec) error {
 	var memory corev1.ConfigMap
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: live.MemoryName}, &memory)

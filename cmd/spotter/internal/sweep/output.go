@@ -184,7 +184,7 @@ func candidates(x *race) format.Grid {
 	return t
 }
 
-// note says what became of a candidate.
+// note describes the result of a candidate.
 func (c *candidate) note() string {
 	var parts []string
 	if c.Dropped {

@@ -32,7 +32,7 @@ func (s *store) kept() int64 { return s.n.Load() }
 
 func (s *store) path(key string) string { return filepath.Join(s.dir, key[:2], key+".json") }
 
-// Get returns a run. One that cannot be read is none: it is done again.
+// Get returns a run. An unreadable run counts as missing and is done again.
 func (s *store) Get(key string) (*sim.Result, bool) {
 	text, err := os.ReadFile(s.path(key))
 	if err != nil {

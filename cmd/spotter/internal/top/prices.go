@@ -92,7 +92,7 @@ func marketOf(n *Node) spotMarket {
 	return m
 }
 
-// of returns the price of a node and its source, which is empty where there is none.
+// of returns the price of a node and its source, which is empty if the price is unknown.
 func (p *Prices) of(n *Node, recorded map[spotMarket]policy.Money) (policy.Money, string) {
 	if n.Capacity == policy.Spot.String() {
 		if price := p.spot[marketOf(n)]; price > 0 {

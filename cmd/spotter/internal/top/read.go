@@ -189,7 +189,7 @@ func (n *Node) fill(o *corev1.Node, u usage) {
 	n.CPUUse, n.MemoryUse = share(u.cpu, o.Status.Allocatable.Cpu()), share(u.memory, o.Status.Allocatable.Memory())
 }
 
-// share returns part of whole; nil where whole is none.
+// share returns part of whole, nil if whole is nil, zero or negative.
 func share(part resource.Quantity, whole *resource.Quantity) *float64 {
 	if whole.Sign() <= 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// none stands for what is unknown.
+// none replaces unknown values.
 const none = figures.Unknown
 
 // nameMin is how short names of nodes and pools are cut at most.
@@ -220,7 +220,7 @@ func zoneOf(n *Node, region string, wide bool) string {
 	return n.Zone
 }
 
-// priceOf marks with a tilde a price that nobody pays today.
+// priceOf marks a price that is not paid today with a tilde.
 func priceOf(n *Node) string {
 	if n.Price == nil {
 		return none

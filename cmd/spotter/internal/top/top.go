@@ -145,7 +145,7 @@ func watch(ctx context.Context, p *cli.Program, f *topCall, c client.Reader, pri
 	}
 }
 
-// fit returns the table in at most so many lines, with fewer nodes where they do not fit.
+// fit returns the table in at most height lines, with fewer nodes if they do not fit.
 func (t *Table) fit(width, height int, wide bool) []string {
 	for rows := len(t.Nodes); rows > 0; rows-- {
 		if lines := t.Lines(width, rows, wide); len(lines) <= height {

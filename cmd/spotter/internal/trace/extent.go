@@ -32,8 +32,8 @@ type extent struct {
 	index *trace.Index
 }
 
-// tooLarge returns the extent of what o chooses of the trace at path, nil where it can be
-// described: has at most so many rows, or types of it are chosen.
+// tooLarge returns the extent of the part of the trace at path that o selects. It is nil if that
+// can be described: it has at most most rows, or o selects some of the types or zones.
 func tooLarge(path string, o trace.ReadOptions, most int64) (*extent, error) {
 	if trace.IsEmbedded(path) || len(o.Zones)+len(o.Types) > 0 {
 		return nil, nil

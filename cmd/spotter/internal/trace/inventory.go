@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/trace/measure"
 )
 
-// An inventory is what a trace holds, besides its statistics.
+// An inventory is what a trace holds, in addition to its statistics.
 type inventory struct {
 	*measure.Statistics
 
@@ -21,10 +21,9 @@ type inventory struct {
 	Providers, Regions, Zones []string
 	Types, Markets, Rows      int
 
-	// Markets with a recorded availability, hazard, band and on-demand price;
-	// Catalog has those that only the catalog prices on demand, Derived those
-	// that nobody does and a model stands in for, Unpriced names those without
-	// any price.
+	// Markets with a recorded availability, hazard, band and on-demand price. Catalog counts those
+	// whose on-demand price is only in the catalog, and Derived those without any published price,
+	// for which a model is used. Unpriced names those without any price.
 	WithAvailability, WithHazard, WithBand, WithOnDemand, Catalog, Derived int
 	Unpriced                                                               []string
 
@@ -151,7 +150,7 @@ func (v *inventory) object() object {
 	return out
 }
 
-// known returns x, nil where it is no number.
+// known returns x, nil if it is NaN.
 func known(x float64) *float64 {
 	if math.IsNaN(x) {
 		return nil

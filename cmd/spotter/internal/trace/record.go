@@ -18,8 +18,7 @@ import (
 	"github.com/spotter-dev/spotter/scenarios/catalog"
 )
 
-// A recordCall is what the flags of `trace record` say besides the
-// configuration.
+// A recordCall has the flags of `trace record` in addition to the configuration.
 type recordCall struct {
 	aws.Config
 	until                         string
@@ -29,7 +28,7 @@ type recordCall struct {
 	upload                        string
 }
 
-// allRegions stands for all regions that the account may use.
+// allRegions means all regions that the account may use.
 const allRegions = "all"
 
 // A recorder records into one folder.
@@ -38,7 +37,7 @@ type recorder interface {
 	Follow(ctx context.Context, done func(*aws.Summary)) error
 }
 
-// recorder returns what records the regions: each by itself where all are asked for.
+// recorder returns what records the regions: each by itself if all are requested.
 func (r *recordCall) recorder(ctx context.Context) (recorder, error) {
 	if !slices.Equal(r.Regions, []string{allRegions}) {
 		return aws.New(r.Config)

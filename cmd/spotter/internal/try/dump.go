@@ -32,7 +32,7 @@ type dump struct {
 	listed map[schema.GroupVersionKind]bool
 }
 
-// dumpOf returns the objects of a text, nil where it has no nodes: then it is no dump.
+// dumpOf returns the objects of a text, nil if it has no nodes and so is not a dump.
 func dumpOf(text []byte) (*dump, error) {
 	d := &dump{listed: map[schema.GroupVersionKind]bool{}}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)

@@ -98,5 +98,5 @@ func noPrices(err error) error {
 // demoName is that of the demonstration in errors.
 const demoName = "demo.yaml"
 
-// errTwoSources says that one thing is to be tried.
+// errTwoSources reports that the flags name more than one thing to try.
 var errTwoSources = errors.New("-f, --demo and --context: each names something else to try")

@@ -213,8 +213,8 @@ func has(n *policy.Node, labels map[string]string) bool {
 	return true
 }
 
-// ofNode begin the keys of labels that say what a single node is, or that Karpenter lets
-// nobody set.
+// ofNode are prefixes of the keys of labels that describe a single node, or that Karpenter does not
+// allow users to set.
 var ofNode = []string{
 	"karpenter", "kubernetes.io/hostname", "topology.", "failure-domain.", "node.kubernetes.io/", "beta.kubernetes.io/", "k8s.io/cloud-provider",
 	"eks.amazonaws.com/", "alpha.eksctl.io/", "nvidia.com/",

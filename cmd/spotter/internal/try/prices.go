@@ -30,7 +30,7 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	// typesMax is how many instance types AWS is asked for: it filters by no more at once.
+	// typesMax is the most instance types in a request to AWS: it filters by no more at once.
 	typesMax = 200
 
 	// marketsMax is how many markets prices are drawn for: each more makes runs longer, and
@@ -53,7 +53,7 @@ type staged struct {
 
 	seen *sight
 
-	// taken is what is run: the cluster, or one in so many of its nodes.
+	// taken is what is run: the cluster, or one in times of its nodes.
 	taken *capture.Captured
 	times int
 }
@@ -86,8 +86,8 @@ func (t *trial) scenario(ctx context.Context, seen *sight) (*staged, error) {
 	return s, s.bind()
 }
 
-// sample has one in so many of the nodes run, with their pods: of nodes alike as many as of
-// others.
+// sample runs one in times of the nodes, with their pods. It takes the same part of each kind of
+// nodes.
 func (s *staged) sample(times int) error {
 	nodes := slices.Clone(s.seen.Snapshot.Nodes)
 	word := func(n *policy.Node) string {
@@ -121,8 +121,8 @@ func (s *staged) sample(times int) error {
 	return s.bind()
 }
 
-// partOf returns a NodePool with one in so many of its limits and of the nodes that its
-// budgets let go at once, both rounded up.
+// partOf returns a NodePool with one in times of its limits and of the nodes in its disruption
+// budgets, both rounded up.
 func partOf(p *karpv1.NodePool, times int) *karpv1.NodePool {
 	p = p.DeepCopy()
 	for name, q := range p.Spec.Limits {

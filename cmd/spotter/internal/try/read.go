@@ -28,10 +28,10 @@ type sight struct {
 	context, server string
 	remarks         []string
 
-	// manifests says what is tried where it is no cluster; empty for one.
+	// manifests names what is tried instead of a cluster; empty for a cluster.
 	manifests string
 
-	// withoutCluster says that there is none to act on.
+	// withoutCluster reports that no cluster can be acted on.
 	withoutCluster bool
 }
 

@@ -20,7 +20,7 @@ type result struct {
 	Context string `json:"context,omitempty"`
 	Server  string `json:"server,omitempty"`
 
-	// Manifests says what was tried where it is no cluster.
+	// Manifests names what was tried instead of a cluster.
 	Manifests string `json:"manifests,omitempty"`
 
 	At string `json:"at"`
@@ -69,13 +69,13 @@ const (
 	packed    = "the on-demand packing"
 )
 
-// today returns c as the report has it, of a cluster so many times as large as what is run.
+// today returns c as the report has it, of a cluster times times as large as what is run.
 func (c *cost) today(times int) *eval.Today {
 	return &eval.Today{Name: c.Of, Nodes: c.Nodes, SpotShare: c.Share, Month: c.Month, Times: times}
 }
 
-// A row is what one policy comes to: the median over the seeds, with its interval where
-// there are enough of them.
+// A row is the result of one policy: the median over the seeds, with its interval where there are
+// enough of them.
 type row struct {
 	Policy string   `json:"policy"`
 	Title  string   `json:"title"`
@@ -98,7 +98,8 @@ type worst struct {
 	cause sim.OutageCause
 }
 
-// costNow adds up the nodes that the scenario begins with, at the last prices of the window.
+// costNow adds up the cost of the nodes with which the scenario starts, at the last prices of the
+// window.
 func costNow(w *scenarios.BoundScenario) cost {
 	out := cost{Of: paidToday}
 	var vcpus, spot int64
@@ -234,7 +235,8 @@ func (r *result) assumptions(s *staged) []string {
 	return append(said, s.taken.Assumed...)
 }
 
-// assumed returns what a trial assumes besides a capture, what counts most first.
+// assumed returns the assumptions of a trial in addition to those of a capture, the most important
+// first.
 func (s *staged) assumed() (out []string) {
 	if s.times > 1 {
 		out = append(out, fmt.Sprintf("the cluster is large: one node in %d is simulated, with its pods, and amounts are times %[1]d; outages are those of this part", s.times))

@@ -27,8 +27,8 @@ func compared() []string { return []string{asIs, onDemand, karpenter, portfolio}
 
 // limits say how long a trial may take.
 type limits struct {
-	// total is when all is to be done, and firstRuns how long the runs of the first seed
-	// may take before a smaller part of the cluster is run.
+	// total is the time for everything, and firstRuns how long the runs of the first seed may take
+	// before a smaller part of the cluster is run.
 	total, firstRuns time.Duration
 
 	// seedsMax bounds the seeds; the time does it too.
@@ -121,7 +121,7 @@ func (t *trial) firstRuns(ctx context.Context, s *staged) (*memo, time.Duration,
 	}
 }
 
-// nodesMin is the least number of nodes that stands for a cluster.
+// nodesMin is the least number of nodes that can represent a cluster.
 const nodesMin = 10
 
 // A memo does runs, each once.

@@ -120,7 +120,7 @@ func (p *row) month() string {
 	return figures.Interval(p.Month, *p.Low, *p.High, figures.Dollars)
 }
 
-// causes are what outages come of, in words.
+// causes are the causes of outages, in words.
 var causes = [sim.OutageCauses]string{
 	sim.CauseReclaim: "Spot nodes taken", sim.CauseRefused: "no Spot capacity", sim.CauseMove: "nodes moved", sim.CauseProvisioner: "nodes consolidated",
 	sim.CauseFault: "a zone lost", sim.CauseBudget: "a GPU budget", sim.CausePreemption: "preempted", sim.CauseGrowth: "slow to start",

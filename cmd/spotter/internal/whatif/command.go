@@ -37,7 +37,7 @@ type call struct {
 	cases    []eval.Case // as they are
 	seeds    []uint64
 	sweep    string   // the setting that is swept
-	notes    []string // what is to be known of the changes
+	notes    []string // remarks on the changes
 
 	runner *runner.Runner
 	ctx    context.Context // of the one run that a savings plan needs before all others
@@ -229,7 +229,7 @@ func (c *call) loadPools() error {
 	return err
 }
 
-// warn says what is to be known of the scenario and of its variants.
+// warn prints the remarks on the scenario and on its variants.
 func (c *call) warn(p *cli.Program, variants []eval.Variant) {
 	warned := map[string]bool{}
 	p.Warn(warned, c.notes)

@@ -173,7 +173,7 @@ func readPools(path string) (*edit.File, error) {
 	return all, err
 }
 
-// variants makes those that groups of changes ask for.
+// variants makes the variants of groups of changes.
 func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant, error) {
 	var out []eval.Variant
 	var drafts [][]alternative
@@ -208,8 +208,8 @@ func (c *call) variants(ctx context.Context, groups [][]change) ([]eval.Variant,
 	return out, named(out)
 }
 
-// nameSweep puts before the setting that is swept what stands before it in the names of its
-// variants, which must be the same in all of them.
+// nameSweep names the sweep after the changes before the swept setting too, which must be the same
+// in all variants.
 func (c *call) nameSweep(group []change, made [][]alternative) error {
 	i := slices.IndexFunc(group, func(x change) bool { return x.flag == flagSweep })
 	if i < 0 {
