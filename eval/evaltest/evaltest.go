@@ -13,7 +13,7 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// Monday is when the first window of all scenarios begins.
+// Monday is when the first window of all scenarios starts.
 var Monday = policy.TimeOf(time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC))
 
 const day = 24 * time.Hour
@@ -41,8 +41,8 @@ func Scenario(name string, window int) *scenarios.BoundScenario {
 	}
 }
 
-// Slotted is [Scenario] with so many pods and one spot market more: of 3 nodes at
-// $0.04 an hour and of 10 at $0.06. Two pods fill a node.
+// Slotted is [Scenario] with the given number of pods and a second Spot market: 3 nodes at
+// $0.04 an hour and 10 at $0.06. Two pods fill a node.
 func Slotted(pods int32) *scenarios.BoundScenario {
 	w := Scenario("w", 0)
 	w.Intensity = 0
@@ -55,7 +55,7 @@ func Slotted(pods int32) *scenarios.BoundScenario {
 	return w
 }
 
-// Deep is a market of so many nodes at all times.
+// Deep is a market that has the given number of nodes at all times.
 func Deep(nodes int32) scenarios.AvailabilityCurve {
 	return scenarios.AvailabilityCurve{At: []policy.Time{1}, Available: []bool{true}, Nodes: []int32{nodes}}
 }
@@ -64,7 +64,7 @@ func price(p policy.Money) scenarios.PriceCurve {
 	return scenarios.PriceCurve{At: []policy.Time{1}, Price: []policy.Money{p}}
 }
 
-// A Run says of which run a result is to be made up.
+// A Run identifies the run whose result is made up.
 type Run struct {
 	Scenario string
 	Window   int
@@ -73,8 +73,8 @@ type Run struct {
 	Seed     uint64
 }
 
-// Result makes up the result of a run: spot is cheap and has outages, the others
-// lie between. Every figure depends on nothing but r.
+// Result makes up the result of a run: Spot is cheap and has outages, the others
+// are in between. Every figure depends on nothing but r.
 func Result(r Run) *sim.Result {
 	weather := chance.New(r.Seed, "weather", r.Scenario).At1(uint64(r.Window))
 	luck := chance.New(r.Seed, r.Policy, r.Scenario).At1(uint64(r.Window))
@@ -103,8 +103,8 @@ func Result(r Run) *sim.Result {
 	return out
 }
 
-// Outages are those of a run with one incident of so many minutes, all but 20
-// seconds of which come of a reclaim.
+// Outages are those of a run with one incident of the given minutes, all but 20
+// seconds of which are due to a reclaim.
 func Outages(w *scenarios.BoundScenario, minutes int64) sim.Outages {
 	d := time.Duration(minutes) * time.Minute
 	out := sim.Outages{Outage: d, OutageMinutes: minutes, Incidents: 1, PodsAffected: 2,

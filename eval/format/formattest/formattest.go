@@ -14,7 +14,7 @@ import (
 
 // A Table is a table of an output.
 type Table struct {
-	// Title is the heading that it is under, empty where there is none.
+	// Title is the heading above it, empty without one.
 	Title string
 
 	// Headings are in one line each. The first cell of a row is its name, without marks.

@@ -150,7 +150,7 @@ func (p scaling) eachTag(form url.Values, action string, do func(g *held, key, v
 }
 
 // updateGroup writes bounds, and the part on demand of a mixed group: the group
-// then replaces instances of the other kind, as AWS does, asking nobody.
+// then replaces instances of the other kind, as AWS does, without asking.
 func (p scaling) updateGroup(form url.Values) (any, *apiError) {
 	g, no := p.group(form)
 	if no != nil {

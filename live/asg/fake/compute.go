@@ -33,8 +33,8 @@ func (p compute) refuse(no *apiError) answer {
 	return a
 }
 
-// describeInstances answers with the instances asked for by the filter
-// instance-id, which passes over those that do not exist.
+// describeInstances answers with the instances that the filter instance-id
+// names, and leaves out those that do not exist.
 func (p compute) describeInstances(form url.Values) (answer, *apiError) {
 	type row struct {
 		ID        string `xml:"instanceId"`

@@ -24,12 +24,12 @@ type Faults struct {
 	Stale float64
 	Lag   time.Duration
 
-	// PageMax bounds the rows of a page; 0 means as many as are asked for.
+	// PageMax bounds the rows of a page; 0 means as many as are requested.
 	PageMax int
 
 	// Deny refuses actions with a code of AWS, such as AccessDenied. Once does so
-	// for as many requests as there are codes, the first code first; "lost" stands
-	// for a request that is carried out without an answer, and "" for none.
+	// for as many requests as there are codes, the first code first; "lost"
+	// has a request carried out without an answer, and "" refuses nothing.
 	Deny map[string]string
 	Once map[string][]string
 }

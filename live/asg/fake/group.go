@@ -40,7 +40,7 @@ type Group struct {
 
 	// NewProtected protects every new instance from scale-in. LaunchHook keeps
 	// one in Pending:Wait until [Server.Complete], and TerminationHook is shown to
-	// whoever asks for the hooks, and delays the end of an instance by HookDelay.
+	// callers that list the hooks, and delays the end of an instance by HookDelay.
 	NewProtected                bool
 	LaunchHook, TerminationHook bool
 
@@ -108,13 +108,13 @@ func (g *Group) zones() []string {
 	return zones
 }
 
-// A held is a group with what the server keeps of it besides.
+// A held is a group with the state that the server keeps for it.
 type held struct {
 	Group
 	activities []Activity // the newest first
 
 	// reactAt is when the group next launches or ends instances; rebalanceAt when
-	// it evens out its zones. Zero when it is as it is to be.
+	// it evens out its zones. Zero when nothing has to change.
 	reactAt, rebalanceAt time.Time
 
 	past   []past

@@ -21,7 +21,7 @@ type Cluster struct {
 	Nodes     []history.Node
 	Workloads []history.Workload
 
-	// Jobs have their runs one by one, and Namespaced names that are made anew for each.
+	// Jobs have their runs one by one, and Namespaced names that are created for each run.
 	Jobs []history.Job
 
 	// Placed are where pods were at From; of jobs in the run that was at work then.
@@ -197,7 +197,7 @@ func (c *Cluster) pods(metric string, from, to policy.Time, yield func(Series) b
 	}
 }
 
-// placed writes where pods were at the begin.
+// placed writes where pods were at the start.
 func (c *Cluster) placed(yield func(Series) bool) {
 	for _, x := range c.Placed {
 		namespace, short := split(x.Workload)

@@ -24,7 +24,7 @@ import (
 type Series struct {
 	Labels []string // names and values in turn
 
-	// At returns the value at an instant; false where there is none.
+	// At returns the value at an instant; false if it has no value then.
 	At func(policy.Time) (float64, bool)
 }
 
@@ -117,7 +117,7 @@ func parse(text string) policy.Time {
 	return policy.Time(v * 1000)
 }
 
-// short passes on so many bytes and says nothing of the rest.
+// short forwards its number of bytes and drops the rest without an error.
 type short struct {
 	http.ResponseWriter
 	left int
