@@ -248,8 +248,8 @@ func deviation(was, is *figure) string {
 // typesShown is how many instance types are compared by name.
 const typesShown = 12
 
-// Each line compares a simulated figure with that of the history.
-func beside(was, is *figure) []string {
+// compared returns lines that each compare a simulated figure with that of the history.
+func compared(was, is *figure) []string {
 	lines := []string{fmt.Sprintf("Simulated as-is, the mean of %d seeds, next to what happened:", seedsCompared)}
 	line := func(name string, got, want float64, digits int) {
 		lines = append(lines, fmt.Sprintf("  %-34s %10.*f %10.*f  %s", name, digits, got, digits, want, relative(got, want)))

@@ -128,22 +128,22 @@ func (c *Captured) Draw(seed uint64, most int, from, to policy.Time) (*trace.Tra
 	return t, nil
 }
 
-// A ware is a market in which pools may buy. held reports whether a node is in it.
-type ware struct {
+// A candidate is a market in which pools may buy. held reports whether a node is in it.
+type candidate struct {
 	generate.Market
 	held bool
 
 	// unit is the price in dollars per vCPU, byte of memory and accelerator.
 	unit [3]float64
 
-	// The lowest of the three ratios between unit and the lowest unit price of all markets. A market
-	// that is cheap for any of the three resources is kept before one that is cheap for none.
-	dear float64
+	// expense is the lowest of the three ratios between unit and the lowest unit price of all
+	// markets. A market that is cheap for any of the three resources is kept before one that is cheap for none.
+	expense float64
 }
 
 // markets returns at most most markets to draw prices for, ascending by name.
 func (c *Captured) markets(most int) ([]generate.Market, error) {
-	list, err := c.wares()
+	list, err := c.candidates()
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (c *Captured) markets(most int) ([]generate.Market, error) {
 // Types returns at most most of the instance types that pools may buy of a provider: those of its
 // nodes first, then those with the lowest price for their size.
 func (c *Captured) Types(provider string, most int) ([]string, error) {
-	list, err := c.wares()
+	list, err := c.candidates()
 	if err != nil {
 		return nil, err
 	}
@@ -188,18 +188,19 @@ func (c *Captured) Regions(provider string) (out []string) {
 	return out
 }
 
-// wares returns what may be bought, from that of its nodes on to what costs most for its size.
-func (c *Captured) wares() ([]ware, error) {
-	wares := map[string]ware{}
+// candidates returns the markets in which pools may buy: those of the nodes first, then by what they
+// cost for their size, ascending.
+func (c *Captured) candidates() ([]candidate, error) {
+	found := map[string]candidate{}
 	least := [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
 	put := func(m generate.Market, held bool, t *policy.InstanceType) {
 		key := m.Provider + "/" + m.Region + "/" + m.Zone + "/" + m.Type
-		w := ware{Market: m, held: held || wares[key].held, dear: math.Inf(1)}
+		w := candidate{Market: m, held: held || found[key].held, expense: math.Inf(1)}
 		for k, amount := range [3]int64{t.VCPU, t.Capacity.Memory, t.Capacity.GPU} {
 			w.unit[k] = m.OnDemand.Float() / float64(amount) // +Inf where it has none
 			least[k] = min(least[k], w.unit[k])
 		}
-		wares[key] = w
+		found[key] = w
 	}
 	for _, s := range c.seen {
 		price, t, ok := priced(s.provider, s.region, s.InstanceType)
@@ -221,22 +222,22 @@ func (c *Captured) wares() ([]ware, error) {
 			}
 		}
 	}
-	if len(wares) == 0 {
+	if len(found) == 0 {
 		return nil, fmt.Errorf("the catalog has nothing that a pool may buy: give a trace")
 	}
-	list := slices.Collect(maps.Values(wares))
+	list := slices.Collect(maps.Values(found))
 	for i := range list {
 		for k, unit := range list[i].unit {
 			if !math.IsInf(unit, 1) {
-				list[i].dear = min(list[i].dear, unit/least[k])
+				list[i].expense = min(list[i].expense, unit/least[k])
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b ware) int {
+	slices.SortFunc(list, func(a, b candidate) int {
 		if a.held != b.held {
 			return map[bool]int{true: -1, false: 1}[a.held]
 		}
-		return cmp.Or(cmp.Compare(a.dear, b.dear), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
+		return cmp.Or(cmp.Compare(a.expense, b.expense), cmp.Compare(a.Type, b.Type), cmp.Compare(a.Region, b.Region), cmp.Compare(a.Zone, b.Zone))
 	})
 	return list, nil
 }

@@ -291,7 +291,7 @@ func (f *captureFlags) compared(ctx context.Context, taken *Captured, run *Run, 
 	if how := w.Reclaims(); how != "modelled" {
 		run.Head = append(run.Head, "Reclaims are "+how+" with these prices, however many there were.")
 	}
-	run.Compared, run.Deviation = beside(was, is), deviation(was, is)
+	run.Compared, run.Deviation = compared(was, is), deviation(was, is)
 	return taken.Write(*run)
 }
 

@@ -141,7 +141,7 @@ func TestSinceRoundTrip(t *testing.T) {
 			w, tr := bind(t, name, text, nil)
 			first, ran, read := recapture(t, w, tr, 1)
 			if math.Abs(read.total/ran.total-1) > 0.002 || math.Abs(read.dollars/ran.dollars-1) > 0.001 {
-				t.Errorf("read are\n%s", strings.Join(beside(ran, read), "\n"))
+				t.Errorf("read are\n%s", strings.Join(compared(ran, read), "\n"))
 			}
 			if h, err := simulate(t.Context(), name, first, 1); name == "tiny" && (err != nil || figureOf(h, &kube.CapacityResolver{}).total != ran.total) {
 				t.Errorf("captured once it has %v node-hours, and it had %v: %v", figureOf(h, &kube.CapacityResolver{}).total, ran.total, err)
@@ -152,7 +152,7 @@ func TestSinceRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 			if is := figureOf(h, &kube.CapacityResolver{}); math.Abs(is.total/read.total-1) > 0.01 || read.total < 100 {
-				t.Errorf("simulated are\n%s", strings.Join(beside(read, is), "\n"))
+				t.Errorf("simulated are\n%s", strings.Join(compared(read, is), "\n"))
 			}
 		})
 	}
