@@ -139,7 +139,7 @@ func TestStoryOfDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := screen.New("x", draw.NewTheme(draw.Plain, true))
+	m := screen.New("x", draw.Plain)
 	m.Update(tea.WindowSizeMsg{Width: 150, Height: 44})
 	var o screen.Opened
 	f.play(t.Context(), func(msg any) {

@@ -166,7 +166,7 @@ func (c Canvas) renderLine(b *strings.Builder, t *Theme, line []cell) {
 }
 
 // Plain writes c without any escape sequence.
-func (c Canvas) Plain() string { return c.Render(plain) }
+func (c Canvas) Plain() string { return c.Render(Plain) }
 
 // A Widget is what can be drawn.
 type Widget interface {

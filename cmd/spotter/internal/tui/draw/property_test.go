@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/muesli/termenv"
 	"pgregory.net/rapid"
 
 	"github.com/spotter-dev/spotter/eval/timeline"
@@ -162,7 +163,7 @@ func (p popped) Draw(c Canvas) {
 // TestExactSize draws anything at any size: as many lines as asked for, each as
 // wide as asked for, the same text in colour, nothing a terminal acts on.
 func TestExactSize(t *testing.T) {
-	theme := NewTheme(Colours256, true)
+	theme := NewTheme(termenv.ANSI256, true)
 	widgets := rapid.OneOf(
 		rapid.Map(grids, func(g Grid) Widget { return g }), rapid.Map(charts, func(c Chart) Widget { return c }),
 		rapid.Map(tables, func(t Table) Widget { return t }), panels, lines,
@@ -173,7 +174,7 @@ func TestExactSize(t *testing.T) {
 		if rapid.Bool().Draw(t, "framed") {
 			wd = framed{words.Draw(t, "title"), wd}
 		}
-		text := render(wd, w, h, plain)
+		text := render(wd, w, h, Plain)
 		if got := strings.Split(text, "\n"); len(got) != max(h, 1) {
 			t.Fatalf("%d lines, want %d", len(got), h)
 		}

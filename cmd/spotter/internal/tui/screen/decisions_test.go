@@ -25,7 +25,7 @@ var ranking = sync.OnceValues(func() (Run, error) {
 
 // sitBefore opens one run on a screen.
 func sitBefore(t tester, r Run, w, h int) *viewer {
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: w, Height: h})
 	v.send(Opened{Runs: []Run{r}})
 	return v

@@ -23,7 +23,7 @@ var listed = []Listing{
 
 // choosing is a viewer before a list of runs, and the rows that they have chosen.
 func choosing(t *testing.T, w, h int) (*viewer, *[]int) {
-	v := &viewer{Model: New("results.json", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("results.json", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	var chosen []int
 	v.send(tea.WindowSizeMsg{Width: w, Height: h})
 	v.send(Listed{Rows: listed, Choose: func(row int) { chosen = append(chosen, row) }})

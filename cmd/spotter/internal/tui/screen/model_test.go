@@ -272,7 +272,7 @@ func TestStream(t *testing.T) {
 			o.Runs = append(o.Runs, Run{Name: spec, Timeline: line})
 		}
 	}
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 	if !strings.Contains(v.Plain(), "loading squeeze") {
 		t.Errorf("before anything is open it shows:\n%s", v.Plain())
@@ -317,7 +317,7 @@ func TestFailures(t *testing.T) {
 	}
 	broke := errors.New("the market is on fire")
 	line.Finish(nil, broke)
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t}
 	v.send(tea.WindowSizeMsg{Width: 200, Height: 40})
 	v.send(Opened{Runs: []Run{{Name: "spot", Timeline: line}}})
 	if !strings.Contains(v.Plain(), broke.Error()) || v.left {
@@ -326,7 +326,7 @@ func TestFailures(t *testing.T) {
 	if err := v.Err(); !errors.Is(err, broke) || !strings.Contains(err.Error(), "spot") {
 		t.Errorf("the error is %v", err)
 	}
-	v = &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t}
+	v = &viewer{Model: New("squeeze", draw.Plain), t: t}
 	if v.send(Failed{broke}); !v.left || !errors.Is(v.Err(), broke) {
 		t.Errorf("with nothing to show it goes on, or forgets why: %v", v.Err())
 	}

@@ -134,12 +134,12 @@ func TestBeginAtStory(t *testing.T) {
 	if v.press("g", "s"); !strings.Contains(v.prompt.note, "when the runs have ended") || v.play.awaits || !v.play.clock.playing {
 		t.Errorf("a key does not end the wait, or the story is known: %q", v.prompt.note)
 	}
-	asked := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	asked := &viewer{Model: New("x", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	asked.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 	asked.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}})
 	asked.press("g", "s")
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
-	bounded := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t}
+	bounded := &viewer{Model: New("x", draw.Plain), t: t}
 	bounded.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 	bounded.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
 	line.Finish(sim.Run(t.Context(), cfg))
@@ -199,7 +199,7 @@ func TestJumpAgain(t *testing.T) {
 			t.Errorf("it does not select the workload that is out:\n%s", v.Plain())
 		}
 	}
-	v = &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t}
+	v = &viewer{Model: New("x", draw.Plain), t: t}
 	if v.send(tea.WindowSizeMsg{Width: 80, Height: 24}); v.layout().story.h != 0 {
 		t.Error("there is a line for a story before there is one")
 	}
