@@ -148,7 +148,7 @@ func TestStoryOfDefault(t *testing.T) {
 		}
 	}, sc, input.DefaultScenario, specs)
 	m.Update(o)
-	if s := m.Plain(); !strings.Contains(s, "karpenter has a ") || !strings.Contains(s, " outage, portfolio none") {
+	if s := m.View(); !strings.Contains(s, "karpenter has a ") || !strings.Contains(s, " outage, portfolio none") {
 		t.Errorf("the screen does not begin at an outage of karpenter alone:\n%s", s)
 	}
 }

@@ -42,7 +42,6 @@ func specimens() map[string]specimen {
 		"log":        {fixtureLog(), [][2]int{{180, 14}, {100, 10}, {60, 8}}},
 		"panel":      {fixturePanel(), [][2]int{{60, 20}, {34, 14}}},
 		"scrub":      {fixtureScrub(), [][2]int{{118, 3}, {60, 2}, {40, 1}}},
-		"help":       {fixtureHelp(), [][2]int{{76, 16}, {40, 22}}},
 		"message":    {Message{Title: "Too small", Text: "This needs 60 columns and 15 lines."}, [][2]int{{30, 6}}},
 		"screen":     {screenful{1200}, [][2]int{{80, 24}, {120, 40}, {200, 60}}},
 	}

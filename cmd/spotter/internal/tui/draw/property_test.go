@@ -127,29 +127,23 @@ var panels = rapid.Custom(func(t *rapid.T) Widget {
 
 var lines = rapid.Custom(func(t *rapid.T) Widget {
 	parts := slice(rapid.Map(words, func(s string) Part { return Say(s, Muted) }), 4)
-	keys := slice(rapid.Custom(func(t *rapid.T) Key { return Key{words.Draw(t, "keys"), words.Draw(t, "what")} }), 6)
-	switch rapid.IntRange(0, 5).Draw(t, "kind") {
+	switch rapid.IntRange(0, 3).Draw(t, "kind") {
 	case 0:
 		return Bar{parts.Draw(t, "left"), parts.Draw(t, "right"), parts.Draw(t, "more")}
 	case 1:
-		return Hints(keys.Draw(t, "keys"))
-	case 2:
-		group := rapid.Custom(func(t *rapid.T) KeyGroup { return KeyGroup{words.Draw(t, "title"), keys.Draw(t, "keys")} })
-		return Help{slice(group, 5).Draw(t, "groups"), rapid.IntRange(-2, 9).Draw(t, "scroll")}
-	case 3:
 		return Message{words.Draw(t, "title"), words.Draw(t, "text")}
-	case 4:
+	case 2:
 		return Scrub{WarmUp: instants.Draw(t, "warm-up"), From: instants.Draw(t, "from"), To: instants.Draw(t, "to"), Now: instants.Draw(t, "now"), Until: instants.Draw(t, "until"),
 			Marks: []Mark{{instants.Draw(t, "mark"), 'x', Bad}}, Outages: [][2]policy.Time{{instants.Draw(t, "begin"), instants.Draw(t, "end")}}}
 	default:
-		return popped{words.Draw(t, "title"), rapid.IntRange(-1, 90).Draw(t, "w"), rapid.IntRange(-1, 30).Draw(t, "h"), tables.Draw(t, "table")}
+		return popped{words.Draw(t, "title"), rapid.IntRange(-1, 30).Draw(t, "x"), rapid.IntRange(-1, 90).Draw(t, "w"), rapid.IntRange(-1, 30).Draw(t, "h"), tables.Draw(t, "table")}
 	}
 })
 
 // A popped is a widget over a field of wide runes, which it cuts in two.
 type popped struct {
-	title string
-	w, h  int
+	title   string
+	x, w, h int
 	Widget
 }
 
@@ -157,7 +151,9 @@ func (p popped) Draw(c Canvas) {
 	for y := range c.Height() {
 		c.Text(y%2, y, strings.Repeat("語", c.Width()), Style{Ink: Warn})
 	}
-	p.Widget.Draw(Popup(c, p.title, p.w, p.h))
+	over := c.Sub(p.x, 1, p.w, p.h)
+	over.Fill(0, Style{})
+	p.Widget.Draw(Box{Title: p.title}.Frame(over))
 }
 
 // TestExactSize draws anything at any size: as many lines as asked for, each as

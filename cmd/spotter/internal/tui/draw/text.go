@@ -9,6 +9,17 @@ import (
 	"github.com/rivo/uniseg"
 )
 
+// Clean returns s as a canvas shows it, for what is drawn without one.
+func Clean(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r, w := fitting(r); w > 0 {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // fitting returns what a cell holds for r and how many columns that takes. A
 // rune that terminals join with its neighbours or act on (control characters,
 // halves of flags, jamo, modifiers) would shift the rest of the line: it becomes

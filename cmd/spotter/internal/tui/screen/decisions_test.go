@@ -49,8 +49,8 @@ func TestRanks(t *testing.T) {
 			t.Errorf("%v is left", e.Entry)
 		}
 	}
-	if !strings.Contains(v.Plain(), " rank ") {
-		t.Errorf("the log does not say what is done:\n%s", v.Plain())
+	if !strings.Contains(v.View(), " rank ") {
+		t.Errorf("the log does not say what is done:\n%s", v.View())
 	}
 	v.press("enter")
 	for _, want := range []string{"what rank ", "how deletion cost -", "when workloads shrink"} {
