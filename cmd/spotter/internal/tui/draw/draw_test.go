@@ -12,6 +12,12 @@ import (
 	"github.com/spotter-dev/spotter/test/golden"
 )
 
+// A Widget is what can be drawn.
+type Widget interface {
+	// Draw fills the canvas, which is blank.
+	Draw(c Canvas)
+}
+
 // A specimen is a widget and the sizes it is looked at in.
 type specimen struct {
 	widget Widget

@@ -19,7 +19,7 @@ import (
 func cells(n timeline.Node, w int) string {
 	c := New(w, 1)
 	Grid{Now: wednesday}.drawNode(c, n, false)
-	return c.Plain()
+	return c.Render(Plain)
 }
 
 // TestNodeCells holds what a cell says of a node, without any colour.
@@ -125,7 +125,7 @@ func plotOf(ch Chart, w, h int) []string {
 	c := New(w, h)
 	low, high, _ := ch.bounds()
 	ch.drawSeries(c, scaleOf(low, high, ch.Log, h*4))
-	return strings.Split(c.Plain(), "\n")
+	return strings.Split(c.Render(Plain), "\n")
 }
 
 // TestChartLines draws a step, a gap and a straight line and compares the dots.
