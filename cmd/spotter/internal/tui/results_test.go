@@ -139,7 +139,7 @@ func TestStoryOfDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := screen.New("x", draw.NewTheme(draw.Plain, true))
+	m := screen.New("x", draw.Plain)
 	m.Update(tea.WindowSizeMsg{Width: 150, Height: 44})
 	var o screen.Opened
 	f.play(t.Context(), func(msg any) {
@@ -148,7 +148,7 @@ func TestStoryOfDefault(t *testing.T) {
 		}
 	}, sc, input.DefaultScenario, specs)
 	m.Update(o)
-	if s := m.Plain(); !strings.Contains(s, "karpenter has a ") || !strings.Contains(s, " outage, portfolio none") {
+	if s := m.View(); !strings.Contains(s, "karpenter has a ") || !strings.Contains(s, " outage, portfolio none") {
 		t.Errorf("the screen does not begin at an outage of karpenter alone:\n%s", s)
 	}
 }

@@ -199,9 +199,9 @@ func tickAt(at policy.Time, step time.Duration) timeTick {
 	case step >= 7*24*time.Hour:
 		return timeTick{at, s.Format("2 Jan"), true}
 	case s.Hour() == 0 && s.Minute() == 0:
-		return timeTick{at, day(s), true}
+		return timeTick{at, s.Format(dayLayout), true}
 	default:
-		return timeTick{at, two(s.Hour()) + ":" + two(s.Minute()), false}
+		return timeTick{at, s.Format("15:04"), false}
 	}
 }
 

@@ -164,12 +164,3 @@ func (c Canvas) renderLine(b *strings.Builder, t *Theme, line []cell) {
 	}
 	t.change(b, now, Style{})
 }
-
-// Plain writes c without any escape sequence.
-func (c Canvas) Plain() string { return c.Render(plain) }
-
-// A Widget is what can be drawn.
-type Widget interface {
-	// Draw fills the canvas, which is blank.
-	Draw(c Canvas)
-}

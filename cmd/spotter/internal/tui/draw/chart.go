@@ -58,7 +58,7 @@ type Level struct {
 }
 
 // A Chart shows values over time in braille: an axis of values on the left, of
-// days below, names of the series at the right, each with a letter that also
+// days below, names of the series above, each with a letter that also
 // stands at its end, so that they can be told apart without colour. Charts of
 // one width have their plots in the same columns.
 type Chart struct {
@@ -67,8 +67,8 @@ type Chart struct {
 	Marks    []Mark
 	From, To policy.Time
 
-	// Now is where the cursor stands, zero without one; the names at the right
-	// give the values then. Until is how far values are known, zero for all.
+	// Now is where the cursor stands, zero without one; the names give the values
+	// then. Until is how far values are known, zero for all.
 	Now, Until policy.Time
 
 	Unit Unit
@@ -82,36 +82,30 @@ type Chart struct {
 }
 
 // twoNameLines is the height from which on names that do not fit in one line above
-// the plot take two.
-const twoNameLines = 8
+// the plot take two, twoValueLines that from which on their values may.
+const twoNameLines, twoValueLines = 8, 12
 
 // A chartLook is where the parts of a chart stand on one canvas.
 type chartLook struct {
-	left, right int // columns of the axis and of the names
-	w, h        int // of the plot
-	top         int // lines above the plot: names that have no room at the right
-	axis, days  bool
+	left       int // columns of the axis
+	w, h       int // of the plot
+	top        int // lines of names above the plot
+	axis, days bool
 }
 
 func (ch Chart) look(w, h int) chartLook {
 	l := chartLook{}
-	switch {
-	case w >= 110:
-		l.right = min(ch.namesWidth(), 36)
-	case w >= 72:
-		l.right = min(ch.namesWidth(), 30)
-	}
 	if w >= 24 {
 		l.left = 8
 	}
-	if l.right == 0 && h >= 5 {
+	if h >= 5 {
 		l.top = 1
-		if h >= twoNameLines && len(ch.nameLines(w, 1)[0]) < len(ch.Series)+len(ch.Levels) {
+		if _, left := ch.nameLines(w, 1); h >= twoValueLines && left > nothingLeftOut || h >= twoNameLines && left == namesLeftOut {
 			l.top = 2
 		}
 	}
 	l.days, l.axis = h >= 5, h >= 4
-	l.w, l.h = w-l.left-l.right, h-l.top
+	l.w, l.h = w-l.left, h-l.top
 	if l.days {
 		l.h--
 	}
@@ -143,11 +137,8 @@ func (ch Chart) Draw(c Canvas) {
 	if l.days {
 		drawTicks(c.Sub(l.left, l.top+l.h+1, l.w, 1), ch.From, ch.To, ink(Muted))
 	}
-	switch {
-	case l.right > 0:
-		ch.drawNames(c.Sub(l.left+l.w+1, l.top, l.right-1, l.h), s)
-	case l.top > 0:
-		ch.drawNameLines(c.Sub(0, 0, c.w, l.top))
+	if l.top > 0 {
+		ch.drawNames(c.Sub(0, 0, c.w, l.top))
 	}
 }
 

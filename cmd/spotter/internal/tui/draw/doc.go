@@ -8,8 +8,10 @@
 // the text is the same with every theme, and equal neighbours share a sequence.
 // Nothing here keeps state, asks the time or reads anything.
 //
-// The canvas and the charts are our own: the chart libraries for terminals
-// render every cell through a style, so that one chart costs more time than a
-// whole screen may, and they have no gaps, marks or series that can be told
-// apart without colour.
+// Text is cut and wrapped by x/ansi, colours are written by termenv, and package screen
+// draws whole lines and pages with bubbles in the styles of [Theme.Style]. The canvas,
+// the tables and the charts are our own: lipgloss renders each piece of text by itself and
+// x/cellbuf allocates each cell, so that a screen of 200 by 60 takes them ten to twenty
+// times as long, more than a frame has; and the charts for terminals have no steps, gaps,
+// marks or series that can be told apart without colour.
 package draw

@@ -7,9 +7,16 @@ import (
 	"testing"
 
 	"github.com/charmbracelet/x/ansi"
+	"github.com/muesli/termenv"
 
 	"github.com/spotter-dev/spotter/test/golden"
 )
+
+// A Widget is what can be drawn.
+type Widget interface {
+	// Draw fills the canvas, which is blank.
+	Draw(c Canvas)
+}
 
 // A specimen is a widget and the sizes it is looked at in.
 type specimen struct {
@@ -41,7 +48,6 @@ func specimens() map[string]specimen {
 		"log":        {fixtureLog(), [][2]int{{180, 14}, {100, 10}, {60, 8}}},
 		"panel":      {fixturePanel(), [][2]int{{60, 20}, {34, 14}}},
 		"scrub":      {fixtureScrub(), [][2]int{{118, 3}, {60, 2}, {40, 1}}},
-		"help":       {fixtureHelp(), [][2]int{{76, 16}, {40, 22}}},
 		"message":    {Message{Title: "Too small", Text: "This needs 60 columns and 15 lines."}, [][2]int{{30, 6}}},
 		"screen":     {screenful{1200}, [][2]int{{80, 24}, {120, 40}, {200, 60}}},
 	}
@@ -51,7 +57,7 @@ func specimens() map[string]specimen {
 func TestGolden(t *testing.T) {
 	for name, s := range specimens() {
 		for _, size := range s.sizes {
-			golden.Hold(t, fmt.Sprintf("testdata/%s-%dx%d.txt", name, size[0], size[1]), lineEnds(render(s.widget, size[0], size[1], plain)))
+			golden.Hold(t, fmt.Sprintf("testdata/%s-%dx%d.txt", name, size[0], size[1]), lineEnds(render(s.widget, size[0], size[1], Plain)))
 		}
 	}
 }
@@ -62,27 +68,29 @@ func lineEnds(s string) string { return strings.ReplaceAll(s, "\n", "|\n") + "|\
 // TestColours shows that themes change colours and no text, and that a terminal
 // gets only what it understands.
 func TestColours(t *testing.T) {
-	understood := map[Depth]*regexp.Regexp{
-		Plain:      regexp.MustCompile(`^$`),
-		Mono:       regexp.MustCompile(`^(\x1b\[(0(;[147])+)?m)*$`),
-		Colours16:  regexp.MustCompile(`^(\x1b\[(0(;[147]|;[349][0-7]|;10[0-7])+)?m)*$`),
-		Colours256: regexp.MustCompile(`^(\x1b\[(0(;[147]|;[34]8;5;\d+)+)?m)*$`),
-		TrueColour: regexp.MustCompile(`^(\x1b\[(0(;[147]|;[34]8;2;\d+;\d+;\d+)+)?m)*$`),
+	understood := map[termenv.Profile]*regexp.Regexp{
+		termenv.Ascii:     regexp.MustCompile(`^(\x1b\[(0(;[17])+)?m)*$`),
+		termenv.ANSI:      regexp.MustCompile(`^(\x1b\[(0(;[17]|;[349][0-7]|;10[0-7])+)?m)*$`),
+		termenv.ANSI256:   regexp.MustCompile(`^(\x1b\[(0(;[17]|;[34]8;5;\d+)+)?m)*$`),
+		termenv.TrueColor: regexp.MustCompile(`^(\x1b\[(0(;[17]|;[34]8;2;\d+;\d+;\d+)+)?m)*$`),
 	}
 	sequence := regexp.MustCompile("\x1b\\[[0-9;]*m")
 	for name, s := range specimens() {
 		w, h := s.sizes[0][0], s.sizes[0][1]
-		want := render(s.widget, w, h, plain)
-		for depth, pattern := range understood {
+		want := render(s.widget, w, h, Plain)
+		if strings.Contains(want, "\x1b") {
+			t.Errorf("%s: plain text has an escape sequence", name)
+		}
+		for p, pattern := range understood {
 			for _, dark := range []bool{true, false} {
-				got := render(s.widget, w, h, NewTheme(depth, dark))
+				got := render(s.widget, w, h, NewTheme(p, dark))
 				if ansi.Strip(got) != want {
-					t.Errorf("%s: the text differs with depth %d, dark %t", name, depth, dark)
+					t.Errorf("%s: the text differs with profile %d, dark %t", name, p, dark)
 				}
 				if all := strings.Join(sequence.FindAllString(got, -1), ""); !pattern.MatchString(all) {
-					t.Errorf("%s: depth %d writes %q", name, depth, all)
-				} else if depth != Plain && name == "screen" && all == "" {
-					t.Errorf("depth %d writes no style at all", depth)
+					t.Errorf("%s: profile %d writes %q", name, p, all)
+				} else if name == "screen" && all == "" {
+					t.Errorf("profile %d writes no style at all", p)
 				}
 			}
 		}
@@ -92,7 +100,7 @@ func TestColours(t *testing.T) {
 // TestLinesStandAlone shows that no style reaches over the end of a line: lines
 // are written one by one when only some have changed.
 func TestLinesStandAlone(t *testing.T) {
-	for _, line := range strings.Split(render(screenful{300}, 120, 40, NewTheme(TrueColour, true)), "\n") {
+	for _, line := range strings.Split(render(screenful{300}, 120, 40, NewTheme(termenv.TrueColor, true)), "\n") {
 		if at := strings.LastIndex(line, "\x1b["); at >= 0 && !strings.HasPrefix(line[at:], "\x1b[m") {
 			t.Errorf("the last sequence of %q is no reset", line)
 		}
@@ -103,7 +111,7 @@ func TestLinesStandAlone(t *testing.T) {
 // often as it must be done while time runs.
 func BenchmarkFrame(b *testing.B) {
 	g, prices, savings := fixtureGrid(2000, 60), fixturePrices(6, 2000), fixtureSavings()
-	theme := NewTheme(TrueColour, true)
+	theme := NewTheme(termenv.TrueColor, true)
 	b.ReportAllocs()
 	for b.Loop() {
 		c := New(200, 60)

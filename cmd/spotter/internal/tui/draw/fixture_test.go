@@ -210,14 +210,6 @@ func fixtureScrub() Scrub {
 	}
 }
 
-func fixtureHelp() Help {
-	return Help{Groups: []KeyGroup{
-		{"Time", []Key{{"space", "play or pause"}, {"← →", "previous, next event"}, {"[ ]", "previous, next decision"}, {"h l", "an hour"}, {"H L", "a day"}, {"t", "go to a time"}}},
-		{"Panes", []Key{{"1-6", "focus"}, {"z", "full screen"}, {"tab", "other policy"}}},
-		{"Look", []Key{{"enter", "inspect"}, {"esc", "back"}, {"/", "filter"}, {"?", "help"}, {"q", "quit"}}},
-	}}
-}
-
 // A screenful draws all widgets as a whole screen would.
 type screenful struct{ nodes int }
 
@@ -228,8 +220,6 @@ func (s screenful) Draw(c Canvas) {
 		More:  []Part{Strong("  Wed 6 14:05", Title), Say("  ▸ 1 h/s", Muted)},
 		Right: []Part{Strong("synthetic trace", Warn), Say("  saves ", Muted), Strong("$612.40 (43%)", Good)},
 	}.Draw(header)
-	rest, hints := rest.Cut(rest.Height() - 1)
-	Hints{{"space", "play"}, {"← →", "event"}, {"[ ]", "decision"}, {"g", "next…"}, {"/", "filter"}, {"tab", "policy"}, {"?", "help"}, {"q", "quit"}}.Draw(hints)
 	rest, scrub := rest.Cut(rest.Height() - 3)
 	fixtureScrub().Draw(scrub.Sub(1, 0, scrub.Width()-2, 3))
 	upper, lower := rest.Cut(rest.Height() * 3 / 5)

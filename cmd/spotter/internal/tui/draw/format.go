@@ -1,9 +1,6 @@
 package draw
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/spotter-dev/spotter/policy"
 	"github.com/spotter-dev/spotter/policy/figures"
 )
@@ -24,36 +21,22 @@ func PerHour(m policy.Money) string {
 	return Price(m) + "/h"
 }
 
-var weekdays = [...]string{"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"}
+// dayLayout is a day as "Wed 7", as [time.Time.Format] takes it.
+const dayLayout = "Mon 2"
 
 // Day returns the day and the time of an instant in UTC, as "Wed 7 14:05": a week
 // with its warm-up has two days of one name. An instant that is not set is a dash.
-func Day(t policy.Time) string {
-	if t == 0 {
-		return figures.Unknown
-	}
-	s := t.Std()
-	return day(s) + " " + two(s.Hour()) + ":" + two(s.Minute())
-}
+func Day(t policy.Time) string { return format(t, dayLayout+" 15:04") }
 
 // Date returns an instant as Day does, with its month: "Wed 7 Jan 14:05".
-func Date(t policy.Time) string {
-	if t == 0 {
-		return figures.Unknown
-	}
-	s := t.Std()
-	return day(s) + s.Format(" Jan ") + two(s.Hour()) + ":" + two(s.Minute())
-}
-
-// day returns the day of an instant, as "Wed 7".
-func day(s time.Time) string { return weekdays[s.Weekday()] + " " + strconv.Itoa(s.Day()) }
+func Date(t policy.Time) string { return format(t, dayLayout+" Jan 15:04") }
 
 // DaySecond returns an instant as Day does, with its seconds.
-func DaySecond(t policy.Time) string {
+func DaySecond(t policy.Time) string { return format(t, dayLayout+" 15:04:05") }
+
+func format(t policy.Time, layout string) string {
 	if t == 0 {
 		return figures.Unknown
 	}
-	return Day(t) + ":" + two(t.Std().Second())
+	return t.Std().Format(layout)
 }
-
-func two(n int) string { return string([]byte{'0' + byte(n/10), '0' + byte(n%10)}) }

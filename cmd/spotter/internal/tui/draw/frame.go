@@ -85,15 +85,6 @@ func (b Box) title(c Canvas, s Style) {
 	}
 }
 
-// Popup returns the middle of c, blanked, within a focused border: w columns and
-// h lines with the border, less where c is smaller.
-func Popup(c Canvas, title string, w, h int) Canvas {
-	w, h = min(max(w, 0), c.w), min(max(h, 0), c.h)
-	s := c.Sub((c.w-w)/2, (c.h-h)/2, w, h)
-	s.Fill(0, Style{})
-	return Box{Title: title, Focused: true}.Frame(s)
-}
-
 // A Bar is one line with a background: Left and Right at its ends, and More behind
 // Left as far as all fit. When Left and Right do not, Right is cut.
 type Bar struct {
@@ -146,25 +137,6 @@ func writeParts(c Canvas, x int, ps []Part) int {
 		x = c.Text(x, 0, Cut(p.Text, c.w-x), p.Style)
 	}
 	return x
-}
-
-// A Key is a key and what it does.
-type Key struct{ Keys, What string }
-
-// Hints is one line of keys; those at its end that do not fit are left out.
-type Hints []Key
-
-// Draw fills the first line of c.
-func (h Hints) Draw(c Canvas) {
-	x := 1
-	for _, k := range h {
-		w := Width(k.Keys) + 1 + Width(k.What)
-		if x+w > c.w {
-			return
-		}
-		x = c.Text(x, 0, k.Keys, ink(Accent).bold()) + 1
-		x = c.Text(x, 0, k.What, ink(Muted)) + 2
-	}
 }
 
 // A Message is text in the middle of an otherwise empty canvas, wrapped.

@@ -168,7 +168,7 @@ type BudgetRow struct {
 
 // Budgets returns the table of budgets.
 func Budgets(rows []BudgetRow, selected int) Table {
-	t := Table{Selected: selected, Empty: "no budgets", Columns: []Column{
+	t := Table{Selected: selected, Empty: "there are no budgets", Columns: []Column{
 		{Title: "Budget", Middle: true, Min: 10, Max: 40},
 		{Title: "GPU hours used", Min: 17, Rank: 1},
 		{Title: "Dollars used", Min: 18, Rank: 2},

@@ -8,14 +8,11 @@ type Meter struct {
 	Ink                Ink
 }
 
-// Draw fills the first line of c.
-func (m Meter) Draw(c Canvas) { m.draw(c) }
-
 var eighths = []rune(" ▏▎▍▌▋▊▉█")
 
-// draw fills the first line of c: eighths of columns up to the value, dots up to
+// Draw fills the first line of c: eighths of columns up to the value, dots up to
 // the whole, a line where the tick is.
-func (m Meter) draw(c Canvas) {
+func (m Meter) Draw(c Canvas) {
 	if c.w == 0 || !(m.Whole > 0) {
 		return
 	}

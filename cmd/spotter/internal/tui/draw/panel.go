@@ -81,7 +81,7 @@ func (i Item) write(c Canvas, y, keys int) int {
 		x = keys
 	}
 	if i.Bar != nil {
-		i.Bar.draw(c.Sub(x, y, min(meterWidth-1, c.w-x), 1))
+		i.Bar.Draw(c.Sub(x, y, min(meterWidth-1, c.w-x), 1))
 		x += meterWidth
 	}
 	lines := Wrap(i.Value, max(c.w-x, 1))

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/muesli/termenv"
 )
 
 var pictures = flag.String("pictures", "", "folder to write the widgets to as web pages, in every theme, to be looked at")
@@ -20,7 +22,7 @@ func TestPictures(t *testing.T) {
 		t.Skip("no -pictures")
 	}
 	for _, dark := range []bool{true, false} {
-		for depth, name := range map[Depth]string{Mono: "mono", Colours16: "16", Colours256: "256", TrueColour: "true"} {
+		for depth, name := range map[termenv.Profile]string{termenv.Ascii: "mono", termenv.ANSI: "16", termenv.ANSI256: "256", termenv.TrueColor: "true"} {
 			ground := map[bool]string{true: "dark", false: "light"}[dark]
 			for what, s := range specimens() {
 				for _, size := range s.sizes {

@@ -15,7 +15,6 @@ type Attr uint8
 // spare, else reverse video.
 const (
 	Bold Attr = 1 << iota
-	Underline
 	Reverse
 	Selected
 )

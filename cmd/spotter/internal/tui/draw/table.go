@@ -227,7 +227,7 @@ func (col Column) write(c Canvas, x, y, w int, f Field, dim bool) int {
 		if dim {
 			m.Ink = Muted
 		}
-		m.draw(c.Sub(at, y, meterWidth-1, 1))
+		m.Draw(c.Sub(at, y, meterWidth-1, 1))
 		at, free = at+meterWidth, free-meterWidth
 	}
 	text := f.Text

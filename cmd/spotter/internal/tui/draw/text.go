@@ -9,6 +9,20 @@ import (
 	"github.com/rivo/uniseg"
 )
 
+// Clean returns s as a canvas shows it: what is drawn without one cannot act on a terminal.
+func Clean(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == 0 { // a blank on a canvas
+			r = ' '
+		}
+		if r, w := fitting(r); w > 0 {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
 // fitting returns what a cell holds for r and how many columns that takes. A
 // rune that terminals join with its neighbours or act on (control characters,
 // halves of flags, jamo, modifiers) would shift the rest of the line: it becomes
@@ -80,83 +94,36 @@ func Width(s string) int {
 // Cut returns s in at most w columns, with an ellipsis for what is left out at
 // its end.
 func Cut(s string, w int) string {
-	if w <= 0 {
-		return ""
-	}
-	if len(s) <= w || Width(s) <= w {
+	if len(s) <= w {
 		return s
 	}
-	return s[:prefix(s, w-1)] + "…"
+	return ansi.Truncate(Clean(s), max(w, 0), "…")
 }
 
 // CutMiddle returns s in at most w columns, with an ellipsis for what is left
 // out in its middle: both ends of a node's name matter.
 func CutMiddle(s string, w int) string {
-	if w < 5 {
+	if w < 5 || len(s) <= w {
 		return Cut(s, w)
 	}
-	if len(s) <= w || Width(s) <= w {
+	s = Clean(s)
+	n := Width(s)
+	if n <= w {
 		return s
 	}
-	head := w / 2
-	return s[:prefix(s, head)] + "…" + s[suffix(s, w-1-head):]
+	tail := ansi.TruncateLeft(s, n-(w-1)/2, "")
+	return ansi.Truncate(s, w-1-Width(tail), "") + "…" + tail
 }
 
-// prefix returns how many bytes of s fit in w columns.
-func prefix(s string, w int) int {
-	for i, r := range s {
-		if w -= runeWidth(r); w < 0 {
-			return i
-		}
-	}
-	return len(s)
-}
-
-// suffix returns where the longest end of s that fits in w columns begins.
-func suffix(s string, w int) int {
-	end := len(s)
-	for end > 0 {
-		r, n := utf8.DecodeLastRuneInString(s[:end])
-		if w -= runeWidth(r); w < 0 {
-			return end
-		}
-		end -= n
-	}
-	return 0
-}
-
-// Wrap returns s in lines of at most w columns, broken at blanks where it can.
-// An empty s is one empty line.
+// Wrap returns s in lines of at most w columns, broken at blanks and behind hyphens where
+// it can. An empty s is one empty line.
 func Wrap(s string, w int) []string {
 	if w <= 0 {
 		return nil
 	}
-	var lines []string
-	line, n := "", 0
-	for _, word := range strings.Fields(s) {
-		for {
-			if lw := Width(word); line == "" && lw <= w {
-				line, n = word, lw
-				break
-			} else if line != "" && n+1+lw <= w {
-				line, n = line+" "+word, n+1+lw
-				break
-			}
-			if line == "" { // longer than a line
-				at := max(prefix(word, w), firstRune(word))
-				lines, word = append(lines, word[:at]), word[at:]
-				continue
-			}
-			lines, line, n = append(lines, line), "", 0
-		}
+	if s = strings.Join(strings.Fields(s), " "); len(s) <= w {
+		return []string{s}
 	}
-	if line != "" || len(lines) == 0 {
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-func firstRune(s string) int {
-	_, n := utf8.DecodeRuneInString(s)
-	return n
+	// Wrap lets several hyphens stand over the end of a line.
+	return strings.Split(ansi.Hardwrap(ansi.Wrap(Clean(s), w, ""), w, false), "\n")
 }

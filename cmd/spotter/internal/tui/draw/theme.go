@@ -1,58 +1,58 @@
 package draw
 
 import (
-	"image/color"
-	"math"
+	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
-	"github.com/charmbracelet/x/ansi"
-)
-
-// A Depth is how many colours a terminal shows.
-type Depth uint8
-
-// The depths. Plain writes no escape sequence at all; Mono has bold, underline
-// and reverse video only, as NO_COLOR asks.
-const (
-	Plain Depth = iota
-	Mono
-	Colours16
-	Colours256
-	TrueColour
+	"github.com/charmbracelet/lipgloss"
+	"github.com/muesli/termenv"
 )
 
 // A Theme is how the inks look on one kind of terminal. It is made once and
 // never changes.
 type Theme struct {
-	depth Depth
-	dark  bool
+	profile  termenv.Profile
+	dark     bool
+	renderer *lipgloss.Renderer
 
-	// fore and back are the parameters of the escape sequence that selects an
-	// ink, each with a semicolon in front; empty for the terminal's own.
-	fore, back [inks]string
+	// codes are the colours of the inks as lipgloss names them; fore and back the
+	// parameters of the escape sequences that select them, each with a semicolon in
+	// front. All are empty for the terminal's own colour.
+	codes, fore, back [inks]string
 }
 
-var plain = NewTheme(Plain, true)
+// Plain writes no escape sequence at all.
+var Plain = &Theme{profile: termenv.Ascii, renderer: rendererOf(termenv.Ascii)}
 
-// NewTheme returns the theme of a terminal with that many colours, whose own
-// background is dark or light.
-func NewTheme(depth Depth, dark bool) *Theme {
+// NewTheme returns the theme of a terminal of that colour profile, whose own
+// background is dark or light. [termenv.Ascii] has bold, underline and reverse video
+// only, as NO_COLOR asks.
+func NewTheme(p termenv.Profile, dark bool) *Theme {
 	if dark {
-		return newTheme(depth, dark, &night)
+		return newTheme(p, dark, &night)
 	}
-	return newTheme(depth, dark, &light)
+	return newTheme(p, dark, &light)
 }
 
-func newTheme(depth Depth, dark bool, shades *[inks]shade) *Theme {
-	t := &Theme{depth: depth, dark: dark}
-	if depth < Colours16 {
-		return t
-	}
+func newTheme(p termenv.Profile, dark bool, shades *[inks]shade) *Theme {
+	// lipgloss drops bold and reverse video together with the colours, so that a
+	// terminal without colours gets the profile of sixteen and no code.
+	t := &Theme{profile: p, dark: dark, renderer: rendererOf(min(p, termenv.ANSI))}
 	for i := Own + 1; i < inks; i++ {
-		t.fore[i], t.back[i] = parameters(shades[i], depth)
+		if code := shades[i].code(p); code != "" {
+			c := p.Color(code)
+			t.codes[i], t.fore[i], t.back[i] = code, ";"+c.Sequence(false), ";"+c.Sequence(true)
+		}
 	}
 	return t
+}
+
+func rendererOf(p termenv.Profile) *lipgloss.Renderer {
+	r := lipgloss.NewRenderer(io.Discard)
+	r.SetColorProfile(p)
+	return r
 }
 
 // Themes are the names of the themes.
@@ -61,77 +61,27 @@ var Themes = []string{"dark", "light", "high-contrast"}
 // As returns the theme of a name for the same terminal. That of high contrast is for the
 // background of t.
 func (t *Theme) As(name string) *Theme {
-	switch name {
-	case "dark", "light":
-		return NewTheme(t.depth, name == "dark")
+	switch {
+	case t == Plain:
+		return t
+	case name == "dark", name == "light":
+		return NewTheme(t.profile, name == "dark")
+	case t.dark:
+		return newTheme(t.profile, t.dark, &nightContrast)
 	}
-	shades := contrasted(t.dark)
-	return newTheme(t.depth, t.dark, &shades)
+	return newTheme(t.profile, t.dark, &lightContrast)
 }
 
-// contrastMin is the least contrast of text with its background that WCAG 2 asks for at
-// level AAA.
-const contrastMin = 7
-
-// contrasted returns the shades of high contrast: those of the usual theme, each lighter
-// or darker until it has contrastMin with a black or white background.
-func contrasted(dark bool) [inks]shade {
-	all, ground, end := light, uint32(0xffffff), uint32(0)
-	if dark {
-		all, ground, end = night, 0, 0xffffff
+// Style returns s for what is drawn by lipgloss and not on a [Canvas].
+func (t *Theme) Style(s Style) lipgloss.Style {
+	l := t.renderer.NewStyle().Bold(s.Attr&Bold != 0).Reverse(s.Attr&Reverse != 0)
+	if code := t.codes[s.Ink]; code != "" {
+		l = l.Foreground(lipgloss.Color(code))
 	}
-	for i := Own + 1; i < inks; i++ {
-		s := &all[i]
-		switch i {
-		case Alarm, AlarmInk, Stripe, Chosen: // backgrounds, and what stands on one of them
-			continue
-		case Muted, Faint:
-			s.rgb, s.of = blend(s.rgb, end, 10), -1 // among sixteen colours grey is near both
-		case Spot2, Spot3: // shades of age would be pale
-			*s = all[Spot1]
-		case OnDemand2, OnDemand3:
-			*s = all[OnDemand1]
-		}
-		for k := 1; contrast(s.rgb, ground) < contrastMin; k++ {
-			s.rgb = blend(s.rgb, end, k)
-		}
-		if dark && s.of > 0 && s.of < 8 {
-			s.of += 8
-		}
+	if code := t.codes[s.Ground]; code != "" {
+		l = l.Background(lipgloss.Color(code))
 	}
-	all[Alarm], all[AlarmInk] = shade{0x8b0000, 1}, shade{0xffffff, 15}
-	all[Stripe], all[Chosen] = shade{ground, -1}, shade{blend(ground, 0x0040a0, 16), 4}
-	if !dark {
-		all[Chosen] = shade{0xffe680, 11}
-	}
-	return all
-}
-
-// blend returns a colour k twentieths of the way to another.
-func blend(from, to uint32, k int) uint32 {
-	var out uint32
-	for shift := 0; shift <= 16; shift += 8 {
-		a, b := int(from>>shift&0xff), int(to>>shift&0xff)
-		out |= uint32(a+(b-a)*min(k, 20)/20) << shift
-	}
-	return out
-}
-
-// contrast is the ratio of the luminances of two colours as WCAG 2 defines it.
-func contrast(a, b uint32) float64 {
-	x, y := luminance(a), luminance(b)
-	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
-}
-
-func luminance(rgb uint32) float64 {
-	linear := func(shift int) float64 {
-		c := float64(rgb>>shift&0xff) / 255
-		if c <= 0.04045 {
-			return c / 12.92
-		}
-		return math.Pow((c+0.055)/1.055, 2.4)
-	}
-	return 0.2126*linear(16) + 0.7152*linear(8) + 0.0722*linear(0)
+	return l
 }
 
 // A shade is one ink on one kind of background: red, green and blue, and the
@@ -141,37 +91,28 @@ type shade struct {
 	of  int8
 }
 
-func parameters(s shade, depth Depth) (fore, back string) {
-	r, g, b := uint8(s.rgb>>16), uint8(s.rgb>>8), uint8(s.rgb)
-	switch depth {
-	case TrueColour:
-		rgb := strconv.Itoa(int(r)) + ";" + strconv.Itoa(int(g)) + ";" + strconv.Itoa(int(b))
-		return ";38;2;" + rgb, ";48;2;" + rgb
-	case Colours256:
-		n := strconv.Itoa(int(ansi.Convert256(color.RGBA{r, g, b, 255})))
-		return ";38;5;" + n, ";48;5;" + n
-	}
+// code is the colour as lipgloss names it, empty for the terminal's own.
+func (s shade) code(p termenv.Profile) string {
 	switch {
-	case s.of < 0:
-		return "", ""
-	case s.of < 8:
-		return ";" + strconv.Itoa(30+int(s.of)), ";" + strconv.Itoa(40+int(s.of))
-	default:
-		return ";" + strconv.Itoa(82+int(s.of)), ";" + strconv.Itoa(92+int(s.of))
+	case p == termenv.Ascii, p == termenv.ANSI && s.of < 0:
+		return ""
+	case p == termenv.ANSI:
+		return strconv.Itoa(int(s.of))
 	}
+	return fmt.Sprintf("#%06x", s.rgb)
 }
 
 // shown returns the style a cell is written in: a blank needs no ink, and what
 // the terminal cannot show is the terminal's own.
 func (t *Theme) shown(l cell) Style {
 	s := l.style
-	if t.depth == Plain {
+	if t == Plain {
 		return Style{}
 	}
 	if s.Attr&Selected != 0 {
 		s.Attr &^= Selected
 		switch {
-		case t.depth >= Colours256:
+		case t.profile <= termenv.ANSI256:
 			s.Ground = Chosen
 			if s.Ink == Muted || s.Ink == Faint {
 				s.Ink = Own
@@ -181,7 +122,7 @@ func (t *Theme) shown(l cell) Style {
 			s = Style{Attr: s.Attr | Reverse}
 		}
 	}
-	if (l.r == 0 || l.r == ' ') && s.Attr&(Reverse|Underline) == 0 {
+	if (l.r == 0 || l.r == ' ') && s.Attr&Reverse == 0 {
 		s.Ink, s.Attr = Own, 0
 	}
 	if t.fore[s.Ink] == "" {
@@ -205,9 +146,6 @@ func (t *Theme) change(b *strings.Builder, from, to Style) {
 	b.WriteString("\x1b[0")
 	if to.Attr&Bold != 0 {
 		b.WriteString(";1")
-	}
-	if to.Attr&Underline != 0 {
-		b.WriteString(";4")
 	}
 	if to.Attr&Reverse != 0 {
 		b.WriteString(";7")
@@ -244,4 +182,33 @@ var light = [inks]shade{
 	OnDemand0: {0x4c1d95, 5}, OnDemand1: {0x6639ba, 5}, OnDemand2: {0x8f6dd3, 5}, OnDemand3: {0xb6a0e2, 13},
 	Series0: {0x0969da, 4}, Series1: {0xbc4c00, 1}, Series2: {0x1a7f37, 2}, Series3: {0xbf3989, 5},
 	Series4: {0x9a6700, 3}, Series5: {0x0e7490, 6}, Series6: {0x8250df, 13}, Series7: {0x585858, 8},
+}
+
+// nightContrast and lightContrast are the inks of high contrast: those of night and
+// light, each lighter or darker until it has the contrast with black or white that WCAG 2
+// asks for at level AAA. Older nodes are not paler.
+var nightContrast = [inks]shade{
+	Muted: {0xc9c9c9, -1}, Faint: {0xa6a6a6, -1}, Title: {0xeeeeee, 15}, Accent: {0x58a6ff, 12},
+	Good: {0x3fb950, 10}, Warn: {0xe3b341, 11}, Bad: {0xff6b62, 9},
+	Spot: {0x2dd4a8, 10}, OnDemand: {0xb9a0ff, 13},
+	Launching: {0x56d4dd, 14}, Draining: {0xe3b341, 11}, Leaving: {0x9a9a9a, 8}, Notice: {0xff6b62, 9},
+	Alarm: {0x8b0000, 1}, AlarmInk: {0xffffff, 15},
+	Now: {0xeeeeee, 15}, Stripe: {0x000000, -1}, Chosen: {0x003380, 4},
+	Spot0: {0x8ff0d2, 10}, Spot1: {0x2dd4a8, 10}, Spot2: {0x2dd4a8, 10}, Spot3: {0x2dd4a8, 10},
+	OnDemand0: {0xdccfff, 13}, OnDemand1: {0xb9a0ff, 13}, OnDemand2: {0xb9a0ff, 13}, OnDemand3: {0xb9a0ff, 13},
+	Series0: {0x58a6ff, 12}, Series1: {0xf0883e, 11}, Series2: {0x3fb950, 10}, Series3: {0xf778ba, 13},
+	Series4: {0xe3c55a, 11}, Series5: {0x39c5cf, 14}, Series6: {0xbc8cff, 13}, Series7: {0xa8a8a8, 15},
+}
+
+var lightContrast = [inks]shade{
+	Muted: {0x313131, -1}, Faint: {0x595959, -1}, Title: {0x1c1c1c, 0}, Accent: {0x084da0, 4},
+	Good: {0x145d29, 2}, Warn: {0x724c00, 3}, Bad: {0x981a22, 1},
+	Spot: {0x045844, 2}, OnDemand: {0x6639ba, 5},
+	Launching: {0x0c556a, 6}, Draining: {0x724c00, 3}, Leaving: {0x505050, 8}, Notice: {0x981a22, 1},
+	Alarm: {0x8b0000, 1}, AlarmInk: {0xffffff, 15},
+	Now: {0x1c1c1c, 0}, Stripe: {0xffffff, -1}, Chosen: {0xffe680, 11},
+	Spot0: {0x005c45, 2}, Spot1: {0x045844, 2}, Spot2: {0x045844, 2}, Spot3: {0x045844, 2},
+	OnDemand0: {0x4c1d95, 5}, OnDemand1: {0x6639ba, 5}, OnDemand2: {0x6639ba, 5}, OnDemand3: {0x6639ba, 5},
+	Series0: {0x084da0, 4}, Series1: {0x8a3900, 1}, Series2: {0x145d29, 2}, Series3: {0x8c2b65, 5},
+	Series4: {0x724c00, 3}, Series5: {0x0c556a, 6}, Series6: {0x603ba3, 13}, Series7: {0x585858, 8},
 }

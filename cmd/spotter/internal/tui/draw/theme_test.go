@@ -3,15 +3,34 @@ package draw
 import (
 	"strings"
 	"testing"
+
+	"github.com/lucasb-eyer/go-colorful"
+	"github.com/muesli/termenv"
 )
+
+// contrastMin is the least contrast of text with its background that WCAG 2 asks for at
+// level AAA.
+const contrastMin = 7
+
+// contrast is the ratio of the luminances of two colours as WCAG 2 defines it.
+func contrast(a, b uint32) float64 {
+	x, y := luminance(a), luminance(b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+func luminance(rgb uint32) float64 {
+	channel := func(shift int) float64 { return float64(rgb>>shift&0xff) / 255 }
+	r, g, b := colorful.Color{R: channel(16), G: channel(8), B: channel(0)}.LinearRgb()
+	return 0.2126*r + 0.7152*g + 0.0722*b
+}
 
 // TestHighContrast holds that every ink of the theme of high contrast has the contrast
 // with its background that WCAG 2 asks for at level AAA, and that the usual ones do not.
 func TestHighContrast(t *testing.T) {
 	for dark, ground := range map[bool]uint32{true: 0, false: 0xffffff} {
-		shades, usual, low := contrasted(dark), light, 0
+		shades, usual, low := lightContrast, light, 0
 		if dark {
-			usual = night
+			shades, usual = nightContrast, night
 		}
 		for i := Own + 1; i < inks; i++ {
 			if i == Alarm || i == AlarmInk || i == Stripe || i == Chosen {
@@ -41,16 +60,19 @@ func TestHighContrast(t *testing.T) {
 
 // TestAs keeps how many colours the terminal has, whatever theme is chosen.
 func TestAs(t *testing.T) {
-	for _, depth := range []Depth{Plain, Mono, Colours16, Colours256, TrueColour} {
+	for _, p := range []termenv.Profile{termenv.Ascii, termenv.ANSI, termenv.ANSI256, termenv.TrueColor} {
 		for _, name := range Themes {
-			theme := NewTheme(depth, true).As(name)
-			if theme.depth != depth || theme.dark != (name != "light") {
-				t.Errorf("%s of depth %d: depth %d, dark %v", name, depth, theme.depth, theme.dark)
+			theme := NewTheme(p, true).As(name)
+			if theme.profile != p || theme.dark != (name != "light") {
+				t.Errorf("%s of profile %d: profile %d, dark %v", name, p, theme.profile, theme.dark)
 			}
-			if depth < Colours16 && theme.fore[Good] != "" {
-				t.Errorf("%s of depth %d has colours", name, depth)
+			if p == termenv.Ascii && theme.fore[Good] != "" {
+				t.Errorf("%s has colours where there are none", name)
 			}
 		}
+	}
+	if Plain.As("light") != Plain {
+		t.Error("plain text has a theme")
 	}
 }
 
@@ -58,11 +80,11 @@ func TestAs(t *testing.T) {
 func TestBlankColumns(t *testing.T) {
 	table := Table{Selected: -1, Columns: []Column{{Title: "A"}, {Title: ""}, {Title: "Empty"}, {Title: "None"}, {Title: "B"}},
 		Rows: [][]Field{{{Text: "a"}, {Text: " "}, {}, {Text: "–"}, {Text: "b"}}, {{Text: "a"}}}}
-	if got, want := render(table, 20, 3, plain), " A  B\n a  b\n a"; trimmed(got) != want {
+	if got, want := render(table, 20, 3, Plain), " A  B\n a  b\n a"; trimmed(got) != want {
 		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
 	}
 	table.Rows[1] = []Field{{Text: "a"}, {}, {Text: "x"}}
-	if got, want := render(table, 20, 3, plain), " A  Empty  B\n a         b\n a  x"; trimmed(got) != want {
+	if got, want := render(table, 20, 3, Plain), " A  Empty  B\n a         b\n a  x"; trimmed(got) != want {
 		t.Errorf("it is drawn as\n%s\nwant\n%s", got, want)
 	}
 }

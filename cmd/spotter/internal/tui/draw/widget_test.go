@@ -19,7 +19,7 @@ import (
 func cells(n timeline.Node, w int) string {
 	c := New(w, 1)
 	Grid{Now: wednesday}.drawNode(c, n, false)
-	return c.Plain()
+	return c.Render(Plain)
 }
 
 // TestNodeCells holds what a cell says of a node, without any colour.
@@ -69,7 +69,7 @@ func TestGridOrder(t *testing.T) {
 	if got, want := g.look(50, 20).order, []int32{4, 3, 5, 1, 0, 2}; !slices.Equal(got, want) {
 		t.Errorf("the nodes stand as %v, want %v", got, want)
 	}
-	text := strings.Split(render(g, 50, 20, plain), "\n")
+	text := strings.Split(render(g, 50, 20, Plain), "\n")
 	for y, want := range []string{"6 nodes · 5 spot · 1 on-demand", "first 4 nodes · 3 spot · 1 on-demand", "S sp1", "S sp2", "O od", "second 1 node ", "S sp2", "no pool 1 node "} {
 		if !strings.HasPrefix(text[y], want) {
 			t.Errorf("line %d is %q, want %q", y, text[y], want)
@@ -125,7 +125,7 @@ func plotOf(ch Chart, w, h int) []string {
 	c := New(w, h)
 	low, high, _ := ch.bounds()
 	ch.drawSeries(c, scaleOf(low, high, ch.Log, h*4))
-	return strings.Split(c.Plain(), "\n")
+	return strings.Split(c.Render(Plain), "\n")
 }
 
 // TestChartLines draws a step, a gap and a straight line and compares the dots.
@@ -153,20 +153,20 @@ func TestChartLines(t *testing.T) {
 func TestChartKeepsToWhatIsKnown(t *testing.T) {
 	ch := fixturePrices(1, 300)
 	ch.Marks = []Mark{{At: sunday.Add(-time.Hour), Glyph: '▼', Ink: Bad}}
-	later := render(ch, 100, 12, plain)
+	later := render(ch, 100, 12, Plain)
 	for i := range ch.Series[0].At {
 		if ch.Series[0].At[i] > ch.Until {
 			ch.Series[0].Value[i] = 99
 		}
 	}
-	if got := render(ch, 100, 12, plain); got != later {
+	if got := render(ch, 100, 12, Plain); got != later {
 		t.Errorf("values after Until change the chart:\n%s\n%s", later, got)
 	}
 	if strings.Contains(later, "▼") {
 		t.Error("a mark after Until is drawn")
 	}
 	ch.Until = 0
-	if got := render(ch, 100, 12, plain); !strings.Contains(got, "▼") {
+	if got := render(ch, 100, 12, Plain); !strings.Contains(got, "▼") {
 		t.Error("a mark is missing where all is known")
 	}
 }
@@ -247,7 +247,7 @@ func TestWorkloadStates(t *testing.T) {
 		{WorkloadRow{Name: "w", Ready: 9, Required: 8, Desired: 10, Outage: 0}, []string{"short 1", "████████│·", "9/10", "0%"}},
 		{WorkloadRow{Name: "w", Ready: 10, Required: 8, Desired: 10, Outage: -1}, []string{"ok", "████████│█"}},
 	} {
-		got := render(Workloads([]WorkloadRow{c.row}, -1), 100, 3, plain)
+		got := render(Workloads([]WorkloadRow{c.row}, -1), 100, 3, Plain)
 		for _, want := range c.want {
 			if !strings.Contains(got, want) {
 				t.Errorf("%q is not in\n%s", want, got)
@@ -259,7 +259,7 @@ func TestWorkloadStates(t *testing.T) {
 // TestTableLeavesOut drops columns by rank, never those of rank 0, and cuts
 // names in the middle.
 func TestTableLeavesOut(t *testing.T) {
-	wide, narrow := render(fixtureMarkets(0), 110, 16, plain), render(fixtureMarkets(0), 30, 16, plain)
+	wide, narrow := render(fixtureMarkets(0), 110, 16, Plain), render(fixtureMarkets(0), 30, 16, Plain)
 	for _, title := range []string{"Market", "Zone", "$/h", "of on-demand", "Hazard/month", "Nodes", "Reclaims"} {
 		if !strings.Contains(wide, title) {
 			t.Errorf("%q is missing in 110 columns", title)
@@ -268,7 +268,7 @@ func TestTableLeavesOut(t *testing.T) {
 			t.Errorf("%q in 30 columns: %t, want %t", title, !want, want)
 		}
 	}
-	got := render(Workloads([]WorkloadRow{{Name: "shop/search-indexer-blue"}}, -1), 44, 3, plain)
+	got := render(Workloads([]WorkloadRow{{Name: "shop/search-indexer-blue"}}, -1), 44, 3, Plain)
 	if !strings.Contains(got, "shop/") || !strings.Contains(got, "…") || !strings.Contains(got, "blue ") {
 		t.Errorf("both ends of the name should stay:\n%s", got)
 	}
@@ -278,16 +278,16 @@ func TestTableLeavesOut(t *testing.T) {
 func TestPanelScrolls(t *testing.T) {
 	p := fixturePanel()
 	n := p.Lines(34)
-	whole := strings.Split(render(p, 34, n, plain), "\n")
+	whole := strings.Split(render(p, 34, n, Plain), "\n")
 	if last := whole[n-1]; !strings.Contains(last, "notice: taken in 2m") {
 		t.Errorf("the last of %d lines is %q", n, last)
 	}
 	p.Scroll = n - 5
-	if got := strings.Split(render(p, 34, 5, plain), "\n"); !slices.Equal(got, whole[n-5:]) {
+	if got := strings.Split(render(p, 34, 5, Plain), "\n"); !slices.Equal(got, whole[n-5:]) {
 		t.Errorf("scrolled to the end:\n%s", strings.Join(got, "\n"))
 	}
 	p.Scroll = 2
-	if got := render(p, 34, 5, plain); !strings.Contains(got, fmt.Sprintf("… %d more lines below", n-2-4)) {
+	if got := render(p, 34, 5, Plain); !strings.Contains(got, fmt.Sprintf("… %d more lines below", n-2-4)) {
 		t.Errorf("what is below is not told:\n%s", got)
 	}
 }
@@ -314,7 +314,7 @@ func TestLogNote(t *testing.T) {
 	l := Log{Selected: 0, Entries: []LogEntry{{At: monday, Count: 1, Before: 30, After: 10, Entry: timeline.Entry{Verb: timeline.Rank, Subject: "a"}}}}
 	for verb, want := range map[timeline.Verb]string{timeline.Rank: "($): once empty", timeline.Hold: "($): the change not made", timeline.Drain: "empties a node"} {
 		l.Entries[0].Entry.Verb = verb
-		last := strings.Split(render(l, 70, noteMin, plain), "\n")[noteMin-1]
+		last := strings.Split(render(l, 70, noteMin, Plain), "\n")[noteMin-1]
 		if !strings.Contains(last, verb.String()+": "+Meaning(verb)) || !strings.Contains(last, want) {
 			t.Errorf("the last line of %v is %q", verb, last)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/muesli/termenv"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
@@ -31,7 +32,7 @@ func large(b *testing.B) *viewer {
 		b.Fatal(err)
 	}
 	o.Baseline = base.Timeline
-	v := &viewer{Model: New("bench-2000", draw.NewTheme(draw.TrueColour, true)), t: b, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("bench-2000", draw.NewTheme(termenv.TrueColor, true)), t: b, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: 200, Height: 60})
 	v.send(o)
 	v.send(Bounded{Cost: policy.Dollars(1)})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // speeds are how much of the run passes in a second of the viewer's, slowest
@@ -65,4 +66,4 @@ func (c *clock) advance(t time.Time, limit policy.Time) bool {
 func (c *clock) faster(by int) { c.speed = min(max(c.speed+by, 0), len(speeds)-1) }
 
 // pace says the speed, as "1h/s".
-func (c *clock) pace() string { return length(speeds[c.speed]) + "/s" }
+func (c *clock) pace() string { return figures.Duration(speeds[c.speed]) + "/s" }

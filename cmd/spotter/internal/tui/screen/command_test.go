@@ -16,9 +16,10 @@ import (
 // TestHelpHasEveryKey holds that every key that is bound is written in the help.
 func TestHelpHasEveryKey(t *testing.T) {
 	written := map[string]string{} // by what it does
-	for _, g := range keyHelp().Groups {
-		for _, k := range g.Keys {
-			written[k.What] += " " + strings.TrimSpace(k.Keys) + " " + strings.ReplaceAll(k.Keys, "/", " ")
+	for _, g := range keys.groups() {
+		for _, b := range g.keys {
+			h := b.Help()
+			written[h.Desc] += " " + strings.TrimSpace(h.Key) + " " + strings.ReplaceAll(h.Key, "/", " ")
 		}
 	}
 	all := reflect.ValueOf(&keys).Elem()
@@ -68,7 +69,7 @@ func TestCommands(t *testing.T) {
 			v.send(special["tab"])
 		}
 		if v.press("enter"); !one.is() {
-			t.Errorf("%q says %q and shows\n%s", one.typed, v.prompt.note, v.Plain())
+			t.Errorf("%q says %q and shows\n%s", one.typed, v.prompt.note, v.View())
 		}
 		fills(t, v, 120, 40)
 	}
@@ -87,8 +88,8 @@ func TestCommands(t *testing.T) {
 		v.press("esc")
 	}
 	v.press(":", "theme h")
-	if !strings.Contains(v.Plain(), ":theme high-contrast") {
-		t.Errorf("it does not show what tab completes:\n%s", v.Plain())
+	if !strings.Contains(v.View(), ":theme high-contrast") {
+		t.Errorf("it does not show what tab completes:\n%s", v.View())
 	}
 	v.press("esc", ":", "quit", "enter")
 	if !v.left {
@@ -117,8 +118,8 @@ func TestNodeTable(t *testing.T) {
 				t.Errorf("%s: %s is listed before %s", o.name, a.Name, b.Name)
 			}
 		}
-		if !strings.Contains(v.Plain(), " ▾") {
-			t.Errorf("%s: the column is not marked:\n%s", o.name, v.Plain())
+		if !strings.Contains(v.View(), " ▾") {
+			t.Errorf("%s: the column is not marked:\n%s", o.name, v.View())
 		}
 	}
 	v.press("down", "down")
@@ -159,7 +160,7 @@ func TestClickRows(t *testing.T) {
 					want = 2
 				}
 				if len(chosen) < want {
-					t.Errorf("%v at %v, column %d: clicks select %d rows of\n%s", p, size, column, len(chosen), v.Plain())
+					t.Errorf("%v at %v, column %d: clicks select %d rows of\n%s", p, size, column, len(chosen), v.View())
 				}
 			}
 		}
@@ -182,8 +183,8 @@ func TestStoryPause(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.play.stop(v.play.story.at.Add(-10 * time.Minute))
 	v.press("space")
-	if v.wait(5 * time.Second); v.play.time() != v.play.story.at || v.play.clock.playing || !strings.Contains(v.Plain(), "paused at the story") {
-		t.Errorf("it is at %v, the story at %v:\n%s", v.play.time(), v.play.story.at, v.Plain())
+	if v.wait(5 * time.Second); v.play.time() != v.play.story.at || v.play.clock.playing || !strings.Contains(v.View(), "paused at the story") {
+		t.Errorf("it is at %v, the story at %v:\n%s", v.play.time(), v.play.story.at, v.View())
 	}
 	v.press("space")
 	if v.wait(time.Second); v.play.time() <= v.play.story.at {

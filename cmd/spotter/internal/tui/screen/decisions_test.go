@@ -25,7 +25,7 @@ var ranking = sync.OnceValues(func() (Run, error) {
 
 // sitBefore opens one run on a screen.
 func sitBefore(t tester, r Run, w, h int) *viewer {
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: w, Height: h})
 	v.send(Opened{Runs: []Run{r}})
 	return v
@@ -49,8 +49,8 @@ func TestRanks(t *testing.T) {
 			t.Errorf("%v is left", e.Entry)
 		}
 	}
-	if !strings.Contains(v.Plain(), " rank ") {
-		t.Errorf("the log does not say what is done:\n%s", v.Plain())
+	if !strings.Contains(v.View(), " rank ") {
+		t.Errorf("the log does not say what is done:\n%s", v.View())
 	}
 	v.press("enter")
 	for _, want := range []string{"what rank ", "how deletion cost -", "when workloads shrink"} {

@@ -113,7 +113,7 @@ func (h *header) position(s *show) []draw.Part {
 	var text string
 	switch {
 	case now < s.from:
-		text = "warm-up, " + length((s.from.Sub(now) + time.Minute - 1).Truncate(time.Minute)) + " before it counts"
+		text = "warm-up, " + figures.Duration((s.from.Sub(now) + time.Minute - 1).Truncate(time.Minute)) + " before it counts"
 	case now >= s.to && h.live.on:
 		text = "the last decision"
 	case now >= s.to:

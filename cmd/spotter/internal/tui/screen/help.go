@@ -1,65 +1,75 @@
 package screen
 
 import (
+	"strings"
+
+	"github.com/charmbracelet/bubbles/help"
 	"github.com/charmbracelet/bubbles/key"
+	pager "github.com/charmbracelet/bubbles/viewport"
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
 
-// A helpPage is the page of all keys, and how far it is scrolled.
+// A helpPage is the page of all keys. It takes the whole screen but the last line.
 type helpPage struct {
-	open   bool
-	scroll int
+	open bool
+	view pager.Model
 }
 
-// toggle opens the page at its begin, or closes it.
-func (h *helpPage) toggle() { *h = helpPage{open: !h.open} }
-
-// press handles the keys while the page is on a screen of so many lines.
-func (h *helpPage) press(k tea.KeyMsg, height int) {
-	switch {
-	case key.Matches(k, keys.back):
-		h.open = false
-	case key.Matches(k, keys.up):
-		h.scroll--
-	case key.Matches(k, keys.down):
-		h.scroll++
-	case key.Matches(k, keys.page):
-		h.scroll += height / 2
-	case key.Matches(k, keys.pageUp):
-		h.scroll -= height / 2
-	}
-	h.scroll = max(h.scroll, 0)
-}
-
-// draw draws all keys over the screen.
-func (h *helpPage) draw(c draw.Canvas) {
-	p := keyHelp()
-	w := min(c.Width()-2, 150)
-	title, lines := "Keys", p.Lines(w-2)
-	if lines > c.Height()-4 {
-		title += ", ↑ ↓ for more"
-	}
-	in := draw.Popup(c, title, w, min(lines+2, c.Height()-2))
-	p.Scroll = min(h.scroll, max(p.Lines(in.Width())-in.Height(), 0))
-	p.Draw(in)
-}
-
-// keyHelp says what keys and the mouse do.
-func keyHelp() draw.Help {
-	var h draw.Help
-	for _, g := range keys.groups() {
-		k := draw.KeyGroup{Title: g.title}
-		for _, b := range g.keys {
-			k.Keys = append(k.Keys, draw.Key{Keys: b.Help().Key, What: b.Help().Desc})
-		}
-		h.Groups = append(h.Groups, k)
-	}
-	mouse := []draw.Key{{Keys: "click", What: "select a row; again: inspect"}, {Keys: "on a bar", What: "go to that time"},
-		{Keys: "wheel", What: "move; on the bar: hours"}}
-	times := []draw.Key{{Keys: "wed 14:00", What: "that day of the run"}, {Keys: "14:00", What: "the day shown"},
-		{Keys: "+36h -90m", What: "from the time shown"}, {Keys: "2026-01-07", What: "or RFC 3339"}}
-	h.Groups = append(h.Groups, draw.KeyGroup{Title: "Mouse", Keys: mouse}, draw.KeyGroup{Title: "Times to type after t", Keys: times})
+func newHelpPage() helpPage {
+	h := helpPage{view: pager.New(0, 0)}
+	h.view.KeyMap = pager.KeyMap{Up: keys.up, Down: keys.down, PageUp: keys.pageUp, PageDown: keys.page}
 	return h
+}
+
+// toggle opens the page at its start, or closes it.
+func (h *helpPage) toggle() {
+	h.open = !h.open
+	h.view.GotoTop()
+}
+
+// press handles the keys while the page is open.
+func (h *helpPage) press(k tea.KeyMsg) {
+	if key.Matches(k, keys.back) {
+		h.open = false
+	}
+	h.view, _ = h.view.Update(k)
+}
+
+// fit lays the keys out for a screen of w columns and height lines.
+func (h *helpPage) fit(t *draw.Theme, w, height int) {
+	h.view.Width, h.view.Height = w, max(height-footerHeight, 0)
+	h.view.SetContent(lipgloss.NewStyle().PaddingLeft(1).Render(keyColumns(t, w-1)))
+	h.view.SetYOffset(h.view.YOffset) // no further than there are lines
+}
+
+// helpIn returns the view of keys in the colours of a theme.
+func helpIn(t *draw.Theme) help.Model {
+	h := help.New()
+	keyStyle, muted := t.Style(draw.Style{Ink: draw.Accent, Attr: draw.Bold}), t.Style(draw.Style{Ink: draw.Muted})
+	h.Styles = help.Styles{FullKey: keyStyle, ShortKey: keyStyle, ShortDesc: muted, Ellipsis: muted}
+	h.ShortSeparator = "  "
+	return h
+}
+
+// keyColumns writes all keys in as many columns as fit into w.
+func keyColumns(t *draw.Theme, w int) string {
+	h, title := helpIn(t), t.Style(draw.Style{Ink: draw.Title, Attr: draw.Bold})
+	var parts []string
+	for _, g := range append(keys.groups(), more...) {
+		parts = append(parts, title.Render(g.title)+"\n"+h.FullHelpView([][]key.Binding{g.keys})+"\n")
+	}
+	var page string
+	for _, columns := range [][][]string{{parts[:1], parts[1:3], parts[3:]}, {parts[:1], parts[1:]}, {parts}} {
+		var all []string
+		for _, c := range columns {
+			all = append(all, lipgloss.NewStyle().PaddingRight(3).Render(strings.Join(c, "\n")))
+		}
+		if page = lipgloss.JoinHorizontal(lipgloss.Top, all...); lipgloss.Width(page) <= w {
+			break
+		}
+	}
+	return page
 }

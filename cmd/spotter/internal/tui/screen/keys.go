@@ -93,6 +93,26 @@ var keys = keyMap{
 	quit:     bind("quit", "q", "ctrl+c"),
 }
 
+// hints are keys and what they do in a word or two, for one line of help.
+func hints(pairs ...string) []key.Binding {
+	var all []key.Binding
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all = append(all, key.NewBinding(key.WithKeys(pairs[i]), key.WithHelp(pairs[i], pairs[i+1])))
+	}
+	return all
+}
+
+// The keys of the last line: usually, until the first one is pressed, and while runs are
+// listed or the help is open. Those at the end go first where it is short.
+var (
+	usualHints = hints("space", "play", "?", "help", "q", "quit", "←→", "event", "g", "jump", "tab", "policy", "enter", "inspect",
+		"/", "filter", "t", "time", ":", "command", "b", "both", "z", "zoom", "+-", "speed", "[ ]", "decision", "1-6", "pane")
+	greeting = hints("→", "next event", "g o", "next outage", "tab", "other policy", "?", "all keys",
+		"enter", "why", "g s", "the story", "space", "pause, play", "b", "side by side")
+	listHints = hints("enter", "watch", "↑↓", "choose", "/", "filter", "s", "sort", "?", "help", "q", "quit")
+	helpHints = hints("↑↓", "scroll", "pgup pgdn", "a page", "esc", "back", "q", "quit")
+)
+
 // A group is a part of the help.
 type group struct {
 	title string
@@ -110,4 +130,11 @@ func (k *keyMap) groups() []group {
 		{"Screen", []key.Binding{k.command, k.run, k.both, pane, k.panes, k.zoom, k.runs, k.help, k.quit}},
 		{"Pane", []key.Binding{k.up, k.down, k.previous, k.next, k.pageUp, k.page, k.inspect, k.back, k.filter, k.sort, k.holds}},
 	}
+}
+
+// more is what the help says of the mouse, and of times.
+var more = []group{
+	{"Mouse", hints("click", "select a row; again: inspect", "on a bar", "go to that time", "wheel", "move; on the bar: hours")},
+	{"Times to type after t", hints("wed 14:00", "that day of the run", "14:00", "the day shown", "+36h -90m", "from the time shown",
+		"2026-01-07", "or RFC 3339")},
 }

@@ -57,7 +57,7 @@ type area struct {
 
 // A layout says where everything stands.
 type layout struct {
-	header, story, tabs, body, scrub, footer rect
+	header, story, tabs, body, scrub rect
 
 	areas []area
 
@@ -116,7 +116,7 @@ func arrange(s shape) layout {
 	if s.story && s.h >= heightStory {
 		l.story, all = all.cut(1)
 	}
-	all, l.footer = all.cut(all.h - footerHeight)
+	all, _ = all.cut(all.h - footerHeight)
 	scrub := 2
 	if s.h >= heightSome {
 		scrub = 3

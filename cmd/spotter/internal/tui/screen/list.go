@@ -209,6 +209,3 @@ func (l *listPage) draw(c draw.Canvas) {
 	}
 	l.table().Draw(draw.Box{Title: "Runs", Focused: true, Right: status}.Frame(c))
 }
-
-// listHints are the keys of the last line while runs are listed.
-var listHints = draw.Hints{{Keys: "enter", What: "watch"}, {Keys: "↑↓", What: "choose"}, {Keys: "/", What: "filter"}, {Keys: "s", What: "sort"}, {Keys: "?", What: "help"}, {Keys: "q", What: "quit"}}

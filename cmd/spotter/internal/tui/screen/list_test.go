@@ -23,7 +23,7 @@ var listed = []Listing{
 
 // choosing is a viewer before a list of runs, and the rows that they have chosen.
 func choosing(t *testing.T, w, h int) (*viewer, *[]int) {
-	v := &viewer{Model: New("results.json", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("results.json", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	var chosen []int
 	v.send(tea.WindowSizeMsg{Width: w, Height: h})
 	v.send(Listed{Rows: listed, Choose: func(row int) { chosen = append(chosen, row) }})
@@ -36,13 +36,13 @@ func TestList(t *testing.T) {
 	is := func(what string, want int) {
 		t.Helper()
 		if len(*chosen) != 1 || (*chosen)[0] != want {
-			t.Errorf("%s: chosen are %v, want %v:\n%s", what, *chosen, want, v.Plain())
+			t.Errorf("%s: chosen are %v, want %v:\n%s", what, *chosen, want, v.View())
 		}
 		*chosen = nil
 		v.press("r")
 		fills(t, v, 80, 24)
 	}
-	golden.Hold(t, "testdata/screens/list.txt", v.Plain())
+	golden.Hold(t, "testdata/screens/list.txt", v.View())
 	if v.press("esc"); !v.list.open {
 		t.Error("escape leaves the list although there is nothing else")
 	}
@@ -59,8 +59,8 @@ func TestList(t *testing.T) {
 	v.press("esc", "/", "seed=17", "enter", "enter")
 	is("of a seed", 2)
 	v.press("esc", "/", "none such", "enter", "enter")
-	if len(*chosen) != 0 || !strings.Contains(v.Plain(), "none such") {
-		t.Errorf("where nothing is listed %v is chosen:\n%s", *chosen, v.Plain())
+	if len(*chosen) != 0 || !strings.Contains(v.View(), "none such") {
+		t.Errorf("where nothing is listed %v is chosen:\n%s", *chosen, v.View())
 	}
 	v.press("esc", "home")
 	at := inside(v.port.page())
@@ -78,19 +78,19 @@ func TestListAndRun(t *testing.T) {
 	v, _ := choosing(t, 120, 40)
 	v.press("enter")
 	v.send(Unopened{errors.New("no such scenario: squeeze")})
-	if v.left || !v.list.open || !strings.Contains(v.Plain(), "no such scenario") {
-		t.Errorf("of a run that cannot be opened it shows:\n%s", v.Plain())
+	if v.left || !v.list.open || !strings.Contains(v.View(), "no such scenario") {
+		t.Errorf("of a run that cannot be opened it shows:\n%s", v.View())
 	}
 	v.press("enter")
 	o := opened(t)
 	o.Title = "squeeze again"
 	v.send(o)
-	if s := v.Plain(); !strings.Contains(s, "spotter squeeze again") || !strings.Contains(s, "1 Nodes") {
+	if s := v.View(); !strings.Contains(s, "spotter squeeze again") || !strings.Contains(s, "1 Nodes") {
 		t.Errorf("a run that was opened shows:\n%s", s)
 	}
 	v.send(Bounded{Cost: bound})
 	v.press("space", "1", "/", "spot", "enter", "r")
-	if s := v.Plain(); !strings.Contains(s, "4 of 4") || strings.Contains(s, "1 Nodes") {
+	if s := v.View(); !strings.Contains(s, "4 of 4") || strings.Contains(s, "1 Nodes") {
 		t.Errorf("r does not bring the list:\n%s", s)
 	}
 	if v.press("esc"); v.list.open || v.selection.filters[Nodes] != "spot" {
@@ -100,7 +100,7 @@ func TestListAndRun(t *testing.T) {
 	if v.play.bound != 0 || v.selection.filters[Nodes] != "" {
 		t.Error("another run has the bound or the filter of the one before")
 	}
-	if v.send(Noted("it differs")); !strings.Contains(v.Plain(), "it differs") {
+	if v.send(Noted("it differs")); !strings.Contains(v.View(), "it differs") {
 		t.Error("a note is not shown")
 	}
 	v = sit(t, 80, 24)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 	"github.com/spotter-dev/spotter/policy"
+	"github.com/spotter-dev/spotter/policy/figures"
 )
 
 // Grown is the message that a record has gone on: Run is the whole of it anew.
@@ -48,7 +49,7 @@ func (l *live) state(last policy.Time) draw.Part {
 
 // age is how old the last decision was when the record was last looked at.
 func (l *live) age(last policy.Time) string {
-	return length(max(l.at.Sub(last), 0).Truncate(time.Second))
+	return figures.Duration(max(l.at.Sub(last), 0).Truncate(time.Second))
 }
 
 func (l *live) silent(last policy.Time) bool { return l.at != 0 && l.at.Sub(last) > silentAfter }

@@ -77,8 +77,8 @@ func TestLive(t *testing.T) {
 	shows := func(want ...string) {
 		t.Helper()
 		for _, x := range want {
-			if !strings.Contains(v.Plain(), x) {
-				t.Errorf("the screen lacks %q:\n%s", x, v.Plain())
+			if !strings.Contains(v.View(), x) {
+				t.Errorf("the screen lacks %q:\n%s", x, v.View())
 			}
 		}
 	}
@@ -88,12 +88,12 @@ func TestLive(t *testing.T) {
 	shows("● live, 3m ago", "last decision 3m ago", "the last decision", "outage cost not known")
 	send(Looked{At: end.Add(silentAfter + time.Minute)})
 	shows("▲ stale, 21m ago")
-	if strings.Contains(v.Plain(), "● live") || v.play.live.state(end).Style.Ink != draw.Warn {
-		t.Errorf("a record that has stopped looks live:\n%s", v.Plain())
+	if strings.Contains(v.View(), "● live") || v.play.live.state(end).Style.Ink != draw.Warn {
+		t.Errorf("a record that has stopped looks live:\n%s", v.View())
 	}
 	for _, never := range []string{"oracle", "$0.00", "outage 0 min"} {
-		if strings.Contains(v.Plain(), never) {
-			t.Errorf("the screen says %q of what is not known:\n%s", never, v.Plain())
+		if strings.Contains(v.View(), never) {
+			t.Errorf("the screen says %q of what is not known:\n%s", never, v.View())
 		}
 	}
 	send(Grown{long})

@@ -13,12 +13,10 @@ import (
 
 // A marketsPane shows the prices of a run's markets, and what it has in them.
 type marketsPane struct {
-	run *run
+	tablePane
 
-	// ids are the places of the markets in the rows, names their names.
-	ids   []int32
-	names []string
-	rows  []draw.MarketRow
+	// ids are the places of the markets in the rows.
+	ids []int32
 
 	// charted are the markets in the charts, the first in the chart first; the
 	// charts are of the run until chartedUntil.
@@ -38,7 +36,8 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 	}
 	slices.SortStableFunc(p.ids, func(a, b int32) int { return cmp.Compare(s.inUse[b], s.inUse[a]) })
 	p.chart(now, sel.chosen[Markets])
-	p.rows, p.names = p.rows[:0], p.names[:0]
+	var names []string
+	var rows []draw.MarketRow
 	for _, id := range p.ids {
 		m, f := &s.markets[id], &s.frame.Markets[id]
 		row := draw.MarketRow{Type: m.Type, Zone: s.shortZone(m.Zone), Spot: m.Spot, Price: f.Price, OnDemand: m.OnDemand, Hazard: f.Hazard,
@@ -46,8 +45,16 @@ func (p *marketsPane) list(now policy.Time, sel *selection) {
 		if i := slices.Index(p.charted, id); i >= 0 {
 			row.Key, row.Ink = letter(i), draw.SeriesInk(i)
 		}
-		p.rows, p.names = append(p.rows, row), append(p.names, m.Name)
+		rows, names = append(rows, row), append(names, m.Name)
 	}
+	p.show(draw.Markets(rows, -1), names, len(s.markets), sel)
+	inUse := 0
+	for _, n := range s.inUse {
+		if n > 0 {
+			inUse++
+		}
+	}
+	p.status += fmt.Sprintf(" · %d in use", inUse)
 }
 
 // chartedMax is how many markets a chart shows, chartPoints how many points of
@@ -143,12 +150,6 @@ func (p *marketsPane) reclaimsOf(market int32, series int) []draw.Mark {
 // letter is the key of the i-th line of a chart.
 func letter(i int) rune { return 'A' + rune(i%26) }
 
-func (p *marketsPane) table(sel *selection) draw.Table {
-	t := draw.Markets(p.rows, sel.row(Markets, p.names))
-	t.Empty = sel.empty(Markets, t.Empty)
-	return t
-}
-
 // parts cuts the pane into its charts and its table.
 func (p *marketsPane) parts(in rect) (charts, table rect) {
 	if in.h < 9 {
@@ -158,17 +159,11 @@ func (p *marketsPane) parts(in rect) (charts, table rect) {
 }
 
 func (p *marketsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
-	inUse := 0
-	for _, n := range p.run.inUse {
-		if n > 0 {
-			inUse++
-		}
-	}
-	b.Right = sel.status(Markets, fmt.Sprintf("%s · %d in use", numbers(len(p.ids), len(p.run.markets)), inUse))
+	b.Right = sel.status(Markets, p.status)
 	in := b.Frame(c)
 	charts, table := p.parts(rect{0, 0, in.Width(), in.Height()})
 	p.drawCharts(on(in, charts))
-	p.table(sel).Draw(on(in, table))
+	p.table.Draw(on(in, table))
 }
 
 // bothCharts is the height from which on prices and hazard are both drawn.
@@ -189,12 +184,10 @@ func (p *marketsPane) drawCharts(c draw.Canvas) {
 	p.hazards.Draw(hazard)
 }
 
-func (p *marketsPane) move(_ rect, dx, dy int, sel *selection) { sel.move(Markets, dx+dy, p.names) }
-
 func (p *marketsPane) pick(size rect, x, y int, sel *selection) hit {
 	charts, table := p.parts(size)
 	if !table.holds(x, y) {
 		return pickTime(p.prices, charts, x, y)
 	}
-	return sel.pick(Markets, p.table(sel), table.h, y-table.y, p.names)
+	return p.tablePane.pick(table, x, y-table.y, sel)
 }

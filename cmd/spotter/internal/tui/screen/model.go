@@ -64,7 +64,7 @@ type Model struct {
 
 // New returns the screen of what is called title while it is being opened.
 func New(title string, theme *draw.Theme) *Model {
-	m := &Model{title: title, theme: theme, prompt: newPrompt()}
+	m := &Model{title: title, theme: theme, prompt: newPrompt(), help: newHelpPage()}
 	m.play = playback{clock: clock{playing: true, speed: usualSpeed}, port: &m.port}
 	m.jumps = jumps{play: &m.play, selection: &m.selection, last: tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{'o'}}}
 	return m
@@ -147,6 +147,9 @@ func (m *Model) touched() {
 func (m *Model) refresh() {
 	m.play.refresh(&m.selection)
 	m.inspector.know(m.port.subject(), &m.play, m.layout().side)
+	if m.help.open {
+		m.help.fit(m.theme, m.port.width, m.port.height)
+	}
 }
 
 // pressAll does what keys say: those that came at once, as over a slow line, are
@@ -188,7 +191,7 @@ func (m *Model) press(k tea.KeyMsg) tea.Cmd {
 	case key.Matches(k, keys.help):
 		m.help.toggle()
 	case m.help.open:
-		m.help.press(k, m.port.height)
+		m.help.press(k)
 	case m.list.open && key.Matches(k, keys.filter):
 		m.prompt.ask(forRuns, m.list.filter)
 	case m.list.open:

@@ -272,10 +272,10 @@ func TestStream(t *testing.T) {
 			o.Runs = append(o.Runs, Run{Name: spec, Timeline: line})
 		}
 	}
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: 120, Height: 40})
-	if !strings.Contains(v.Plain(), "loading squeeze") {
-		t.Errorf("before anything is open it shows:\n%s", v.Plain())
+	if !strings.Contains(v.View(), "loading squeeze") {
+		t.Errorf("before anything is open it shows:\n%s", v.View())
 	}
 	v.send(o)
 	for _, start := range starts {
@@ -299,8 +299,8 @@ func TestStream(t *testing.T) {
 		x.play.clock.speed = usualSpeed
 		x.press("t", "wed 14:00", "enter", "b", "b")
 	}
-	if v.Plain() != done.Plain() {
-		t.Errorf("a run that streamed in looks different:\n%s\nfrom one that was done:\n%s", v.Plain(), done.Plain())
+	if v.View() != done.View() {
+		t.Errorf("a run that streamed in looks different:\n%s\nfrom one that was done:\n%s", v.View(), done.View())
 	}
 }
 
@@ -317,16 +317,16 @@ func TestFailures(t *testing.T) {
 	}
 	broke := errors.New("the market is on fire")
 	line.Finish(nil, broke)
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t}
 	v.send(tea.WindowSizeMsg{Width: 200, Height: 40})
 	v.send(Opened{Runs: []Run{{Name: "spot", Timeline: line}}})
-	if !strings.Contains(v.Plain(), broke.Error()) || v.left {
-		t.Errorf("the screen does not say that the run failed, or ends:\n%s", v.Plain())
+	if !strings.Contains(v.View(), broke.Error()) || v.left {
+		t.Errorf("the screen does not say that the run failed, or ends:\n%s", v.View())
 	}
 	if err := v.Err(); !errors.Is(err, broke) || !strings.Contains(err.Error(), "spot") {
 		t.Errorf("the error is %v", err)
 	}
-	v = &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t}
+	v = &viewer{Model: New("squeeze", draw.Plain), t: t}
 	if v.send(Failed{broke}); !v.left || !errors.Is(v.Err(), broke) {
 		t.Errorf("with nothing to show it goes on, or forgets why: %v", v.Err())
 	}
@@ -341,7 +341,7 @@ func TestBaselineRow(t *testing.T) {
 	in := l.size(Savings, 0)
 	for y := in.y; v.selection.chosen[Savings] != "on-demand"; y++ {
 		if y == in.y+in.h {
-			t.Fatalf("no line of the table is the baseline:\n%s", v.Plain())
+			t.Fatalf("no line of the table is the baseline:\n%s", v.View())
 		}
 		v.send(tea.MouseMsg{X: in.x + 2, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
 	}

@@ -100,22 +100,3 @@ func weekday(s string) (time.Weekday, bool) {
 	}
 	return 0, false
 }
-
-// length writes a length of time short, as "1h", "36h", "15m", "2d" or "1h5m".
-func length(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-" + length(-d)
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d%(24*time.Hour) == 0:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d/time.Hour%24)
-	case d%time.Hour < time.Minute:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	}
-	return fmt.Sprintf("%dh%dm", d/time.Hour, d/time.Minute%60)
-}

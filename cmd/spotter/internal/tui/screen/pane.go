@@ -132,23 +132,24 @@ type show struct {
 
 	nodePane     nodesPane
 	marketPane   marketsPane
-	workloadPane workloadsPane
-	budgetPane   budgetsPane
+	workloadPane tablePane
+	budgetPane   tablePane
 	decisionPane decisionsPane
 }
 
 func newShow(r Run) *show {
 	x := newRun(r)
-	return &show{run: x, nodePane: nodesPane{run: x}, marketPane: marketsPane{run: x}, workloadPane: workloadsPane{run: x},
-		budgetPane: budgetsPane{run: x}, decisionPane: decisionsPane{run: x, entry: follow}}
+	return &show{run: x, nodePane: nodesPane{run: x}, marketPane: marketsPane{tablePane: tablePane{run: x, pane: Markets}},
+		workloadPane: tablePane{run: x, pane: Workloads},
+		budgetPane:   tablePane{run: x, pane: Budgets}, decisionPane: decisionsPane{run: x, entry: follow}}
 }
 
 // list makes what the panes show of the frame.
 func (s *show) list(now policy.Time, sel *selection) {
 	s.nodePane.list(now, sel)
 	s.marketPane.list(now, sel)
-	s.workloadPane.list(now, sel)
-	s.budgetPane.list(sel)
+	s.workloadPane.listWorkloads(now, sel)
+	s.budgetPane.listBudgets(sel)
 	s.decisionPane.list(now, sel)
 }
 

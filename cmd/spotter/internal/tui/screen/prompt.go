@@ -3,8 +3,12 @@ package screen
 import (
 	"strings"
 
+	"github.com/charmbracelet/bubbles/cursor"
+	"github.com/charmbracelet/bubbles/key"
 	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
@@ -35,7 +39,7 @@ type prompt struct {
 
 func newPrompt() prompt {
 	input := textinput.New()
-	input.Prompt = ""
+	input.Cursor.SetMode(cursor.CursorStatic)
 	input.CharLimit = 80
 	input.ShowSuggestions = true
 	return prompt{input: input}
@@ -66,63 +70,51 @@ func (p *prompt) answer(k tea.KeyMsg) (text string, done bool) {
 	return p.input.Value(), false
 }
 
-// draw shows what is typed for the pane with the focus, what there is to say, or keys:
-// those of the list where it is on the screen.
-func (p *prompt) draw(c draw.Canvas, pane Pane, listed bool) {
+// view is the last line of the screen: what is typed for the pane with the focus, what
+// there is to say, or keys: the usual ones for nil.
+func (p *prompt) view(t *draw.Theme, w int, pane Pane, keys []key.Binding) string {
+	var line string
 	switch {
 	case p.asked != nothing:
-		p.drawAnswer(c, pane)
+		line = p.answerView(t, w, pane)
 	case p.note != "":
-		c.Text(0, 0, " "+draw.Cut(p.note, max(c.Width()-1, 0)), draw.Style{Ink: draw.Accent, Attr: draw.Bold})
-	case listed:
-		listHints.Draw(c)
-	case !p.greeted:
-		x := c.Text(0, 0, " New here? ", draw.Style{Ink: draw.Accent, Attr: draw.Reverse | draw.Bold})
-		greeting.Draw(c.Sub(x, 0, max(c.Width()-x, 0), 1))
+		line = t.Style(draw.Style{Ink: draw.Accent, Attr: draw.Bold}).Render(" " + draw.Cut(draw.Clean(p.note), w-1))
 	default:
-		hints.Draw(c)
+		h, before := helpIn(t), " "
+		switch {
+		case keys != nil:
+		case p.greeted:
+			keys = usualHints
+		default:
+			before = t.Style(draw.Style{Ink: draw.Accent, Attr: draw.Reverse | draw.Bold}).Render(" New here? ") + " "
+			keys = greeting
+		}
+		h.Width = w - lipgloss.Width(before)
+		line = before + h.ShortHelpView(keys)
 	}
+	return lipgloss.PlaceHorizontal(w, lipgloss.Left, ansi.Truncate(line, w, ""))
 }
 
-// suggestion is what tab completes to, empty without one: the input has no valid place
-// among no suggestions after a key that goes back.
-func (p *prompt) suggestion() string {
-	if len(p.input.MatchedSuggestions()) == 0 {
-		return ""
-	}
-	return p.input.CurrentSuggestion()
-}
-
-func (p *prompt) drawAnswer(c draw.Canvas, pane Pane) {
-	label, example := " go to: ", "wed 14:00, +36h, 2026-01-07"
+// answerView is the question with what is typed so far.
+func (p *prompt) answerView(t *draw.Theme, w int, pane Pane) string {
+	in := p.input
+	in.Prompt, in.Placeholder = " go to: ", "wed 14:00, +36h, 2026-01-07"
 	switch p.asked {
 	case forFilter:
-		label, example = " filter "+strings.ToLower(pane.String())+": ", filterHint(pane)
+		in.Prompt, in.Placeholder = " filter "+strings.ToLower(pane.String())+": ", filterHint(pane)
 	case forRuns:
-		label, example = " filter runs: ", "scenario, policy, seed=7"
+		in.Prompt, in.Placeholder = " filter runs: ", "scenario, policy, seed=7"
 	case forCommand:
-		label, example = " :", "go wed 14:00, sort age, theme light, pane markets; tab completes"
+		in.Prompt, in.Placeholder = " :", "go wed 14:00, sort age, theme light, pane markets; tab completes"
 	}
-	x := c.Text(0, 0, label, draw.Style{Ink: draw.Accent, Attr: draw.Bold})
-	text := []rune(p.input.Value())
-	at := min(p.input.Position(), len(text))
-	width := c.Width() - x - 1
-	if at > width && width > 0 { // the cursor stays in sight
-		text, at = text[at-width:], width
+	muted := t.Style(draw.Style{Ink: draw.Muted})
+	in.PromptStyle, in.TextStyle = t.Style(draw.Style{Ink: draw.Accent, Attr: draw.Bold}), t.Style(draw.Style{Ink: draw.Title})
+	in.PlaceholderStyle, in.CompletionStyle, in.Cursor.Style = muted, muted, t.Style(draw.Style{})
+	if in.Value() != "" {
+		in.Width = max(w-len(in.Prompt)-1, 1)
+		in.SetCursor(in.Position()) // scrolls so that the cursor is in sight
 	}
-	end := c.Text(x, 0, string(text), draw.Style{Ink: draw.Title})
-	if s := []rune(p.suggestion()); at == len(text) && len(s) > len(p.input.Value()) && len(text) > 0 {
-		c.Text(end, 0, string(s[len([]rune(p.input.Value())):]), draw.Style{Ink: draw.Muted})
-		text = append(text, s[len([]rune(p.input.Value())):]...)
-	}
-	under := " "
-	if at < len(text) {
-		under = string(text[at])
-	}
-	c.Text(x+draw.Width(string(text[:at])), 0, under, draw.Style{Attr: draw.Reverse})
-	if len(p.input.Value()) == 0 {
-		c.Text(x+2, 0, example, draw.Style{Ink: draw.Muted})
-	}
+	return in.View()
 }
 
 func filterHint(p Pane) string {
@@ -136,12 +128,3 @@ func filterHint(p Pane) string {
 	}
 	return "name"
 }
-
-// greeting are the keys to begin with, shown until the first one is pressed.
-var greeting = draw.Hints{{Keys: "→", What: "next event"}, {Keys: "g o", What: "next outage"}, {Keys: "tab", What: "other policy"}, {Keys: "?", What: "all keys"},
-	{Keys: "enter", What: "why"}, {Keys: "g s", What: "the story"}, {Keys: "space", What: "pause, play"}, {Keys: "b", What: "side by side"}}
-
-// hints are the keys of the last line; those at its end go first where it is short.
-var hints = draw.Hints{{Keys: "space", What: "play"}, {Keys: "?", What: "help"}, {Keys: "q", What: "quit"}, {Keys: "←→", What: "event"}, {Keys: "g", What: "jump"},
-	{Keys: "tab", What: "policy"}, {Keys: "enter", What: "inspect"}, {Keys: "/", What: "filter"}, {Keys: "t", What: "time"}, {Keys: ":", What: "command"}, {Keys: "b", What: "both"}, {Keys: "z", What: "zoom"},
-	{Keys: "+-", What: "speed"}, {Keys: "[ ]", What: "decision"}, {Keys: "1-6", What: "pane"}}

@@ -1,6 +1,7 @@
 package screen
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,8 +23,12 @@ func TestReclaimsAgree(t *testing.T) {
 			v.press(moment)
 			now, k := v.play.time(), &s.frame.Costs
 			markets := 0
-			for i := range s.marketPane.rows {
-				markets += s.marketPane.rows[i].Reclaims
+			for _, row := range s.marketPane.table.Rows {
+				n, err := strconv.Atoi(row[len(row)-1].Text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				markets += n
 			}
 			if int64(markets) != k.Reclaims {
 				t.Errorf("%s at %v: %d reclaims on Markets, %d on Savings", policy, now, markets, k.Reclaims)
@@ -97,11 +102,11 @@ func TestAbove100(t *testing.T) {
 func TestNoOracleUnderBudgets(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("3")
-	if !strings.Contains(v.Plain(), "oracle ≤") {
-		t.Fatalf("there is no oracle:\n%s", v.Plain())
+	if !strings.Contains(v.View(), "oracle ≤") {
+		t.Fatalf("there is no oracle:\n%s", v.View())
 	}
 	v.play.baseline.budgets = append(v.play.baseline.budgets, timeline.BudgetInfo{})
-	if s := v.Plain(); strings.Contains(s, "oracle ≤") || strings.Contains(s, "◁ oracle") || !strings.Contains(s, "no oracle under budgets") {
+	if s := v.View(); strings.Contains(s, "oracle ≤") || strings.Contains(s, "◁ oracle") || !strings.Contains(s, "no oracle under budgets") {
 		t.Errorf("under a budget it shows:\n%s", s)
 	}
 }
@@ -124,7 +129,7 @@ func TestLossBudget(t *testing.T) {
 		v := sit(t, c.w, c.h)
 		v.press("space", "3")
 		v.play.shown().frame.LossBudget = c.budget
-		if s := v.Plain(); !strings.Contains(s, c.want) {
+		if s := v.View(); !strings.Contains(s, c.want) {
 			t.Errorf("at %dx%d with %+v it shows\n%s\nwant %q", c.w, c.h, c.budget, s, c.want)
 		}
 	}

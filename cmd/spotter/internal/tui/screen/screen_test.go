@@ -61,7 +61,7 @@ func TestScreens(t *testing.T) {
 			for _, s := range visit {
 				s.do(v)
 				if size.names == "" || strings.Contains(size.names, s.name) {
-					fmt.Fprintf(&b, "== %s\n%s\n", s.name, v.Plain())
+					fmt.Fprintf(&b, "== %s\n%s\n", s.name, v.View())
 				}
 			}
 			golden.Hold(t, "testdata/screens/"+fmt.Sprintf("%dx%d.txt", size.w, size.h), b.String())
@@ -77,17 +77,17 @@ func TestScreens(t *testing.T) {
 func TestResize(t *testing.T) {
 	v := sit(t, 80, 24)
 	v.press("space", "t", "wed 14:00", "enter")
-	before := v.Plain()
+	before := v.View()
 	for _, size := range [][2]int{{200, 60}, {61, 15}, {20, 5}, {0, 0}, {250, 80}, {120, 40}, {80, 24}} {
 		v.send(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
 		fills(t, v, size[0], size[1])
 	}
-	if v.Plain() != before {
-		t.Errorf("the screen is not what it was:\n%s\nwas\n%s", v.Plain(), before)
+	if v.View() != before {
+		t.Errorf("the screen is not what it was:\n%s\nwas\n%s", v.View(), before)
 	}
 	v.send(tea.WindowSizeMsg{Width: widthMin - 1, Height: 24})
-	if !strings.Contains(v.Plain(), "too small") {
-		t.Errorf("a screen that is too small says:\n%s", v.Plain())
+	if !strings.Contains(v.View(), "too small") {
+		t.Errorf("a screen that is too small says:\n%s", v.View())
 	}
 }
 
@@ -95,10 +95,10 @@ func TestResize(t *testing.T) {
 func TestComeBack(t *testing.T) {
 	v := sit(t, 120, 40)
 	v.press("space", "t", "tue 09:00", "enter")
-	first := v.Plain()
+	first := v.View()
 	v.press("$", "0", "L", "H", "H", "b", "b", "tab", "g", "r", "tab", "t", "tue 09:00", "enter", "esc", "esc", "2", "esc", "4", "esc", "1")
-	if v.Plain() != first {
-		t.Errorf("the same moment looks different when it is come back to:\n%s\nwas\n%s", v.Plain(), first)
+	if v.View() != first {
+		t.Errorf("the same moment looks different when it is come back to:\n%s\nwas\n%s", v.View(), first)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 func TestStory(t *testing.T) {
 	v := sit(t, 120, 40)
 	x := v.play.story
-	if x == nil || !strings.Contains(v.Plain(), x.text) {
-		t.Fatalf("the story is %+v, and the screen shows:\n%s", x, v.Plain())
+	if x == nil || !strings.Contains(v.View(), x.text) {
+		t.Fatalf("the story is %+v, and the screen shows:\n%s", x, v.View())
 	}
 	s := v.play.shows[x.of]
 	if !slices.ContainsFunc(s.outages, func(o outage) bool { return o.from == x.at }) {
@@ -117,7 +117,7 @@ func TestBeginAtStory(t *testing.T) {
 	o.AtStory = true
 	v.send(o)
 	if p := &v.play; p.story == nil || p.time() != p.story.at.Add(-storyLead) || !p.clock.playing || !v.port.both || v.port.focus != p.story.of {
-		t.Errorf("it begins at %v, the story is %+v:\n%s", v.play.time(), v.play.story, v.Plain())
+		t.Errorf("it begins at %v, the story is %+v:\n%s", v.play.time(), v.play.story, v.View())
 	}
 	w, err := prepare("squeeze", 24*time.Hour)
 	if err != nil {
@@ -128,18 +128,18 @@ func TestBeginAtStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
-	if v.wait(time.Second); !strings.Contains(v.Plain(), "simulating…") || !strings.Contains(v.Plain(), "is being looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
-		t.Errorf("before the run ends it does not wait for the story:\n%s", v.Plain())
+	if v.wait(time.Second); !strings.Contains(v.View(), "simulating…") || !strings.Contains(v.View(), "is being looked for") || !v.play.awaits || v.play.next() == nil && !v.play.ticking {
+		t.Errorf("before the run ends it does not wait for the story:\n%s", v.View())
 	}
 	if v.press("g", "s"); !strings.Contains(v.prompt.note, "when the runs have ended") || v.play.awaits || !v.play.clock.playing {
 		t.Errorf("a key does not end the wait, or the story is known: %q", v.prompt.note)
 	}
-	asked := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	asked := &viewer{Model: New("x", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	asked.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 	asked.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}})
 	asked.press("g", "s")
 	v.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
-	bounded := &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t}
+	bounded := &viewer{Model: New("x", draw.Plain), t: t}
 	bounded.send(tea.WindowSizeMsg{Width: 120, Height: 40})
 	bounded.send(Opened{Runs: []Run{{Name: "static:share=0.7", Timeline: line}}, AtStory: true})
 	line.Finish(sim.Run(t.Context(), cfg))
@@ -159,11 +159,11 @@ func TestGreeting(t *testing.T) {
 	for _, touch := range []tea.Msg{special["right"], tea.MouseMsg{X: 3, Y: 5, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress}} {
 		v := sit(t, 80, 24)
 		v.wait(time.Second)
-		if v.send(tea.MouseMsg{X: 3, Y: 5, Action: tea.MouseActionMotion}); !strings.Contains(v.Plain(), "New here?") {
-			t.Fatalf("it does not greet:\n%s", v.Plain())
+		if v.send(tea.MouseMsg{X: 3, Y: 5, Action: tea.MouseActionMotion}); !strings.Contains(v.View(), "New here?") {
+			t.Fatalf("it does not greet:\n%s", v.View())
 		}
-		if v.send(touch); strings.Contains(v.Plain(), "New here?") {
-			t.Errorf("it greets after %v:\n%s", touch, v.Plain())
+		if v.send(touch); strings.Contains(v.View(), "New here?") {
+			t.Errorf("it greets after %v:\n%s", touch, v.View())
 		}
 	}
 }
@@ -195,11 +195,11 @@ func TestJumpAgain(t *testing.T) {
 		if there(); v.play.time() != v.play.story.at || v.port.focus != v.play.story.of {
 			t.Errorf("it goes to %v, the story is %+v", v.play.time(), v.play.story)
 		}
-		if !strings.Contains(v.Plain(), "1 outage") || v.selection.chosen[Workloads] == "" {
-			t.Errorf("it does not select the workload that is out:\n%s", v.Plain())
+		if !strings.Contains(v.View(), "1 outage") || v.selection.chosen[Workloads] == "" {
+			t.Errorf("it does not select the workload that is out:\n%s", v.View())
 		}
 	}
-	v = &viewer{Model: New("x", draw.NewTheme(draw.Plain, true)), t: t}
+	v = &viewer{Model: New("x", draw.Plain), t: t}
 	if v.send(tea.WindowSizeMsg{Width: 80, Height: 24}); v.layout().story.h != 0 {
 		t.Error("there is a line for a story before there is one")
 	}

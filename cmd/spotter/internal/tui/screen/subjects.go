@@ -121,7 +121,7 @@ func (s *facts) ofBudget(name string) []draw.Section {
 		return []draw.Section{{Title: "What", Items: []draw.Item{{Value: "this run has no such budget", Ink: draw.Warn}}}}
 	}
 	b, f := &s.budgets[id], &s.frame.Budgets[id]
-	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: length(b.Window)}}}
+	what := draw.Section{Title: "What", Items: []draw.Item{{Key: "action", Value: b.Action.String()}, {Key: "window", Value: figures.Duration(b.Window)}}}
 	if b.HasGPUHours {
 		what.Items = append(what.Items, draw.Item{Key: "GPU-hours", Value: figures.Number(f.GPUHours, 1) + " of " + figures.Number(b.GPUHours, 1),
 			Bar: &draw.Meter{Value: f.GPUHours, Whole: b.GPUHours, Ink: draw.Accent}})

@@ -52,31 +52,27 @@ func (t *Terminal) Check() error {
 	return nil
 }
 
+// profiles are the choices of Colors but auto.
+var profiles = map[string]termenv.Profile{
+	"never": termenv.Ascii, "16": termenv.ANSI, "256": termenv.ANSI256, "true": termenv.TrueColor,
+}
+
 // theme is how the screen looks on t. Where the background is to be found out the
 // terminal is asked, so it is called before anything is drawn.
 func (t *Terminal) theme() *draw.Theme {
 	out := termenv.NewOutput(t.Out)
-	depth := map[string]draw.Depth{"never": draw.Mono, "16": draw.Colours16, "256": draw.Colours256, "true": draw.TrueColour}[t.Color]
-	if t.Color == "auto" {
-		switch out.EnvColorProfile() {
-		case termenv.TrueColor:
-			depth = draw.TrueColour
-		case termenv.ANSI256:
-			depth = draw.Colours256
-		case termenv.ANSI:
-			depth = draw.Colours16
-		default:
-			depth = draw.Mono
-		}
+	profile, ok := profiles[t.Color]
+	if !ok {
+		profile = out.EnvColorProfile()
 	}
 	name := t.Theme
 	if name == "auto" {
 		name = cmp.Or(os.Getenv(ThemeVariable), name)
 	}
 	if name == "dark" || name == "light" {
-		return draw.NewTheme(depth, name == "dark")
+		return draw.NewTheme(profile, name == "dark")
 	}
-	theme := draw.NewTheme(depth, depth == draw.Mono || out.HasDarkBackground())
+	theme := draw.NewTheme(profile, profile == termenv.Ascii || out.HasDarkBackground())
 	if name == "auto" {
 		return theme
 	}

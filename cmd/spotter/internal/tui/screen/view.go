@@ -1,38 +1,40 @@
 package screen
 
 import (
+	"github.com/charmbracelet/bubbles/key"
+
 	"github.com/spotter-dev/spotter/cmd/spotter/internal/tui/draw"
 )
 
 // View draws the screen.
 func (m *Model) View() string {
-	if m.port.width <= 0 || m.port.height <= 0 {
+	var shown []key.Binding
+	w, h := m.port.width, m.port.height
+	switch {
+	case w <= 0 || h <= 0:
 		return ""
-	}
-	c := draw.New(m.port.width, m.port.height)
-	m.draw(c)
-	return c.Render(m.theme)
-}
-
-// Plain draws the screen as text without any escape sequence.
-func (m *Model) Plain() string {
-	c := draw.New(m.port.width, m.port.height)
-	m.draw(c)
-	return c.Plain()
-}
-
-func (m *Model) draw(c draw.Canvas) {
-	if m.port.small() {
+	case m.port.small():
+		c := draw.New(w, h)
 		draw.Message{Title: "too small", Text: "this screen is too small: Spotter needs 60 columns and 15 lines"}.Draw(c)
-		return
+		return c.Render(m.theme)
+	case m.help.open:
+		return m.help.view.View() + "\n" + m.prompt.view(m.theme, w, m.port.pane, helpHints)
+	case m.list.open:
+		shown = listHints
 	}
+	c := draw.New(w, h-footerHeight)
+	m.draw(c)
+	return c.Render(m.theme) + "\n" + m.prompt.view(m.theme, w, m.port.pane, shown)
+}
+
+// draw draws all but the last line.
+func (m *Model) draw(c draw.Canvas) {
 	l := m.layout()
 	before := "loading…"
 	if m.list.open {
 		before = "choose a run: it is simulated again, in its weather"
 	}
 	(&header{&m.play, m.title, before}).draw(on(c, l.header))
-	m.prompt.draw(on(c, l.footer), m.port.pane, m.list.open)
 	if m.list.open {
 		m.list.draw(on(c, m.port.page()))
 	} else if m.play.shown() == nil {
@@ -47,9 +49,6 @@ func (m *Model) draw(c draw.Canvas) {
 			m.inspector.draw(on(c, l.side))
 		}
 		m.play.scrubBar().Draw(on(c, l.scrub))
-	}
-	if m.help.open {
-		m.help.draw(c)
 	}
 }
 

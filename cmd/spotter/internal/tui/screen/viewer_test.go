@@ -134,7 +134,7 @@ type viewer struct {
 
 // sit opens the runs of the tests on a screen of a size.
 func sit(t tester, w, h int) *viewer {
-	v := &viewer{Model: New("squeeze", draw.NewTheme(draw.Plain, true)), t: t, clock: time.Unix(1_800_000_000, 0)}
+	v := &viewer{Model: New("squeeze", draw.Plain), t: t, clock: time.Unix(1_800_000_000, 0)}
 	v.send(tea.WindowSizeMsg{Width: w, Height: h})
 	v.send(opened(t))
 	v.send(Bounded{Cost: bound})

@@ -7,72 +7,72 @@ import (
 	"github.com/spotter-dev/spotter/sim"
 )
 
-// A workloadsPane shows how many pods each workload of a run has and needs.
-type workloadsPane struct {
+// A tablePane is a pane of one table.
+type tablePane struct {
 	run   *run
+	pane  Pane
 	names []string // of the rows
-	rows  []draw.WorkloadRow
+	table draw.Table
+
+	// status is what the box says at its right.
+	status string
 }
 
-func (p *workloadsPane) list(now policy.Time, sel *selection) {
-	s, filter := p.run, sel.filters[Workloads]
-	p.names, p.rows = p.names[:0], p.rows[:0]
+// show shows rows of those names, of all that there are.
+func (p *tablePane) show(t draw.Table, names []string, all int, sel *selection) {
+	p.names, p.table, p.status = names, t, numbers(len(names), all)
+	p.table.Selected, p.table.Empty = sel.row(p.pane, names), sel.empty(p.pane, t.Empty)
+}
+
+func (p *tablePane) draw(c draw.Canvas, b draw.Box, sel *selection) {
+	b.Right = sel.status(p.pane, p.status)
+	p.table.Draw(b.Frame(c))
+}
+
+func (p *tablePane) move(_ rect, dx, dy int, sel *selection) { sel.move(p.pane, dx+dy, p.names) }
+
+func (p *tablePane) pick(size rect, _, y int, sel *selection) hit {
+	return sel.pick(p.pane, p.table, size.h, y, p.names)
+}
+
+// listWorkloads shows how many pods each workload of the run has and needs.
+func (p *tablePane) listWorkloads(now policy.Time, sel *selection) {
+	s, filter, out := p.run, sel.filters[Workloads], 0
+	var names []string
+	var rows []draw.WorkloadRow
 	// Nobody misses a DaemonSet: they come last.
 	for _, last := range []bool{false, true} {
 		for i := range s.workloads {
 			w, f := &s.workloads[i], &s.frame.Workloads[i]
 			daemon := w.Kind == policy.KindDaemonSet
-			if daemon != last || !matches(filter, w.Name, w.Kind.String()) {
+			if daemon != last {
+				continue
+			}
+			if f.Ready < f.Required {
+				out++
+			}
+			if !matches(filter, w.Name, w.Kind.String()) {
 				continue
 			}
 			desired := f.Desired
 			if daemon {
 				desired = max(desired, f.Ready) // it wants a pod on every node, whatever is written
 			}
-			p.names = append(p.names, w.Name)
-			p.rows = append(p.rows, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
+			names = append(names, w.Name)
+			rows = append(rows, draw.WorkloadRow{Name: w.Name, Kind: w.Kind.String(), Ready: f.Ready, Required: f.Required,
 				Desired: desired, OnSpot: f.OnSpot, Out: f.Ready < f.Required, Outage: sim.OutageMinutes(s.outageOf(int32(i), s.from, now).total)})
 		}
 	}
-}
-
-func (p *workloadsPane) table(sel *selection) draw.Table {
-	t := draw.Workloads(p.rows, sel.row(Workloads, p.names))
-	t.Empty = sel.empty(Workloads, t.Empty)
-	return t
-}
-
-func (p *workloadsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
-	text, out := numbers(len(p.rows), len(p.run.workloads)), 0
-	for i := range p.run.frame.Workloads {
-		if w := &p.run.frame.Workloads[i]; w.Ready < w.Required {
-			out++
-		}
-	}
+	p.show(draw.Workloads(rows, -1), names, len(s.workloads), sel)
 	if out > 0 {
-		text = figures.Count(out, "outage") + " · " + text
+		p.status = figures.Count(out, "outage") + " · " + p.status
 	}
-	b.Right = sel.status(Workloads, text)
-	p.table(sel).Draw(b.Frame(c))
 }
 
-func (p *workloadsPane) move(_ rect, dx, dy int, sel *selection) {
-	sel.move(Workloads, dx+dy, p.names)
-}
-
-func (p *workloadsPane) pick(size rect, _, y int, sel *selection) hit {
-	return sel.pick(Workloads, p.table(sel), size.h, y, p.names)
-}
-
-// A budgetsPane shows what is used of each GPU budget of a run.
-type budgetsPane struct {
-	run   *run
-	names []string // of the rows
-	rows  []draw.BudgetRow
-}
-
-func (p *budgetsPane) list(sel *selection) {
-	p.names, p.rows = p.names[:0], p.rows[:0]
+// listBudgets shows what is used of each GPU budget of the run.
+func (p *tablePane) listBudgets(sel *selection) {
+	var names []string
+	var rows []draw.BudgetRow
 	for i := range p.run.budgets {
 		b, f := &p.run.budgets[i], &p.run.frame.Budgets[i]
 		if !matches(sel.filters[Budgets], b.Name) {
@@ -85,23 +85,7 @@ func (p *budgetsPane) list(sel *selection) {
 		if b.HasDollars {
 			row.MoneyMax = b.Dollars
 		}
-		p.names, p.rows = append(p.names, b.Name), append(p.rows, row)
+		names, rows = append(names, b.Name), append(rows, row)
 	}
-}
-
-func (p *budgetsPane) table(sel *selection) draw.Table {
-	t := draw.Budgets(p.rows, sel.row(Budgets, p.names))
-	t.Empty = sel.empty(Budgets, "there are no budgets")
-	return t
-}
-
-func (p *budgetsPane) draw(c draw.Canvas, b draw.Box, sel *selection) {
-	b.Right = sel.status(Budgets, numbers(len(p.rows), len(p.run.budgets)))
-	p.table(sel).Draw(b.Frame(c))
-}
-
-func (p *budgetsPane) move(_ rect, dx, dy int, sel *selection) { sel.move(Budgets, dx+dy, p.names) }
-
-func (p *budgetsPane) pick(size rect, _, y int, sel *selection) hit {
-	return sel.pick(Budgets, p.table(sel), size.h, y, p.names)
+	p.show(draw.Budgets(rows, -1), names, len(p.run.budgets), sel)
 }
