@@ -346,7 +346,7 @@ DATA       ?= $(or $(SPOTTER_DATA),../shared/data)
 RECORDED   := availability/1-node/aws-02-15-2023 preemption/1-node/aws-04-19-2023 preemption/1-node/aws-04-22-2023
 
 recorded: ## make the embedded recorded prices again: DATA=
-	$(GO) run ./scenarios/trace/recorded/gen.go '$(DATA)'
+	cd $(LAB) && $(GO) run ./embedded/gen.go '$(abspath $(DATA))'
 
 train: build ## make both model bundles anew: DATA=
 	@test -d '$(DATA)/availability/skypilot' || { echo '$(DATA)/availability/skypilot is not there: name the folder of recordings by DATA' >&2; exit 2; }

@@ -118,8 +118,11 @@ func (p *Program) Root(commands ...*cobra.Command) *cobra.Command {
 			return p.startProfiles()
 		},
 	}
-	if plugin, ok := strings.CutPrefix(filepath.Base(p.Name), "kubectl-"); ok {
-		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + plugin}
+	switch name := filepath.Base(p.Name); {
+	case strings.HasPrefix(name, "kubectl-"):
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + strings.TrimPrefix(name, "kubectl-")}
+	case name == "spotter-lab":
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: name}
 	}
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,14 +21,14 @@ func (b *builder) pins(arch string) ([]pin, pin, error) {
 	}
 	packages, err := of(all, "debian", arch)
 	if err != nil {
-		return nil, pin{}, wrong(fmt.Errorf("%s: %w", lockFile, err))
+		return nil, pin{}, wrong(err)
 	}
 	runtimes, err := of(all, "npm", arch)
 	if err == nil && len(runtimes) != 1 {
-		err = fmt.Errorf("%d npm packages are pinned for %s, want one", len(runtimes), arch)
+		err = fmt.Errorf("%s: %d npm packages are pinned for %s, want one", lockFile, len(runtimes), arch)
 	}
 	if err != nil {
-		return nil, pin{}, wrong(fmt.Errorf("%s: %w", lockFile, err))
+		return nil, pin{}, wrong(err)
 	}
 	return packages, runtimes[0], nil
 }
@@ -61,27 +60,18 @@ func (b *builder) build(archs []string, o options, out io.Writer) error {
 		if err := os.WriteFile(name, e.bill, 0o644); err != nil {
 			return err
 		}
-		size, err := compressed(e)
+		m, err := e.img.Manifest()
 		if err != nil {
 			return err
+		}
+		var size int64 // of the compressed layers
+		for _, l := range m.Layers {
+			size += l.Size
 		}
 		fmt.Fprintf(out, "linux/%s: %.1f MB compressed, bill of materials in %s\n", e.arch, float64(size)/1e6, name)
 	}
 	fmt.Fprintf(out, "%s: %s\n", file, digest)
 	return nil
-}
-
-// compressed returns how many bytes of layers a machine fetches.
-func compressed(e edition) (int64, error) {
-	m, err := e.img.Manifest()
-	if err != nil {
-		return 0, err
-	}
-	var n int64
-	for _, l := range m.Layers {
-		n += l.Size
-	}
-	return n, nil
 }
 
 // edition makes the image of an architecture.
@@ -90,11 +80,10 @@ func (b *builder) edition(arch string, o options) (edition, error) {
 	if err != nil {
 		return edition{}, err
 	}
-	packages, files, err := b.fetchDebian(arch, packages, o.locked)
-	if err != nil {
+	if packages, err = b.fetchDebian(arch, packages, o.locked); err != nil {
 		return edition{}, err
 	}
-	base, err := baseTree(packages, files)
+	base, err := b.baseTree(packages)
 	if err != nil {
 		return edition{}, err
 	}
@@ -110,7 +99,7 @@ func (b *builder) edition(arch string, o options) (edition, error) {
 	return edition{arch, img, bill}, err
 }
 
-// above makes what stands above Debian's packages, and returns the program's file too.
+// above makes the layers above Debian's packages, and returns the program's file too.
 func (b *builder) above(arch string, runtime pin, o options) ([]part, string, error) {
 	if err := b.checkNotices(o, runtime); err != nil {
 		return nil, "", err
@@ -123,14 +112,15 @@ func (b *builder) above(arch string, runtime pin, o options) ([]part, string, er
 	if err != nil {
 		return nil, "", err
 	}
-	own, err := b.programTree(arch, compiled)
+	own, err := b.programTree(compiled)
 	if err != nil {
 		return nil, "", err
 	}
 	return []part{{onnx, "ONNX Runtime " + runtime.version}, {own, "spotter " + b.version}}, compiled, nil
 }
 
-// stage writes what stands above Debian's packages into a folder.
+// stage writes the layers above Debian's packages into a folder, as the user and with the
+// umask of the process.
 func (b *builder) stage(arch string, o options) error {
 	if o.out == "" {
 		return wrong(errors.New("--out: name the folder"))
@@ -144,32 +134,20 @@ func (b *builder) stage(arch string, o options) error {
 		return err
 	}
 	for _, p := range parts {
-		if err := p.tree.write(o.out); err != nil {
+		if err := os.CopyFS(o.out, p.tree); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// push sends an archive to a registry.
-func (b *builder) push(ctx context.Context, file, to string, out io.Writer) error {
-	dir, err := os.MkdirTemp(b.work, "layout-")
-	if err != nil {
-		return err
+// readNotices returns the pin that the notices of ONNX Runtime would have.
+func (o *options) readNotices(runtime pin) (pin, error) {
+	p := pin{noticesSource, "onnxruntime", runtime.version, "any", sumOf(o.notices)}
+	if p.sum == "" {
+		return p, wrong(fmt.Errorf("--onnxruntime-notices %s cannot be read", o.notices))
 	}
-	defer os.RemoveAll(dir)
-	a, err := open(file, dir)
-	if err != nil {
-		return err
-	}
-	all, err := push(ctx, a, to)
-	if err != nil {
-		return err
-	}
-	for _, ref := range all {
-		fmt.Fprintln(out, ref)
-	}
-	return nil
+	return p, nil
 }
 
 // checkNotices holds the notices of ONNX Runtime against their pin. Where there is none
@@ -183,21 +161,22 @@ func (b *builder) checkNotices(o options, runtime pin) error {
 	if err != nil {
 		return wrong(err)
 	}
-	got := sumOf(o.notices)
-	if got == "" {
-		return wrong(fmt.Errorf("--onnxruntime-notices %s cannot be read", o.notices))
+	got, err := o.readNotices(runtime)
+	if err != nil {
+		return err
 	}
-	for _, p := range all {
-		switch {
-		case p.source != noticesSource || p.version != runtime.version:
-		case p.sum != got:
-			return wrong(fmt.Errorf("--onnxruntime-notices %s has the SHA-256 %s, pinned for %s is %s", o.notices, got, p, p.sum))
-		default:
+	pinned := slices.DeleteFunc(all, func(p pin) bool { return p.source != noticesSource })
+	for _, p := range pinned {
+		if p.version == got.version && p.sum != got.sum {
+			return wrong(fmt.Errorf("--onnxruntime-notices %s has the SHA-256 %s, pinned for %s is %s", o.notices, got.sum, p, p.sum))
+		}
+		if p.version == got.version {
 			return nil
 		}
 	}
-	unpinned := fmt.Errorf("--onnxruntime-notices %s (SHA-256 %s): the notices of ONNX Runtime %s are not pinned in %s: read them and run make image-lock IMAGE_FLAGS='--onnxruntime-notices %s'", o.notices, got, runtime.version, lockFile, o.notices)
-	if o.locked && slices.ContainsFunc(all, func(p pin) bool { return p.source == noticesSource }) {
+	unpinned := fmt.Errorf("--onnxruntime-notices %s (SHA-256 %s): the notices of ONNX Runtime %s are not pinned in %s: "+
+		"read them and run make image-lock IMAGE_FLAGS='--onnxruntime-notices %[1]s'", o.notices, got.sum, got.version, lockFile)
+	if o.locked && len(pinned) > 0 {
 		return wrong(unpinned)
 	}
 	fmt.Fprintf(b.said, "warning: %v\n", unpinned)
@@ -208,43 +187,30 @@ func (b *builder) checkNotices(o options, runtime pin) error {
 // where they are given. Other pins stay as they are.
 func (b *builder) lock(o options) error {
 	name := filepath.Join(b.root, lockFile)
-	old, err := readLock(name)
+	all, err := readLock(name)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return wrong(err)
 	}
-	if err := bookworm(); err != nil {
-		return err
-	}
-	var all []pin
-	for _, p := range old {
-		if p.source == "debian" || p.source == noticesSource && o.notices != "" {
-			continue
-		}
-		all = append(all, p)
-	}
+	all = slices.DeleteFunc(all, func(p pin) bool { return p.source == "debian" || p.source == noticesSource && o.notices != "" })
 	if o.notices != "" {
 		_, runtime, err := b.pins(architectures()[0])
 		if err != nil {
 			return err
 		}
-		p := pin{noticesSource, "onnxruntime", runtime.version, "any", sumOf(o.notices)}
-		if p.sum == "" {
-			return wrong(fmt.Errorf("--onnxruntime-notices %s cannot be read", o.notices))
+		p, err := o.readNotices(runtime)
+		if err != nil {
+			return err
 		}
 		all = append(all, p)
 	}
 	for _, arch := range architectures() {
-		d := &debian{dir: filepath.Join(b.work, "apt-"+arch), arch: arch}
+		d, err := b.debianOf(arch)
+		if err != nil {
+			return err
+		}
 		for _, what := range debianPackages {
-			file, err := d.download(what)
+			p, err := b.download(d, arch, what, "")
 			if err != nil {
-				return err
-			}
-			p, err := pinOf(file, arch)
-			if err != nil {
-				return err
-			}
-			if err := os.Rename(file, b.cached(p.sum)); err != nil {
 				return err
 			}
 			all = append(all, p)

@@ -29,16 +29,19 @@ func TestBroken(t *testing.T) {
 	if img, err = mutate.ConfigFile(img, config); err != nil {
 		t.Fatal(err)
 	}
-	b := &builder{work: t.TempDir(), version: "1", at: time.Unix(1, 0)}
-	file := filepath.Join(b.work, "x.oci.tar")
-	if _, err := b.archive([]edition{{"amd64", img, []byte("{}")}}, file); err != nil {
+	b := &builder{work: t.TempDir(), version: "1", at: time.Unix(1, 0), said: t.Output()}
+	archive := filepath.Join(b.work, "x.oci.tar")
+	if _, err := b.archive([]edition{{"amd64", img, []byte("{}")}}, archive); err != nil {
 		t.Fatal(err)
 	}
-	a, err := open(file, t.TempDir())
+	_, bills, err := b.open(archive, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := a.bills[0].Manifest()
+	if len(bills) != 1 {
+		t.Fatalf("%d bills of materials, want 1", len(bills))
+	}
+	m, err := bills[0].Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +61,7 @@ func TestBroken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := os.ReadFile(file)
+	data, err := os.ReadFile(archive)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +70,10 @@ func TestBroken(t *testing.T) {
 		t.Fatal("the layer is not in the archive")
 	}
 	data[at+len(blob)/2] ^= 1
-	if err := os.WriteFile(file, data, 0o600); err != nil {
+	if err := os.WriteFile(archive, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(file, t.TempDir()); err == nil {
+	if _, _, err := b.open(archive, t.TempDir()); err == nil {
 		t.Error("an archive with a changed byte is taken")
 	}
 }
@@ -86,7 +89,7 @@ func TestCalls(t *testing.T) {
 		{"build --version a/b", `"a/b"`},
 		{"stage --arch amd64", "--out"},
 		{"stage --arch amd64,arm64 --out x", "takes one"},
-		{"unpack nowhere.tar x", "nowhere.tar"},
+		{"push nowhere.tar example.com/x:1", "nowhere.tar"},
 	} {
 		err := run(t.Context(), strings.Fields(c.args), io.Discard, io.Discard)
 		if err == nil || !errors.As(err, &errWrong{}) || !strings.Contains(err.Error(), c.says) {
@@ -132,7 +135,7 @@ func TestLock(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		"debian libc6 1 amd64":               "4 words",
+		"debian libc6 1 amd64":               "wrong number of fields",
 		"pip a 1 amd64 00":                   `"pip"`,
 		"npm a 1 sparc 00":                   `"sparc"`,
 		"npm a 1 any 00":                     `"any"`,
@@ -215,7 +218,7 @@ func TestLicences(t *testing.T) {
 	} {
 		tr := tree{}
 		for name, text := range c.files {
-			tr.file(licencesOf+"m@v1/"+name, []byte(text))
+			tr[licencesOf+"m@v1/"+name] = file([]byte(text))
 		}
 		if got, err := moduleLicences(tr, "m@v1"); got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("%v: %q, want %q: %v", sortedKeys(tr), got, c.want, err)

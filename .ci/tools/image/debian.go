@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing/fstest"
 )
 
 // debianPackages are those below everything: the C and C++ libraries that the
@@ -30,66 +31,59 @@ const debianSources = "/etc/apt/sources.list.d/debian.sources"
 // against Debian's signatures, into a folder of its own. The machine's list of
 // installed packages and its architectures do not matter.
 type debian struct {
-	dir, arch string
-	updated   bool
+	dir     string
+	updated bool
 }
 
-// apt runs the client and returns what it prints.
-func (d *debian) apt(args ...string) (string, error) {
-	for _, dir := range []string{"state/lists/partial", "cache/archives/partial"} {
-		if err := os.MkdirAll(filepath.Join(d.dir, dir), 0o755); err != nil {
-			return "", err
-		}
+// apt runs the client.
+func (d *debian) apt(args ...string) error {
+	cmd := exec.Command("apt-get", append([]string{"-q"}, args...)...)
+	cmd.Dir, cmd.Env = d.dir, append(os.Environ(), "LC_ALL=C", "APT_CONFIG="+filepath.Join(d.dir, "apt.conf"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
-	status := filepath.Join(d.dir, "status")
-	if err := os.WriteFile(status, nil, 0o644); err != nil {
-		return "", err
-	}
-	all := []string{"-q"}
-	for _, o := range []string{
-		"APT::Architecture=" + d.arch, "APT::Architectures::=" + d.arch, "APT::Sandbox::User=",
-		"Dir::State=" + filepath.Join(d.dir, "state"), "Dir::State::status=" + status, "Dir::Cache=" + filepath.Join(d.dir, "cache"),
-		"Dir::Etc::sourcelist=" + debianSources, "Dir::Etc::sourceparts=/dev/null", "Acquire::Languages=none", "Acquire::Retries=3",
-	} {
-		all = append(all, "-o", o)
-	}
-	cmd := exec.Command("apt-get", append(all, args...)...)
-	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("apt-get %s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out), nil
+	return nil
 }
 
-// download fetches a package, name or name=version, and returns its file.
-func (d *debian) download(what string) (string, error) {
+// debianOf prepares the client for an architecture.
+func (b *builder) debianOf(arch string) (*debian, error) {
+	d := &debian{dir: filepath.Join(b.work, "apt-"+arch)}
+	config := fmt.Sprintf(`APT::Architecture "%s"; APT::Architectures "%[1]s"; APT::Sandbox::User ""; Acquire::Languages "none"; Acquire::Retries "3";
+Dir::State "%[2]s/state"; Dir::State::status "%[2]s/status"; Dir::Cache "%[2]s/cache";
+Dir::Etc::sourcelist "%[3]s"; Dir::Etc::sourceparts "/dev/null";
+`, arch, d.dir, debianSources)
+	return d, errors.Join(bookworm(),
+		os.MkdirAll(filepath.Join(d.dir, "state/lists/partial"), 0o755), os.MkdirAll(filepath.Join(d.dir, "cache/archives/partial"), 0o755),
+		os.WriteFile(filepath.Join(d.dir, "status"), nil, 0o644), os.WriteFile(filepath.Join(d.dir, "apt.conf"), []byte(config), 0o644))
+}
+
+// download moves a package, name or name=version, into the cache and returns its pin. Its
+// SHA-256 must be sum, unless that is empty.
+func (b *builder) download(d *debian, arch, what, sum string) (pin, error) {
 	if !d.updated {
-		if _, err := d.apt("update"); err != nil {
-			return "", err
+		if err := d.apt("update"); err != nil {
+			return pin{}, err
 		}
 		d.updated = true
 	}
-	name, _, _ := strings.Cut(what, "=")
-	pattern := filepath.Join(d.dir, name+"_*.deb")
-	old, _ := filepath.Glob(pattern)
-	for _, f := range old {
-		if err := os.Remove(f); err != nil {
-			return "", err
-		}
+	if err := d.apt("download", what); err != nil {
+		return pin{}, err
 	}
-	if _, err := d.apt("download", what); err != nil {
-		return "", err
+	found, err := filepath.Glob(filepath.Join(d.dir, "*.deb"))
+	if err != nil || len(found) != 1 {
+		return pin{}, fmt.Errorf("downloading %s left %d files in %s: %v", what, len(found), d.dir, err)
 	}
-	found, err := filepath.Glob(pattern)
-	if err == nil && len(found) != 1 {
-		err = fmt.Errorf("downloading %s left %d files", what, len(found))
+	defer os.Remove(found[0])
+	out, err := exec.Command("dpkg-deb", "--show", "--showformat=${Package} ${Version}", found[0]).Output()
+	name, version, ok := strings.Cut(string(out), " ")
+	if err != nil || !ok {
+		return pin{}, fmt.Errorf("reading %s: %q: %v", found[0], out, err)
 	}
-	if err != nil {
-		return "", err
+	p := pin{"debian", name, version, arch, sumOf(found[0])}
+	if sum != "" && p.sum != sum {
+		return p, fmt.Errorf("%w: %s for %s has the SHA-256 %s, pinned is %s", errSum, p, arch, p.sum, sum)
 	}
-	return found[0], nil
+	return p, os.Rename(found[0], b.cached(p.sum))
 }
 
 // bookworm says why packages of Debian 12 cannot be fetched on this machine.
@@ -107,65 +101,38 @@ func bookworm() error {
 	return nil
 }
 
-// fetchDebian returns the pinned packages of an architecture, as files. What is in
-// the cache is not fetched. Where a version is no longer to be had, since Debian keeps
-// only the newest, that is taken and said, but with locked.
-func (b *builder) fetchDebian(arch string, pins []pin, locked bool) ([]pin, []string, error) {
-	d := &debian{dir: filepath.Join(b.work, "apt-"+arch), arch: arch}
+// errSum means that a package is another than the one pinned.
+var errSum = errors.New("not the package that is pinned")
+
+// fetchDebian returns the pinned packages of an architecture, which are then in the cache.
+// Debian keeps only the newest version: where another is pinned, the newest is taken with a
+// warning, or refused with locked.
+func (b *builder) fetchDebian(arch string, pins []pin, locked bool) ([]pin, error) {
+	var d *debian
 	pins = slices.Clone(pins)
-	files := make([]string, len(pins))
 	for i, p := range pins {
-		files[i] = b.cached(p.sum)
-		if sumOf(files[i]) == p.sum {
+		if sumOf(b.cached(p.sum)) == p.sum {
 			continue
 		}
-		if err := bookworm(); err != nil {
-			return nil, nil, err
-		}
-		file, err := d.download(p.name + "=" + p.version)
-		if err == nil && sumOf(file) != p.sum {
-			return nil, nil, fmt.Errorf("%s for %s has the SHA-256 %s, pinned is %s", p, arch, sumOf(file), p.sum)
-		}
-		if err != nil && locked {
-			return nil, nil, fmt.Errorf("%w\n%s for %s is not to be had: run make image-lock", err, p, arch)
-		}
-		if err != nil {
-			if file, err = d.download(p.name); err != nil {
-				return nil, nil, err
+		var err error
+		if d == nil {
+			if d, err = b.debianOf(arch); err != nil {
+				return nil, err
 			}
-			if pins[i], err = pinOf(file, arch); err != nil {
-				return nil, nil, err
-			}
-			fmt.Fprintf(b.said, "warning: %s for %s is not to be had: %s is taken; run make image-lock\n", p, arch, pins[i].version)
-			files[i] = b.cached(pins[i].sum)
 		}
-		if err := os.Rename(file, files[i]); err != nil {
-			return nil, nil, err
+		_, err = b.download(d, arch, p.name+"="+p.version, p.sum)
+		if err == nil {
+			continue
 		}
-	}
-	return pins, files, nil
-}
-
-// pinOf describes a package.
-func pinOf(file, arch string) (pin, error) {
-	out, err := exec.Command("dpkg-deb", "-f", file, "Package", "Version").Output()
-	if err != nil {
-		return pin{}, fmt.Errorf("reading %s: %w", file, err)
-	}
-	p := pin{source: "debian", arch: arch, sum: sumOf(file)}
-	for line := range strings.Lines(string(out)) {
-		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-		switch key {
-		case "Package":
-			p.name = value
-		case "Version":
-			p.version = value
+		if locked || errors.Is(err, errSum) {
+			return nil, fmt.Errorf("%w\n%s for %s is unavailable: run make image-lock", err, p, arch)
 		}
+		if pins[i], err = b.download(d, arch, p.name, ""); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(b.said, "warning: %s for %s is unavailable: %s is taken; run make image-lock\n", p, arch, pins[i].version)
 	}
-	if p.name == "" || p.version == "" {
-		return pin{}, fmt.Errorf("%s has no name or version:\n%s", file, out)
-	}
-	return p, nil
+	return pins, nil
 }
 
 // sumOf returns the SHA-256 of a file, and nothing where it cannot be read.
@@ -185,40 +152,39 @@ func sumOf(file string) string {
 // baseTree returns what of the packages stands in the image, beside what their
 // installation would make: users, the bundle of certificates, empty folders, and
 // what scanners read to know which packages these are.
-func baseTree(pins []pin, files []string) (tree, error) {
-	t := tree{}
-	certificates := map[string][]byte{}
-	for i, file := range files {
-		if err := unpackPackage(t, certificates, file); err != nil {
-			return nil, fmt.Errorf("unpacking %s: %w", pins[i], err)
+func (b *builder) baseTree(pins []pin) (tree, error) {
+	t, certificates := tree{}, tree{}
+	for _, p := range pins {
+		if err := unpackPackage(t, certificates, b.cached(p.sum)); err != nil {
+			return nil, fmt.Errorf("unpacking %s: %w", p, err)
 		}
-		control, err := exec.Command("dpkg-deb", "-f", file).Output()
+		control, err := exec.Command("dpkg-deb", "-f", b.cached(p.sum)).Output()
 		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", pins[i], err)
+			return nil, fmt.Errorf("reading %s: %w", p, err)
 		}
-		t.file("var/lib/dpkg/status.d/"+pins[i].name, control)
+		t["var/lib/dpkg/status.d/"+p.name] = file(control)
 	}
 	var bundle []byte
 	for _, name := range sortedKeys(certificates) {
-		bundle = append(bundle, bytes.TrimSpace(certificates[name])...)
+		bundle = append(bundle, bytes.TrimSpace(certificates[name].Data)...)
 		bundle = append(bundle, '\n')
 	}
-	t.file("etc/ssl/certs/ca-certificates.crt", bundle)
-	t.file("etc/passwd", []byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
-	t.file("etc/group", []byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
-	t.file("etc/nsswitch.conf", []byte("hosts: files dns\n"))
+	t["etc/ssl/certs/ca-certificates.crt"] = file(bundle)
+	t["etc/passwd"] = file([]byte("root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/home/nonroot:/sbin/nologin\n"))
+	t["etc/group"] = file([]byte("root:x:0:\nnobody:x:65534:\nnonroot:x:65532:\n"))
+	t["etc/nsswitch.conf"] = file([]byte("hosts: files dns\n"))
 	for _, dir := range []string{"dev", "proc", "run", "sys", "var/tmp"} {
-		t[dir] = node{mode: fs.ModeDir | 0o755}
+		t[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755}
 	}
-	t["root"] = node{mode: fs.ModeDir | 0o700}
-	t["tmp"] = node{mode: fs.ModeDir | fs.ModeSticky | 0o777}
-	t["home/nonroot"] = node{mode: fs.ModeDir | 0o700, owner: nonroot}
+	t["root"] = &fstest.MapFile{Mode: fs.ModeDir | 0o700}
+	t["tmp"] = &fstest.MapFile{Mode: fs.ModeDir | fs.ModeSticky | 0o777}
+	t["home/nonroot"] = &fstest.MapFile{Mode: fs.ModeDir | 0o700, Sys: &tar.Header{Uid: nonroot, Gid: nonroot}}
 	return t, nil
 }
 
-// unpackPackage adds the files of a package that stand in the image.
-func unpackPackage(t tree, certificates map[string][]byte, file string) error {
-	out, err := exec.Command("dpkg-deb", "--fsys-tarfile", file).Output()
+// unpackPackage adds the files of a package that are part of the image, and its certificates.
+func unpackPackage(t, certificates tree, deb string) error {
+	out, err := exec.Command("dpkg-deb", "--fsys-tarfile", deb).Output()
 	if err != nil {
 		return err
 	}
@@ -230,9 +196,10 @@ func unpackPackage(t tree, certificates map[string][]byte, file string) error {
 		if err != nil {
 			return err
 		}
-		name := path.Clean(strings.TrimPrefix(h.Name, "./"))
-		authority := strings.HasPrefix(name, "usr/share/ca-certificates/") && strings.HasSuffix(name, ".crt")
-		if !authority && !stands(name) {
+		name, to := path.Clean(h.Name), t
+		if strings.HasPrefix(name, "usr/share/ca-certificates/") && strings.HasSuffix(name, ".crt") {
+			to = certificates
+		} else if !inImage(name) {
 			continue
 		}
 		switch h.Typeflag {
@@ -241,26 +208,20 @@ func unpackPackage(t tree, certificates map[string][]byte, file string) error {
 			if err != nil {
 				return err
 			}
-			if authority {
-				certificates[name] = data
-			} else {
-				t[name] = node{mode: fs.FileMode(h.Mode) & 0o755, data: data}
-			}
+			to[name] = &fstest.MapFile{Mode: fs.FileMode(h.Mode) & 0o755, Data: data}
 		case tar.TypeSymlink:
-			t[name] = node{mode: fs.ModeSymlink, link: h.Linkname}
+			to[name] = &fstest.MapFile{Mode: fs.ModeSymlink | 0o777, Data: []byte(h.Linkname)}
 		case tar.TypeLink:
-			first, ok := t[path.Clean(strings.TrimPrefix(h.Linkname, "./"))]
-			if !ok {
-				return fmt.Errorf("%s is a link to %s, which is not there", name, h.Linkname)
+			if to[name] = to[path.Clean(h.Linkname)]; to[name] == nil {
+				return fmt.Errorf("%s is a link to %s, which is missing", name, h.Linkname)
 			}
-			t[name] = first
 		}
 	}
 }
 
-// stands says whether a file of a Debian package stands in the image: libraries,
-// time zones, names and licences do, programs and pages for reading do not.
-func stands(name string) bool {
+// inImage reports whether a file of a Debian package is part of the image: libraries,
+// time zones, names and licences are, programs and documentation are not.
+func inImage(name string) bool {
 	switch name {
 	case "etc/os-release", "usr/lib/os-release", "etc/debian_version", "etc/protocols", "etc/services":
 		return true

@@ -3,17 +3,17 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"path"
 	"strings"
+	"testing/fstest"
 	"time"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/static"
@@ -27,14 +27,31 @@ const nonroot = 65532
 // billType is the media type of a bill of materials.
 const billType = types.MediaType("application/vnd.cyclonedx+json")
 
-// layerOf returns a tree as a layer.
+// A tree is the content of a layer, by path without the first slash. The owner of a file
+// is root unless Sys is a tar header with another.
+type tree = fstest.MapFS
+
+// file returns a file that every user may read.
+func file(data []byte) *fstest.MapFile { return &fstest.MapFile{Mode: 0o644, Data: data} }
+
+// layerOf returns a tree as a layer whose bytes depend on the tree and the time alone.
 func layerOf(t tree, at time.Time) (v1.Layer, error) {
-	data, err := t.tar(at)
-	if err != nil {
+	all := tree{}
+	for name, f := range t {
+		dated := *f
+		dated.ModTime = at
+		all[name] = &dated
+		for dir := path.Dir(name); dir != "." && t[dir] == nil; dir = path.Dir(dir) {
+			all[dir] = &fstest.MapFile{Mode: fs.ModeDir | 0o755, ModTime: at}
+		}
+	}
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	if err := errors.Join(w.AddFS(all), w.Close()); err != nil {
 		return nil, err
 	}
-	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
+	opener := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }
+	return tarball.LayerFromOpener(opener, tarball.WithMediaType(types.OCILayer), tarball.WithCompressedCaching)
 }
 
 // A part is a layer and what made it.
@@ -43,10 +60,9 @@ type part struct {
 	by   string
 }
 
-// assemble makes the image of an architecture from its layers. What changes seldom
-// comes first, so that an upgrade fetches little.
+// assemble makes the image of an architecture from its layers. Layers that change seldom
+// come first, so that an upgrade fetches little.
 func (b *builder) assemble(arch string, base []pin, parts []part) (v1.Image, error) {
-	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	var adds []mutate.Addendum
 	for _, p := range parts {
 		layer, err := layerOf(p.tree, b.at)
@@ -55,7 +71,7 @@ func (b *builder) assemble(arch string, base []pin, parts []part) (v1.Image, err
 		}
 		adds = append(adds, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: b.at}, CreatedBy: p.by}})
 	}
-	img, err := mutate.Append(img, adds...)
+	img, err := mutate.Append(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), adds...)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +91,7 @@ func (b *builder) assemble(arch string, base []pin, parts []part) (v1.Image, err
 	return mutate.ConfigFile(img, config)
 }
 
-// labels say what the image is, what it is made from and where it is told of.
+// labels describe the image, what it is made from and where its documentation is.
 func (b *builder) labels(base []pin) map[string]string {
 	var packages []string
 	for _, p := range base {
@@ -99,7 +115,7 @@ func (b *builder) labels(base []pin) map[string]string {
 }
 
 // attach returns the bill as an artefact that refers to an image, as registries and
-// layouts keep it beside the image.
+// layouts keep it next to the image.
 func attach(bill []byte, img v1.Image, at time.Time) (v1.Image, error) {
 	subject, err := partial.Descriptor(img)
 	if err != nil {
@@ -111,7 +127,7 @@ func attach(bill []byte, img v1.Image, at time.Time) (v1.Image, error) {
 	}
 	a = mutate.ConfigMediaType(a, billType)
 	a = mutate.Annotations(a, map[string]string{"org.opencontainers.image.created": at.UTC().Format(time.RFC3339)}).(v1.Image)
-	// The subject comes last: any other change after it would take it away.
+	// The subject comes last: any other change after it would remove it.
 	return mutate.Subject(a, v1.Descriptor{MediaType: subject.MediaType, Size: subject.Size, Digest: subject.Digest}).(v1.Image), nil
 }
 
@@ -122,76 +138,21 @@ type edition struct {
 	bill []byte
 }
 
-// archive writes editions as an OCI layout in a tar: one index of all architectures,
-// which bears the version, and the bills beside it. It returns the index's digest.
-func (b *builder) archive(editions []edition, out string) (v1.Hash, error) {
-	all := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
-	top := v1.ImageIndex(mutate.IndexMediaType(empty.Index, types.OCIImageIndex))
+// indexes returns the index of all architectures, and that of a layout, which has the first
+// under the version and next to it the bills.
+func (b *builder) indexes(editions []edition) (images, top v1.ImageIndex, err error) {
+	images = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	var bills []mutate.IndexAddendum
 	for _, e := range editions {
-		all = mutate.AppendManifests(all, mutate.IndexAddendum{Add: e.img, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: e.arch}}})
+		platform := &v1.Platform{OS: "linux", Architecture: e.arch}
+		images = mutate.AppendManifests(images, mutate.IndexAddendum{Add: e.img, Descriptor: v1.Descriptor{Platform: platform}})
 		a, err := attach(e.bill, e.img, b.at)
 		if err != nil {
-			return v1.Hash{}, err
+			return nil, nil, err
 		}
 		bills = append(bills, mutate.IndexAddendum{Add: a, Descriptor: v1.Descriptor{ArtifactType: string(billType)}})
 	}
 	named := v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": b.version}}
-	top = mutate.AppendManifests(top, append([]mutate.IndexAddendum{{Add: all, Descriptor: named}}, bills...)...)
-	dir, err := os.MkdirTemp(b.work, "layout-")
-	if err != nil {
-		return v1.Hash{}, err
-	}
-	defer os.RemoveAll(dir)
-	if _, err := layout.Write(dir, top); err != nil {
-		return v1.Hash{}, err
-	}
-	digest, err := all.Digest()
-	if err != nil {
-		return v1.Hash{}, err
-	}
-	return digest, pack(dir, out, b.at)
-}
-
-// pack writes a folder as a tar whose bytes depend on what is in it and the time. The
-// file is there only when it is whole.
-func pack(dir, out string, at time.Time) error {
-	f, err := os.CreateTemp(filepath.Dir(out), ".image-")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	w := tar.NewWriter(f)
-	err = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(dir, name)
-		if err != nil {
-			return err
-		}
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(rel), Mode: 0o644, Size: int64(len(data)), ModTime: at, Format: tar.FormatPAX}); err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), out)
+	top = mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	return images, mutate.AppendManifests(top, append([]mutate.IndexAddendum{{Add: images, Descriptor: named}}, bills...)...), nil
 }

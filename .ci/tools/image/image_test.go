@@ -1,25 +1,33 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"debug/elf"
+	"errors"
 	"io"
+	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/match"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
@@ -37,13 +45,14 @@ func image(t *testing.T) string {
 }
 
 // opened returns the archive, and the architectures in it.
-func opened(t *testing.T) (*archived, []string) {
+func opened(t *testing.T) (v1.ImageIndex, []string) {
 	t.Helper()
-	a, err := open(image(t), t.TempDir())
+	b := &builder{said: t.Output()}
+	index, bills, err := b.open(image(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := a.index.IndexManifest()
+	m, err := index.IndexManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,22 +60,51 @@ func opened(t *testing.T) (*archived, []string) {
 	for _, d := range m.Manifests {
 		archs = append(archs, d.Platform.Architecture)
 	}
-	if len(archs) == 0 || len(a.bills) != len(archs) {
-		t.Fatalf("%d architectures and %d bills of materials", len(archs), len(a.bills))
+	if len(archs) == 0 || len(bills) != len(archs) {
+		t.Fatalf("%d architectures and %d bills of materials", len(archs), len(bills))
 	}
-	return a, archs
+	return index, archs
+}
+
+// editionOf returns the image of an architecture.
+func editionOf(t *testing.T, index v1.ImageIndex, arch string) v1.Image {
+	t.Helper()
+	found, err := partial.FindImages(index, match.Platforms(v1.Platform{OS: "linux", Architecture: arch}))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("%s: %d images: %v", arch, len(found), err)
+	}
+	return found[0]
+}
+
+// files returns what a container of an image sees: its layers, one above the other.
+func files(t *testing.T, img v1.Image) tree {
+	t.Helper()
+	in := mutate.Extract(img)
+	defer in.Close()
+	all := tree{}
+	for r := tar.NewReader(in); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[path.Clean(h.Name)] = &fstest.MapFile{Mode: h.FileInfo().Mode(), Data: data, Sys: h}
+	}
 }
 
 // TestWhatStandsInTheImage looks at files, owners and the configuration: nothing may be
 // written by the user of the image but where everybody may, and all that the program
 // and ONNX Runtime are linked with is there.
 func TestWhatStandsInTheImage(t *testing.T) {
-	a, archs := opened(t)
+	index, archs := opened(t)
 	for _, arch := range archs {
-		img, err := a.edition(arch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := editionOf(t, index, arch)
 		c, err := img.ConfigFile()
 		if err != nil {
 			t.Fatal(err)
@@ -74,26 +112,28 @@ func TestWhatStandsInTheImage(t *testing.T) {
 		if c.Config.User != "65532:65532" || !slices.Equal(c.Config.Entrypoint, []string{"/usr/bin/spotter"}) || c.Architecture != arch || !strings.Contains(c.Config.Labels["dev.spotter.base"], "libc6=") {
 			t.Errorf("%s: configuration %+v", arch, c.Config)
 		}
-		all, err := files(img)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for path, n := range all {
-			if free := path == "tmp" && n.mode.Perm() == 0o777; n.mode.Perm()&0o022 != 0 && n.link == "" && !free || n.owner != 0 && path != "home/nonroot" {
-				t.Errorf("%s: %s has the mode %v and the owner %d", arch, path, n.mode, n.owner)
+		all := files(t, img)
+		for path, f := range all {
+			kind, owner := f.Mode.Type(), f.Sys.(*tar.Header).Uid
+			if kind != 0 && kind != fs.ModeDir && kind != fs.ModeSymlink {
+				t.Errorf("%s: %s is neither file nor folder nor symbolic link", arch, path)
+			}
+			free := path == "tmp" && f.Mode == fs.ModeDir|fs.ModeSticky|0o777
+			if f.Mode.Perm()&0o022 != 0 && kind != fs.ModeSymlink && !free || owner != 0 && path != "home/nonroot" {
+				t.Errorf("%s: %s has the mode %v and the owner %d", arch, path, f.Mode, owner)
 			}
 		}
 		lib := "usr/lib/" + platforms[arch].triplet + "/"
 		for _, path := range []string{program, lib + onnxLibrary, "etc/ssl/certs/ca-certificates.crt", "etc/passwd", "usr/lib/os-release", "usr/share/zoneinfo/Europe/Berlin",
 			"usr/share/doc/spotter/LICENSE", "usr/share/doc/spotter/licenses/go/LICENSE", "usr/share/doc/onnxruntime/LICENSE", "usr/share/doc/libc6/copyright", "var/lib/dpkg/status.d/libc6"} {
-			if len(all[path].data) == 0 {
+			if all[path] == nil || len(all[path].Data) == 0 {
 				t.Errorf("%s: %s is not there or empty", arch, path)
 			}
 		}
 		for _, path := range []string{program, lib + onnxLibrary} {
 			linked(t, all, arch, path)
 		}
-		certificates := bytes.Count(all["etc/ssl/certs/ca-certificates.crt"].data, []byte("BEGIN CERTIFICATE"))
+		certificates := bytes.Count(all["etc/ssl/certs/ca-certificates.crt"].Data, []byte("BEGIN CERTIFICATE"))
 		if certificates < 100 {
 			t.Errorf("%s: %d certificates", arch, certificates)
 		}
@@ -103,7 +143,7 @@ func TestWhatStandsInTheImage(t *testing.T) {
 // linked sees that what a file is linked with stands where the loader looks.
 func linked(t *testing.T, all tree, arch, path string) {
 	t.Helper()
-	f, err := elf.NewFile(bytes.NewReader(all[path].data))
+	f, err := elf.NewFile(bytes.NewReader(all[path].Data))
 	if err != nil {
 		t.Fatalf("%s: %s: %v", arch, path, err)
 	}
@@ -163,7 +203,7 @@ func (c *container) run(ctx context.Context, args ...string) (string, error) {
 // TestRun unpacks the image and runs the program in it, with ONNX Runtime where there
 // is a bundle of models.
 func TestRun(t *testing.T) {
-	_, archs := opened(t)
+	index, archs := opened(t)
 	bundle, err := filepath.Abs(filepath.Join(root, "..", "shared", "compat", "spotvortex", "models"))
 	if err != nil {
 		t.Fatal(err)
@@ -180,8 +220,13 @@ func TestRun(t *testing.T) {
 		if err := os.Chmod(filepath.Dir(filepath.Dir(c.dir)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := unpack(image(t), arch, c.dir, t.TempDir()); err != nil {
+		if err := os.Mkdir(c.dir, 0o755); err != nil {
 			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "tar", "--extract", "--preserve-permissions", "--numeric-owner", "--directory", c.dir)
+		cmd.Stdin = mutate.Extract(editionOf(t, index, arch))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
 		}
 		if arch != runtime.GOARCH && !c.emulate(t, arch) {
 			continue
@@ -237,12 +282,8 @@ func (c *container) emulate(t *testing.T, arch string) bool {
 // TestAgain makes the image a second time and gets the same bytes.
 func TestAgain(t *testing.T) {
 	file := image(t)
-	a, archs := opened(t)
-	img, err := a.edition(archs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := img.ConfigFile()
+	index, archs := opened(t)
+	c, err := editionOf(t, index, archs[0]).ConfigFile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,11 +302,11 @@ func TestAgain(t *testing.T) {
 // TestPush sends the image to a registry and finds there what was sent, and the bill
 // of materials as one that refers to the image.
 func TestPush(t *testing.T) {
-	a, archs := opened(t)
+	_, archs := opened(t)
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true)))
 	defer server.Close()
 	to := strings.TrimPrefix(server.URL, "http://") + "/spotter-dev/spotter:1.2.3"
-	refs, err := push(t.Context(), a, to)
+	refs, err := (&builder{work: t.TempDir(), said: t.Output()}).push(t.Context(), image(t), to)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"regexp"
@@ -34,11 +35,11 @@ func moduleLicences(t tree, module string) (string, error) {
 		if !strings.HasPrefix(name, licencesOf+module+"/") || !granting.MatchString(path.Base(name)) {
 			continue
 		}
-		if x, ok := readByPeople[sum(t[name].data)]; ok {
+		if x, ok := readByPeople[sum(t[name].Data)]; ok {
 			whole[x] = true
 			continue
 		}
-		found := licensecheck.Scan(t[name].data)
+		found := licensecheck.Scan(t[name].Data)
 		if len(found.Match) == 0 {
 			return "", fmt.Errorf("%s is no licence that is known: read it", name)
 		}
@@ -103,11 +104,12 @@ func packageLicence(base tree, name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("the licence of the package %s is not known: read its copyright file", name)
 	}
-	doc := "usr/share/doc/" + name
-	if to := base[doc].link; to != "" { // those of gcc stand in one folder
-		doc = path.Join(path.Dir(doc), to)
+	// The documents of gcc's packages are in one folder, to which the others link.
+	text, err := fs.ReadFile(base, "usr/share/doc/"+name+"/copyright")
+	if err != nil {
+		return known.expression, err
 	}
-	if got := sum(base[doc+"/copyright"].data); got != known.sum {
+	if got := sum(text); got != known.sum {
 		return known.expression, fmt.Errorf("the copyright file of the package %s has the SHA-256 %s, and %s was read: read it again", name, got, known.sum)
 	}
 	return known.expression, nil

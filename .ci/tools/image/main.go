@@ -28,9 +28,7 @@ const usage = `usage: imagetool COMMAND …
   build [--arch A,B] [--version V] [--out FILE] [--locked] [--onnxruntime-notices FILE]
         makes the image, and a bill of materials beside it
   stage [--arch A] [--version V] --out DIR
-        writes what stands above Debian's packages into a folder, for build/Dockerfile
-  unpack [--arch A] ARCHIVE DIR
-        checks an archive and writes the files of its image
+        writes the layers above Debian's packages into a folder, for build/Dockerfile
   push ARCHIVE REPOSITORY:TAG
         sends image and bills to a registry and prints the reference by digest, and
         those of each architecture
@@ -103,7 +101,7 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 		}
 		return wrong(err)
 	}
-	want := map[string]int{"build": 0, "stage": 0, "lock": 0, "unpack": 2, "push": 2, "bill": 1, "notices": 1}
+	want := map[string]int{"build": 0, "stage": 0, "lock": 0, "push": 2, "bill": 1, "notices": 1}
 	if n, ok := want[args[0]]; !ok {
 		return wrong(fmt.Errorf("command %q is not known\n%s", args[0], usage))
 	} else if f.NArg() != n {
@@ -113,8 +111,8 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if (args[0] == "stage" || args[0] == "unpack") && len(archs) != 1 {
-		return wrong(fmt.Errorf("--arch %s: %s takes one", o.arch, args[0]))
+	if args[0] == "stage" && len(archs) != 1 {
+		return wrong(fmt.Errorf("--arch %s: stage takes one", o.arch))
 	}
 	switch args[0] {
 	case "build":
@@ -127,10 +125,12 @@ func run(ctx context.Context, args []string, out, said io.Writer) error {
 		return b.programBill(f.Arg(0), o)
 	case "notices":
 		return b.notices(f.Arg(0), o)
-	case "unpack":
-		return unpack(f.Arg(0), archs[0], f.Arg(1), b.work)
 	default:
-		return b.push(ctx, f.Arg(0), f.Arg(1), out)
+		refs, err := b.push(ctx, f.Arg(0), f.Arg(1))
+		for _, ref := range refs {
+			fmt.Fprintln(out, ref)
+		}
+		return err
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -43,18 +44,18 @@ func (b *builder) compile(arch string) (string, error) {
 
 // programTree returns the program with its licences and those of all modules that
 // are linked into it.
-func (b *builder) programTree(arch, file string) (tree, error) {
-	binary, err := os.ReadFile(file)
+func (b *builder) programTree(compiled string) (tree, error) {
+	binary, err := os.ReadFile(compiled)
 	if err != nil {
 		return nil, err
 	}
-	t := tree{program: {mode: 0o755, data: binary}}
+	t := tree{program: {Mode: 0o755, Data: binary}}
 	own, err := os.ReadFile(filepath.Join(b.root, "LICENSE"))
 	if err != nil {
 		return nil, err
 	}
-	t.file("usr/share/doc/spotter/LICENSE", own)
-	return t, b.addLicences(t, file)
+	t["usr/share/doc/spotter/LICENSE"] = file(own)
+	return t, b.addLicences(t, compiled)
 }
 
 // licenceName is what files with licences and notices are called.
@@ -63,8 +64,8 @@ var licenceName = regexp.MustCompile(`(?i)^(licen[cs]es?|copying|notices?|copyri
 // addLicences adds the licences of the modules that a program is made of: the files
 // beside each linked package and above it, up to its module. A module without any
 // is an error: it may not be passed on.
-func (b *builder) addLicences(t tree, file string) error {
-	info, err := buildinfo.ReadFile(file)
+func (b *builder) addLicences(t tree, compiled string) error {
+	info, err := buildinfo.ReadFile(compiled)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func addLicencesOf(t tree, module, top, dir string) (int, error) {
 			if err != nil {
 				return 0, err
 			}
-			t.file(filepath.ToSlash(filepath.Join("usr/share/doc/spotter/licenses", module, rel, e.Name())), data)
+			t[path.Join(licencesOf, module, filepath.ToSlash(rel), e.Name())] = file(data)
 		}
 	}
 	return n, nil

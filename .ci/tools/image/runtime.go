@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"testing/fstest"
 )
 
 // A platform is what a machine's architecture is called by others than Go.
@@ -66,11 +67,11 @@ func (b *builder) fetchRuntime(arch string, p pin) (string, error) {
 // licences. The notices of what it is itself made of are no part of the npm package;
 // without them the image says where they are.
 func (b *builder) runtimeTree(arch string, p pin, notices string) (tree, error) {
-	file, err := b.fetchRuntime(arch, p)
+	found, err := b.fetchRuntime(arch, p)
 	if err != nil {
 		return nil, err
 	}
-	library, err := os.ReadFile(file)
+	library, err := os.ReadFile(found)
 	if err != nil {
 		return nil, err
 	}
@@ -79,11 +80,11 @@ func (b *builder) runtimeTree(arch string, p pin, notices string) (tree, error) 
 		return nil, err
 	}
 	t := tree{}
-	t["usr/lib/"+platforms[arch].triplet+"/"+onnxLibrary] = node{mode: 0o755, data: library}
+	t["usr/lib/"+platforms[arch].triplet+"/"+onnxLibrary] = &fstest.MapFile{Mode: 0o755, Data: library}
 	const doc = "usr/share/doc/onnxruntime/"
-	t.file(doc+"LICENSE", licence)
+	t[doc+"LICENSE"] = file(licence)
 	if notices == "" {
-		t.file(doc+"README", fmt.Appendf(nil, "ONNX Runtime %s, unmodified, as published by Microsoft in the npm package %s.\nNotices of third parties: https://github.com/microsoft/onnxruntime/blob/v%s/ThirdPartyNotices.txt\n", p.version, p.name, p.version))
+		t[doc+"README"] = file(fmt.Appendf(nil, "ONNX Runtime %s, unmodified, as published by Microsoft in the npm package %s.\nNotices of third parties: https://github.com/microsoft/onnxruntime/blob/v%s/ThirdPartyNotices.txt\n", p.version, p.name, p.version))
 		return t, nil
 	}
 	text, err := os.ReadFile(notices)
@@ -93,6 +94,6 @@ func (b *builder) runtimeTree(arch string, p pin, notices string) (tree, error) 
 	if len(text) == 0 {
 		return nil, wrong(errors.New("--onnxruntime-notices " + notices + ": the file is empty"))
 	}
-	t.file(doc+"ThirdPartyNotices.txt", text)
+	t[doc+"ThirdPartyNotices.txt"] = file(text)
 	return t, nil
 }

@@ -78,11 +78,7 @@ func (b *builder) bill(m materials) ([]byte, error) {
 		c.Licenses, c.Hashes = licences(expression), hash(p.sum)
 		all, parts = append(all, c), append(parts, c.BOMRef)
 	}
-	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Component: &image, Timestamp: b.at.UTC().Format(time.RFC3339)}
-	bom.Components = &all
-	bom.Dependencies = &[]cdx.Dependency{{Ref: image.BOMRef, Dependencies: &parts}, {Ref: main.BOMRef, Dependencies: refs(modules)}}
-	return encode(bom)
+	return b.encode(&image, all, cdx.Dependency{Ref: image.BOMRef, Dependencies: &parts}, cdx.Dependency{Ref: main.BOMRef, Dependencies: refs(modules)})
 }
 
 // main returns the program as a component.
@@ -143,11 +139,7 @@ func (b *builder) programBill(file string, o options) error {
 	if err != nil {
 		return err
 	}
-	bom := cdx.NewBOM()
-	bom.Metadata = &cdx.Metadata{Component: &main, Timestamp: b.at.UTC().Format(time.RFC3339)}
-	bom.Components = &modules
-	bom.Dependencies = &[]cdx.Dependency{{Ref: main.BOMRef, Dependencies: refs(modules)}}
-	data, err := encode(bom)
+	data, err := b.encode(&main, modules, cdx.Dependency{Ref: main.BOMRef, Dependencies: refs(modules)})
 	if err != nil {
 		return err
 	}
@@ -167,7 +159,7 @@ func (b *builder) notices(file string, o options) error {
 	names := map[string][]string{} // by text
 	var texts []string             // in the order of the first name
 	for _, name := range sortedKeys(t) {
-		text := string(t[name].data)
+		text := string(t[name].Data)
 		if names[text] == nil {
 			texts = append(texts, text)
 		}
@@ -180,8 +172,11 @@ func (b *builder) notices(file string, o options) error {
 	return os.WriteFile(o.out, out.Bytes(), 0o644)
 }
 
-// encode writes a bill, numbered by what it says.
-func encode(bom *cdx.BOM) ([]byte, error) {
+// encode writes the bill of a subject. Its serial number follows from its content.
+func (b *builder) encode(subject *cdx.Component, components []cdx.Component, on ...cdx.Dependency) ([]byte, error) {
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Component: subject, Timestamp: b.at.UTC().Format(time.RFC3339)}
+	bom.Components, bom.Dependencies = &components, &on
 	var out bytes.Buffer
 	if err := cdx.NewBOMEncoder(&out, cdx.BOMFileFormatJSON).Encode(bom); err != nil {
 		return nil, err

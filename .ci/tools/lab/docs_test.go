@@ -40,6 +40,7 @@ var treatments = map[string]treatment{
 	"models dataset --generated":               {more: []string{"--generated-share", "0.02"}},
 	"models evaluate data":                     {onnx: true},
 	"models evaluate data --judge":             {},
+	"scenario hunt":                            {more: []string{"--length", "12h", "--tries", "2", "--least", "1e9"}}, // TestHunt has finds
 	"models train":                             {more: []string{"--rounds", "1", "--worlds", "2", "--steps", "2", "--held-out", "1", "--traces", "1"}},
 	"trace check generated":                    {judges: true},
 	"trace check drawn":                        {judges: true},
@@ -60,9 +61,9 @@ func treatmentOf(command string) (begin string, how treatment) {
 }
 
 // labCommand matches a line of a block of commands that spotter-lab runs.
-var labCommand = regexp.MustCompile(`^(?:bin/)?spotter (models (?:dataset|evaluate|train)|scenario from-trace|trace (?:check|forecast|generate)) [^#]*`)
+var labCommand = regexp.MustCompile(`^(?:bin/)?spotter(?:-lab)? (models (?:dataset|evaluate|train)|scenario (?:from-trace|hunt)|trace (?:check|forecast|generate)) [^#]*`)
 
-// commandsOfPages returns the commands of spotter-lab in docs, less "spotter", each once.
+// commandsOfPages returns the commands of spotter-lab in docs, less the name of the program, each once.
 func commandsOfPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob(filepath.Join(policytest.Root(t), "docs", "*.md"))
@@ -77,7 +78,7 @@ func commandsOfPages(t *testing.T) []string {
 		}
 		for _, block := range regexp.MustCompile("(?ms)^```sh\n(.*?)^```").FindAllStringSubmatch(string(text), -1) {
 			for line := range strings.Lines(strings.ReplaceAll(block[1], "\\\n", " ")) {
-				_, command, _ := strings.Cut(strings.TrimSpace(labCommand.FindString(line)), "spotter ")
+				_, command, _ := strings.Cut(strings.TrimSpace(labCommand.FindString(line)), " ")
 				if command != "" && !slices.Contains(all, command) {
 					all = append(all, command)
 				}

@@ -1,6 +1,6 @@
 // Command spotter-lab has the commands of spotter that research needs and users do not:
-// drawing and judging prices, training models, and turning recorded workloads into
-// scenarios. spotter runs it for them.
+// drawing and judging prices, training models, turning recorded workloads into scenarios,
+// and looking for scenarios in which a policy does worst. spotter runs all but the last.
 package main
 
 import (
@@ -22,7 +22,7 @@ func commands(p *cli.Program) []*cobra.Command {
 	}
 	return []*cobra.Command{
 		group("models", "Make and judge bundles of trained models", local.modelsDatasetCommand(), local.modelsEvaluateCommand(), local.modelsTrainCommand()),
-		group("scenario", "Make scenarios of recorded workloads", local.scenarioFromTraceCommand()),
+		group("scenario", "Make scenarios of recorded workloads, and look for hard ones", local.scenarioFromTraceCommand(), local.scenarioHuntCommand()),
 		group("trace", "Draw and judge traces", local.traceCheckCommand(), local.traceForecastCommand(), local.traceGenerateCommand()),
 	}
 }

@@ -41,7 +41,6 @@ func Command(p *cli.Program, more ...*cobra.Command) *cobra.Command {
 			},
 		},
 		validateCommand(p),
-		huntCommand(p),
 	)
 	c.AddCommand(more...)
 	return c

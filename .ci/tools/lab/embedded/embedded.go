@@ -1,6 +1,6 @@
-// Package recorded makes the embedded trace of recorded prices out of the recording that it is a part
+// Package embedded makes the embedded trace of recorded prices out of the recording that it is a part
 // of, which is not in the repository.
-package recorded
+package embedded
 
 import (
 	"fmt"

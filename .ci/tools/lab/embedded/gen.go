@@ -1,6 +1,6 @@
 //go:build ignore
 
-// This program makes the embedded trace of recorded prices: go run gen.go DATA, where DATA is the
+// This program makes the embedded trace of recorded prices: in .ci/tools/lab, go run embedded/gen.go DATA, where DATA is the
 // folder of recordings.
 package main
 
@@ -10,8 +10,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spotter-dev/spotter/.ci/tools/lab/embedded"
 	"github.com/spotter-dev/spotter/scenarios/trace"
-	"github.com/spotter-dev/spotter/scenarios/trace/recorded"
 )
 
 func main() {
@@ -25,9 +25,9 @@ func run(args []string) error {
 	if len(args) != 1 {
 		return errors.New("give the folder of recordings")
 	}
-	t, err := recorded.Make(filepath.Join(args[0], recorded.Source))
+	t, err := embedded.Make(filepath.Join(args[0], embedded.Source))
 	if err != nil {
 		return err
 	}
-	return trace.WriteFile("scenarios/trace/embedded/"+trace.Recorded+".parquet", t)
+	return trace.WriteFile("../../../scenarios/trace/embedded/"+trace.Recorded+".parquet", t)
 }

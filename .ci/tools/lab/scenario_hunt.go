@@ -1,4 +1,4 @@
-package scenario
+package main
 
 import (
 	"context"
@@ -9,20 +9,22 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/progress"
-	"github.com/spotter-dev/spotter/cmd/spotter/internal/runner"
+	"github.com/spotter-dev/spotter/.ci/tools/lab/hunt"
 	"github.com/spotter-dev/spotter/eval"
-	"github.com/spotter-dev/spotter/eval/hunt"
 	"github.com/spotter-dev/spotter/internal/cli"
 	"github.com/spotter-dev/spotter/internal/input"
+	"github.com/spotter-dev/spotter/internal/lab"
+	"github.com/spotter-dev/spotter/models"
 	"github.com/spotter-dev/spotter/policy/figures"
 	"github.com/spotter-dev/spotter/policy/registry"
 	"github.com/spotter-dev/spotter/scenarios"
 	"github.com/spotter-dev/spotter/scenarios/trace"
+	"github.com/spotter-dev/spotter/sim"
 )
 
 // huntFlags are the flags of hunt.
@@ -32,7 +34,7 @@ type huntFlags struct {
 	form               cli.Form
 }
 
-func huntCommand(p *cli.Program) *cobra.Command {
+func (p *program) scenarioHuntCommand() *cobra.Command {
 	var f huntFlags
 	c := &cobra.Command{
 		Use:   "hunt",
@@ -50,10 +52,11 @@ func huntCommand(p *cli.Program) *cobra.Command {
 			"What is found under seeds 1 and 2 is made smaller, thing by thing, as long as 80% of\n" +
 			"the gap stays under seeds 11 to 15, and then judged under seeds 101 to 110. Each is\n" +
 			"written as an ordinary scenario with the command and the gap in its head.\n\n" +
+			"Policies that read files, as bundles of models, cannot be hunted.\n\n" +
 			"Equal calls write equal files. Exit code: 0 good, 2 the call is wrong, 3 it broke or\n" +
 			"was stopped, which writes nothing.",
-		Example: "  spotter scenario hunt --policy portfolio --seed 3 --out hunted\n" +
-			"  spotter scenario hunt --policy static:share=0.7 --goal outage --objective 0.999",
+		Example: "  spotter-lab scenario hunt --policy portfolio --seed 3 --out hunted\n" +
+			"  spotter-lab scenario hunt --policy static:share=0.7 --goal outage --objective 0.999",
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context(), p) },
 	}
@@ -86,13 +89,17 @@ type found struct {
 	Unit     string   `json:"unit"`
 }
 
-func (f *huntFlags) run(ctx context.Context, p *cli.Program) error {
+func (f *huntFlags) run(ctx context.Context, p *program) error {
 	if err := f.complete(p); err != nil {
 		return err
 	}
-	shown := progress.Show(ctx, p, "hunting")
-	defer func() { shown.Close(p) }()
-	f.Progress = func(done, total int) { shown.Send(progress.Counted{Done: done, Total: total}) }
+	tenths := 0
+	f.Progress = func(done, total int) {
+		if now := 10 * done / total; now > tenths {
+			tenths = now
+			fmt.Fprintf(p.Stderr, "%d of %d runs\n", done, total)
+		}
+	}
 	finds, err := hunt.Run(ctx, f.Config)
 	if ctx.Err() != nil {
 		return &cli.StoppedError{Err: errors.New("stopped before the hunt was over"), Next: "nothing was written; give fewer --tries"}
@@ -134,15 +141,43 @@ func writeFound(w io.Writer, list []found) error {
 	return cli.Columns(w, []string{"SCENARIO", "GAP", "INTERVAL", ""}, rows)
 }
 
-// knownPolicies reads a list of policies that can be made where no scenario has manifests.
+// newRunner returns a runner for policies that need no files, which forecasts by the closed form.
+// Its runs share what is prepared of a scenario.
+func newRunner() eval.Runner {
+	var mu sync.Mutex
+	shared := map[*scenarios.BoundScenario]func() (*sim.Prepared, error){}
+	return func(ctx context.Context, j eval.Job) (*sim.Result, error) {
+		mu.Lock()
+		prepare := shared[j.Bound]
+		if prepare == nil {
+			prepare = sync.OnceValues(func() (*sim.Prepared, error) { return sim.Prepare(j.Bound) })
+			shared[j.Bound] = prepare
+		}
+		mu.Unlock()
+		prepared, err := prepare()
+		if err != nil {
+			return nil, err
+		}
+		p, err := registry.New(j.Policy, registry.Options{})
+		if err != nil {
+			return nil, err
+		}
+		f, err := models.NewClosedForm(models.DefaultConfig())
+		if err != nil {
+			return nil, err
+		}
+		return sim.Run(ctx, sim.Config{Prepared: prepared, Policy: p, Forecaster: f, Seed: j.Seed, OnDemandStart: j.Policy == eval.OnDemand})
+	}
+}
+
+// knownPolicies reads a list of policies that need no files.
 func knownPolicies(list string) ([]string, error) {
 	specs, err := registry.Parse(list)
 	if err != nil {
 		return nil, err
 	}
-	r := runner.New()
 	for _, spec := range specs {
-		if _, err := registry.New(spec, registry.Options{ReadRuntime: r.ReadRuntime, OpenBundle: r.CheckBundle}); err != nil {
+		if _, err := registry.New(spec, registry.Options{}); err != nil {
 			return nil, err
 		}
 	}
@@ -150,7 +185,7 @@ func knownPolicies(list string) ([]string, error) {
 }
 
 // complete checks the flags and opens the prices.
-func (f *huntFlags) complete(p *cli.Program) error {
+func (f *huntFlags) complete(p *program) error {
 	specs, err := knownPolicies(f.Policy)
 	if err == nil && len(specs) != 1 {
 		err = fmt.Errorf("%q is %d policies, want one", f.Policy, len(specs))
@@ -177,7 +212,7 @@ func (f *huntFlags) complete(p *cli.Program) error {
 		{f.Least > 0, "least", fmt.Sprint(f.Least), "above 0"},
 	} {
 		if !x.good {
-			return cli.Invalid(fmt.Errorf("--%s: %s is not %s", x.flag, x.value, x.wants), "run `spotter scenario hunt --help`")
+			return cli.Invalid(fmt.Errorf("--%s: %s is not %s", x.flag, x.value, x.wants), "run `spotter-lab scenario hunt --help`")
 		}
 	}
 	if info, err := os.Stat(f.out); err == nil && !info.IsDir() {
@@ -201,8 +236,8 @@ func (f *huntFlags) complete(p *cli.Program) error {
 		}
 		return w, nil
 	}
-	f.NewRunner = func() eval.Runner { return runner.New().Run }
+	f.NewRunner = newRunner
 	name, _, _ := strings.Cut(f.Policy, ":")
-	f.Name, f.Invocation = name, p.Invocation()
+	f.Name, f.Invocation = name, cli.Shell(append([]string{lab.Program}, p.Args...))
 	return nil
 }
