@@ -13,7 +13,7 @@ import (
 	_ "github.com/cockroachdb/datadriven" // its flag -rewrite is ours, too
 )
 
-// Rewrite reports whether files are to be written.
+// Rewrite reports whether the tests must write the files.
 func Rewrite() bool { return flag.Lookup("rewrite").Value.String() == "true" }
 
 // Hold fails the test where the file at path, relative to the folder of the package, is not got.

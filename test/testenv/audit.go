@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// auditPolicy logs every request when it is answered, a watch when it begins, too, and
-// what is written with its content, but for what the parts of Kubernetes do among
-// themselves.
+// auditPolicy logs every request when it is answered, a watch also when it starts, and writes with
+// their content, except requests between the components of Kubernetes.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -49,8 +48,8 @@ type AuditEvent struct {
 	URI    string
 	DryRun bool
 
-	// Code is the HTTP status of the answer, and Allowed says that access control let
-	// it be asked for.
+	// Code is the HTTP status of the answer, and Allowed says that access control allowed the
+	// request.
 	Code    int
 	Allowed bool
 
@@ -91,9 +90,8 @@ func (e *Env) Mark() Mark {
 	return Mark(info.Size())
 }
 
-// Audit returns the requests that were answered since a mark and that keep wants;
-// nil wants all. A request stands in the log before its answer has been read in
-// full.
+// Audit returns the requests that were answered since a mark and that keep wants; nil wants all. A
+// request is in the log before its answer has been read in full.
 func (e *Env) Audit(t testing.TB, since Mark, keep func(AuditEvent) bool) []AuditEvent {
 	t.Helper()
 	f, err := os.Open(e.auditLog())

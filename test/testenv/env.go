@@ -26,7 +26,7 @@ import (
 	"github.com/spotter-dev/spotter/policy/v1alpha1"
 )
 
-// Options say what runs beside etcd and the API server.
+// Options say what runs in addition to etcd and the API server.
 type Options struct {
 	// ControllerManager makes the pods of Deployments and Jobs, the status of
 	// disruption budgets and the service accounts of namespaces, and collects
@@ -47,7 +47,7 @@ type Options struct {
 	// plays; a pod's annotation [DeleteAfter] overrides it.
 	PodDelete time.Duration
 
-	// CRDs are installed beside ours.
+	// CRDs are installed in addition to Spotter's.
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
 	// Args are further flags by server, such as {"kwok": {"--v=2"}}.
@@ -135,7 +135,7 @@ func New(t testing.TB, o Options) *Env {
 // startTimeout is long since many packages may start servers at once.
 const startTimeout = 3 * time.Minute
 
-// launch starts all that o asks for. What it started is ended when it fails.
+// launch starts all servers that o requires. If it fails it ends those that it started.
 func launch(binaries string, o Options) (_ *Env, err error) {
 	dir, err := os.MkdirTemp("", "testenv-")
 	if err != nil {
@@ -193,8 +193,8 @@ func (e *Env) serviceAccount(namespace string) error {
 // stop ends all servers and removes what they wrote.
 func (e *Env) stop() { e.guard.end() }
 
-// Namespace makes a namespace, named after the test, in which pods can be made. It
-// is deleted after the test as far as a controller manager does so.
+// Namespace makes a namespace, named after the test, in which pods can be made. It is deleted after
+// the test; only a controller manager completes the deletion.
 func (e *Env) Namespace(t testing.TB) string {
 	t.Helper()
 	name := strings.Trim(strings.Map(func(r rune) rune {
@@ -228,8 +228,8 @@ func (e *Env) Kubectl(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Eventually calls f until it returns nil, for two minutes at most, since the
-// machine may be busy with other tests. The last error is told.
+// Eventually calls f until it returns nil, for up to two minutes, since the machine may be busy
+// with other tests. After that the test fails with the last error.
 func Eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
 	if err := poll(2*time.Minute, f); err != nil {
@@ -246,7 +246,7 @@ func poll(timeout time.Duration, f func() error) error {
 	}
 }
 
-// definitions returns all definitions that are to be installed.
+// definitions returns all definitions to install.
 func (o *Options) definitions() []*apiextensionsv1.CustomResourceDefinition {
 	all := crd.Objects()
 	for _, d := range o.CRDs {

@@ -51,7 +51,7 @@ func (e *Env) kill(server string) (args []string, err error) {
 	return strings.Split(strings.Trim(string(line), "\x00"), "\x00")[1:], poll(startTimeout, gone)
 }
 
-// signal freezes a server or lets it go on.
+// signal freezes a server or lets it continue.
 func (e *Env) signal(server string, freeze bool) error {
 	pid, err := e.pid(server)
 	if err != nil {

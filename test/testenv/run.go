@@ -13,11 +13,11 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A Process is a program that a test runs beside itself. What it says is kept.
+// A Process is a program that runs alongside a test. Its output is kept.
 type Process struct {
 	Cmd *exec.Cmd
 
-	// End is told once what [exec.Cmd.Wait] returns.
+	// End receives the result of [exec.Cmd.Wait] once.
 	End <-chan error
 
 	mu  sync.Mutex
@@ -62,7 +62,7 @@ func (p *Process) Said() string {
 	return p.log.String()
 }
 
-// FreeAddress returns an address of this machine at which nobody listens.
+// FreeAddress returns an address of this machine at which no process listens.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

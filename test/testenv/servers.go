@@ -65,13 +65,13 @@ func (e *Env) wrap(name string) (string, error) {
 	text := fmt.Sprintf("#!/bin/sh\ncase \"$1\" in --help) exec '%[1]s' --help;; esac\necho $$ > '%[2]s.pid'\nexec '%[1]s' \"$@\" > '%[2]s.log' 2>&1\n",
 		filepath.Join(e.binaries, name), filepath.Join(e.Dir, name))
 	if name == Etcd {
-		script = filepath.Join(e.Dir, "etcd.sh") // beside the folder of its data
+		script = filepath.Join(e.Dir, "etcd.sh") // next to its data folder
 	}
 	return script, os.WriteFile(script, []byte(text), 0o700)
 }
 
-// startOthers starts what runs beside the API server, each as a user of its own so
-// that the audit log tells them apart.
+// startOthers starts the servers other than etcd and the API server, each as its own user so that
+// the audit log distinguishes them.
 func (e *Env) startOthers() error {
 	certs := e.control.ControlPlane.APIServer.CertDir
 	ca := filepath.Join(e.Dir, "ca.crt")

@@ -19,13 +19,12 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// UseVariable is the environment variable that names a folder, in which each test that
-// has a cluster then leaves what Spotter was let do there and did, as [UseReport]. A file
-// is that of a test, so that one which is run again tells anew.
+// UseVariable is the environment variable that names a folder. Each test that has a cluster writes
+// to it what Spotter was allowed to do there and what it did, as [UseReport]. Each test has one
+// file, which a new run of the test replaces.
 //
-// A test whose result go test has kept does not run. The file [UseBegun] of the folder
-// is looked at by each test: where it is new, so that of what was kept nothing is left,
-// all run.
+// A test whose result go test has cached does not run. Each test therefore looks at the file
+// [UseBegun] of the folder: where it is new, no cached result is valid and all tests run.
 const UseVariable = "SPOTTER_RIGHTS_USED"
 
 // UseBegun is the file that is made with the folder.
@@ -153,7 +152,7 @@ func place(t testing.TB) string {
 	return ""
 }
 
-// read goes on to the end of the log.
+// read reads on to the end of the log.
 func (c *collection) read(log string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +207,7 @@ func (c *collection) line(line []byte) error {
 	}
 	u := c.use(&x, n)
 	c.last[did{x.User, n, u}] = c.at
-	if u.Verb == "patch" && x.Code == http.StatusCreated { // applied where there was none: both are asked for
+	if u.Verb == "patch" && x.Code == http.StatusCreated { // applied where the object did not exist: access control checks both verbs
 		u.Verb = "create"
 		c.last[did{x.User, n, u}] = c.at
 	}

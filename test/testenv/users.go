@@ -30,9 +30,9 @@ func (e *Env) User(t testing.TB, name string, rules ...rbacv1.PolicyRule) *rest.
 	return u.Config()
 }
 
-// ServiceAccount makes a service account where there is none and returns the
-// configuration of who holds its token. Without rules it may do what others have
-// granted it, such as the manifests of a chart.
+// ServiceAccount makes a service account unless it exists, and returns the configuration of a
+// client with its token. Without rules it may do what others have granted it, such as the manifests
+// of a chart.
 func (e *Env) ServiceAccount(t testing.TB, namespace, name string, rules ...rbacv1.PolicyRule) *rest.Config {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

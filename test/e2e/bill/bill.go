@@ -69,10 +69,10 @@ const hourly = int64(time.Hour / time.Millisecond)
 // rounded before all is summed up.
 type Amount int64
 
-// Micros returns what so many millionths of a dollar are.
+// Micros returns the amount of n millionths of a dollar.
 func Micros(n int64) Amount { return Amount(n * hourly) }
 
-// Dollars returns the amount of a world that goes k times as fast.
+// Dollars returns the amount in dollars, of a scenario that runs k times as fast.
 func (a Amount) Dollars(k int64) float64 { return float64(int64(a)*k) / float64(hourly) / 1e6 }
 
 // least is what a node is charged for at least, in milliseconds: AWS bills by the second

@@ -173,7 +173,7 @@ func counts(r *http.Request) bool {
 	return false
 }
 
-// errApart ends what is under way when a partition begins.
+// errApart ends the requests in progress when a partition starts.
 var errApart = errors.New("apart")
 
 // ServeHTTP passes a request on, or does not.

@@ -57,7 +57,7 @@ func parse(line []byte) (*Request, error) {
 	return r, nil
 }
 
-// A tail reads what is written to an audit log, as far as it goes.
+// A tail reads an audit log up to its current end.
 type tail struct {
 	file *os.File
 	r    *bufio.Reader
@@ -75,7 +75,7 @@ func openTail(name string) (*tail, error) {
 	return &tail{file: f, r: bufio.NewReaderSize(f, 1<<20)}, nil
 }
 
-// next returns the next answered write, nil where there is none yet.
+// next returns the next answered write, nil if the log has no further one yet.
 func (t *tail) next() (*Request, error) {
 	for {
 		line, err := t.r.ReadBytes('\n')

@@ -16,7 +16,8 @@ type Node struct {
 	Going                bool     // it is being deleted
 	Host                 string   // of a NodeClaim: its node
 
-	// Launch says that it is a NodeClaim of ours without a machine, and Created when it was made.
+	// Launch says that the node is a NodeClaim that Spotter made and that has no machine yet, and
+	// Created when it was made.
 	Launch  bool
 	Created time.Time
 
@@ -97,8 +98,8 @@ func (w *Watcher) Node(at time.Time, n Node) {
 	}
 }
 
-// within holds that no more nodes are emptied than a budget allows, now that n begins.
-// Nodes under notice do not count: their end is not ours to choose.
+// within holds that no more nodes are drained than a budget allows, now that the drain of n starts.
+// Nodes under notice do not count: Spotter does not choose when they end.
 func (w *Watcher) within(at time.Time, n *Node, whose string, member func(*Node) bool, allows func(total int) int) {
 	total, down := 0, 0
 	for _, x := range w.nodes {

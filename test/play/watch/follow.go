@@ -114,8 +114,8 @@ func (r *runner) handler(ctx context.Context, of string) cache.ResourceEventHand
 	}
 }
 
-// loop takes objects and the audit log in turn: a request is read before what it led to
-// is judged, since it stands in the log by then.
+// loop takes objects and the audit log in turn. A request is read before its effect is judged,
+// since it is in the log by then.
 func (r *runner) loop(ctx context.Context, orders <-chan string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Rest holds that no mark of ours stands without cause at an instant of rest: one on
-// whose node nothing has come on for the time of quiet, and that neither a notice nor its
-// deletion explains.
+// Rest holds that at an instant of rest no mark of Spotter's is left without cause, that is on a
+// node where no drain has progressed for the time of quiet and whose mark neither a notice nor the
+// node's deletion explains.
 func (w *Watcher) Rest(at time.Time) {
 	for _, name := range sorted(w.nodes) {
 		n := w.nodes[name]
@@ -25,8 +25,8 @@ func (w *Watcher) Rest(at time.Time) {
 	}
 }
 
-// Unmarked holds that no mark of ours stands but on what is being deleted, since nothing
-// may be done any more.
+// Unmarked holds that Spotter has no mark except on nodes that are being deleted, since it may not
+// do anything any more.
 func (w *Watcher) Unmarked(at time.Time) {
 	for _, name := range sorted(w.nodes) {
 		if n := w.nodes[name]; len(n.Ours) > 0 && !n.Going {

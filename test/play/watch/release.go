@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A release is one that watches the cluster beside others: of those that lead, one acts.
+// A release is a Spotter release that watches the cluster together with others: of those that lead,
+// one acts.
 type release struct {
 	namespace string
 	leads     history[time.Time] // until when its lease holds unless it is renewed; zero once it is given up
@@ -36,7 +37,8 @@ func (w *Watcher) renewed(r *Request) {
 	x.leads.set(r.Answered, until)
 }
 
-// claimed takes which release has claimed a CapacityPool from now on; empty is none.
+// claimed records which release has claimed a CapacityPool from now on; an empty namespace means
+// that no release has.
 func (w *Watcher) claimed(at time.Time, pool, namespace string) {
 	w.claims[pool] = namespace
 	has := map[string]bool{}

@@ -25,13 +25,13 @@ type Request struct {
 	Until      time.Time
 }
 
-// An eviction is one of ours that the API server let through.
+// An eviction is one that Spotter requested and the API server allowed.
 type eviction struct {
 	at  time.Time
 	pod Pod
 }
 
-// A loss is a pod that somebody else took.
+// A loss is a pod that was removed by an actor other than Spotter.
 type loss struct {
 	at  time.Time
 	pod Pod
@@ -128,8 +128,9 @@ func (w *Watcher) kept(r *Request, p *Pod) {
 	}
 }
 
-// released holds that no node is given back, by its own name or by its NodeClaim's, while a pod is on it that would have
-// to go elsewhere, unless the provider takes it or it is being deleted.
+// released holds that no node is released, by its own name or by its NodeClaim's, while it has a
+// pod that would have to move to another node, unless the provider takes the node or it is being
+// deleted.
 func (w *Watcher) released(r *Request) {
 	name := r.Name
 	if r.Resource == "nodeclaims" {

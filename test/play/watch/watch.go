@@ -83,8 +83,8 @@ type Watcher struct {
 	cfg      Config
 	findings []Finding
 
-	// drains of ours that began without a notice, and evictions that we asked for: what
-	// was judged at all.
+	// drains and asked count what was judged at all: Spotter's drains that started without a
+	// notice, and the evictions that it requested.
 	drains, asked int
 
 	nodes  map[string]*Node
@@ -94,7 +94,7 @@ type Watcher struct {
 	off    history[bool]                   // the kill switch
 	pdbs   map[string]*pdb
 
-	progress  map[string]time.Time // by node, when an eviction there was asked for
+	progress  map[string]time.Time // by node, when an eviction there was requested
 	evictions []eviction
 	others    []loss // pods that others took
 	uses      map[string]*use

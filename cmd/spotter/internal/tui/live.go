@@ -28,7 +28,7 @@ const (
 	liveRest = 4
 )
 
-// follow returns what shows the record of a controller and goes on with it.
+// follow returns the function that shows the record of a controller and keeps following it.
 func (f *tuiFlags) follow(args []string) (string, func(context.Context, func(any)), error) {
 	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee", "run"}, f.Flags.Changed)
 	switch {
@@ -75,7 +75,7 @@ type follower struct {
 	dir   string
 	clock func() time.Time
 
-	// since is where reading begins, the same throughout.
+	// since is where reading starts; it does not change.
 	since policy.Time
 
 	// newest is the last segment that was read, rest until when it is not read again,

@@ -78,7 +78,7 @@ func (p replayer) play(ctx context.Context, chosen <-chan int) {
 	}
 }
 
-// again does run i again, and beside it the one it is compared with.
+// again repeats run i, together with the run that it is compared with.
 func (p replayer) again(ctx context.Context, i int) {
 	x := &p.results.Runs[i]
 	f, err := p.flagsOf(x)

@@ -138,9 +138,9 @@ func onTerminal(p *cli.Program, t *screen.Terminal) error {
 	return nil
 }
 
-// recordings returns what plays the recordings of --run. They are opened at once,
-// so that a folder that is none is said before the screen is there, and read while
-// it is.
+// recordings returns the function that plays the recordings of --run. It opens them at once, so
+// that a folder that is not a recording is reported before the screen appears; the function reads
+// them while the screen is shown.
 func (f *tuiFlags) recordings(args []string) (string, func(context.Context, func(any)), error) {
 	const next = "run `spotter tui --help`"
 	given := slices.ContainsFunc([]string{"policies", "seed", "trace", "from", "intensity", "node-fee"}, f.Flags.Changed)
@@ -279,8 +279,7 @@ func (f *tuiFlags) play(ctx context.Context, send func(any), sc *scenarios.Scena
 	}
 }
 
-// guarded does a run. A panic of it is the run's error: the terminal must be given
-// back as it was.
+// guarded does a run. It returns a panic as the run's error, because the terminal must be restored.
 func guarded(ctx context.Context, cfg sim.Config) (r *sim.Result, err error) {
 	defer func() {
 		if bug := recover(); bug != nil {

@@ -16,8 +16,8 @@ type scale struct {
 	dots      int // how many lines of dots there are
 }
 
-// y returns the line of dots of v, counted from above; it may lie outside, as
-// NaN does.
+// y returns the line of dots of v, counted from above. The line may be outside the plot, as for
+// NaN.
 func (s scale) y(v float64) int {
 	if s.log {
 		v = math.Log10(v)
@@ -161,7 +161,7 @@ func (u Unit) around(digits string) string {
 type timeTick struct {
 	at   policy.Time
 	text string
-	day  bool // it is the begin of a day
+	day  bool // it is the start of a day
 }
 
 var timeSteps = []time.Duration{
@@ -205,8 +205,7 @@ func tickAt(at policy.Time, step time.Duration) timeTick {
 	}
 }
 
-// column returns the column of at where from to to take w columns; it may lie
-// outside.
+// column returns the column of at where from to to take w columns. The column may be outside these.
 func column(at, from, to policy.Time, w int) int {
 	if to <= from || w <= 0 {
 		return -1

@@ -25,8 +25,8 @@ func (p plot) set(x, y int, i Ink) {
 	p.inks[at] = i
 }
 
-// line sets the dots from x0, y0 to x1, y1, every other one when dotted. What
-// lies outside is not walked: the ends come from data that may be far away.
+// line sets the dots from x0, y0 to x1, y1, every other one when dotted. It does not walk the part
+// outside the plot: the ends come from data that may be far away.
 func (p plot) line(x0, y0, x1, y1 int, i Ink, dotted bool) {
 	if x0 < -1 && x1 > x0 {
 		y0 += (y1 - y0) * (-1 - x0) / (x1 - x0)

@@ -122,8 +122,8 @@ func (c Canvas) Mark() {
 	c.Restyle(func(s Style) Style { s.Attr |= Selected; return s })
 }
 
-// Render writes c for a terminal: its lines, each of exactly Width columns,
-// joined by newlines. Every line begins and ends in the terminal's own style.
+// Render writes c for a terminal: its lines, each of exactly Width columns, joined by newlines.
+// Every line starts and ends in the terminal's own style.
 func (c Canvas) Render(t *Theme) string {
 	var b strings.Builder
 	b.Grow(c.w*c.h*2 + c.h*64)

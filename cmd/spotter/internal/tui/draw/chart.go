@@ -26,7 +26,7 @@ type Series struct {
 	// Short is the name where there is little room, the same if empty.
 	Short string
 
-	// Key is the letter that stands at the end of the line and before the name.
+	// Key is the letter shown at the end of the line and before the name.
 	Key rune
 
 	// At are ascending instants, Value the value from each on; NaN is a gap.
@@ -57,10 +57,10 @@ type Level struct {
 	End bool
 }
 
-// A Chart shows values over time in braille: an axis of values on the left, of
-// days below, names of the series above, each with a letter that also
-// stands at its end, so that they can be told apart without colour. Charts of
-// one width have their plots in the same columns.
+// A Chart shows values over time in braille: an axis of values on the left, of days below, and the
+// names of the series above. Each name has a letter that is also shown at the end of its series, so
+// that series can be distinguished without colour. Charts of one width have their plots in the same
+// columns.
 type Chart struct {
 	Series   []Series
 	Levels   []Level

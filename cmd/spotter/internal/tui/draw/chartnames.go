@@ -40,8 +40,8 @@ func (ch Chart) names() []chartName {
 	return all
 }
 
-// valueOf returns the value of s at the shown time, the last known one without
-// a cursor; NaN where there is none.
+// valueOf returns the value of s at the shown time, or its last known value without a cursor; NaN
+// if s has no value then.
 func (ch Chart) valueOf(s Series) float64 {
 	at := ch.last()
 	if ch.Now != 0 {
@@ -110,8 +110,8 @@ func (ch Chart) nameLines(w, n int) (lines [][]chartName, left int) {
 	return lines, left
 }
 
-// spreadNames puts as many names as fit into so many lines of w columns, with some
-// columns to spare at the end of the last, and returns how many they are.
+// spreadNames puts as many names as fit into the given number of lines of w columns, with spare
+// columns left at the end of the last line. It returns the names of each line, and how many fit.
 func (ch Chart) spreadNames(all []chartName, w, lines, spare int) (out [][]chartName, fit int) {
 	out = make([][]chartName, lines)
 	line, x := 0, 0

@@ -28,9 +28,8 @@ type Box struct {
 	Focused bool
 }
 
-// Frame draws the border of b at the edges of c and returns what lies within.
-// A canvas of fewer than three lines or columns has no room for one: it is
-// returned as it is.
+// Frame draws the border of b at the edges of c and returns the canvas inside the border. A canvas
+// of fewer than three lines or columns is too small for a border and is returned unchanged.
 func (b Box) Frame(c Canvas) Canvas {
 	w, h := c.w, c.h
 	if w < 3 || h < 3 {
@@ -85,8 +84,8 @@ func (b Box) title(c Canvas, s Style) {
 	}
 }
 
-// A Bar is one line with a background: Left and Right at its ends, and More behind
-// Left as far as all fit. When Left and Right do not, Right is cut.
+// A Bar is one line with a background: Left and Right at its ends, and after Left the parts of More
+// that fit. When Left and Right do not fit, Right is cut.
 type Bar struct {
 	Left, Right []Part
 

@@ -17,16 +17,16 @@ type GridMarket struct {
 	Price      policy.Money // per node-hour, policy.NoPrice where it is unknown
 }
 
-// A Grid shows nodes as cells: one line (or more) per pool and market, so that
-// the length of a line is how many nodes a market holds. The height of a cell is
-// the part of the node that is requested, its colour how it is bought and how
-// old it is; a letter stands for every state but running.
+// A Grid shows nodes as cells: one line (or more) per pool and market, so that the length of a line
+// is the number of nodes of a market. The height of a cell is the requested part of the node, and
+// its colour shows how the node is bought and how old it is. A letter marks every state but
+// running.
 type Grid struct {
 	// Pools and Markets are what Node.Pool and Node.Market point into.
 	Pools   []string
 	Markets []GridMarket
 
-	// Nodes are those to show, in any order; cells stand in this order.
+	// Nodes are the nodes to show, in any order; the cells of one pool and market keep this order.
 	Nodes []timeline.Node
 
 	// Now is the instant shown, for ages and notices.
@@ -108,8 +108,8 @@ func (g Grid) describe(n timeline.Node) []Part {
 // mille writes thousandths as percent.
 func mille(x int16) string { return figures.RoughShare(float64(x) / 1000) }
 
-// tally counts the nodes that want holds for, as parts of a line; states of
-// which there are none are left out.
+// tally counts the nodes for which want holds, as parts of a line. States without nodes are left
+// out.
 func (g Grid) tally(want func(timeline.Node) bool) []Part {
 	var all, spot int
 	var states [stateCount]int

@@ -16,7 +16,7 @@ type gridGroup struct {
 // pool.
 type gridRow struct{ group, first, count int }
 
-// A gridLabel is the widths of what stands before the cells; 0 for what is left
+// A gridLabel has the widths of the parts of the label before the cells; 0 for a part that is left
 // out.
 type gridLabel struct{ kind, zone, price, number, width int }
 
@@ -45,9 +45,9 @@ func (l gridLook) first() int {
 // listMin is the least columns that a node on a line of its own takes.
 const listMin = 34
 
-// look lays g out on w columns and h lines: a line for each node where there are
-// so many lines; else the widest cells with which every market takes one line,
-// so that lengths compare; else the widest with which all fit, or the narrowest.
+// look lays g out on w columns and h lines: one line per node if h lines are enough; else the
+// widest cells with which every market takes one line, so that lengths compare; else the widest
+// with which all nodes fit, or the narrowest.
 func (g Grid) look(w, h int) gridLook {
 	l := gridLook{head: h >= 5, legend: h >= 8, body: h, selected: -1}
 	if l.head {
@@ -177,7 +177,7 @@ func (g Grid) labels(w int, groups []gridGroup) gridLabel {
 	return l
 }
 
-// rowsOf returns the lines of groups with so many cells in each.
+// rowsOf returns the lines of groups with the given number of cells in each line.
 func rowsOf(groups []gridGroup, cells int) []gridRow {
 	rows := make([]gridRow, 0, 2*len(groups))
 	for i, g := range groups {
@@ -228,9 +228,8 @@ func (l gridLook) hidden() (above, below int) {
 	return above, below
 }
 
-// NodeAt returns the place in Nodes of the node drawn at x, y on a canvas of w
-// columns and h lines, for the label of a row that of its first node; false where
-// there is none.
+// NodeAt returns the place in Nodes of the node drawn at x, y on a canvas of w columns and h lines.
+// For the label of a row it is the place of the row's first node; false if no node is drawn there.
 func (g Grid) NodeAt(w, h, x, y int) (int, bool) {
 	l := g.look(w, h)
 	y -= l.first()

@@ -18,8 +18,8 @@ type WorkloadRow struct {
 	Ready, Required, Desired int32
 	OnSpot                   int32 // of Ready
 
-	// Out says that it is below what it requires now. Outage is what that has come
-	// to, in minutes; -1 where it is unknown.
+	// Out says that the workload is below what it requires now. Outage is its total outage in
+	// minutes; -1 where it is unknown.
 	Out    bool
 	Outage int64
 }
@@ -92,8 +92,7 @@ type MarketRow struct {
 	Ink Ink
 }
 
-// Markets returns the table of markets. S stands for spot and O for on-demand, as
-// in the grid of nodes.
+// Markets returns the table of markets. S means Spot and O on-demand, as in the grid of nodes.
 func Markets(rows []MarketRow, selected int) Table {
 	t := Table{Selected: selected, Empty: "no markets", Columns: []Column{
 		{Title: ""},

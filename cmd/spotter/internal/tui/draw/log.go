@@ -59,8 +59,8 @@ func verbInk(v timeline.Verb) Ink {
 	}
 }
 
-// Subject returns what the entry is about, as "12 nodes of general" where it
-// stands for several.
+// Subject returns the subject of the entry, such as "12 nodes of general" for an entry that
+// combines several.
 func (l LogEntry) Subject() string {
 	e := l.Entry
 	switch {

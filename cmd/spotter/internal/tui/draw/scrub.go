@@ -6,8 +6,8 @@ import "github.com/spotter-dev/spotter/policy"
 // run is simulated, what happened where. It takes one to three lines: the bar;
 // days below it; marks above it.
 type Scrub struct {
-	// WarmUp is when the run begins, From when its metered window does; equal, or
-	// WarmUp zero, without a warm-up.
+	// WarmUp is when the run starts, From when its metered window starts. Without a warm-up WarmUp
+	// equals From or is zero.
 	WarmUp, From, To policy.Time
 
 	Now, Until policy.Time
@@ -45,8 +45,8 @@ func (s Scrub) Draw(c Canvas) {
 	}
 }
 
-// drawBar writes the bar: heavy up to the shown time, light as far as it is
-// simulated, broken beyond; the warm-up dotted.
+// drawBar writes the bar: heavy up to the shown time, light up to the end of the simulated time,
+// dashed beyond it; the warm-up is dotted.
 func (s Scrub) drawBar(c Canvas) {
 	col := func(t policy.Time) int { return column(t, s.begin(), s.To, c.w) }
 	now, until, from := col(s.Now), col(s.Until), col(s.From)

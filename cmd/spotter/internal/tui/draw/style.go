@@ -2,7 +2,7 @@ package draw
 
 // A Style is what a cell means. The zero Style is the terminal's own.
 type Style struct {
-	// Ink is what the rune stands for, Ground what lies behind it.
+	// Ink is what the rune means, Ground what the background behind it means.
 	Ink, Ground Ink
 
 	Attr Attr
@@ -19,7 +19,7 @@ const (
 	Selected
 )
 
-// An Ink is what a rune or a background stands for.
+// An Ink is the meaning of a rune or a background.
 type Ink uint8
 
 // The inks. The zero Ink is the terminal's own foreground or background.

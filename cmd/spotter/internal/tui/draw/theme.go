@@ -184,9 +184,9 @@ var light = [inks]shade{
 	Series4: {0x9a6700, 3}, Series5: {0x0e7490, 6}, Series6: {0x8250df, 13}, Series7: {0x585858, 8},
 }
 
-// nightContrast and lightContrast are the inks of high contrast: those of night and
-// light, each lighter or darker until it has the contrast with black or white that WCAG 2
-// asks for at level AAA. Older nodes are not paler.
+// nightContrast and lightContrast are the inks of high contrast: those of night and light, each
+// lighter or darker until it has the contrast with black or white that WCAG 2 requires at level
+// AAA. Older nodes are not paler.
 var nightContrast = [inks]shade{
 	Muted: {0xc9c9c9, -1}, Faint: {0xa6a6a6, -1}, Title: {0xeeeeee, 15}, Accent: {0x58a6ff, 12},
 	Good: {0x3fb950, 10}, Warn: {0xe3b341, 11}, Bad: {0xff6b62, 9},

@@ -1,12 +1,11 @@
-// Package quiet keeps the terminal from being asked for its colours by commands
-// that draw nothing.
+// Package quiet prevents commands that draw nothing from querying the terminal for its colours.
 //
-// The library of the terminal UI asks as soon as it is linked in: in its init, for
-// every command, and waits up to five seconds where nobody answers, as under a
-// script that only pretends to be a terminal. It does not ask a terminal that says
-// it is dumb. Go initialises packages in the order of their paths as soon as what
-// they import is, and this one imports nothing but os, so it comes before all
-// libraries that import more than it does; see [Restore] for what comes after.
+// The library of the terminal UI sends this query as soon as it is linked in: in its init, for
+// every command. It waits up to five seconds for an answer, which a script that only pretends to be
+// a terminal does not send. It does not query a terminal that says it is dumb. Go initialises
+// packages in the order of their paths as soon as the packages that they import are initialised.
+// This package imports only os, so it comes before all libraries that import more than it does; see
+// [Restore] for the rest.
 package quiet
 
 import "os"

@@ -14,8 +14,8 @@ var speeds = [...]time.Duration{
 	time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 24 * time.Hour, 48 * time.Hour,
 }
 
-// usualSpeed is the place in speeds of the one that playing begins with: an
-// hour a second, a week in less than three minutes.
+// usualSpeed is the place in speeds of the speed at which playing starts: an hour a second, a week
+// in less than three minutes.
 const usualSpeed = 4
 
 // frameTime is how often the screen moves while something plays, waitTime how
@@ -25,8 +25,8 @@ const (
 	waitTime  = time.Second / 4
 )
 
-// A clock is the shown time: where it stands, and whether and how fast it goes
-// on. It knows no other time than that of the ticks it is given.
+// A clock is the shown time, and whether and how fast it advances. It knows no other time than that
+// of the ticks it is given.
 type clock struct {
 	now     policy.Time
 	playing bool
@@ -36,8 +36,8 @@ type clock struct {
 	ticked time.Time
 }
 
-// stepMax bounds what one tick may move the clock by: after a pause of the
-// machine the run goes on from where it was and does not leap.
+// stepMax bounds what one tick may move the clock by: after a pause of the machine the run
+// continues from where it was and does not leap.
 const stepMax = 200 * time.Millisecond
 
 // advance moves a playing clock to the tick at t, at most to limit. It reports
@@ -62,7 +62,7 @@ func (c *clock) advance(t time.Time, limit policy.Time) bool {
 	return moved
 }
 
-// faster raises the speed by so many steps, or lowers it.
+// faster raises the speed by the given number of steps, or lowers it if by is negative.
 func (c *clock) faster(by int) { c.speed = min(max(c.speed+by, 0), len(speeds)-1) }
 
 // pace says the speed, as "1h/s".

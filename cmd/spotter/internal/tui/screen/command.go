@@ -74,7 +74,7 @@ func (m *Model) pressing(letters ...string) func(string) (string, tea.Cmd) {
 	}
 }
 
-// jumping is the action of a jump to the event whose name begins with its key.
+// jumping is the action of a jump to the event whose name starts with its key.
 func (m *Model) jumping(prefix string) func(string) (string, tea.Cmd) {
 	return func(event string) (string, tea.Cmd) { return m.pressing(prefix, event[:1])(event) }
 }
@@ -119,7 +119,7 @@ func (m *Model) command(text string) (string, tea.Cmd) {
 	return c.do(rest)
 }
 
-// complete returns the word that is meant: the same one, or the only one that begins so.
+// complete returns the word that is meant: the same word, or the only word that starts with it.
 func complete(word string, words []string) (string, error) {
 	if slices.Contains(words, word) {
 		return word, nil

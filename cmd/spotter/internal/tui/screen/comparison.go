@@ -21,13 +21,13 @@ type comparison struct {
 	shows    []*show
 	baseline *show
 
-	// savings are the lines of the runs as far as they had come when last measured.
+	// savings are the lines of the runs, up to the time that each had reached when last measured.
 	savings []line
 
 	// bound is what no policy costs less than, 0 while that is not known.
 	bound policy.Money
 
-	// story is what sets the runs apart, nil without and while they go on.
+	// story is what sets the runs apart; nil without one and while the runs continue.
 	story *story
 
 	// now is the time of all frames.
@@ -83,7 +83,7 @@ func (c *comparison) look() {
 	}
 }
 
-// simulating reports whether a run has not come to its end yet.
+// simulating reports whether a run has not ended yet.
 func (c *comparison) simulating() bool {
 	return slices.ContainsFunc(c.all(), func(s *show) bool { return !s.done })
 }
@@ -108,14 +108,14 @@ func (c *comparison) all() []*show {
 
 func (c *comparison) isShown(s *show) bool { return slices.Contains(c.shows, s) }
 
-// A line is what one run has come to, against the baseline where there is one.
+// A line is the savings of one run over time against the baseline, or its cost without one.
 type line struct {
 	show *show
 	draw.Series
 }
 
-// measure makes the lines of all runs: net savings against the baseline, or what
-// each has cost where there is none.
+// measure makes the lines of all runs: net savings against the baseline, or the cost of each run
+// without one.
 func (c *comparison) measure() {
 	c.savings = c.savings[:0]
 	for i, s := range c.shows {
@@ -215,7 +215,7 @@ func gain(m policy.Money) draw.Ink {
 	return draw.Good
 }
 
-// ofPolicy is what a run has come to.
+// ofPolicy returns the results of the run of a policy, nil if no run has that name.
 func (c *comparison) ofPolicy(name string) []draw.Section {
 	for _, s := range c.all() {
 		if s.Name == name {
@@ -266,7 +266,7 @@ func (c *comparison) ofRun(s *show) []draw.Section {
 	return []draw.Section{so, end}
 }
 
-// outageItems say what incidents come to, and which is the longest.
+// outageItems describe the outages: their total, their sources and the longest.
 func outageItems(o *sim.Outages) []draw.Item {
 	items := []draw.Item{{Key: "outages", Value: figures.Count(o.OutageMinutes, "minute") + " in " + figures.Count(o.Incidents, "incident") +
 		", " + figures.Count(o.PodsAffected, "pod")}}

@@ -10,8 +10,8 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// A header is the first lines of the screen: which runs there are, what they are
-// of, and what the one with the focus has come to at the shown time.
+// A header is the first lines of the screen: the title, the runs, and the results of the run with
+// the focus at the shown time.
 type header struct {
 	*playback
 	title string
@@ -20,8 +20,8 @@ type header struct {
 	before string
 }
 
-// draw says on one line which run this is, and on the next where it stands
-// and what it has come to.
+// draw writes the title and the runs on one line, and on the next the shown time and the results up
+// to it.
 func (h *header) draw(c draw.Canvas) {
 	first, second := c.Cut(1)
 	s := h.shown()
@@ -107,7 +107,7 @@ func (h *header) moment(s *show) []draw.Part {
 	return parts
 }
 
-// position says where the shown time stands in the run.
+// position describes where in the run the shown time is.
 func (h *header) position(s *show) []draw.Part {
 	now := h.time()
 	var text string
@@ -128,8 +128,7 @@ func (h *header) position(s *show) []draw.Part {
 	return parts
 }
 
-// figures are what the run has come to at the shown time; on a narrow screen those
-// for which there is room.
+// figures are the results of the run at the shown time; on a narrow screen those that fit.
 func (h *header) figures(s *show, all bool) []draw.Part {
 	k := &s.frame.Costs
 	var parts []draw.Part

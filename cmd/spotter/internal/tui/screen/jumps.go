@@ -16,7 +16,7 @@ type jumps struct {
 	// prefix is the key that the next one completes, 0 without.
 	prefix rune
 
-	// last is the jump that was last asked for.
+	// last is the key of the last jump.
 	last tea.KeyMsg
 }
 

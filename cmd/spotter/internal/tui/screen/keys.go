@@ -23,7 +23,7 @@ type keyMap struct {
 	help, quit, runs, sort                 key.Binding
 }
 
-// labels are how the help writes keys that are no letters.
+// labels are how the help writes keys that are not letters.
 var labels = map[string]string{" ": "space", "right": "→", "left": "←", "up": "↑", "down": "↓",
 	"shift+right": "shift+→", "shift+left": "shift+←", "pgdown": "pgdn"}
 

@@ -27,7 +27,7 @@ const (
 	widthSome, heightSome   = 100, 30
 	widthMany, heightMany   = 160, 44
 	widthBoth, heightShared = 100, 40
-	widthFigures            = 116 // all figures stand in the header
+	widthFigures            = 116 // the header has all figures
 	heightStory             = 20  // the story has a line
 )
 
@@ -181,8 +181,8 @@ func wide(all rect, s shape) []area {
 	return append(areas, area{decisions, Decisions, s.run})
 }
 
-// tableHeight is how many lines a pane of so many rows takes, its border and
-// titles included, at most most: 0 for none.
+// tableHeight returns the height in lines of a pane with the given rows, its border and titles
+// included, up to most; 0 without rows.
 func tableHeight(rows, most int) int {
 	if rows == 0 {
 		return 0

@@ -111,8 +111,8 @@ func (l *listPage) gather() {
 	l.at = max(slices.Index(l.shown, selected), 0)
 }
 
-// press handles the keys while the page is on a screen of so many lines. It returns what
-// there is to say.
+// press handles the keys while the page is on a screen of height lines. It returns the message to
+// show.
 func (l *listPage) press(k tea.KeyMsg, height int, loaded bool) string {
 	switch {
 	case key.Matches(k, keys.up):
@@ -149,7 +149,7 @@ func (l *listPage) setFilter(text string) {
 	l.gather()
 }
 
-// watch asks for the selected run. It returns what there is to say until it comes.
+// watch requests the selected run. It returns the message to show until the run is open.
 func (l *listPage) watch() string {
 	if len(l.shown) == 0 {
 		return ""

@@ -9,17 +9,17 @@ import (
 	"github.com/spotter-dev/spotter/policy/figures"
 )
 
-// Grown is the message that a record has gone on: Run is the whole of it anew.
+// Grown is the message that a record has grown: Run is the whole record, read again.
 type Grown struct{ Run Run }
 
-// Looked is the message that somebody has looked for more of a record, when, and what
-// kept it from being read; nil when nothing did.
+// Looked is the message that a record was checked for additions: At is when, and Err why it could
+// not be read, nil if it could.
 type Looked struct {
 	At  policy.Time
 	Err error
 }
 
-// A live is what is known of a record that goes on.
+// A live is what is known of a record that a controller still writes.
 type live struct {
 	on bool
 

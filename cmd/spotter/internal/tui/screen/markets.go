@@ -64,9 +64,8 @@ const (
 	chartPoints = 400
 )
 
-// chart makes the charts of the spot markets in which most nodes are, and of the
-// one that is selected. Prices are read again only when others are shown or more
-// of the run is there.
+// chart makes the charts of the Spot markets with the most nodes and of the selected market. Prices
+// are read again only when other markets are shown or more of the run is available.
 func (p *marketsPane) chart(now policy.Time, selected string) {
 	s := p.run
 	p.prices.Now, p.hazards.Now = now, now
@@ -111,8 +110,8 @@ func (p *marketsPane) chart(now policy.Time, selected string) {
 // shortType is the name of an instance type where there is little room.
 func shortType(name string) string { return strings.Replace(name, "xlarge", "xl", 1) }
 
-// charts are the places of the markets to be charted: what is selected, the spot
-// markets in use, and where none is those that sell what is.
+// charts returns the places of the markets to chart: the selected market and the Spot markets in
+// use. Without these it returns the Spot markets of the first listed instance type.
 func (p *marketsPane) charts(selected string) []int32 {
 	s := p.run
 	var all []int32

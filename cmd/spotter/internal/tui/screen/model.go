@@ -15,22 +15,22 @@ import (
 
 // Opened is the message that there are runs to show.
 type Opened struct {
-	// Runs are those asked for, in that order; at least one.
+	// Runs are the requested runs, in that order; at least one.
 	Runs []Run
 
 	// Baseline is the run of on-demand in the same weather, which savings are
 	// against; nil without one.
 	Baseline *timeline.Timeline
 
-	// Live says that the run is the record of a controller, which goes on: it is
-	// shown at its end, and [Grown] brings what came.
+	// Live says that the run is the record of a controller that still writes it. The record is
+	// shown at its end, and [Grown] brings the additions.
 	Live bool
 
 	// Title is what they are called; empty for the title of the screen.
 	Title string
 
-	// AtStory says to begin shortly before what sets the runs apart, once they have
-	// ended, and not at their begin.
+	// AtStory says to start shortly before what sets the runs apart, once they have ended, and not
+	// at the start of the runs.
 	AtStory bool
 }
 
@@ -78,7 +78,7 @@ func (m *Model) Err() error {
 	return m.failed
 }
 
-// Init asks for nothing: the first message brings the size of the screen.
+// Init returns no command: the first message brings the size of the screen.
 func (m *Model) Init() tea.Cmd { return nil }
 
 // Update changes the screen by one message.

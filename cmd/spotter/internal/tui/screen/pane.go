@@ -19,7 +19,7 @@ type pane interface {
 	// where there are any.
 	move(size rect, dx, dy int, sel *selection)
 
-	// pick selects what stands at x, y.
+	// pick selects the item at x, y.
 	pick(size rect, x, y int, sel *selection) hit
 }
 
@@ -106,7 +106,7 @@ func (s *selection) row(p Pane, names []string) int {
 	return slices.Index(names, s.chosen[p])
 }
 
-// pick chooses the row of a table that stands at a line.
+// pick chooses the row of a table at the given line.
 func (s *selection) pick(p Pane, t draw.Table, height, line int, names []string) hit {
 	row, ok := t.RowAt(height, line)
 	if !ok {
@@ -153,8 +153,7 @@ func (s *show) list(now policy.Time, sel *selection) {
 	s.decisionPane.list(now, sel)
 }
 
-// matches reports whether the words of a filter, in lower case, all stand in one
-// of the texts.
+// matches reports whether every word of a filter, in lower case, occurs in one of the texts.
 func matches(filter string, texts ...string) bool {
 	for word := range strings.FieldsSeq(filter) {
 		if !slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(strings.ToLower(t), word) }) {

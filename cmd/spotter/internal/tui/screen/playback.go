@@ -19,15 +19,15 @@ type playback struct {
 	live  live
 	port  *viewport
 
-	// awaits says that it begins at the story, which is not known before the runs end;
-	// wanted that the viewer has asked to go there.
+	// awaits says that playback starts at the story, which is not known before the runs end; wanted
+	// says that the viewer has asked to go there.
 	awaits, wanted bool
 
 	// ticking says that a tick is on its way.
 	ticking bool
 }
 
-// open shows other runs from their begin, or a record at its end.
+// open shows other runs from their start, or a record at its end.
 func (p *playback) open(o *Opened) {
 	p.comparison.open(o)
 	p.port.focus, p.port.runs = 0, len(p.shows)
@@ -42,8 +42,8 @@ func (p *playback) open(o *Opened) {
 	}
 }
 
-// beginAtStory plays from shortly before the story, with both policies side by side; from
-// the begin where there is none. It does nothing before the runs end.
+// beginAtStory plays from shortly before the story, with both policies side by side; from the start
+// without a story. It does nothing before the runs end.
 func (p *playback) beginAtStory() {
 	if p.simulating() {
 		return
@@ -123,8 +123,8 @@ func (p *playback) time() policy.Time {
 	return min(p.clock.now, max(p.limit(), p.shown().warmup))
 }
 
-// passed advances the clock and looks how far the runs have come. It reports whether
-// the story is to be shown: the clock has come to it, or it was waited for.
+// passed advances the clock and checks how far the runs have progressed. It reports whether to show
+// the story, because the clock has reached it or the viewer has waited for it.
 func (p *playback) passed(t time.Time) (story bool) {
 	p.ticking = false
 	p.look()
@@ -179,7 +179,7 @@ func (p *playback) refresh(sel *selection) {
 func (p *playback) playOrPause() {
 	s := p.shown()
 	if !p.clock.playing && p.clock.now >= s.to {
-		p.clock.now = s.from // from the end it begins again
+		p.clock.now = s.from // at the end, playing starts again
 	}
 	p.clock.playing = !p.clock.playing
 	p.clock.ticked = time.Time{}
@@ -283,8 +283,8 @@ func (p *playback) none(by int, what string) string {
 	return "no " + what + " after this so far; simulating…"
 }
 
-// grow shows the record as it is now. Who looked at its end goes on doing so; what is
-// chosen, filtered and inspected stays.
+// grow shows the record as it is now. A viewer at the end of the record stays at its end; what is
+// chosen and filtered stays, and what is inspected if the record has the same start.
 func (p *playback) grow(g Grown) {
 	if len(p.shows) != 1 {
 		return
@@ -295,7 +295,7 @@ func (p *playback) grow(g Grown) {
 	if s.warmup == before.warmup {
 		s.decisionPane.entry = before.decisionPane.entry
 	} else {
-		p.port.inspected = nil // decisions are known by their place since the begin, which is another
+		p.port.inspected = nil // decisions are identified by their place since the start, which has changed
 	}
 	p.shows[0] = s
 	if atEnd {

@@ -45,8 +45,8 @@ func newPrompt() prompt {
 	return prompt{input: input}
 }
 
-// ask asks for an answer, which is text until another is typed. Tab completes it to one
-// of the suggestions.
+// ask prompts for an answer, which is text until the viewer edits it. Tab completes it to one of
+// the suggestions.
 func (p *prompt) ask(q question, text string, suggestions ...string) {
 	p.asked, p.before = q, text
 	p.input.SetSuggestions(suggestions)

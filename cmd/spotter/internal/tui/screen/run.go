@@ -135,8 +135,8 @@ func (v *inventory) marketName(i int32) string {
 	return v.markets[i].Name
 }
 
-// place says a market by type, zone and capacity type; a name that is no market's
-// as it is.
+// place describes a market by type, zone and capacity type. A name that is not a market's is
+// returned unchanged.
 func (v *inventory) place(name string) string {
 	i := v.market(name)
 	if i < 0 {
@@ -243,9 +243,9 @@ func (p *run) reclaimed(market int32, at policy.Time) (n int) {
 	return n
 }
 
-// An outageSum is what the outages of a workload come to within the window, up to an
-// instant: how long it had less than it must, in how many incidents, and the longest of
-// these. now says that it has less at that instant.
+// An outageSum summarises the outages of a workload within the window, up to an instant: how long
+// it was below what it requires, in how many incidents, and the longest of these. now says that it
+// is below at that instant.
 type outageSum struct {
 	total, longest time.Duration
 	incidents      int

@@ -53,7 +53,7 @@ const policyMin = 24
 // savedColumn is the first of the columns that say what is saved.
 const savedColumn = 5
 
-// table says what each run has come to at the shown time.
+// table lists the results of each run at the shown time.
 func (p *savingsPane) table(sel *selection) draw.Table {
 	t := draw.Table{Selected: sel.row(Savings, p.names()), Columns: []draw.Column{{Title: "policy", Min: policyMin, Middle: true}, {Title: "bill", Right: true, Rank: 1},
 		{Title: "outage", Right: true, Rank: 2}, {Title: "notices", Right: true, Rank: 5}, {Title: "reclaims", Right: true, Rank: 4},

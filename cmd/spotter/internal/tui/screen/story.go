@@ -30,8 +30,8 @@ const (
 	// storyAround is how far around an outage that of another policy counts as the same.
 	storyAround = time.Hour
 
-	// storyLeast is the least difference between two policies that is shown, and
-	// storyReclaims the fewest reclaims where there is none.
+	// storyLeast is the smallest difference in outage between two policies that is shown.
+	// storyReclaims is the fewest reclaims that are shown without such a difference.
 	storyLeast    = 30 * time.Second
 	storyReclaims = 3
 
@@ -142,7 +142,7 @@ func (p *run) shortages(gap time.Duration) []span {
 	return joined
 }
 
-// within is how much of ascending spans, which do not overlap, lies in x.
+// within returns how much of ascending spans, which do not overlap, is in x.
 func within(spans []span, x span) (sum time.Duration) {
 	for _, s := range spans {
 		sum += max(min(s.to, x.to).Sub(max(s.from, x.from)), 0)

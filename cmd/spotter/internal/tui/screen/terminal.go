@@ -17,7 +17,7 @@ import (
 
 func init() { quiet.Restore() }
 
-// ErrChoice is wrapped when a word is none of those that may be chosen.
+// ErrChoice is wrapped when a word is not one of the choices.
 var ErrChoice = errors.New("unknown choice")
 
 // Colors are the choices of how many colours there are, Themes those of which.
@@ -57,8 +57,8 @@ var profiles = map[string]termenv.Profile{
 	"never": termenv.Ascii, "16": termenv.ANSI, "256": termenv.ANSI256, "true": termenv.TrueColor,
 }
 
-// theme is how the screen looks on t. Where the background is to be found out the
-// terminal is asked, so it is called before anything is drawn.
+// theme returns the theme for t. To find out the background it may query the terminal, so it is
+// called before anything is drawn.
 func (t *Terminal) theme() *draw.Theme {
 	out := termenv.NewOutput(t.Out)
 	profile, ok := profiles[t.Color]

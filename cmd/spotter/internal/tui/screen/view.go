@@ -81,7 +81,7 @@ func drawTabs(c draw.Canvas, shown Pane) {
 	}
 }
 
-// tab returns where the tab of a pane begins, and what it says.
+// tab returns the column at which the tab of a pane starts, and its label.
 func tab(p Pane) (x int, label string) {
 	for q := range p {
 		x += len(q.String()) + 4
