@@ -13,20 +13,14 @@ import (
 
 // A builder puts the rows of files together into series.
 type builder struct {
-	o      *ReadOptions
-	pages  [][]Series           // see of
-	opened int32                // how many series there are
-	index  map[marketCode]int32 // of the series of a market; -1 if not wanted
+	o       *ReadOptions
+	scanner *scanner
+	series  []*openSeries              // in the order of their first rows
+	index   map[marketCode]*openSeries // nil of a market that is not wanted
 
-	// after[i] is the series that followed series i when it was last read. A
-	// file of a date holds each market a few rows long and in the same order
-	// as the one before, so the guess nearly always saves the look-up.
-	after []int32
-	codes []marketCode
-	at    int32 // the series that was read last; -1 before the first
-
-	tails []tail // of each series
-	rows  rowLog // the rows that are not yet in their series
+	// market and at are those of the row that was read last.
+	market marketCode
+	at     *openSeries
 
 	info map[string]string
 	from policy.Time
@@ -43,8 +37,21 @@ type builder struct {
 	first, last policy.Time
 }
 
-func newBuilder(o *ReadOptions) *builder {
-	return &builder{o: o, index: map[marketCode]int32{}, info: map[string]string{}, seen: TimeMax, at: -1}
+// An openSeries is a series that rows are added to.
+type openSeries struct {
+	Series
+	lastAt policy.Time // of the last row that began an interval
+	last   Sample
+}
+
+// newBuilder returns a builder that is given what s reads.
+func newBuilder(s *scanner) *builder {
+	b := &builder{
+		o: s.o, scanner: s, index: map[marketCode]*openSeries{}, market: marketCode{-1},
+		info: map[string]string{}, seen: TimeMax,
+	}
+	s.meta, s.visit = b.meta, b.add
+	return b
 }
 
 // meta takes in the metadata of a file. Files of one trace say the same; where
@@ -85,145 +92,78 @@ func (b *builder) span(key string, at policy.Time) {
 	}
 }
 
-// add takes in the rows of a batch.
-func (b *builder) add(batch *Batch) error {
-	b.read += int64(batch.Rows)
-	var block *logBlock
-	if batch.extras() || batch.ProbeGap != nil {
-		b.flush()
-	} else {
-		block = b.block()
-	}
-	begin := 0
-	for i := range batch.Runs {
-		end := batch.Runs[i].End
-		if k := b.find(batch, i); k >= 0 {
-			var err error
-			from, to := b.trim(batch.Time, begin, end)
-			if block != nil && !b.tails[k].wide {
-				err = b.log(block, k, batch, from, to)
-			} else {
-				err = b.append(k, batch, from, to)
-			}
-			if err != nil {
-				return err
-			}
+// add takes in rows of a file, of which the first is behind that many.
+func (b *builder) add(file string, first int64, rows []row) error {
+	b.read += int64(len(rows))
+	start, end := b.o.start(), b.o.end()
+	for i := range rows {
+		r := &rows[i]
+		if r.market != b.market {
+			b.market, b.at = r.market, b.find(r.market)
 		}
-		begin = end
+		s := b.at
+		if s == nil {
+			continue
+		}
+		b.seen, b.seenTo = min(b.seen, r.at), max(b.seenTo, r.at)
+		if r.at > end {
+			continue
+		}
+		if fault := b.fault(s, r); fault != nil {
+			fault.File, fault.Row = file, first+int64(i)+1
+			return fault
+		}
+		if r.Sample == s.last && len(s.At) > 0 {
+			continue
+		}
+		if r.at <= start {
+			s.Cut(0, 0) // the interval before ended before the span
+		}
+		s.Append(r.at, r.Sample, max(0, r.gap))
+		s.lastAt, s.last = r.at, r.Sample
 	}
 	return nil
 }
 
-// trim leaves out, of rows of one market, those behind the span that is asked for and those
-// before the one that is in force at its begin: of a month a run may need a week.
-func (b *builder) trim(times []policy.Time, begin, end int) (int, int) {
-	b.seen, b.seenTo = min(b.seen, times[begin]), max(b.seenTo, times[end-1])
-	for start := b.o.start(); begin+1 < end && times[begin+1] <= start; {
-		begin++
-	}
-	for last := b.o.end(); end > begin && times[end-1] > last; {
-		end--
-	}
-	return begin, end
-}
-
-// find returns the series of run i, a new one if there is none, or -1 when the
-// market is not wanted.
-func (b *builder) find(batch *Batch, i int) int32 {
-	code := batch.Runs[i].market
-	if b.at >= 0 {
-		if next := b.after[b.at]; next >= 0 && b.codes[next].equal(&code) {
-			b.at = next
-			return next
-		}
-	}
-	k, ok := b.index[code]
-	if !ok {
-		k = b.open(batch.Market(i), code)
-	}
-	if k < 0 {
-		return k
-	}
-	if b.at >= 0 {
-		b.after[b.at] = k
-	}
-	b.at = k
-	return k
-}
-
-// seriesPage is how many series are allocated at once.
-const seriesPage = 256
-
-// of returns series k. Series are large and there are thousands of them, so
-// that they stand in pages, which are never copied to make room for more.
-func (b *builder) of(k int32) *Series { return &b.pages[k/seriesPage][k%seriesPage] }
-
-func (b *builder) open(name [5]string, code marketCode) int32 {
-	if !chosen(b.o.Providers, name[0]) || !chosen(b.o.Regions, name[1]) ||
-		!chosen(b.o.Zones, name[2]) || !chosen(b.o.Types, name[3]) {
-		b.index[code] = -1
-		return -1
-	}
-	k := b.opened
-	if b.opened++; int(k)/seriesPage == len(b.pages) {
-		b.pages = append(b.pages, make([]Series, seriesPage))
-	}
-	b.index[code] = k
-	*b.of(k) = Series{Provider: name[0], Region: name[1], Zone: name[2], Type: name[3], Product: name[4]}
-	b.after = append(b.after, -1)
-	b.codes = append(b.codes, code)
-	b.tails = append(b.tails, noTail)
-	return k
-}
-
-// append adds rows begin to end of the batch, all of series k, of which none
-// is in the log.
-func (b *builder) append(k int32, batch *Batch, begin, end int) error {
-	s := b.of(k)
-	extras := batch.extras() || s.extras()
-	for i := begin; i < end; i++ {
-		at, v := batch.Time[i], batch.sample(i, extras)
-		if at < b.first || at > b.last {
-			return b.outside(batch, i)
-		}
-		if n := len(s.At); n > 0 {
-			same := v.Spot == s.Spot[n-1] && v.OnDemand == s.onDemand(n-1) && (!extras || v == s.Sample(n-1))
-			if at < s.At[n-1] || at == s.At[n-1] && !same {
-				return clockError(batch, i, s, s.At[n-1])
-			}
-			if same {
-				b.seenTo = max(b.seenTo, at)
-				continue
-			}
-		}
-		s.push(at, v, batch.probeGap(i), extras)
-		b.seen, b.seenTo = min(b.seen, at), max(b.seenTo, at)
-	}
-	if n := len(s.At); n > 0 {
-		t := &b.tails[k]
-		t.at, t.spot, t.onDemand = s.At[n-1], s.Spot[n-1], s.onDemand(n-1)
-		t.wide = t.wide || s.extras() || s.ProbeGap != nil
+// fault returns what is wrong with a row of s, nil if nothing is.
+func (b *builder) fault(s *openSeries, r *row) *FileError {
+	switch {
+	case r.at < b.first || r.at > b.last:
+		return &FileError{Column: colTime, Value: r.at.String(), Err: fmt.Errorf(
+			"%w: outside of %v to %v, which the metadata give as its span", ErrCorrupt, b.first, b.last)}
+	case r.at < s.lastAt:
+		return &FileError{Column: colTime, Err: fmt.Errorf("%w: market %s has %v after %v", ErrOrder, s.Name(), r.at, s.lastAt)}
+	case r.at == s.lastAt && r.Sample != s.last:
+		return &FileError{Column: colTime, Err: fmt.Errorf("%w: market %s has two different rows at %v", ErrOrder, s.Name(), r.at)}
+	case r.Requested == -1 && r.Launched == -1:
+		return nil
+	case r.Requested < 1:
+		return &FileError{Column: colRequested, Value: fmt.Sprint(r.Requested), Err: fmt.Errorf(
+			"%w: how many nodes were requested is unknown or none, while launched is given", ErrValue)}
+	case r.Launched < 0 || r.Launched > r.Requested:
+		return &FileError{Column: colLaunched, Value: fmt.Sprint(r.Launched), Err: fmt.Errorf(
+			"%w: not between 0 and the %d nodes requested", ErrValue, r.Requested)}
+	case !r.depthFits():
+		return &FileError{Column: colAvailable, Value: fmt.Sprint(r.Available), Err: fmt.Errorf(
+			"%w: %d nodes launched, so that it must be %t", ErrValue, r.Launched, r.Launched > 0)}
 	}
 	return nil
 }
 
-// outside reports row i of a batch, whose time cannot be.
-func (b *builder) outside(batch *Batch, i int) error {
-	return &FileError{
-		File: batch.File, Column: colTime, Row: batch.Row + int64(i) + 1, Value: batch.Time[i].String(),
-		Err: fmt.Errorf("%w: outside of %v to %v, which the metadata give as its span", ErrCorrupt, b.first, b.last),
+// find returns the series of a market, a new one if there is none, or nil when the market
+// is not wanted.
+func (b *builder) find(market marketCode) *openSeries {
+	s, ok := b.index[market]
+	if ok {
+		return s
 	}
-}
-
-// clockError reports row i of a batch, which is not later than the last interval
-// of its series.
-func clockError(batch *Batch, i int, s *Series, last policy.Time) error {
-	at := batch.Time[i]
-	err := fmt.Errorf("%w: market %s has %v after %v", ErrOrder, s.Name(), at, last)
-	if at == last {
-		err = fmt.Errorf("%w: market %s has two different rows at %v", ErrOrder, s.Name(), at)
+	name := b.scanner.market(market)
+	if chosen(b.o.Providers, name[0]) && chosen(b.o.Regions, name[1]) && chosen(b.o.Zones, name[2]) && chosen(b.o.Types, name[3]) {
+		s = &openSeries{Series: Series{Provider: name[0], Region: name[1], Zone: name[2], Type: name[3], Product: name[4]}}
+		b.series = append(b.series, s)
 	}
-	return &FileError{File: batch.File, Column: colTime, Row: batch.Row + int64(i) + 1, Err: err}
+	b.index[market] = s
+	return s
 }
 
 // trace returns what was read, without its digest.
@@ -231,7 +171,6 @@ func (b *builder) trace() (*Trace, error) {
 	if b.read == 0 {
 		return nil, fmt.Errorf("%w: it has no rows", ErrEmpty)
 	}
-	b.flush()
 	t := b.head()
 	t.Series = b.wanted()
 	if len(t.Series) == 0 || t.From > t.To {
@@ -274,13 +213,12 @@ func (b *builder) head() *Trace {
 
 // wanted returns the series that have intervals in the span asked for.
 func (b *builder) wanted() []Series {
-	series := make([]Series, 0, b.opened)
-	for k := range b.opened {
-		s := b.of(k)
-		s.clip(b.o)
+	series := make([]Series, 0, len(b.series))
+	for _, s := range b.series {
+		s.restate(b.o.start())
 		s.dropUnknown()
 		if len(s.At) > 0 {
-			series = append(series, *s)
+			series = append(series, s.Series)
 		}
 	}
 	return series
@@ -288,8 +226,8 @@ func (b *builder) wanted() []Series {
 
 func (b *builder) choice() string {
 	var names []string
-	for k := range b.opened {
-		names = append(names, b.of(k).Region)
+	for _, s := range b.series {
+		names = append(names, s.Region)
 	}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 0 {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 )
@@ -27,19 +28,10 @@ func Open(path string, o ReadOptions) (*Trace, error) {
 
 // load reads files into a trace called name.
 func load(name string, found *listing, o ReadOptions) (*Trace, error) {
-	if o.Columns != 0 {
-		o.Columns |= ColumnTime | ColumnMarket | ColumnSpot
-	}
-	b := newBuilder(&o)
-	s := newScanner(&o, found.stored, b.add)
-	s.meta = b.meta
-	for i, files := 0, found.files; i < len(files); i++ {
-		if i > 0 && (files[i].provider != files[i-1].provider || files[i].region != files[i-1].region) {
-			b.flush()
-		}
-		if err := s.file(&files[i]); err != nil {
-			return nil, err
-		}
+	s := newScanner(&o, found.stored)
+	b := newBuilder(s)
+	if err := s.files(context.Background(), found.files); err != nil {
+		return nil, err
 	}
 	t, err := b.trace()
 	if err != nil {

@@ -11,13 +11,12 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// openParquet reads the end of a file, or all of a small one of which everything is
-// wanted, and decodes the footer.
-func (s *scanner) openParquet(src *source, file File) (*parquet.File, error) {
-	r := &s.reader
+// open reads the end of a file, or all of a small one of which everything is wanted, and
+// decodes the footer.
+func (r *blockReader) open(src *source, file File, whole bool) (*parquet.File, error) {
 	r.file, r.size, r.block = file, src.size, r.block[:0]
 	begin := max(0, src.size-footerSize)
-	if src.size <= blockMax && !s.o.narrow() {
+	if src.size <= blockMax && whole {
 		begin = 0
 	}
 	err := r.fetch(begin, src.size)

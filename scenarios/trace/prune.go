@@ -8,13 +8,6 @@ import (
 	"github.com/spotter-dev/spotter/policy"
 )
 
-// sorted returns names in order.
-func sorted(names []string) []string {
-	names = slices.Clone(names)
-	slices.Sort(names)
-	return names
-}
-
 // skips reports whether the statistics of row group g of f say that it holds nothing
 // that is wanted: names of which none lies within its bounds, or times after the span.
 // What is earlier must be read, since it holds the prices in force.
@@ -22,38 +15,28 @@ func sorted(names []string) []string {
 // A row group has one page of each column as we write them, so that an index of pages
 // would say the same.
 func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
+	choices := marketChoices{s.o.Providers, s.o.Regions, s.o.Zones, s.o.Types}
 	for _, l := range leaves {
-		if l.name == colTime {
-			if s.o.To != 0 && l.after(f, g, s.o.To) {
+		chunk := f.RowGroups()[g].ColumnChunks()[l.index].(*parquet.FileColumnChunk)
+		least, most, ok := chunk.Bounds()
+		switch {
+		case !ok:
+		case l.name == colTime:
+			if policy.Time(least.Int64()/l.scale) > s.o.end() {
 				return true
 			}
-			continue
-		}
-		choice := s.choices[l.name]
-		if len(choice) == 0 {
-			continue
-		}
-		stats := &f.Metadata().RowGroups[g].Columns[l.index].MetaData.Statistics
-		if len(stats.MinValue) == 0 || len(stats.MaxValue) == 0 {
-			continue
-		}
-		i, _ := slices.BinarySearch(choice, string(stats.MinValue))
-		if i == len(choice) || choice[i] > string(stats.MaxValue) {
-			return true
+		case l.stored == storedString && len(choices[l.market]) > 0:
+			first, last := string(least.ByteArray()), string(most.ByteArray())
+			if !slices.ContainsFunc(choices[l.market], func(name string) bool { return first <= name && name <= last }) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// after reports whether all times of row group g are later than to.
-func (l *leaf) after(f *parquet.File, g int, to policy.Time) bool {
-	chunk, ok := f.RowGroups()[g].ColumnChunks()[l.index].(*parquet.FileColumnChunk)
-	if !ok {
-		return false
-	}
-	first, _, ok := chunk.Bounds()
-	return ok && first.Kind() == parquet.Int64 && policy.Time(first.Int64()/l.scale) > to
-}
+// marketChoices are the names that are wanted, by their place in a marketCode; empty means all.
+type marketChoices [5][]string
 
 // stretch returns where in f the columns of row group g lie that are read.
 func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {

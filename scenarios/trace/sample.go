@@ -68,19 +68,12 @@ func (v Sample) live() bool { return v.Spot != policy.NoPrice || v.Available >= 
 
 // Append adds an interval that begins at at, which is later than the last, gap
 // seconds after the market was looked at before.
-func (s *Series) Append(at policy.Time, v Sample, gap int32) { s.push(at, v, gap, true) }
-
-// push appends an interval, adding columns that s did not have. Without extras, v
-// holds prices only.
-func (s *Series) push(at policy.Time, v Sample, gap int32, extras bool) {
+func (s *Series) Append(at policy.Time, v Sample, gap int32) {
 	n := len(s.At)
 	s.At = append(s.At, at)
 	s.Spot = append(s.Spot, v.Spot)
 	pushColumn(&s.OnDemand, n, v.OnDemand, 0)
 	pushColumn(&s.ProbeGap, n, gap, 0)
-	if !extras {
-		return
-	}
 	pushColumn(&s.Available, n, v.Available, -1)
 	pushColumn(&s.Band, n, v.Band, -1)
 	pushColumn(&s.Score, n, v.Score, -1)
@@ -140,28 +133,29 @@ func (c *columnOf[T]) dropUnknown(unknown int) {
 	}
 }
 
-// An optionalColumn is a column that a series may lack, and what stands in it for
-// unknown.
+// An optionalColumn is a column that a series may lack, its name in files, and what stands
+// in it for unknown.
 type optionalColumn struct {
 	column
+	name    string
 	unknown int
 }
 
 // optional returns the columns that a series may lack.
 func (s *Series) optional() [12]optionalColumn {
 	return [...]optionalColumn{
-		{(*columnOf[policy.Money])(&s.OnDemand), 0},
-		{(*columnOf[int8])(&s.Available), -1},
-		{(*columnOf[int32])(&s.ProbeGap), 0},
-		{(*columnOf[int8])(&s.Band), -1},
-		{(*columnOf[int8])(&s.Score), -1},
-		{(*columnOf[float64])(&s.Hazard), -1},
-		{(*columnOf[float64])(&s.TrueHazard), -1},
-		{(*columnOf[policy.Money])(&s.Bids[0]), 0},
-		{(*columnOf[policy.Money])(&s.Bids[1]), 0},
-		{(*columnOf[policy.Money])(&s.Bids[2]), 0},
-		{(*columnOf[int32])(&s.Requested), -1},
-		{(*columnOf[int32])(&s.Launched), -1},
+		{(*columnOf[policy.Money])(&s.OnDemand), colOnDemand, 0},
+		{(*columnOf[int8])(&s.Available), colAvailable, -1},
+		{(*columnOf[int32])(&s.ProbeGap), colProbeGap, 0},
+		{(*columnOf[int8])(&s.Band), colBand, -1},
+		{(*columnOf[int8])(&s.Score), colScore, -1},
+		{(*columnOf[float64])(&s.Hazard), colHazard, -1},
+		{(*columnOf[float64])(&s.TrueHazard), colTrueHazard, -1},
+		{(*columnOf[policy.Money])(&s.Bids[0]), colBidP20, 0},
+		{(*columnOf[policy.Money])(&s.Bids[1]), colBidP50, 0},
+		{(*columnOf[policy.Money])(&s.Bids[2]), colBidP80, 0},
+		{(*columnOf[int32])(&s.Requested), colRequested, -1},
+		{(*columnOf[int32])(&s.Launched), colLaunched, -1},
 	}
 }
 

@@ -23,15 +23,15 @@ type Table struct {
 	path   string
 	f      *parquet.File
 	leaves []*parquet.Column
-	s      *scanner
 }
 
 // OpenTable reads the end of a Parquet file, which is called path. The error wraps
 // [ErrStored] where this package has written it.
 func OpenTable(path string, file File, size int64) (t *Table, err error) {
 	defer recoverDamage(path, &err)
-	t = &Table{path: path, s: newScanner(&ReadOptions{Types: []string{""}}, size, nil)}
-	if t.f, err = t.s.openParquet(&source{path: path, size: size}, file); err != nil {
+	t = &Table{path: path}
+	r := &blockReader{count: new(int64)}
+	if t.f, err = r.open(&source{path: path, size: size}, file, false); err != nil {
 		return nil, err
 	}
 	if _, ok := t.f.Lookup(metaSchema); ok {
@@ -103,8 +103,8 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 	for i, number := range columns {
 		if number >= 0 {
 			c := t.leaves[number]
-			cells[i] = newCells(c, from.ColumnChunks()[c.Index()].Pages())
-			defer cells[i].pages.Close()
+			cells[i] = newCells(c, from)
+			defer cells[i].values.Close()
 		}
 	}
 	fields := make([][]byte, len(columns))
@@ -154,19 +154,17 @@ func (t *Table) check(group *format.RowGroup, c *parquet.Column) error {
 
 // cells are the values of a column of a row group, a row at a time.
 type cells struct {
-	text  func(b []byte, v parquet.Value) []byte
-	pages parquet.Pages
+	text func(b []byte, v parquet.Value) []byte
 
-	values parquet.ValueReader // of the page; nil before the first
-	page   parquet.Page
+	values parquet.ColumnChunkValueReader
 	read   [256]parquet.Value
 	left   []parquet.Value // of those read
 
 	texts [][]byte // of the row
 }
 
-func newCells(c *parquet.Column, pages parquet.Pages) *cells {
-	return &cells{text: textOf(c.Type()), pages: pages}
+func newCells(c *parquet.Column, group parquet.RowGroup) *cells {
+	return &cells{text: textOf(c.Type()), values: parquet.NewColumnChunkValueReader(group.ColumnChunks()[c.Index()])}
 }
 
 // row takes the values of the next row.
@@ -174,11 +172,13 @@ func (c *cells) row() error {
 	c.texts = c.texts[:0]
 	for {
 		if len(c.left) == 0 {
-			if err := c.fill(); errors.Is(err, io.EOF) && len(c.texts) > 0 {
+			n, err := c.values.ReadValues(c.read[:])
+			if n == 0 && errors.Is(err, io.EOF) && len(c.texts) > 0 {
 				return nil
-			} else if err != nil {
+			} else if n == 0 {
 				return err
 			}
+			c.left = c.read[:n]
 		}
 		v := c.left[0]
 		if len(c.texts) > 0 && v.RepetitionLevel() == 0 {
@@ -193,32 +193,6 @@ func (c *cells) row() error {
 			c.texts[n] = c.text(c.texts[n], v)
 		}
 		c.left = c.left[1:]
-	}
-}
-
-// fill reads more values; io.EOF when there are none.
-func (c *cells) fill() error {
-	for {
-		if c.values == nil {
-			page, err := c.pages.ReadPage()
-			if err != nil {
-				return err
-			}
-			c.page, c.values = page, page.Values()
-		}
-		n, err := c.values.ReadValues(c.read[:])
-		c.left = c.read[:n]
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if n > 0 {
-			return nil
-		}
-		if err == nil {
-			return io.ErrNoProgress
-		}
-		parquet.Release(c.page)
-		c.page, c.values = nil, nil
 	}
 }
 

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
-
 	"github.com/spotter-dev/spotter/policy"
 )
 
@@ -214,7 +212,7 @@ type folderWriter struct {
 func (w *folderWriter) add(p *Part) error {
 	series, rows := p.Series, &w.rows
 	if region := filepath.Join(w.dir, regionPath(series[0].Provider, series[0].Region)); region != w.region {
-		w.region, w.file = region, w.head.newWriter(series, false)
+		w.region, w.file = region, w.head.newWriter(columnsOf(series), &series[0], false)
 	}
 	w.next = w.next[:0]
 	for i := range series {
@@ -270,7 +268,6 @@ type rowBuffer struct {
 	at       []policy.Time
 	series   []int32
 	interval []int32 // of the series; the values of a row are those of an interval
-	values   []parquet.Value
 }
 
 func (r *rowBuffer) reset() { r.at, r.series, r.interval = r.at[:0], r.series[:0], r.interval[:0] }
@@ -337,7 +334,7 @@ func WriteFile(path string, t *Trace) error {
 	}
 	first, last := &t.Series[0], &t.Series[len(t.Series)-1]
 	several := first.Provider != last.Provider || first.Region != last.Region
-	w := t.newWriter(t.Series, several)
+	w := t.newWriter(columnsOf(t.Series), first, several)
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
