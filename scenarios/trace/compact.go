@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -80,7 +79,7 @@ type compaction struct {
 	groupsMost int   // row groups in files that are being written, each some kilobytes of memory
 	index      *Index
 	digest     *digester
-	buffer     rowBuffer
+	rowRefs    []rowRef
 }
 
 // survey reads names and times of all that is there.
@@ -245,10 +244,9 @@ type monthWriter struct {
 
 // A monthFile is a file that is being written.
 type monthFile struct {
-	path     string // below the folder of the trace
-	file     *os.File
-	buffered *bufio.Writer
-	writer   *fileWriter
+	path   string // below the folder of the trace
+	file   *os.File
+	writer *fileWriter
 }
 
 // add writes some series, those of a zone together, behind those that were added before.
@@ -274,29 +272,29 @@ func (m *monthWriter) add(series []Series) error {
 
 // zone writes a month of the series from begin up to end, which are those of a zone.
 func (m *monthWriter) zone(series []Series, next []int, begin, end int, month policy.Time) error {
-	rows := &m.buffer
-	rows.reset()
+	rows := m.rowRefs[:0]
 	m.ends = m.ends[:0]
 	for begin < end {
 		stop := begin + 1
 		for stop < end && series[stop].Type == series[begin].Type {
 			stop++
 		}
-		rows.addSpan(series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
-		m.ends = append(m.ends, len(rows.at))
+		rows = addSpan(rows, series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
+		m.ends = append(m.ends, len(rows))
 		begin = stop
 	}
-	if len(rows.at) == 0 {
+	m.rowRefs = rows
+	if len(rows) == 0 {
 		return nil
 	}
 	f, err := m.month(month, &series[0])
 	if err != nil {
 		return err
 	}
-	m.index.Rows += int64(len(rows.at))
-	for at := 0; at < len(rows.at); {
+	m.index.Rows += int64(len(rows))
+	for at := 0; at < len(rows); {
 		end := groupEnd(m.ends, at)
-		if err := f.writer.writeGroup(series, rows, at, end); err != nil {
+		if err := f.writer.writeGroup(series, rows[at:end]); err != nil {
 			return err
 		}
 		m.groups++
@@ -331,9 +329,8 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 		return nil, err
 	}
 	m.files[month] = f
-	f.buffered = bufio.NewWriterSize(f.file, 1<<16)
 	f.writer = m.head.newWriter(m.columns, of, false)
-	f.writer.parquet.Reset(f.buffered)
+	f.writer.parquet.Reset(f.file)
 	return f, nil
 }
 
@@ -342,7 +339,7 @@ func (m *monthWriter) close() error {
 	var errs []error
 	for _, month := range slices.Sorted(maps.Keys(m.files)) {
 		f := m.files[month]
-		errs = append(errs, f.writer.parquet.Close(), f.buffered.Flush())
+		errs = append(errs, f.writer.parquet.Close())
 		info, err := f.file.Stat()
 		if err == nil {
 			m.index.Sizes[filepath.ToSlash(f.path)] = info.Size()

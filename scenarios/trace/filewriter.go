@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -64,6 +63,7 @@ func (t *Trace) newWriter(names map[string]bool, market *Series, all bool) *file
 		parquet.NewSchema("trace", group),
 		parquet.Compression(codec),
 		parquet.PageBufferSize(1 << 20),
+		parquet.WriteBufferSize(1 << 16),
 		parquet.CreatedBy("spotter", "1", "0"),
 		parquet.SortingWriterConfig(parquet.SortingColumns(
 			parquet.Ascending(colZone), parquet.Ascending(colType), parquet.Ascending(colTime))),
@@ -118,7 +118,7 @@ func (g orderedGroup) Fields() []parquet.Field {
 }
 
 // writeFile writes rows to path.
-func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (err error) {
+func (w *fileWriter) writeFile(path string, series []Series, rows []rowRef) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -128,30 +128,25 @@ func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (e
 			err = e
 		}
 	}()
-	buffered := bufio.NewWriterSize(f, 1<<16)
-	w.parquet.Reset(buffered)
-	for begin := 0; begin < len(rows.at); begin += groupRows {
-		end := min(begin+groupRows, len(rows.at))
-		if err := w.writeGroup(series, rows, begin, end); err != nil {
+	w.parquet.Reset(f)
+	for begin := 0; begin < len(rows); begin += groupRows {
+		if err := w.writeGroup(series, rows[begin:min(begin+groupRows, len(rows))]); err != nil {
 			return err
 		}
 	}
-	if err := w.parquet.Close(); err != nil {
-		return err
-	}
-	return buffered.Flush()
+	return w.parquet.Close()
 }
 
-// writeGroup writes the rows from begin up to end as a row group.
-func (w *fileWriter) writeGroup(series []Series, rows *rowBuffer, begin, end int) error {
-	const chunk = 4096
+// writeGroup writes rows as a row group.
+func (w *fileWriter) writeGroup(series []Series, rows []rowRef) error {
+	const most = 4096
 	writers := w.parquet.ColumnWriters()
-	w.values = slices.Grow(w.values[:0], chunk)
-	for at := begin; at < end; at += chunk {
+	w.values = slices.Grow(w.values[:0], most)
+	for part := range slices.Chunk(rows, most) {
 		w.rows = w.rows[:0]
-		for i := at; i < min(at+chunk, end); i++ {
-			s, k := &series[rows.series[i]], int(rows.interval[i])
-			r := writtenRow{row{at: rows.at[i], gap: -1, Sample: s.Sample(k)}, rows.series[i]}
+		for _, ref := range part {
+			s, k := &series[ref.series], int(ref.interval)
+			r := writtenRow{row{at: ref.at, gap: -1, Sample: s.Sample(k)}, ref.series}
 			if s.ProbeGap != nil && s.At[k] == r.at { // else it only restates the interval
 				r.gap = s.ProbeGap[k]
 			}

@@ -43,10 +43,7 @@ func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
 	begin = f.Size()
 	for _, l := range leaves {
 		m := &f.Metadata().RowGroups[g].Columns[l.index].MetaData
-		at := m.DataPageOffset
-		if m.DictionaryPageOffset != 0 {
-			at = m.DictionaryPageOffset
-		}
+		at := chunkBegin(m)
 		begin, end = min(begin, at), max(end, at+m.TotalCompressedSize)
 	}
 	return begin, end

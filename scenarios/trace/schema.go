@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -368,28 +367,21 @@ func (l *leaf) accept(c *parquet.Column) bool {
 // timeScale returns how many units of a timestamp are one millisecond, 0 if t
 // is none.
 func timeScale(t parquet.Type) int64 {
-	if logical := t.LogicalType(); logical != nil {
-		stamp, ok := logical.Value.(*format.TimestampType)
-		if !ok {
-			return 0
-		}
-		switch stamp.Unit.Value.(type) {
-		case *format.MilliSeconds:
-			return 1
-		case *format.MicroSeconds:
-			return 1_000
-		case *format.NanoSeconds:
-			return 1_000_000
-		}
+	logical := t.LogicalType()
+	if logical == nil {
 		return 0
 	}
-	if converted := t.ConvertedType(); converted != nil {
-		switch *converted {
-		case deprecated.TimestampMillis:
-			return 1
-		case deprecated.TimestampMicros:
-			return 1_000
-		}
+	stamp, ok := logical.Value.(*format.TimestampType)
+	if !ok {
+		return 0
+	}
+	switch stamp.Unit.Value.(type) {
+	case *format.MilliSeconds:
+		return 1
+	case *format.MicroSeconds:
+		return 1_000
+	case *format.NanoSeconds:
+		return 1_000_000
 	}
 	return 0
 }
