@@ -34,9 +34,9 @@ const (
 )
 
 // Compact writes the trace at src, of any form, to the folder dir as a compact one: a
-// file for each region and month, of a region of over 40 million rows several, in which all rows of a market stand together, and an
-// index. A part of it is read as a part, in place of the whole. What on-demand price is
-// unknown for a time becomes the one before, else the first one after it, as runs take
+// file for each region and month, of a region of over 40 million rows several, in which all
+// rows of a market are together, and an index. A part of it is read as a part, in place of
+// the whole. What on-demand price is unknown for a time becomes the one before, else the first one after it, as runs take
 // it. Nothing is seen of the trace until it is complete; store nil is the disk.
 func Compact(ctx context.Context, src string, store Store, dir string) (*Index, error) {
 	c, err := newCompaction(ctx, src, store)
@@ -256,15 +256,11 @@ func (m *monthWriter) add(series []Series) error {
 	first, last := t.days(series)
 	next := make([]int, len(series))
 	for month := monthOf(first); month <= last; month = nextMonth(month) {
-		for begin := 0; begin < len(series); {
-			end := begin + 1
-			for end < len(series) && series[end].Zone == series[begin].Zone {
-				end++
-			}
+		for begin, end := 0, 0; begin < len(series); begin = end {
+			end = alike(series, begin, 3)
 			if err := m.zone(series, next, begin, end, month); err != nil {
 				return err
 			}
-			begin = end
 		}
 	}
 	return nil
@@ -275,10 +271,7 @@ func (m *monthWriter) zone(series []Series, next []int, begin, end int, month po
 	rows := m.rowRefs[:0]
 	m.ends = m.ends[:0]
 	for begin < end {
-		stop := begin + 1
-		for stop < end && series[stop].Type == series[begin].Type {
-			stop++
-		}
+		stop := alike(series, begin, 4)
 		rows = addSpan(rows, series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
 		m.ends = append(m.ends, len(rows))
 		begin = stop

@@ -174,9 +174,11 @@ func (b *builder) fault(s *openSeries, r *row) *FileError {
 		return &FileError{Column: colTime, Value: r.at.String(), Err: fmt.Errorf(
 			"%w: outside of %v to %v, which the metadata give as its span", ErrCorrupt, b.first, b.last)}
 	case r.at < s.lastAt:
-		return &FileError{Column: colTime, Err: fmt.Errorf("%w: market %s has %v after %v", ErrOrder, s.Name(), r.at, s.lastAt)}
+		return &FileError{Column: colTime, Err: fmt.Errorf(
+			"%w: market %s has %v after %v", ErrOrder, s.Name(), r.at, s.lastAt)}
 	case r.at == s.lastAt && r.Sample != s.last:
-		return &FileError{Column: colTime, Err: fmt.Errorf("%w: market %s has two different rows at %v", ErrOrder, s.Name(), r.at)}
+		return &FileError{Column: colTime, Err: fmt.Errorf(
+			"%w: market %s has two different rows at %v", ErrOrder, s.Name(), r.at)}
 	case r.Requested == -1 && r.Launched == -1:
 		return nil
 	case r.Requested < 1:
@@ -200,7 +202,8 @@ func (b *builder) find(market marketCode) *openSeries {
 		return s
 	}
 	name := b.scanner.market(market)
-	if chosen(b.o.Providers, name[0]) && chosen(b.o.Regions, name[1]) && chosen(b.o.Zones, name[2]) && chosen(b.o.Types, name[3]) {
+	if chosen(b.o.Providers, name[0]) && chosen(b.o.Regions, name[1]) &&
+		chosen(b.o.Zones, name[2]) && chosen(b.o.Types, name[3]) {
 		s = &openSeries{Series: Series{Provider: name[0], Region: name[1], Zone: name[2], Type: name[3], Product: name[4]}}
 		b.series = append(b.series, s)
 	}

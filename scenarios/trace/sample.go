@@ -103,8 +103,7 @@ func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
 type column interface {
 	len() int
 
-	// move copies value i to place n, and cut keeps the values from i up to n.
-	move(n, i int)
+	// cut keeps the values from i up to n.
 	cut(i, n int)
 
 	// dropUnknown sets the column to nil if every value in it is unknown.
@@ -114,12 +113,6 @@ type column interface {
 type columnOf[T int8 | int32 | float64 | policy.Money] []T
 
 func (c *columnOf[T]) len() int { return len(*c) }
-
-func (c *columnOf[T]) move(n, i int) {
-	if *c != nil {
-		(*c)[n] = (*c)[i]
-	}
-}
 
 func (c *columnOf[T]) cut(i, n int) {
 	if *c != nil {
@@ -161,21 +154,21 @@ func (s *Series) optional() [12]optionalColumn {
 
 // collapse drops intervals equal to the one before them.
 func (s *Series) collapse() {
-	columns := s.optional()
-	n := 0
+	repeats := func(i int) bool { return i > 0 && s.Sample(i) == s.Sample(i-1) }
+	some := false
 	for i := range s.At {
-		if n > 0 && s.Sample(i) == s.Sample(n-1) {
-			continue
-		}
-		if n != i {
-			s.At[n], s.Spot[n] = s.At[i], s.Spot[i]
-			for _, c := range columns {
-				c.move(n, i)
-			}
-		}
-		n++
+		some = some || repeats(i)
 	}
-	s.Cut(0, n)
+	if !some {
+		return
+	}
+	kept := Series{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product}
+	for i, at := range s.At {
+		if !repeats(i) {
+			kept.Append(at, s.Sample(i), s.ProbeGapAt(i))
+		}
+	}
+	*s = kept
 }
 
 // Cut keeps the intervals from i up to n.

@@ -220,7 +220,7 @@ func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, base
 		if err := checkPages(f, &f.Metadata().RowGroups[g].Columns[l.index].MetaData, left); err != nil {
 			return &FileError{File: src.path, Column: l.name, Err: err}
 		}
-		cursors[i] = cursor{leaf: l, file: src.path, ColumnChunkValueReader: parquet.NewColumnChunkValueReader(chunks[l.index])}
+		cursors[i] = cursor{l, src.path, parquet.NewColumnChunkValueReader(chunks[l.index]), nil, 0}
 		defer cursors[i].Close()
 	}
 	for left > 0 {
@@ -359,7 +359,8 @@ func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
 			}
 		case l.stored == storedString && len(choices[l.market]) > 0:
 			first, last := string(least.ByteArray()), string(most.ByteArray())
-			if !slices.ContainsFunc(choices[l.market], func(name string) bool { return first <= name && name <= last }) {
+			within := func(name string) bool { return first <= name && name <= last }
+			if !slices.ContainsFunc(choices[l.market], within) {
 				return true
 			}
 		}

@@ -137,7 +137,9 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 }
 
 // row calls visit with the elements of a row.
-func (t *Table) row(row int64, columns []int, values [][]parquet.Value, fields [][]byte, visit func(row int64, fields [][]byte) error) error {
+func (t *Table) row(
+	row int64, columns []int, values [][]parquet.Value, fields [][]byte, visit func(row int64, fields [][]byte) error,
+) error {
 	elements := 1
 	for _, number := range columns {
 		if number < 0 {
@@ -145,7 +147,8 @@ func (t *Table) row(row int64, columns []int, values [][]parquet.Value, fields [
 		}
 		n := len(values[t.leaves[number].Index()])
 		if n == 0 {
-			return &FileError{File: t.path, Column: t.Columns[number], Row: row, Err: fmt.Errorf("%w: it has no value", ErrCorrupt)}
+			err := fmt.Errorf("%w: it has no value", ErrCorrupt)
+			return &FileError{File: t.path, Column: t.Columns[number], Row: row, Err: err}
 		}
 		elements = max(elements, n)
 	}

@@ -26,15 +26,7 @@ func Write(dir string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}
-	return replaceFolder(dir, func(temp string) error {
-		w := folderWriter{dir: temp, head: t}
-		for part := range t.parts() {
-			if err := w.add(part); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return WriteParts(dir, t, t.parts())
 }
 
 // A Part is some days of all markets of a region.
@@ -179,21 +171,28 @@ func (t *Trace) check(series []Series) error {
 }
 
 // parts yields all of t, each region as one part.
-func (t *Trace) parts() iter.Seq[*Part] {
-	return func(yield func(*Part) bool) {
-		for begin := 0; begin < len(t.Series); {
-			first := &t.Series[begin]
-			end := begin + 1
-			for end < len(t.Series) && t.Series[end].Provider == first.Provider && t.Series[end].Region == first.Region {
-				end++
-			}
+func (t *Trace) parts() iter.Seq2[*Part, error] {
+	return func(yield func(*Part, error) bool) {
+		for begin, end := 0, 0; begin < len(t.Series); begin = end {
+			end = alike(t.Series, begin, 2)
 			from, last := t.days(t.Series[begin:end])
-			if !yield(&Part{from, last + day, t.Series[begin:end]}) {
+			if !yield(&Part{from, last + day, t.Series[begin:end]}, nil) {
 				return
 			}
-			begin = end
 		}
 	}
+}
+
+// alike returns the end of those series from begin on that have its first n names.
+func alike(series []Series, begin, n int) int {
+	want := series[begin].names()
+	end := begin + 1
+	for ; end < len(series); end++ {
+		if names := series[end].names(); !slices.Equal(names[:n], want[:n]) {
+			break
+		}
+	}
+	return end
 }
 
 // A folderWriter writes one file for each region and date.
@@ -225,13 +224,9 @@ func (w *folderWriter) add(p *Part) error {
 	}
 	for d := dayOf(p.From); d < p.To; d += day {
 		w.rows = w.rows[:0]
-		for begin := 0; begin < len(series); {
-			end := begin + 1
-			for end < len(series) && series[end].Zone == series[begin].Zone && series[end].Type == series[begin].Type {
-				end++
-			}
+		for begin, end := 0, 0; begin < len(series); begin = end {
+			end = alike(series, begin, 4)
 			w.rows = addSpan(w.rows, series[begin:end], w.next[begin:end], begin, d, d+day)
-			begin = end
 		}
 		if len(w.rows) == 0 {
 			continue
@@ -302,11 +297,8 @@ func WriteFile(path string, t *Trace) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	var rows []rowRef
-	for begin := 0; begin < len(t.Series); {
-		end := begin + 1
-		for end < len(t.Series) && sameButProduct(&t.Series[begin], &t.Series[end]) {
-			end++
-		}
+	for begin, end := 0, 0; begin < len(t.Series); begin = end {
+		end = alike(t.Series, begin, 4)
 		first := len(rows)
 		for k := begin; k < end; k++ {
 			for i, at := range t.Series[k].At {
@@ -316,7 +308,6 @@ func WriteFile(path string, t *Trace) error {
 		if end-begin > 1 {
 			sortRows(rows[first:])
 		}
-		begin = end
 	}
 	first, last := &t.Series[0], &t.Series[len(t.Series)-1]
 	several := first.Provider != last.Provider || first.Region != last.Region
@@ -334,8 +325,4 @@ func WriteFile(path string, t *Trace) error {
 		return err
 	}
 	return os.Rename(temp.Name(), path)
-}
-
-func sameButProduct(a, b *Series) bool {
-	return a.Provider == b.Provider && a.Region == b.Region && a.Zone == b.Zone && a.Type == b.Type
 }
