@@ -97,27 +97,26 @@ func benchRead(b *testing.B, dir string, read func(dir string) (rows int64, err 
 	b.ReportMetric(float64(rows)/(cpu(b)-begin).Seconds()/1e6, "Mrows/CPU-s")
 }
 
-func scanColumns(c Columns) func(string) (int64, error) {
-	return func(dir string) (rows int64, err error) {
-		err = scan(dir, ReadOptions{Columns: c}, func(b *Batch) error {
-			rows += int64(b.Rows)
-			return nil
-		})
-		return rows, err
-	}
+func scanRows(dir string) (n int64, err error) {
+	err = scan(dir, ReadOptions{}, func(_ *scanner, rows []row) { n += int64(len(rows)) })
+	return n, err
 }
 
-// BenchmarkReadTwo reads time and spot price.
-func BenchmarkReadTwo(b *testing.B) { benchRead(b, benchTrace(b), scanColumns(ColumnTime|ColumnSpot)) }
+// BenchmarkRead reads time, market, spot and on-demand price.
+func BenchmarkRead(b *testing.B) { benchRead(b, benchTrace(b), scanRows) }
 
-// BenchmarkReadFour reads time, market, spot and on-demand price.
-func BenchmarkReadFour(b *testing.B) {
-	benchRead(b, benchTrace(b), scanColumns(ColumnTime|ColumnMarket|ColumnSpot|ColumnOnDemand))
-}
+// BenchmarkReadCompact reads the same of a compact trace.
+func BenchmarkReadCompact(b *testing.B) { benchRead(b, benchCompact(b), scanRows) }
 
-// BenchmarkReadCompact reads time and spot price of a compact trace.
-func BenchmarkReadCompact(b *testing.B) {
-	benchRead(b, benchCompact(b), scanColumns(ColumnTime|ColumnSpot))
+// BenchmarkCompact makes a trace compact.
+func BenchmarkCompact(b *testing.B) {
+	benchRead(b, benchTrace(b), func(dir string) (int64, error) {
+		index, err := Compact(b.Context(), dir, nil, dir+"-compact")
+		if err != nil {
+			return 0, err
+		}
+		return index.Rows, nil
+	})
 }
 
 // benchCompact returns the trace of benchTrace made compact.
@@ -152,7 +151,7 @@ func BenchmarkOpenPart(b *testing.B) {
 	b.ReportMetric(100*float64(traffic.Read)/float64(traffic.Stored), "%bytes")
 }
 
-// BenchmarkOpen reads the four, makes series of them and computes the digest.
+// BenchmarkOpen reads them, makes series of them and computes the digest.
 func BenchmarkOpen(b *testing.B) {
 	benchRead(b, benchTrace(b), func(dir string) (int64, error) {
 		_, err := Open(dir, ReadOptions{})

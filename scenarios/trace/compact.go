@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -35,9 +34,9 @@ const (
 )
 
 // Compact writes the trace at src, of any form, to the folder dir as a compact one: a
-// file for each region and month, of a region of over 40 million rows several, in which all rows of a market stand together, and an
-// index. A part of it is read as a part, in place of the whole. What on-demand price is
-// unknown for a time becomes the one before, else the first one after it, as runs take
+// file for each region and month, of a region of over 40 million rows several, in which all
+// rows of a market are together, and an index. A part of it is read as a part, in place of
+// the whole. What on-demand price is unknown for a time becomes the one before, else the first one after it, as runs take
 // it. Nothing is seen of the trace until it is complete; store nil is the disk.
 func Compact(ctx context.Context, src string, store Store, dir string) (*Index, error) {
 	c, err := newCompaction(ctx, src, store)
@@ -80,61 +79,37 @@ type compaction struct {
 	groupsMost int   // row groups in files that are being written, each some kilobytes of memory
 	index      *Index
 	digest     *digester
-	buffer     rowBuffer
-	log        []logBlock // of the part before, for its memory
-}
-
-// file reads a file unless the call has ended.
-func (c *compaction) file(s *scanner, src *source) error {
-	if err := c.ctx.Err(); err != nil {
-		return err
-	}
-	return s.file(src)
+	rowRefs    []rowRef
 }
 
 // survey reads names and times of all that is there.
 func (c *compaction) survey() error {
-	o := c.o
-	o.Columns = ColumnTime | ColumnMarket
-	b := newBuilder(&o)
-	markets := map[[5]string]bool{}
-	known := map[marketCode]*int64{}
-	s := newScanner(&o, c.found.stored, func(batch *Batch) error {
-		b.read += int64(batch.Rows)
-		for _, at := range batch.Time {
-			b.seen, b.seenTo = min(b.seen, at), max(b.seenTo, at)
-		}
-		begin := 0
-		for i, run := range batch.Runs {
-			count := known[run.market]
-			if count == nil {
-				m := batch.Market(i)
-				markets[m] = true
-				count = new(int64)
-				known[run.market] = count
-			}
-			*count += int64(run.End - begin)
-			begin = run.End
+	s := newScanner(&c.o, c.found.stored)
+	s.names = true
+	b := newBuilder(s)
+	markets := map[marketCode]int64{}
+	s.visit = func(_ string, _ int64, rows []row) error {
+		for i := range rows {
+			b.seen, b.seenTo = min(b.seen, rows[i].at), max(b.seenTo, rows[i].at)
+			markets[rows[i].market]++
 		}
 		return nil
-	})
+	}
 	s.meta = func(f *parquet.File) error {
 		for _, column := range f.Root().Columns() {
 			c.columns[column.Name()] = true
 		}
 		return b.meta(f)
 	}
-	for i := range c.found.files {
-		if err := c.file(s, &c.found.files[i]); err != nil {
-			return err
-		}
+	if err := s.files(c.ctx, c.found.files); err != nil {
+		return err
 	}
-	if b.read == 0 {
+	if len(markets) == 0 {
 		return fmt.Errorf("%s: %w: it has no rows", c.src, ErrEmpty)
 	}
-	for code, rows := range known {
-		names := s.symbols.names
-		c.rows[[4]string{names[code[0]], names[code[1]], names[code[2]], names[code[3]]}] += *rows
+	for market, rows := range markets {
+		names := s.market(market)
+		c.rows[[4]string(names[:4])] += rows
 	}
 	c.head, c.markets = b.head(), len(markets)
 	return nil
@@ -230,22 +205,16 @@ func (c *compaction) read(kinds [][4]string) (*Trace, error) {
 			o.Types = append(o.Types, kind[3])
 		}
 	}
-	b := newBuilder(&o)
-	b.rows.blocks = c.log
-	s := newScanner(&o, c.found.stored, b.add)
-	s.meta = b.meta
-	for i := range c.found.files {
-		if src := &c.found.files[i]; src.wanted(&o) {
-			if err := c.file(s, src); err != nil {
-				return nil, err
-			}
-		}
+	s := newScanner(&o, c.found.stored)
+	b := newBuilder(s)
+	files := slices.DeleteFunc(slices.Clone(c.found.files), func(src source) bool { return !src.wanted(&o) })
+	if err := s.files(c.ctx, files); err != nil {
+		return nil, err
 	}
 	t, err := b.trace()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.src, err)
 	}
-	c.log = b.rows.blocks
 	return t, nil
 }
 
@@ -275,10 +244,9 @@ type monthWriter struct {
 
 // A monthFile is a file that is being written.
 type monthFile struct {
-	path     string // below the folder of the trace
-	file     *os.File
-	buffered *bufio.Writer
-	writer   *fileWriter
+	path   string // below the folder of the trace
+	file   *os.File
+	writer *fileWriter
 }
 
 // add writes some series, those of a zone together, behind those that were added before.
@@ -288,15 +256,11 @@ func (m *monthWriter) add(series []Series) error {
 	first, last := t.days(series)
 	next := make([]int, len(series))
 	for month := monthOf(first); month <= last; month = nextMonth(month) {
-		for begin := 0; begin < len(series); {
-			end := begin + 1
-			for end < len(series) && series[end].Zone == series[begin].Zone {
-				end++
-			}
+		for begin, end := 0, 0; begin < len(series); begin = end {
+			end = alike(series, begin, 3)
 			if err := m.zone(series, next, begin, end, month); err != nil {
 				return err
 			}
-			begin = end
 		}
 	}
 	return nil
@@ -304,29 +268,26 @@ func (m *monthWriter) add(series []Series) error {
 
 // zone writes a month of the series from begin up to end, which are those of a zone.
 func (m *monthWriter) zone(series []Series, next []int, begin, end int, month policy.Time) error {
-	rows := &m.buffer
-	rows.reset()
+	rows := m.rowRefs[:0]
 	m.ends = m.ends[:0]
 	for begin < end {
-		stop := begin + 1
-		for stop < end && series[stop].Type == series[begin].Type {
-			stop++
-		}
-		rows.addSpan(series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
-		m.ends = append(m.ends, len(rows.at))
+		stop := alike(series, begin, 4)
+		rows = addSpan(rows, series[begin:stop], next[begin:stop], begin, month, nextMonth(month))
+		m.ends = append(m.ends, len(rows))
 		begin = stop
 	}
-	if len(rows.at) == 0 {
+	m.rowRefs = rows
+	if len(rows) == 0 {
 		return nil
 	}
 	f, err := m.month(month, &series[0])
 	if err != nil {
 		return err
 	}
-	m.index.Rows += int64(len(rows.at))
-	for at := 0; at < len(rows.at); {
+	m.index.Rows += int64(len(rows))
+	for at := 0; at < len(rows); {
 		end := groupEnd(m.ends, at)
-		if err := f.writer.writeGroup(series, rows, at, end); err != nil {
+		if err := f.writer.writeGroup(series, rows[at:end]); err != nil {
 			return err
 		}
 		m.groups++
@@ -361,9 +322,8 @@ func (m *monthWriter) month(month policy.Time, of *Series) (*monthFile, error) {
 		return nil, err
 	}
 	m.files[month] = f
-	f.buffered = bufio.NewWriterSize(f.file, 1<<16)
-	f.writer = m.head.newWriter([]Series{withColumns(of, m.columns)}, false)
-	f.writer.parquet.Reset(f.buffered)
+	f.writer = m.head.newWriter(m.columns, of, false)
+	f.writer.parquet.Reset(f.file)
 	return f, nil
 }
 
@@ -372,7 +332,7 @@ func (m *monthWriter) close() error {
 	var errs []error
 	for _, month := range slices.Sorted(maps.Keys(m.files)) {
 		f := m.files[month]
-		errs = append(errs, f.writer.parquet.Close(), f.buffered.Flush())
+		errs = append(errs, f.writer.parquet.Close())
 		info, err := f.file.Stat()
 		if err == nil {
 			m.index.Sizes[filepath.ToSlash(f.path)] = info.Size()
@@ -382,33 +342,6 @@ func (m *monthWriter) close() error {
 	clear(m.files)
 	m.groups, m.part = 0, m.part+1
 	return errors.Join(errs...)
-}
-
-// withColumns returns a series without intervals that has the names of s and the columns
-// that are named.
-func withColumns(s *Series, names map[string]bool) Series {
-	w := Series{Provider: s.Provider, Region: s.Region, Spot: []policy.Money{}}
-	for _, c := range []struct {
-		name  string
-		begin func()
-	}{
-		{colOnDemand, func() { w.OnDemand = []policy.Money{} }},
-		{colAvailable, func() { w.Available = []int8{} }},
-		{colProbeGap, func() { w.ProbeGap = []int32{} }},
-		{colBand, func() { w.Band = []int8{} }},
-		{colScore, func() { w.Score = []int8{} }},
-		{colHazard, func() { w.Hazard = []float64{} }},
-		{colTrueHazard, func() { w.TrueHazard = []float64{} }},
-		{colBidP20, func() { w.Bids[0] = []policy.Money{} }},
-		{colBidP50, func() { w.Bids[1] = []policy.Money{} }},
-		{colBidP80, func() { w.Bids[2] = []policy.Money{} }},
-		{colLaunched, func() { w.Launched, w.Requested = []int32{}, []int32{} }},
-	} {
-		if names[c.name] {
-			c.begin()
-		}
-	}
-	return w
 }
 
 // monthOf returns the begin of the UTC month that holds t.

@@ -1,10 +1,10 @@
 package trace
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"hash"
-	"io"
 	"math"
 )
 
@@ -20,7 +20,8 @@ func digest(series []Series) [32]byte {
 
 // newDigester returns one for so many series.
 func newDigester(markets int) *digester {
-	d := &digester{hash: sha256.New(), buf: make([]byte, 0, 1<<13)}
+	d := &digester{hash: sha256.New()}
+	d.buffer = bufio.NewWriterSize(d.hash, 1<<13)
 	d.text("spotter trace 1")
 	d.word(uint64(markets))
 	return d
@@ -47,7 +48,7 @@ func (d *digester) series(s *Series) {
 }
 
 func (d *digester) sum() [32]byte {
-	d.flush()
+	d.buffer.Flush()
 	return [32]byte(d.hash.Sum(nil))
 }
 
@@ -75,48 +76,23 @@ func (d *digester) later(s *Series) {
 
 // A digester gathers what is hashed, so that the hash is given long pieces.
 type digester struct {
-	hash hash.Hash
-	buf  []byte
-}
-
-func (d *digester) flush() {
-	d.hash.Write(d.buf)
-	d.buf = d.buf[:0]
+	hash   hash.Hash
+	buffer *bufio.Writer
 }
 
 func (d *digester) word(v uint64) {
-	if len(d.buf)+8 > cap(d.buf) {
-		d.flush()
-	}
-	d.buf = binary.LittleEndian.AppendUint64(d.buf, v)
+	d.buffer.Write(binary.LittleEndian.AppendUint64(d.buffer.AvailableBuffer(), v))
 }
 
 func (d *digester) text(s string) {
 	d.word(uint64(len(s)))
-	if len(d.buf)+len(s) > cap(d.buf) {
-		d.flush()
-	}
-	if len(s) > cap(d.buf) {
-		io.WriteString(d.hash, s)
-		return
-	}
-	d.buf = append(d.buf, s...)
+	d.buffer.WriteString(s)
 }
 
-// words takes in a column of whole numbers. Nearly all of what is hashed comes
-// through here.
+// words takes in a column of whole numbers.
 func words[T ~int8 | ~int32 | ~int64](d *digester, col []T) {
 	d.word(uint64(len(col)))
-	for len(col) > 0 {
-		begin, n := len(d.buf), min(len(col), (cap(d.buf)-len(d.buf))/8)
-		d.buf = d.buf[:begin+8*n]
-		buf := d.buf[begin:]
-		for _, v := range col[:n] {
-			binary.LittleEndian.PutUint64(buf, uint64(v))
-			buf = buf[8:]
-		}
-		if col = col[n:]; len(col) > 0 {
-			d.flush()
-		}
+	for _, v := range col {
+		d.word(uint64(v))
 	}
 }

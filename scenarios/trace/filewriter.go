@@ -1,8 +1,6 @@
 package trace
 
 import (
-	"bufio"
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -14,24 +12,21 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
-
-	"github.com/spotter-dev/spotter/policy"
 )
 
 // A fileWriter writes files of one schema, one after the other, in the same
 // buffers.
 type fileWriter struct {
 	parquet *parquet.GenericWriter[any]
-	columns []writtenColumn
+	columns []fileColumn
+	rows    []writtenRow
+	values  []parquet.Value
 }
 
-// A writtenColumn is a column and how its value is taken from a row.
-type writtenColumn struct {
-	name  string
-	node  parquet.Node
-	named bool // of a name of the market, the same in all rows of a series
-	level int  // the definition level of a value: 1 if the column may have nulls
-	value func(s *Series, at policy.Time, interval int32) parquet.Value
+// A writtenRow is a row of a file that is written, of a market by its number.
+type writtenRow struct {
+	row
+	series int32
 }
 
 // codec is shared by all writers: an encoder has megabytes of tables, and the
@@ -40,32 +35,50 @@ type writtenColumn struct {
 // more memory.
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
 
-// newWriter returns a writer for the columns that any of series has.
-func (t *Trace) newWriter(series []Series, withRegion bool) *fileWriter {
-	columns := columnsOf(series, withRegion)
+// columnsOf returns the names of the columns that any of series has.
+func columnsOf(series []Series) map[string]bool {
+	names := map[string]bool{}
+	for i := range series {
+		for _, c := range series[i].optional() {
+			names[c.name] = names[c.name] || c.len() > 0
+		}
+	}
+	return names
+}
+
+// newWriter returns a writer for the columns that are named, besides those that every file
+// has. The files are of all regions, or else of that of a market.
+func (t *Trace) newWriter(names map[string]bool, market *Series, all bool) *fileWriter {
+	w := &fileWriter{}
 	group := orderedGroup{Group: parquet.Group{}}
-	for _, c := range columns {
-		group.Group[c.name] = c.node
-		group.order = append(group.order, c.name)
+	for _, c := range fileColumns {
+		region := c.name == colProvider || c.name == colRegion
+		if c.required || c.name == colProduct || region && all || !region && names[c.name] {
+			w.columns = append(w.columns, c)
+			group.Group[c.name] = c.stored.node()
+			group.order = append(group.order, c.name)
+		}
 	}
 	options := []parquet.WriterOption{
 		parquet.NewSchema("trace", group),
 		parquet.Compression(codec),
 		parquet.PageBufferSize(1 << 20),
+		parquet.WriteBufferSize(1 << 16),
 		parquet.CreatedBy("spotter", "1", "0"),
 		parquet.SortingWriterConfig(parquet.SortingColumns(
 			parquet.Ascending(colZone), parquet.Ascending(colType), parquet.Ascending(colTime))),
 	}
 	meta := t.metadata()
-	if !withRegion {
-		meta[metaProvider], meta[metaRegion] = series[0].Provider, series[0].Region
+	if !all {
+		meta[metaProvider], meta[metaRegion] = market.Provider, market.Region
 	}
 	meta[metaColumns] = strings.Join(group.order, ",")
 	meta[metaSum] = headerSum(meta)
 	for _, key := range slices.Sorted(maps.Keys(meta)) {
 		options = append(options, parquet.KeyValueMetadata(key, meta[key]))
 	}
-	return &fileWriter{parquet: parquet.NewGenericWriter[any](io.Discard, options...), columns: columns}
+	w.parquet = parquet.NewGenericWriter[any](io.Discard, options...)
+	return w
 }
 
 // metadata returns what each file says of the whole trace.
@@ -88,126 +101,6 @@ func (t *Trace) metadata() map[string]string {
 	return meta
 }
 
-// columnsOf returns the columns that any of series needs, in the order of the
-// schema.
-func columnsOf(series []Series, withRegion bool) []writtenColumn {
-	name := func(column string, get func(*Series) string) writtenColumn {
-		node := parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
-		return writtenColumn{column, node, true, 0, func(s *Series, _ policy.Time, _ int32) parquet.Value {
-			return parquet.ByteArrayValue([]byte(get(s)))
-		}}
-	}
-	columns := []writtenColumn{{
-		colTime, parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked), false, 0,
-		func(_ *Series, at policy.Time, _ int32) parquet.Value { return parquet.Int64Value(int64(at)) },
-	}}
-	if withRegion {
-		columns = append(columns,
-			name(colProvider, func(s *Series) string { return s.Provider }),
-			name(colRegion, func(s *Series) string { return s.Region }))
-	}
-	columns = append(columns,
-		name(colZone, func(s *Series) string { return s.Zone }),
-		name(colType, func(s *Series) string { return s.Type }),
-		name(colProduct, func(s *Series) string { return cmp.Or(s.Product, ProductLinux) }))
-	return append(columns, valueColumns(series)...)
-}
-
-// A priceColumn is a column of money, and what stands there for null.
-type priceColumn struct {
-	name    string
-	of      func(*Series) []policy.Money
-	unknown policy.Money
-}
-
-var priceColumns = [...]priceColumn{
-	{colSpot, func(s *Series) []policy.Money { return s.Spot }, policy.NoPrice},
-	{colOnDemand, func(s *Series) []policy.Money { return s.OnDemand }, 0},
-	{colBidP20, func(s *Series) []policy.Money { return s.Bids[0] }, 0},
-	{colBidP50, func(s *Series) []policy.Money { return s.Bids[1] }, 0},
-	{colBidP80, func(s *Series) []policy.Money { return s.Bids[2] }, 0},
-}
-
-// valueColumns returns the columns that are not names. The price of a spot
-// node is always there, the others where any of series has them.
-func valueColumns(series []Series) []writtenColumn {
-	var columns []writtenColumn
-	double := parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary)
-	whole := parquet.Leaf(parquet.Int32Type)
-	for _, c := range priceColumns {
-		if c.name == colSpot || anyHas(series, c.of) {
-			columns = append(columns, optional(c.name, double, c.of, func(m policy.Money) (parquet.Value, bool) {
-				return parquet.DoubleValue(m.Float()), m != c.unknown
-			}))
-		}
-	}
-	if available := func(s *Series) []int8 { return s.Available }; anyHas(series, available) {
-		columns = append(columns, optional(colAvailable, parquet.Leaf(parquet.BooleanType), available,
-			func(v int8) (parquet.Value, bool) { return parquet.BooleanValue(v == 1), v >= 0 }))
-	}
-	if gap := func(s *Series) []int32 { return s.ProbeGap }; anyHas(series, gap) {
-		columns = append(columns, sparse(colProbeGap, whole, gap))
-	}
-	if launched := func(s *Series) []int32 { return s.Launched }; anyHas(series, launched) {
-		count := func(n int32) (parquet.Value, bool) { return parquet.Int32Value(n), n >= 0 }
-		columns = append(columns, optional(colRequested, whole, func(s *Series) []int32 { return s.Requested }, count),
-			optional(colLaunched, whole, launched, count))
-	}
-	small := func(name string, of func(*Series) []int8) {
-		if anyHas(series, of) {
-			columns = append(columns, optional(name, whole, of,
-				func(v int8) (parquet.Value, bool) { return parquet.Int32Value(int32(v)), v >= 0 }))
-		}
-	}
-	small(colBand, func(s *Series) []int8 { return s.Band })
-	small(colScore, func(s *Series) []int8 { return s.Score })
-	rate := func(name string, of func(*Series) []float64) {
-		if anyHas(series, of) {
-			columns = append(columns, optional(name, double, of,
-				func(v float64) (parquet.Value, bool) { return parquet.DoubleValue(v), v >= 0 }))
-		}
-	}
-	rate(colHazard, func(s *Series) []float64 { return s.Hazard })
-	rate(colTrueHazard, func(s *Series) []float64 { return s.TrueHazard })
-	slices.SortFunc(columns, func(a, b writtenColumn) int { return placeOf(a.name) - placeOf(b.name) })
-	return columns
-}
-
-// placeOf returns the place of a column in the schema.
-func placeOf(name string) int {
-	return slices.IndexFunc(columnSpecs[:], func(c columnSpec) bool { return c.name == name })
-}
-
-func anyHas[T any](series []Series, of func(*Series) []T) bool {
-	return slices.ContainsFunc(series, func(s Series) bool { return of(&s) != nil })
-}
-
-// optional returns a column that may have nulls: where a series lacks it, and
-// where value says so.
-func optional[T any](
-	name string, node parquet.Node, of func(*Series) []T, value func(T) (parquet.Value, bool),
-) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), false, 1, func(s *Series, _ policy.Time, interval int32) parquet.Value {
-		if col := of(s); col != nil {
-			if v, ok := value(col[interval]); ok {
-				return v
-			}
-		}
-		return parquet.NullValue()
-	}}
-}
-
-// sparse returns a column of what belongs to the begin of an interval, so that a
-// row which only restates the interval at midnight has null there.
-func sparse(name string, node parquet.Node, of func(*Series) []int32) writtenColumn {
-	return writtenColumn{name, parquet.Optional(node), false, 1, func(s *Series, at policy.Time, interval int32) parquet.Value {
-		if col := of(s); col != nil && s.At[interval] == at {
-			return parquet.Int32Value(col[interval])
-		}
-		return parquet.NullValue()
-	}}
-}
-
 // An orderedGroup keeps columns in the order of the schema and not in that of
 // the alphabet.
 type orderedGroup struct {
@@ -225,7 +118,7 @@ func (g orderedGroup) Fields() []parquet.Field {
 }
 
 // writeFile writes rows to path.
-func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (err error) {
+func (w *fileWriter) writeFile(path string, series []Series, rows []rowRef) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -235,43 +128,35 @@ func (w *fileWriter) writeFile(path string, series []Series, rows *rowBuffer) (e
 			err = e
 		}
 	}()
-	buffered := bufio.NewWriterSize(f, 1<<16)
-	w.parquet.Reset(buffered)
-	for begin := 0; begin < len(rows.at); begin += groupRows {
-		end := min(begin+groupRows, len(rows.at))
-		if err := w.writeGroup(series, rows, begin, end); err != nil {
+	w.parquet.Reset(f)
+	for begin := 0; begin < len(rows); begin += groupRows {
+		if err := w.writeGroup(series, rows[begin:min(begin+groupRows, len(rows))]); err != nil {
 			return err
 		}
 	}
-	if err := w.parquet.Close(); err != nil {
-		return err
-	}
-	return buffered.Flush()
+	return w.parquet.Close()
 }
 
-func (w *fileWriter) writeGroup(series []Series, rows *rowBuffer, begin, end int) error {
-	const chunk = 4096
+// writeGroup writes rows as a row group.
+func (w *fileWriter) writeGroup(series []Series, rows []rowRef) error {
+	const most = 4096
 	writers := w.parquet.ColumnWriters()
-	rows.values = slices.Grow(rows.values[:0], chunk)
-	for k, c := range w.columns {
-		for at := begin; at < end; at += chunk {
-			rows.values = rows.values[:min(chunk, end-at)]
-			for n := range rows.values {
-				i := at + n
-				of := rows.series[i]
-				if c.named && n > 0 && of == rows.series[i-1] {
-					rows.values[n] = rows.values[n-1]
-					continue
-				}
-				v := c.value(&series[of], rows.at[i], rows.interval[i])
-				level := c.level
-				if v.IsNull() {
-					level = 0
-				}
-				rows.values[n] = v.Level(0, level, k)
+	w.values = slices.Grow(w.values[:0], most)
+	for part := range slices.Chunk(rows, most) {
+		w.rows = w.rows[:0]
+		for _, ref := range part {
+			s, k := &series[ref.series], int(ref.interval)
+			r := writtenRow{row{at: ref.at, gap: -1, Sample: s.Sample(k)}, ref.series}
+			if s.ProbeGap != nil && s.At[k] == r.at { // else it only restates the interval
+				r.gap = s.ProbeGap[k]
 			}
-			if _, err := writers[k].WriteRowValues(rows.values); err != nil {
-				return fmt.Errorf("column %s: %w", c.name, err)
+			w.rows = append(w.rows, r)
+		}
+		w.values = w.values[:len(w.rows)]
+		for k := range w.columns {
+			w.columns[k].values(w.values, k, series, w.rows)
+			if _, err := writers[k].WriteRowValues(w.values); err != nil {
+				return fmt.Errorf("column %s: %w", w.columns[k].name, err)
 			}
 		}
 	}

@@ -65,7 +65,10 @@ func (x *Index) Extent(o ReadOptions) (*Extent, error) {
 		e.Providers, e.Regions = append(e.Providers, src.provider), append(e.Regions, src.region)
 		e.Bytes += size
 	}
-	e.Providers, e.Regions = slices.Compact(sorted(e.Providers)), slices.Compact(sorted(e.Regions))
+	for _, names := range [...]*[]string{&e.Providers, &e.Regions} {
+		slices.Sort(*names)
+		*names = slices.Compact(*names)
+	}
 	if all > 0 {
 		e.Rows = int64(float64(x.Rows) * (float64(e.Bytes) / float64(all)))
 	}

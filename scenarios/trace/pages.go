@@ -1,23 +1,24 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// openParquet reads the end of a file, or all of a small one of which everything is
-// wanted, and decodes the footer.
-func (s *scanner) openParquet(src *source, file File) (*parquet.File, error) {
-	r := &s.reader
+// open reads the end of a file, or all of a small one of which everything is wanted, and
+// decodes the footer.
+func (r *blockReader) open(src *source, file File, whole bool) (*parquet.File, error) {
 	r.file, r.size, r.block = file, src.size, r.block[:0]
 	begin := max(0, src.size-footerSize)
-	if src.size <= blockMax && !s.o.narrow() {
+	if src.size <= blockMax && whole {
 		begin = 0
 	}
 	err := r.fetch(begin, src.size)
@@ -70,35 +71,37 @@ func checkGroup(f *parquet.File, i int) error {
 		return fmt.Errorf("%w: a row group of %d rows", ErrCorrupt, group.NumRows)
 	}
 	for c := range group.Columns {
-		if err := checkChunk(f, group, c); err != nil {
+		if err := checkChunk(f, group, c, false); err != nil {
 			return err
-		}
-		switch codec := group.Columns[c].MetaData.Codec; codec {
-		case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd:
-		default:
-			// The others need not say how long their output is, and the library
-			// goes on asking for memory while damaged input asks for more.
-			return fmt.Errorf("%w: compression %v; zstd, snappy, gzip and none are read", ErrFormat, codec)
-		}
-		if n := group.Columns[c].MetaData.NumValues; n != group.NumRows {
-			return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, n, group.NumRows)
 		}
 	}
 	return nil
 }
 
-// checkChunk is [checkGroup] of one column, which may have several values in a row.
-func checkChunk(f *parquet.File, group *format.RowGroup, c int) error {
+// checkChunk is [checkGroup] of one column, which may have several values in a row where
+// it is repeated, and be compressed by more.
+func checkChunk(f *parquet.File, group *format.RowGroup, c int, repeated bool, more ...format.CompressionCodec) error {
 	m := &group.Columns[c].MetaData
-	begin := m.DataPageOffset
-	if m.DictionaryPageOffset != 0 {
-		begin = m.DictionaryPageOffset
-	}
+	begin := chunkBegin(m)
 	if begin < 4 || m.TotalCompressedSize < 0 || m.TotalCompressedSize > f.Size()-begin {
 		return fmt.Errorf("%w: column %d is recorded at byte %d with a length of %d, the file has %d",
 			ErrCorrupt, c, begin, m.TotalCompressedSize, f.Size())
 	}
+	// The others need not say how long their output is, and the library goes on asking for
+	// memory while damaged input asks for more.
+	read := append([]format.CompressionCodec{format.Zstd, format.Snappy, format.Gzip, format.Uncompressed}, more...)
+	if !slices.Contains(read, m.Codec) {
+		return fmt.Errorf("%w: compression %v; these are read: %v", ErrFormat, m.Codec, read)
+	}
+	if !repeated && m.NumValues != group.NumRows {
+		return fmt.Errorf("%w: column %d has %d values, its row group %d rows", ErrCorrupt, c, m.NumValues, group.NumRows)
+	}
 	return nil
+}
+
+// chunkBegin returns where a column of a row group begins.
+func chunkBegin(m *format.ColumnMetaData) int64 {
+	return cmp.Or(m.DictionaryPageOffset, m.DataPageOffset)
 }
 
 // checkPages walks the headers of the pages of one column chunk and fails when
@@ -106,10 +109,7 @@ func checkChunk(f *parquet.File, group *format.RowGroup, c int) error {
 // library allocates what a header promises before it looks at the data, so a
 // flipped bit there could ask for gigabytes.
 func checkPages(f *parquet.File, m *format.ColumnMetaData, want int64) error {
-	begin := m.DataPageOffset
-	if m.DictionaryPageOffset != 0 {
-		begin = m.DictionaryPageOffset
-	}
+	begin := chunkBegin(m)
 	section := io.NewSectionReader(f, begin, m.TotalCompressedSize)
 	rows := int64(0)
 	for offset := int64(0); offset < m.TotalCompressedSize; {

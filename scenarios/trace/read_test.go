@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"math"
 	"os"
@@ -164,19 +165,14 @@ func TestBadValues(t *testing.T) {
 		},
 	} {
 		path := writeRows(t, c.rows)
-		for _, columns := range []Columns{0, ColumnOnDemand} { // with signals and without
-			_, err := Open(path, ReadOptions{Columns: columns})
-			if name == "band" && columns != 0 {
-				continue
-			}
-			if !errors.Is(err, c.want) {
-				t.Errorf("%s: %v, want %v", name, err, c.want)
-				continue
-			}
-			for _, text := range append(c.text, path) {
-				if !strings.Contains(err.Error(), text) {
-					t.Errorf("%s: %q does not say %q", name, err, text)
-				}
+		_, err := Open(path, ReadOptions{})
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+			continue
+		}
+		for _, text := range append(c.text, path) {
+			if !strings.Contains(err.Error(), text) {
+				t.Errorf("%s: %q does not say %q", name, err, text)
 			}
 		}
 	}
@@ -384,7 +380,7 @@ func TestPagesThatDoNotFit(t *testing.T) {
 		t.Fatal(err)
 	}
 	src := &source{path: path, size: int64(len(data)), data: data}
-	f, err := newScanner(&ReadOptions{}, src.size, nil).openParquet(src, memory{bytes.NewReader(data)})
+	f, err := (&blockReader{count: new(int64)}).open(src, memory{bytes.NewReader(data)}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +406,7 @@ func TestLateRowGroupsAreSkipped(t *testing.T) {
 	path := writeRows(t, rows, parquet.MaxRowsPerRowGroup(10))
 	read := 0
 	o := ReadOptions{From: at(3, 0), To: at(3, 1.5)}
-	if err := scan(path, o, func(b *Batch) error { read += b.Rows; return nil }); err != nil || read != 50 {
+	if err := scan(path, o, func(_ *scanner, rows []row) { read += len(rows) }); err != nil || read != 50 {
 		t.Errorf("%d rows read, %v", read, err)
 	}
 	tr, err := Open(path, o)
@@ -471,19 +467,17 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// scan reads the trace at path, a folder or a file, and calls visit with its
-// rows in the order in which they are stored. It checks single values and not
-// the order of times, which Open does.
-func scan(path string, o ReadOptions, visit func(*Batch) error) error {
+// scan calls visit with the rows of a trace in the order in which they are stored.
+func scan(path string, o ReadOptions, visit func(s *scanner, rows []row)) error {
 	found, err := findFiles(path, &o)
 	if err != nil {
 		return err
 	}
-	s := newScanner(&o, found.stored, visit)
-	for i := range found.files {
-		if err := s.file(&found.files[i]); err != nil {
-			return err
-		}
+	s := newScanner(&o, found.stored)
+	s.meta = func(*parquet.File) error { return nil }
+	s.visit = func(_ string, _ int64, rows []row) error {
+		visit(s, rows)
+		return nil
 	}
-	return nil
+	return s.files(context.Background(), found.files)
 }

@@ -40,11 +40,7 @@ func repacked(f *parquet.File, g int, columns []int) (*parquet.File, error) {
 	file := bytes.NewBufferString("PAR1")
 	for _, c := range columns {
 		m := &group.Columns[c].MetaData
-		begin := m.DataPageOffset
-		if m.DictionaryPageOffset != 0 {
-			begin = m.DictionaryPageOffset
-		}
-		section := io.NewSectionReader(f, begin, m.TotalCompressedSize)
+		section := io.NewSectionReader(f, chunkBegin(m), m.TotalCompressedSize)
 		at := int64(file.Len())
 		if err := copyPages(file, section, m); err != nil {
 			return nil, err

@@ -68,19 +68,12 @@ func (v Sample) live() bool { return v.Spot != policy.NoPrice || v.Available >= 
 
 // Append adds an interval that begins at at, which is later than the last, gap
 // seconds after the market was looked at before.
-func (s *Series) Append(at policy.Time, v Sample, gap int32) { s.push(at, v, gap, true) }
-
-// push appends an interval, adding columns that s did not have. Without extras, v
-// holds prices only.
-func (s *Series) push(at policy.Time, v Sample, gap int32, extras bool) {
+func (s *Series) Append(at policy.Time, v Sample, gap int32) {
 	n := len(s.At)
 	s.At = append(s.At, at)
 	s.Spot = append(s.Spot, v.Spot)
 	pushColumn(&s.OnDemand, n, v.OnDemand, 0)
 	pushColumn(&s.ProbeGap, n, gap, 0)
-	if !extras {
-		return
-	}
 	pushColumn(&s.Available, n, v.Available, -1)
 	pushColumn(&s.Band, n, v.Band, -1)
 	pushColumn(&s.Score, n, v.Score, -1)
@@ -110,8 +103,7 @@ func pushColumn[T comparable](col *[]T, n int, v, unknown T) {
 type column interface {
 	len() int
 
-	// move copies value i to place n, and cut keeps the values from i up to n.
-	move(n, i int)
+	// cut keeps the values from i up to n.
 	cut(i, n int)
 
 	// dropUnknown sets the column to nil if every value in it is unknown.
@@ -121,12 +113,6 @@ type column interface {
 type columnOf[T int8 | int32 | float64 | policy.Money] []T
 
 func (c *columnOf[T]) len() int { return len(*c) }
-
-func (c *columnOf[T]) move(n, i int) {
-	if *c != nil {
-		(*c)[n] = (*c)[i]
-	}
-}
 
 func (c *columnOf[T]) cut(i, n int) {
 	if *c != nil {
@@ -140,48 +126,49 @@ func (c *columnOf[T]) dropUnknown(unknown int) {
 	}
 }
 
-// An optionalColumn is a column that a series may lack, and what stands in it for
-// unknown.
+// An optionalColumn is a column that a series may lack, its name in files, and what stands
+// in it for unknown.
 type optionalColumn struct {
 	column
+	name    string
 	unknown int
 }
 
 // optional returns the columns that a series may lack.
 func (s *Series) optional() [12]optionalColumn {
 	return [...]optionalColumn{
-		{(*columnOf[policy.Money])(&s.OnDemand), 0},
-		{(*columnOf[int8])(&s.Available), -1},
-		{(*columnOf[int32])(&s.ProbeGap), 0},
-		{(*columnOf[int8])(&s.Band), -1},
-		{(*columnOf[int8])(&s.Score), -1},
-		{(*columnOf[float64])(&s.Hazard), -1},
-		{(*columnOf[float64])(&s.TrueHazard), -1},
-		{(*columnOf[policy.Money])(&s.Bids[0]), 0},
-		{(*columnOf[policy.Money])(&s.Bids[1]), 0},
-		{(*columnOf[policy.Money])(&s.Bids[2]), 0},
-		{(*columnOf[int32])(&s.Requested), -1},
-		{(*columnOf[int32])(&s.Launched), -1},
+		{(*columnOf[policy.Money])(&s.OnDemand), colOnDemand, 0},
+		{(*columnOf[int8])(&s.Available), colAvailable, -1},
+		{(*columnOf[int32])(&s.ProbeGap), colProbeGap, 0},
+		{(*columnOf[int8])(&s.Band), colBand, -1},
+		{(*columnOf[int8])(&s.Score), colScore, -1},
+		{(*columnOf[float64])(&s.Hazard), colHazard, -1},
+		{(*columnOf[float64])(&s.TrueHazard), colTrueHazard, -1},
+		{(*columnOf[policy.Money])(&s.Bids[0]), colBidP20, 0},
+		{(*columnOf[policy.Money])(&s.Bids[1]), colBidP50, 0},
+		{(*columnOf[policy.Money])(&s.Bids[2]), colBidP80, 0},
+		{(*columnOf[int32])(&s.Requested), colRequested, -1},
+		{(*columnOf[int32])(&s.Launched), colLaunched, -1},
 	}
 }
 
 // collapse drops intervals equal to the one before them.
 func (s *Series) collapse() {
-	columns := s.optional()
-	n := 0
+	repeats := func(i int) bool { return i > 0 && s.Sample(i) == s.Sample(i-1) }
+	some := false
 	for i := range s.At {
-		if n > 0 && s.Sample(i) == s.Sample(n-1) {
-			continue
-		}
-		if n != i {
-			s.At[n], s.Spot[n] = s.At[i], s.Spot[i]
-			for _, c := range columns {
-				c.move(n, i)
-			}
-		}
-		n++
+		some = some || repeats(i)
 	}
-	s.Cut(0, n)
+	if !some {
+		return
+	}
+	kept := Series{Provider: s.Provider, Region: s.Region, Zone: s.Zone, Type: s.Type, Product: s.Product}
+	for i, at := range s.At {
+		if !repeats(i) {
+			kept.Append(at, s.Sample(i), s.ProbeGapAt(i))
+		}
+	}
+	*s = kept
 }
 
 // Cut keeps the intervals from i up to n.

@@ -1,9 +1,13 @@
 package trace
 
 import (
+	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/format"
@@ -19,10 +23,6 @@ type ReadOptions struct {
 
 	// Providers, Regions, Zones and Types restrict what is read; empty means all.
 	Providers, Regions, Zones, Types []string
-
-	// Columns are those to read. Open always reads time, market and spot
-	// price.
-	Columns Columns
 
 	// Provider and Region are those of a file that does not name its own.
 	Provider, Region string
@@ -48,7 +48,7 @@ func (o *ReadOptions) narrow() bool {
 
 // Whole reports whether o asks for everything that a trace holds.
 func (o *ReadOptions) Whole() bool {
-	return !o.narrow() && o.From == 0 && o.To == 0 && o.Columns == 0
+	return !o.narrow() && o.From == 0 && o.To == 0
 }
 
 // start is the instant from which prices are wanted: the begin of the day
@@ -68,53 +68,73 @@ func (o *ReadOptions) end() policy.Time {
 	return o.To
 }
 
-// batchRows is how many rows are read at once. All columns of a batch fit in
-// the second-level cache.
-const batchRows = 16384
+// batchRows is how many rows are read at once: few enough to stay in the processor's cache.
+const batchRows = 1024
 
-// A scanner holds the buffers that all files of a trace share.
+// A scanner reads the rows of files, in buffers that all files of a trace share.
 type scanner struct {
-	o     *ReadOptions
-	visit func(*Batch) error
+	o *ReadOptions
 
-	batch   Batch
-	symbols symbols
-	linux   int32 // the code of ProductLinux
-	codes   [5][]int32
-	differs []int32 // of each row from the one before
-	ends    []int32
-	floats  [8][]float64
-	time    []policy.Time
-	money   [5][]policy.Money
+	// names restricts what is read to times and names.
+	names bool
 
-	// tables are those of the dictionaries of the columns that are read, by
-	// place, and reader has the block of the file: kept, so that the next file
-	// needs no new memory.
-	tables  []table
+	// meta is called with each file before its rows, and visit with its rows, of which the
+	// first is behind that many of the file. Rows are of no use after it returns.
+	meta  func(*parquet.File) error
+	visit func(file string, first int64, rows []row) error
+
+	// symbols are the names of markets by their code, and codes the reverse.
+	symbols []string
+	codes   map[string]int32
+
+	rows    [batchRows]row
+	values  [batchRows]parquet.Value
 	reader  blockReader
 	traffic *Traffic
 	header  []format.KeyValue // the metadata that were found sound last
-
-	choices map[string][]string // the values that are wanted of a column, ascending
-
-	// meta is called with each file before its rows.
-	meta func(*parquet.File) error
 }
 
 // newScanner returns a scanner of a trace of so many bytes.
-func newScanner(o *ReadOptions, stored int64, visit func(*Batch) error) *scanner {
-	s := &scanner{o: o, visit: visit, symbols: symbols{known: map[string]int32{}}, traffic: o.Traffic}
+func newScanner(o *ReadOptions, stored int64) *scanner {
+	s := &scanner{o: o, codes: map[string]int32{}, traffic: o.Traffic}
 	if s.traffic == nil {
 		s.traffic = &Traffic{}
 	}
 	s.traffic.Stored = stored
 	s.reader.count = &s.traffic.Read
-	s.choices = map[string][]string{
-		colProvider: sorted(o.Providers), colRegion: sorted(o.Regions), colZone: sorted(o.Zones), colType: sorted(o.Types),
-	}
-	s.linux = s.symbols.code([]byte(ProductLinux))
-	s.time = make([]policy.Time, batchRows)
 	return s
+}
+
+// code returns the code of a name.
+func (s *scanner) code(name []byte) int32 {
+	code, ok := s.codes[string(name)]
+	if !ok {
+		code = int32(len(s.symbols))
+		s.symbols = append(s.symbols, string(name))
+		s.codes[s.symbols[code]] = code
+	}
+	return code
+}
+
+// market returns the provider, region, zone, type and product of a code.
+func (s *scanner) market(code marketCode) (names [5]string) {
+	for i, k := range code {
+		names[i] = s.symbols[k]
+	}
+	return names
+}
+
+// files reads files until the context ends.
+func (s *scanner) files(ctx context.Context, files []source) error {
+	for i := range files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.file(&files[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // file reads one file. The library that decodes it panics on some damaged
@@ -126,7 +146,7 @@ func (s *scanner) file(src *source) (err error) {
 		return err
 	}
 	defer file.Close()
-	f, err := s.openParquet(src, file)
+	f, err := s.reader.open(src, file, !s.o.narrow())
 	if err != nil {
 		return err
 	}
@@ -137,15 +157,13 @@ func (s *scanner) file(src *source) (err error) {
 			}
 		}()
 	}
-	if err := s.checkHeader(f); err != nil {
+	if err = s.checkHeader(f); err == nil {
+		err = s.meta(f)
+	}
+	if err != nil {
 		return &FileError{File: src.path, Err: err}
 	}
-	if s.meta != nil {
-		if err := s.meta(f); err != nil {
-			return &FileError{File: src.path, Err: err}
-		}
-	}
-	leaves, err := findLeaves(src.path, f, s.o.Columns)
+	leaves, err := findLeaves(src.path, f, s.names)
 	if err != nil {
 		return err
 	}
@@ -154,9 +172,15 @@ func (s *scanner) file(src *source) (err error) {
 
 // groups reads the row groups of a file that can hold what is wanted.
 func (s *scanner) groups(src *source, f *parquet.File, leaves []leaf) error {
-	row := int64(0)
-	all := f.RowGroups()
-	for i, group := range all {
+	base, err := s.base(src, f)
+	if err != nil {
+		return err
+	}
+	leaves = slices.DeleteFunc(leaves, func(l leaf) bool {
+		return l.name == colProvider && src.provider != "" || l.name == colRegion && src.region != ""
+	})
+	first := int64(0)
+	for i, group := range f.RowGroups() {
 		if err := checkGroup(f, i); err != nil {
 			return &FileError{File: src.path, Err: err}
 		}
@@ -164,11 +188,11 @@ func (s *scanner) groups(src *source, f *parquet.File, leaves []leaf) error {
 			if err := s.prefetch(f, i, leaves); err != nil {
 				return &FileError{File: src.path, Err: err}
 			}
-			if err := s.group(src, f, i, leaves, row); err != nil {
+			if err := s.group(src, f, i, leaves, base, first); err != nil {
 				return err
 			}
 		}
-		row += group.NumRows()
+		first += group.NumRows()
 	}
 	return nil
 }
@@ -187,206 +211,194 @@ func (s *scanner) checkHeader(f *parquet.File) error {
 	return checkColumns(f)
 }
 
-// group reads the rows of row group g, which begins after row rows of the
-// file.
-func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, row int64) error {
+// group reads the rows of row group g, which begins behind first rows of the file.
+func (s *scanner) group(src *source, f *parquet.File, g int, leaves []leaf, base row, first int64) error {
 	cursors := make([]cursor, len(leaves))
-	for len(s.tables) < len(leaves) {
-		s.tables = append(s.tables, table{})
-	}
 	chunks := f.RowGroups()[g].ColumnChunks()
-	rows := f.Metadata().RowGroups[g].NumRows
+	left := f.Metadata().RowGroups[g].NumRows
 	for i, l := range leaves {
-		if err := checkPages(f, &f.Metadata().RowGroups[g].Columns[l.index].MetaData, rows); err != nil {
+		if err := checkPages(f, &f.Metadata().RowGroups[g].Columns[l.index].MetaData, left); err != nil {
 			return &FileError{File: src.path, Column: l.name, Err: err}
 		}
-		cursors[i] = cursor{leaf: l, file: src.path, pages: chunks[l.index].Pages(), row: row, table: &s.tables[i]}
-		defer cursors[i].close()
+		cursors[i] = cursor{l, src.path, parquet.NewColumnChunkValueReader(chunks[l.index]), nil, 0}
+		defer cursors[i].Close()
 	}
-	names, err := s.marketNames(src, f, leaves)
-	if err != nil {
-		return err
-	}
-	for left := rows; left > 0; {
-		n := int(min(left, batchRows))
-		s.batch = Batch{File: src.path, Row: row, Rows: n, Runs: s.batch.Runs[:0], symbols: &s.symbols}
+	for left > 0 {
+		rows := s.rows[:min(left, batchRows)]
+		rows[0] = base
+		for n := 1; n < len(rows); n *= 2 {
+			copy(rows[n:], rows[:n])
+		}
 		for i := range cursors {
-			if err := s.read(&cursors[i], n); err != nil {
+			if err := s.read(&cursors[i], first, rows); err != nil {
 				return err
 			}
 		}
-		if s.o.Columns.has(ColumnMarket) {
-			s.findRuns(names, n)
-		}
-		if err := s.batch.checkDepth(s.o.Columns); err != nil {
+		if err := s.visit(src.path, first, rows); err != nil {
 			return err
 		}
-		if err := s.visit(&s.batch); err != nil {
-			return err
-		}
-		left, row = left-int64(n), row+int64(n)
+		left, first = left-int64(len(rows)), first+int64(len(rows))
 	}
 	return nil
 }
 
-func (c *cursor) close() {
-	c.release()
-	c.pages.Close()
+// A cursor reads one column of one row group from front to back.
+type cursor struct {
+	leaf
+	file string
+	parquet.ColumnChunkValueReader
+
+	// text is the name that was read last, and code its code.
+	text []byte
+	code int32
 }
 
-// read reads n rows of one column into the batch.
-func (s *scanner) read(c *cursor, n int) error {
-	b := &s.batch
-	switch c.name {
-	case colTime:
-		b.Time = s.time[:n]
-		return c.times(b.Time)
-	case colSpot:
-		b.Spot = buffer(&s.money[0], n)
-		return c.money(b.Spot, policy.NoPrice)
-	case colOnDemand:
-		b.OnDemand = buffer(&s.money[1], n)
-		return c.money(b.OnDemand, 0)
-	case colProvider:
-		return c.names(buffer(&s.codes[0], n), &s.symbols, -1)
-	case colRegion:
-		return c.names(buffer(&s.codes[1], n), &s.symbols, -1)
-	case colZone:
-		return c.names(buffer(&s.codes[2], n), &s.symbols, -1)
-	case colType:
-		return c.names(buffer(&s.codes[3], n), &s.symbols, -1)
-	case colProduct:
-		return c.names(buffer(&s.codes[4], n), &s.symbols, s.linux)
-	case colAvailable:
-		b.Available = buffer(&s.floats[0], n)
-		return c.numbers(b.Available, 1)
-	case colBand:
-		b.Band = buffer(&s.floats[1], n)
-		return c.numbers(b.Band, bandMax)
-	case colScore:
-		b.Score = buffer(&s.floats[2], n)
-		return c.numbers(b.Score, ScoreMax)
-	case colHazard:
-		b.Hazard = buffer(&s.floats[3], n)
-		return c.numbers(b.Hazard, hazardMax)
-	case colProbeGap:
-		b.ProbeGap = buffer(&s.floats[5], n)
-		return c.numbers(b.ProbeGap, ProbeGapMax)
-	case colBidP20, colBidP50, colBidP80:
-		k := slices.Index([]string{colBidP20, colBidP50, colBidP80}, c.name)
-		b.Bids[k] = buffer(&s.money[2+k], n)
-		return c.money(b.Bids[k], 0)
-	case colRequested:
-		b.Requested = buffer(&s.floats[6], n)
-		return c.numbers(b.Requested, RequestedMax)
-	case colLaunched:
-		b.Launched = buffer(&s.floats[7], n)
-		return c.numbers(b.Launched, RequestedMax)
+// read reads a column into rows, behind first rows of the file.
+func (s *scanner) read(c *cursor, first int64, rows []row) error {
+	for len(rows) > 0 {
+		values := s.values[:len(rows)]
+		n, err := c.ReadValues(values)
+		if n == 0 {
+			return &FileError{File: c.file, Column: c.name, Err: fmt.Errorf("%w: reading its values: %w", ErrCorrupt, err)}
+		}
+		if i, err := s.put(c, rows, values[:n]); err != nil {
+			fault := &FileError{File: c.file, Column: c.name, Row: first + int64(i) + 1, Err: err}
+			switch {
+			case values[i].IsNull():
+			case c.set == nil:
+				fault.Value = strconv.FormatInt(int64(rows[i].at), 10) + " ms"
+			default:
+				fault.Value = strconv.FormatFloat(float(values[i]), 'g', -1, 64)
+			}
+			return fault
+		}
+		rows, first = rows[n:], first+int64(n)
 	}
-	b.TrueHazard = buffer(&s.floats[4], n)
-	return c.numbers(b.TrueHazard, hazardMax)
+	return nil
 }
 
-func buffer[T any](buf *[]T, n int) []T {
-	if *buf == nil {
-		*buf = make([]T, batchRows)
+// put puts values of a column into rows. It returns the number of the first row whose value
+// cannot be, with the error.
+func (s *scanner) put(c *cursor, rows []row, values []parquet.Value) (int, error) {
+	if c.set != nil {
+		return c.set(rows, values)
 	}
-	return (*buf)[:n]
-}
-
-// marketNames returns the codes of the names that are the same in all of a
-// file, and -1 for those that stand in a column.
-func (s *scanner) marketNames(src *source, f *parquet.File, leaves []leaf) (names marketCode, err error) {
-	if !s.o.Columns.has(ColumnMarket) {
-		return names, nil
-	}
-	names = marketCode{-2, -2, -1, -1, s.linux}
-	for _, l := range leaves {
-		switch l.name {
-		case colProvider:
-			names[0] = -1
-		case colRegion:
-			names[1] = -1
-		case colProduct:
-			names[4] = -1
+	for i, v := range values {
+		r := &rows[i]
+		switch {
+		case v.IsNull():
+			if c.name != colProduct {
+				return i, fmt.Errorf("%w: null", ErrValue)
+			}
+		case c.stored == storedString:
+			if name := v.ByteArray(); c.text == nil || !bytes.Equal(name, c.text) {
+				c.code, c.text = s.code(name), append(c.text[:0], name...)
+			}
+			r.market[c.market] = c.code
+		default:
+			if r.at = policy.Time(v.Int64() / c.scale); r.at < TimeMin || r.at > TimeMax {
+				return i, fmt.Errorf("%w: not between 1970 and 2200", ErrValue)
+			}
 		}
 	}
-	outside := [2]struct{ column, meta, path, option string }{
+	return 0, nil
+}
+
+// float returns a number however it is stored.
+func float(v parquet.Value) float64 {
+	switch v.Kind() {
+	case parquet.Double:
+		return v.Double()
+	case parquet.Int32:
+		return float64(v.Int32())
+	case parquet.Int64:
+		return float64(v.Int64())
+	}
+	if v.Boolean() {
+		return 1
+	}
+	return 0
+}
+
+// base returns a row that has the names which are the same in all of a file, and says nothing.
+func (s *scanner) base(src *source, f *parquet.File) (row, error) {
+	r := row{gap: -1, Sample: unknown}
+	r.market[4] = s.code([]byte(ProductLinux))
+	for i, w := range [...]struct{ column, meta, path, option string }{
 		{colProvider, metaProvider, src.provider, s.o.Provider},
 		{colRegion, metaRegion, src.region, s.o.Region},
-	}
-	for i, w := range outside {
-		name := w.path
-		if name == "" && names[i] == -1 {
-			continue
-		}
-		if name == "" {
-			name, _ = f.Lookup(w.meta)
-		}
-		if name == "" {
-			name = w.option
-		}
-		if name == "" {
-			return names, &FileError{File: src.path, Err: fmt.Errorf(
+	} {
+		stored, _ := f.Lookup(w.meta)
+		name := cmp.Or(w.path, stored, w.option)
+		if name == "" && f.Root().Column(w.column) == nil {
+			return r, &FileError{File: src.path, Err: fmt.Errorf(
 				"%w: there is no column %q, no %s=… in the path and no %q in the metadata",
 				ErrNoRegion, w.column, w.column, w.meta)}
 		}
-		names[i] = s.symbols.code([]byte(name))
+		r.market[i] = s.code([]byte(name))
 	}
-	return names, nil
+	return r, nil
 }
 
-// constant reports whether all codes of col, which is not empty, are equal.
-func constant(col []int32) bool {
-	first := col[0]
-	for _, code := range col {
-		if code != first {
-			return false
+// skips reports whether the statistics of row group g of f say that it holds nothing
+// that is wanted: names of which none lies within its bounds, or times after the span.
+// What is earlier must be read, since it holds the prices in force.
+//
+// A row group has one page of each column as we write them, so that an index of pages
+// would say the same.
+func (s *scanner) skips(f *parquet.File, g int, leaves []leaf) bool {
+	choices := [5][]string{s.o.Providers, s.o.Regions, s.o.Zones, s.o.Types}
+	for _, l := range leaves {
+		chunk := f.RowGroups()[g].ColumnChunks()[l.index].(*parquet.FileColumnChunk)
+		least, most, ok := chunk.Bounds()
+		switch {
+		case !ok:
+		case l.name == colTime:
+			if policy.Time(least.Int64()/l.scale) > s.o.end() {
+				return true
+			}
+		case l.stored == storedString && len(choices[l.market]) > 0:
+			first, last := string(least.ByteArray()), string(most.ByteArray())
+			within := func(name string) bool { return first <= name && name <= last }
+			if !slices.ContainsFunc(choices[l.market], within) {
+				return true
+			}
 		}
 	}
-	return true
+	return false
 }
 
-// findRuns fills in the runs of the n rows of the batch. It has no branch that
-// depends on the data for each row, since a market has a few rows only and the
-// processor would guess wrong at the end of each.
-func (s *scanner) findRuns(names marketCode, n int) {
-	var cols [5][]int32
-	var at [5]int
-	varying := 0
-	differs := buffer(&s.differs, n)
-	clear(differs)
-	for k, code := range names {
-		if code != -1 {
+// stretch returns where in f the columns of row group g lie that are read.
+func stretch(f *parquet.File, g int, leaves []leaf) (begin, end int64) {
+	begin = f.Size()
+	for _, l := range leaves {
+		m := &f.Metadata().RowGroups[g].Columns[l.index].MetaData
+		at := chunkBegin(m)
+		begin, end = min(begin, at), max(end, at+m.TotalCompressedSize)
+	}
+	return begin, end
+}
+
+// prefetch brings row group g into memory, together with those behind it that are
+// wanted, too, as far as they lie close and find room. One that is too long is read
+// page by page.
+func (s *scanner) prefetch(f *parquet.File, g int, leaves []leaf) error {
+	begin, end := stretch(f, g, leaves)
+	if end-begin > blockMax || begin >= end {
+		return nil
+	}
+	if r := &s.reader; begin >= r.at && end <= r.at+int64(len(r.block)) {
+		return nil
+	}
+	for next := g + 1; next < len(f.RowGroups()); next++ {
+		if s.skips(f, next, leaves) || checkGroup(f, next) != nil {
 			continue
 		}
-		col := s.codes[k][:n]
-		if constant(col) {
-			names[k] = col[0]
-			continue
+		from, to := stretch(f, next, leaves)
+		if from < end || from > end+gapMax || to-begin > blockMax {
+			break
 		}
-		cols[varying], at[varying] = col, k
-		varying++
-		for i, code := range col[1:] {
-			differs[i+1] |= code ^ col[i]
-		}
+		end = to
 	}
-	ends := buffer(&s.ends, n)
-	found := 0
-	for row, d := range differs {
-		ends[found] = int32(row)
-		if d != 0 {
-			found++
-		}
-	}
-	ends[found] = int32(n)
-	runs, begin := s.batch.Runs, int32(0)
-	for _, end := range ends[:found+1] {
-		for v, col := range cols[:varying] {
-			names[at[v]] = col[begin]
-		}
-		runs = append(runs, Run{market: names, End: int(end)})
-		begin = end
-	}
-	s.batch.Runs = runs
+	return s.reader.fetch(begin, end)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/spotter-dev/spotter/policy"
@@ -123,123 +122,209 @@ func checkColumns(f *parquet.File) error {
 	if written == "" {
 		return nil
 	}
-	columns := f.Root().Columns()
 	for name := range strings.SplitSeq(written, ",") {
-		if !slices.ContainsFunc(columns, func(c *parquet.Column) bool { return c.Name() == name }) {
-			return fmt.Errorf("%w: column %s was written and is missing; the file has %s", ErrColumn, name, columnNames(columns))
+		if f.Root().Column(name) == nil {
+			return fmt.Errorf("%w: column %s was written and is missing; the file has %s",
+				ErrColumn, name, columnNames(f.Root().Columns()))
 		}
 	}
 	return nil
 }
 
-// Columns chooses what is read. Zero means everything that is there.
-type Columns uint16
-
-// The columns that can be chosen. ColumnMarket is the five names of a market
-// together, ColumnBids the three percentiles of an auction's bids, ColumnDepth
-// how many nodes were requested and how many of them came up.
-const (
-	ColumnTime Columns = 1 << iota
-	ColumnMarket
-	ColumnSpot
-	ColumnOnDemand
-	ColumnAvailable
-	ColumnBand
-	ColumnScore
-	ColumnHazard
-	ColumnTrueHazard
-	ColumnProbeGap
-	ColumnBids
-	ColumnDepth
-)
-
-// has reports whether any column of want is chosen.
-func (c Columns) has(want Columns) bool { return c == 0 || c&want != 0 }
-
-// A physical says how the values of a column are stored.
-type physical uint8
+// A kind is how the values of a column are stored.
+type kind uint8
 
 const (
-	storedTime physical = iota
+	storedTime kind = iota
 	storedString
 	storedDouble
 	storedBool
 	storedInt
 )
 
-func (p physical) String() string {
+func (k kind) String() string {
 	return [...]string{
 		"TIMESTAMP (INT64, ms, us or ns)", "STRING", "DOUBLE", "BOOLEAN", "INT32 or INT64",
-	}[p]
+	}[k]
 }
 
-// A columnSpec is what is known of a column before a file is opened.
-type columnSpec struct {
+// node returns how a column is written.
+func (k kind) node() parquet.Node {
+	switch k {
+	case storedTime:
+		return parquet.Encoded(parquet.Timestamp(parquet.Millisecond), &parquet.DeltaBinaryPacked)
+	case storedString:
+		return parquet.Encoded(parquet.String(), &parquet.RLEDictionary)
+	case storedDouble:
+		return parquet.Optional(parquet.Encoded(parquet.Leaf(parquet.DoubleType), &parquet.RLEDictionary))
+	case storedBool:
+		return parquet.Optional(parquet.Leaf(parquet.BooleanType))
+	}
+	return parquet.Optional(parquet.Leaf(parquet.Int32Type))
+}
+
+// A row is a row of a file.
+type row struct {
+	at     policy.Time
+	market marketCode
+	gap    int32 // Series.ProbeGap of the interval that begins here, -1 where the row does not say
+	Sample
+}
+
+// A marketCode is a market's names as codes: provider, region, zone, type,
+// product.
+type marketCode [5]int32
+
+// A fileColumn is a column that a file may have.
+type fileColumn struct {
 	name     string
-	bit      Columns
-	stored   physical
-	required bool // every file has it, and no row lacks it
+	stored   kind
+	required bool // every file has it
+
+	// market is the place in a marketCode of a column of names.
+	market int
+
+	// set puts values into rows that say nothing and returns the number of the first row whose
+	// value cannot be, with the error; get returns the value of a row, and whether it has one.
+	// Times and names have neither.
+	set func(rows []row, values []parquet.Value) (int, error)
+	get func(r *row) (float64, bool)
 }
 
-// columnSpecs are in the order in which columns are written.
-var columnSpecs = [...]columnSpec{
-	{colTime, ColumnTime, storedTime, true},
-	{colProvider, ColumnMarket, storedString, false},
-	{colRegion, ColumnMarket, storedString, false},
-	{colZone, ColumnMarket, storedString, true},
-	{colType, ColumnMarket, storedString, true},
-	{colProduct, ColumnMarket, storedString, false},
-	{colSpot, ColumnSpot, storedDouble, true},
-	{colOnDemand, ColumnOnDemand, storedDouble, false},
-	{colAvailable, ColumnAvailable, storedBool, false},
-	{colBand, ColumnBand, storedInt, false},
-	{colScore, ColumnScore, storedInt, false},
-	{colHazard, ColumnHazard, storedDouble, false},
-	{colTrueHazard, ColumnTrueHazard, storedDouble, false},
-	{colProbeGap, ColumnProbeGap, storedInt, false},
-	{colBidP20, ColumnBids, storedDouble, false},
-	{colBidP50, ColumnBids, storedDouble, false},
-	{colBidP80, ColumnBids, storedDouble, false},
-	{colRequested, ColumnDepth, storedInt, false},
-	{colLaunched, ColumnDepth, storedInt, false},
+// fileColumns are in the order in which they are written.
+var fileColumns = [...]fileColumn{
+	{name: colTime, stored: storedTime, required: true},
+	{name: colProvider, stored: storedString, market: 0},
+	{name: colRegion, stored: storedString, market: 1},
+	{name: colZone, stored: storedString, market: 2, required: true},
+	{name: colType, stored: storedString, market: 3, required: true},
+	{name: colProduct, stored: storedString, market: 4},
+	price(colSpot, policy.NoPrice, func(r *row) *policy.Money { return &r.Spot }),
+	price(colOnDemand, 0, func(r *row) *policy.Money { return &r.OnDemand }),
+	number(colAvailable, storedBool, 1, func(r *row) *int8 { return &r.Available }),
+	number(colBand, storedInt, bandMax, func(r *row) *int8 { return &r.Band }),
+	number(colScore, storedInt, ScoreMax, func(r *row) *int8 { return &r.Score }),
+	number(colHazard, storedDouble, hazardMax, func(r *row) *float64 { return &r.Hazard }),
+	number(colTrueHazard, storedDouble, hazardMax, func(r *row) *float64 { return &r.TrueHazard }),
+	number(colProbeGap, storedInt, ProbeGapMax, func(r *row) *int32 { return &r.gap }),
+	price(colBidP20, 0, func(r *row) *policy.Money { return &r.Bids[0] }),
+	price(colBidP50, 0, func(r *row) *policy.Money { return &r.Bids[1] }),
+	price(colBidP80, 0, func(r *row) *policy.Money { return &r.Bids[2] }),
+	number(colRequested, storedInt, RequestedMax, func(r *row) *int32 { return &r.Requested }),
+	number(colLaunched, storedInt, RequestedMax, func(r *row) *int32 { return &r.Launched }),
+}
+
+// price returns a column of prices.
+func price(name string, unknown policy.Money, field func(*row) *policy.Money) fileColumn {
+	return fileColumn{
+		name: name, stored: storedDouble, required: name == colSpot,
+		set: func(rows []row, values []parquet.Value) (int, error) {
+			for i, v := range values {
+				if v.IsNull() {
+					continue
+				}
+				m, ok := Price(v.Double())
+				if !ok && v.Double() < 0 {
+					return i, fmt.Errorf("%w: negative price", ErrValue)
+				} else if !ok {
+					return i, fmt.Errorf("%w: a price must be a number from 0 up", ErrValue)
+				}
+				*field(&rows[i]) = m
+			}
+			return 0, nil
+		},
+		get: func(r *row) (float64, bool) { m := *field(r); return m.Float(), m != unknown },
+	}
+}
+
+// number returns a column of numbers from 0 to most, of which -1 means unknown.
+func number[T int8 | int32 | float64](name string, stored kind, most float64, field func(*row) *T) fileColumn {
+	return fileColumn{
+		name: name, stored: stored,
+		set: func(rows []row, values []parquet.Value) (int, error) {
+			for i, v := range values {
+				if v.IsNull() {
+					continue
+				}
+				x := float(v)
+				if !(x >= 0 && x <= most || x == -1) {
+					return i, fmt.Errorf("%w: not between 0 and %g", ErrValue, most)
+				}
+				*field(&rows[i]) = T(x)
+			}
+			return 0, nil
+		},
+		get: func(r *row) (float64, bool) { v := *field(r); return float64(v), v >= 0 },
+	}
+}
+
+// values fills in those of the column with the number k of rows, each of a series of all.
+func (c *fileColumn) values(values []parquet.Value, k int, all []Series, rows []writtenRow) {
+	for i := range rows {
+		r := &rows[i]
+		switch {
+		case c.stored == storedTime:
+			values[i] = parquet.Int64Value(int64(r.at)).Level(0, 0, k)
+		case c.stored != storedString:
+			values[i] = parquet.NullValue().Level(0, 0, k)
+			if v, ok := c.get(&r.row); ok {
+				values[i] = c.value(v).Level(0, 1, k)
+			}
+		case i > 0 && r.series == rows[i-1].series:
+			values[i] = values[i-1]
+		default:
+			values[i] = parquet.ByteArrayValue([]byte(all[r.series].names()[c.market])).Level(0, 0, k)
+		}
+	}
+}
+
+// value returns a number as it is stored.
+func (c *fileColumn) value(v float64) parquet.Value {
+	switch c.stored {
+	case storedBool:
+		return parquet.BooleanValue(v == 1)
+	case storedInt:
+		return parquet.Int32Value(int32(v))
+	}
+	return parquet.DoubleValue(v)
 }
 
 // A leaf is a column of an open file.
 type leaf struct {
-	columnSpec
+	*fileColumn
 	index int
 
-	// scale turns stored times into milliseconds: above zero they are divided
-	// by it.
+	// scale is how many units of a stored time are a millisecond.
 	scale int64
 }
 
-// findLeaves returns the columns of f that o asks for, and fails when a needed
-// one is absent or stored otherwise than it must be.
-func findLeaves(file string, f *parquet.File, want Columns) ([]leaf, error) {
+// findLeaves returns the columns of f that are known, or only the time and names, and fails
+// when a required one is absent or one is not stored as it must be.
+func findLeaves(file string, f *parquet.File, names bool) ([]leaf, error) {
 	var leaves []leaf
-	columns := f.Root().Columns()
-	for _, spec := range columnSpecs {
-		if !want.has(spec.bit) {
+	found := f.Root().Columns()
+	for i := range fileColumns {
+		c := &fileColumns[i]
+		if names && c.get != nil {
 			continue
 		}
-		i := slices.IndexFunc(columns, func(c *parquet.Column) bool { return c.Name() == spec.name })
-		if i < 0 {
-			if spec.required {
-				return nil, &FileError{
-					File: file, Column: spec.name,
-					Err:   fmt.Errorf("%w: it is missing", ErrColumn),
-					Value: "the file has " + columnNames(columns),
-				}
-			}
-			continue
-		}
-		l := leaf{columnSpec: spec, scale: 1}
-		if !l.accept(columns[i]) {
+		stored := f.Root().Column(c.name)
+		switch {
+		case stored == nil && c.required:
 			return nil, &FileError{
-				File: file, Column: spec.name,
-				Err:   fmt.Errorf("%w: it must be %v", ErrColumn, spec.stored),
-				Value: "it is " + columns[i].String(),
+				File: file, Column: c.name,
+				Err:   fmt.Errorf("%w: it is missing", ErrColumn),
+				Value: "the file has " + columnNames(found),
+			}
+		case stored == nil:
+			continue
+		}
+		l := leaf{fileColumn: c, scale: 1}
+		if !l.accept(stored) {
+			return nil, &FileError{
+				File: file, Column: c.name,
+				Err:   fmt.Errorf("%w: it must be %v", ErrColumn, c.stored),
+				Value: "it is " + stored.String(),
 			}
 		}
 		leaves = append(leaves, l)
@@ -282,28 +367,21 @@ func (l *leaf) accept(c *parquet.Column) bool {
 // timeScale returns how many units of a timestamp are one millisecond, 0 if t
 // is none.
 func timeScale(t parquet.Type) int64 {
-	if logical := t.LogicalType(); logical != nil {
-		stamp, ok := logical.Value.(*format.TimestampType)
-		if !ok {
-			return 0
-		}
-		switch stamp.Unit.Value.(type) {
-		case *format.MilliSeconds:
-			return 1
-		case *format.MicroSeconds:
-			return 1_000
-		case *format.NanoSeconds:
-			return 1_000_000
-		}
+	logical := t.LogicalType()
+	if logical == nil {
 		return 0
 	}
-	if converted := t.ConvertedType(); converted != nil {
-		switch *converted {
-		case deprecated.TimestampMillis:
-			return 1
-		case deprecated.TimestampMicros:
-			return 1_000
-		}
+	stamp, ok := logical.Value.(*format.TimestampType)
+	if !ok {
+		return 0
+	}
+	switch stamp.Unit.Value.(type) {
+	case *format.MilliSeconds:
+		return 1
+	case *format.MicroSeconds:
+		return 1_000
+	case *format.NanoSeconds:
+		return 1_000_000
 	}
 	return 0
 }

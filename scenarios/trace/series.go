@@ -69,14 +69,14 @@ func (s *Series) Name() string {
 	return name
 }
 
+// names returns the provider, region, zone, type and product.
+func (s *Series) names() [5]string {
+	return [...]string{s.Provider, s.Region, s.Zone, s.Type, cmp.Or(s.Product, ProductLinux)}
+}
+
 func compareSeries(a, b *Series) int {
-	return cmp.Or(
-		cmp.Compare(a.Provider, b.Provider),
-		cmp.Compare(a.Region, b.Region),
-		cmp.Compare(a.Zone, b.Zone),
-		cmp.Compare(a.Type, b.Type),
-		cmp.Compare(a.Product, b.Product),
-	)
+	x, y := a.names(), b.names()
+	return slices.Compare(x[:], y[:])
 }
 
 func (s *Series) check() error {
@@ -134,40 +134,20 @@ func (s *Series) checkLengths() error {
 	return nil
 }
 
-// extras reports whether there is more than prices.
-func (s *Series) extras() bool {
-	return s.Available != nil || s.Launched != nil || s.Band != nil || s.Score != nil || s.Hazard != nil || s.TrueHazard != nil ||
-		s.Bids[0] != nil || s.Bids[1] != nil || s.Bids[2] != nil
-}
-
-func (s *Series) onDemand(i int) policy.Money {
-	if s.OnDemand == nil {
-		return 0
+// restate puts the first interval, where it began before start, there: a market that was not
+// offered then begins when it is, so that a window of a folder and of a single file with the
+// same content are equal.
+func (s *Series) restate(start policy.Time) {
+	if len(s.At) == 0 || s.At[0] > start {
+		return
 	}
-	return s.OnDemand[i]
-}
-
-// clip cuts s to what was asked for. The price in force at the begin is stated
-// as of then, and a market not offered there begins when it is, so that a
-// window of a folder and of a single file with the same content are equal.
-func (s *Series) clip(o *ReadOptions) {
-	first, end := 0, len(s.At)
-	for end > 0 && s.At[end-1] > o.end() {
-		end--
-	}
-	if start := o.start(); start > 0 {
-		for first+1 < end && s.At[first+1] <= start {
-			first++
-		}
-		if first < end && s.At[first] < start {
-			s.At[first] = start
-			if s.ProbeGap != nil {
-				s.ProbeGap[first] = 0
-			}
-		}
-		if first < end && s.At[first] == start && !s.Sample(first).live() {
-			first++
+	if s.At[0] < start {
+		s.At[0] = start
+		if s.ProbeGap != nil {
+			s.ProbeGap[0] = 0
 		}
 	}
-	s.Cut(first, end)
+	if !s.Sample(0).live() {
+		s.Cut(1, len(s.At))
+	}
 }

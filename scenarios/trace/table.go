@@ -1,9 +1,7 @@
 package trace
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"strconv"
 	"strings"
@@ -23,15 +21,16 @@ type Table struct {
 	path   string
 	f      *parquet.File
 	leaves []*parquet.Column
-	s      *scanner
+	texts  []func(b []byte, v parquet.Value) []byte // how the values of each are written
 }
 
 // OpenTable reads the end of a Parquet file, which is called path. The error wraps
 // [ErrStored] where this package has written it.
 func OpenTable(path string, file File, size int64) (t *Table, err error) {
 	defer recoverDamage(path, &err)
-	t = &Table{path: path, s: newScanner(&ReadOptions{Types: []string{""}}, size, nil)}
-	if t.f, err = t.s.openParquet(&source{path: path, size: size}, file); err != nil {
+	t = &Table{path: path}
+	r := &blockReader{count: new(int64)}
+	if t.f, err = r.open(&source{path: path, size: size}, file, false); err != nil {
 		return nil, err
 	}
 	if _, ok := t.f.Lookup(metaSchema); ok {
@@ -57,6 +56,7 @@ func (t *Table) add(c *parquet.Column) {
 		return
 	}
 	t.leaves = append(t.leaves, c)
+	t.texts = append(t.texts, textOf(c.Type()))
 	t.Columns = append(t.Columns, strings.Join(c.Path(), "."))
 	t.Types = append(t.Types, c.Type().String())
 }
@@ -85,7 +85,12 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 			continue
 		}
 		c := t.leaves[number]
-		if err := t.check(group, c); err != nil {
+		err := checkChunk(t.f, group, c.Index(), c.MaxRepetitionLevel() > 0, format.Lz4Raw, format.Brotli)
+		if err == nil {
+			m := &group.Columns[c.Index()].MetaData
+			err = checkPages(t.f, m, m.NumValues)
+		}
+		if err != nil {
 			return &FileError{File: t.path, Column: t.Columns[number], Err: err}
 		}
 		indexes = append(indexes, c.Index())
@@ -99,136 +104,70 @@ func (t *Table) group(g int, columns []int, row *int64, visit func(row int64, fi
 		}
 		from = plain.RowGroups()[0]
 	}
-	cells := make([]*cells, len(columns))
-	for i, number := range columns {
-		if number >= 0 {
-			c := t.leaves[number]
-			cells[i] = newCells(c, from.ColumnChunks()[c.Index()].Pages())
-			defer cells[i].pages.Close()
-		}
+	chunks := make([]parquet.ColumnChunk, len(indexes))
+	for i, index := range indexes {
+		chunks[i] = from.ColumnChunks()[index]
 	}
+	reader := parquet.NewColumnChunkRowReader(chunks)
+	defer reader.Close()
+	values := make([][]parquet.Value, len(group.Columns)) // of a row, by the index of their column
 	fields := make([][]byte, len(columns))
-	for range group.NumRows {
-		*row++
-		n := 1
-		for i, c := range cells {
-			if c == nil {
-				continue
-			}
-			if err := c.row(); err != nil {
-				err = fmt.Errorf("%w: %w", ErrCorrupt, err)
-				return &FileError{File: t.path, Column: t.Columns[columns[i]], Row: *row, Err: err}
-			}
-			n = max(n, len(c.texts))
+	var rows [64]parquet.Row
+	for left := group.NumRows; left > 0; {
+		n, err := reader.ReadRows(rows[:min(left, int64(len(rows)))])
+		if n == 0 {
+			return &FileError{File: t.path, Row: *row + 1, Err: fmt.Errorf("%w: reading its values: %w", ErrCorrupt, err)}
 		}
-		for k := range n {
-			for i, c := range cells {
-				if c != nil {
-					fields[i] = c.element(k)
+		for _, r := range rows[:n] {
+			*row++
+			clear(values)
+			for begin, end := 0, 0; begin < len(r); begin = end {
+				c := r[begin].Column()
+				for end = begin + 1; end < len(r) && r[end].Column() == c; end++ {
 				}
+				values[c] = r[begin:end]
 			}
-			if err := visit(*row, fields); err != nil {
+			if err := t.row(*row, columns, values, fields, visit); err != nil {
 				return err
 			}
 		}
+		left -= int64(n)
 	}
 	return nil
 }
 
-// check fails when the footer promises more of a column than the file can hold.
-func (t *Table) check(group *format.RowGroup, c *parquet.Column) error {
-	if err := checkChunk(t.f, group, c.Index()); err != nil {
-		return err
+// row calls visit with the elements of a row.
+func (t *Table) row(
+	row int64, columns []int, values [][]parquet.Value, fields [][]byte, visit func(row int64, fields [][]byte) error,
+) error {
+	elements := 1
+	for _, number := range columns {
+		if number < 0 {
+			continue
+		}
+		n := len(values[t.leaves[number].Index()])
+		if n == 0 {
+			err := fmt.Errorf("%w: it has no value", ErrCorrupt)
+			return &FileError{File: t.path, Column: t.Columns[number], Row: row, Err: err}
+		}
+		elements = max(elements, n)
 	}
-	m := &group.Columns[c.Index()].MetaData
-	switch m.Codec {
-	case format.Uncompressed, format.Snappy, format.Gzip, format.Zstd, format.Lz4Raw, format.Brotli:
-	default:
-		return fmt.Errorf("%w: compression %v; zstd, snappy, gzip, LZ4_RAW, brotli and none are read", ErrFormat, m.Codec)
-	}
-	if c.MaxRepetitionLevel() == 0 && m.NumValues != group.NumRows {
-		return fmt.Errorf("%w: it has %d values, its row group %d rows", ErrCorrupt, m.NumValues, group.NumRows)
-	}
-	return checkPages(t.f, m, m.NumValues)
-}
-
-// cells are the values of a column of a row group, a row at a time.
-type cells struct {
-	text  func(b []byte, v parquet.Value) []byte
-	pages parquet.Pages
-
-	values parquet.ValueReader // of the page; nil before the first
-	page   parquet.Page
-	read   [256]parquet.Value
-	left   []parquet.Value // of those read
-
-	texts [][]byte // of the row
-}
-
-func newCells(c *parquet.Column, pages parquet.Pages) *cells {
-	return &cells{text: textOf(c.Type()), pages: pages}
-}
-
-// row takes the values of the next row.
-func (c *cells) row() error {
-	c.texts = c.texts[:0]
-	for {
-		if len(c.left) == 0 {
-			if err := c.fill(); errors.Is(err, io.EOF) && len(c.texts) > 0 {
-				return nil
-			} else if err != nil {
-				return err
+	for k := range elements {
+		for i, number := range columns {
+			if number < 0 {
+				continue
+			}
+			all, at := values[t.leaves[number].Index()], k
+			if len(all) == 1 {
+				at = 0 // no list
+			}
+			if fields[i] = fields[i][:0]; at < len(all) && !all[at].IsNull() {
+				fields[i] = t.texts[number](fields[i], all[at])
 			}
 		}
-		v := c.left[0]
-		if len(c.texts) > 0 && v.RepetitionLevel() == 0 {
-			return nil
-		}
-		n := len(c.texts)
-		if n == cap(c.texts) {
-			c.texts = append(c.texts, nil)
-		}
-		c.texts = c.texts[:n+1]
-		if c.texts[n] = c.texts[n][:0]; !v.IsNull() {
-			c.texts[n] = c.text(c.texts[n], v)
-		}
-		c.left = c.left[1:]
-	}
-}
-
-// fill reads more values; io.EOF when there are none.
-func (c *cells) fill() error {
-	for {
-		if c.values == nil {
-			page, err := c.pages.ReadPage()
-			if err != nil {
-				return err
-			}
-			c.page, c.values = page, page.Values()
-		}
-		n, err := c.values.ReadValues(c.read[:])
-		c.left = c.read[:n]
-		if err != nil && !errors.Is(err, io.EOF) {
+		if err := visit(row, fields); err != nil {
 			return err
 		}
-		if n > 0 {
-			return nil
-		}
-		if err == nil {
-			return io.ErrNoProgress
-		}
-		parquet.Release(c.page)
-		c.page, c.values = nil, nil
-	}
-}
-
-// element returns element k of the row, and the only one of a column that has no list.
-func (c *cells) element(k int) []byte {
-	switch {
-	case k < len(c.texts):
-		return c.texts[k]
-	case len(c.texts) == 1:
-		return c.texts[0]
 	}
 	return nil
 }
@@ -299,12 +238,12 @@ func appendInt96(b []byte, v deprecated.Int96) []byte {
 }
 
 func isDate(t parquet.Type) bool {
-	if logical := t.LogicalType(); logical != nil {
-		_, ok := logical.Value.(*format.DateType)
-		return ok
+	logical := t.LogicalType()
+	if logical == nil {
+		return false
 	}
-	converted := t.ConvertedType()
-	return converted != nil && *converted == deprecated.Date
+	_, ok := logical.Value.(*format.DateType)
+	return ok
 }
 
 // decimalScale returns how many digits of a decimal number follow the point.

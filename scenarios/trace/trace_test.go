@@ -98,7 +98,7 @@ func random(t testing.TB, seed uint64) *Trace {
 				gap = int32(k.At2(10, i).IntN(3)) * 600
 				v.Bids[1] = cents(k.At2(11, i).IntN(3))[0]
 			}
-			s.push(now, v, gap, true)
+			s.Append(now, v, gap)
 		}
 		series = append(series, s)
 	}
@@ -235,15 +235,11 @@ func TestDateFileStandsAlone(t *testing.T) {
 	}
 	var rows []string
 	o := ReadOptions{Regions: []string{"us-east-1"}, From: at(3, 0), To: at(3, 1)}
-	err := scan(dir, o, func(b *Batch) error {
-		for i, begin := 0, 0; i < len(b.Runs); i++ {
-			m := b.Market(i)
-			for r := begin; r < b.Runs[i].End; r++ {
-				rows = append(rows, fmt.Sprintln(b.Time[r].Std().Format("02T15"), m[2], m[3], m[4], int64(b.Spot[r])))
-			}
-			begin = b.Runs[i].End
+	err := scan(dir, o, func(s *scanner, read []row) {
+		for _, r := range read {
+			m := s.market(r.market)
+			rows = append(rows, fmt.Sprintln(r.at.Std().Format("02T15"), m[2], m[3], m[4], int64(r.Spot)))
 		}
-		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -279,13 +275,6 @@ func TestChoice(t *testing.T) {
 		if len(tr.Series) != 1 || tr.Series[0].Name() != c.want {
 			t.Errorf("%+v: %v, want %s", c.o, tr.Series, c.want)
 		}
-	}
-	tr, err := Open(dir, ReadOptions{Columns: ColumnSpot, Types: []string{"m5.large"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := tr.Series[0]; s.OnDemand != nil || s.Available != nil || len(s.At) != 4 {
-		t.Errorf("with the spot price only: %+v", s)
 	}
 	for _, o := range []ReadOptions{
 		{Types: []string{"none"}}, {Regions: []string{"none"}}, {From: at(20, 0)}, {To: at(1, 0) - 1},
@@ -392,17 +381,12 @@ func TestRestatedRowsHaveNoProbeGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	err := scan(dir, ReadOptions{Regions: []string{"us-east-1"}}, func(b *Batch) error {
-		begin := 0
-		for i := range b.Runs {
-			for row := begin; row < b.Runs[i].End; row++ {
-				if b.Market(i)[2] == "us-east-1b" {
-					got = append(got, fmt.Sprintf("%v %v", b.Time[row].Std().Format("02T15"), b.ProbeGap[row]))
-				}
+	err := scan(dir, ReadOptions{Regions: []string{"us-east-1"}}, func(s *scanner, rows []row) {
+		for _, r := range rows {
+			if s.market(r.market)[2] == "us-east-1b" {
+				got = append(got, fmt.Sprintf("%v %v", r.at.Std().Format("02T15"), r.gap))
 			}
-			begin = b.Runs[i].End
 		}
-		return nil
 	})
 	want := "01T03 0, 01T09 600, 02T00 -1, 03T00 0, 04T00 -1, 04T23 34, 05T00 -1"
 	if err != nil || strings.Join(got, ", ") != want {

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -10,8 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/spotter-dev/spotter/policy"
 )
@@ -27,15 +26,7 @@ func Write(dir string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", dir, err)
 	}
-	return replaceFolder(dir, func(temp string) error {
-		w := folderWriter{dir: temp, head: t}
-		for part := range t.parts() {
-			if err := w.add(part); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return WriteParts(dir, t, t.parts())
 }
 
 // A Part is some days of all markets of a region.
@@ -180,21 +171,28 @@ func (t *Trace) check(series []Series) error {
 }
 
 // parts yields all of t, each region as one part.
-func (t *Trace) parts() iter.Seq[*Part] {
-	return func(yield func(*Part) bool) {
-		for begin := 0; begin < len(t.Series); {
-			first := &t.Series[begin]
-			end := begin + 1
-			for end < len(t.Series) && t.Series[end].Provider == first.Provider && t.Series[end].Region == first.Region {
-				end++
-			}
+func (t *Trace) parts() iter.Seq2[*Part, error] {
+	return func(yield func(*Part, error) bool) {
+		for begin, end := 0, 0; begin < len(t.Series); begin = end {
+			end = alike(t.Series, begin, 2)
 			from, last := t.days(t.Series[begin:end])
-			if !yield(&Part{from, last + day, t.Series[begin:end]}) {
+			if !yield(&Part{from, last + day, t.Series[begin:end]}, nil) {
 				return
 			}
-			begin = end
 		}
 	}
+}
+
+// alike returns the end of those series from begin on that have its first n names.
+func alike(series []Series, begin, n int) int {
+	want := series[begin].names()
+	end := begin + 1
+	for ; end < len(series); end++ {
+		if names := series[end].names(); !slices.Equal(names[:n], want[:n]) {
+			break
+		}
+	}
+	return end
 }
 
 // A folderWriter writes one file for each region and date.
@@ -206,15 +204,15 @@ type folderWriter struct {
 	region string
 	file   *fileWriter
 
-	rows rowBuffer
+	rows []rowRef
 	next []int // the interval of each series that is next
 }
 
 // add writes the files of a part.
 func (w *folderWriter) add(p *Part) error {
-	series, rows := p.Series, &w.rows
+	series := p.Series
 	if region := filepath.Join(w.dir, regionPath(series[0].Provider, series[0].Region)); region != w.region {
-		w.region, w.file = region, w.head.newWriter(series, false)
+		w.region, w.file = region, w.head.newWriter(columnsOf(series), &series[0], false)
 	}
 	w.next = w.next[:0]
 	for i := range series {
@@ -225,23 +223,19 @@ func (w *folderWriter) add(p *Part) error {
 		w.next = append(w.next, n)
 	}
 	for d := dayOf(p.From); d < p.To; d += day {
-		rows.reset()
-		for begin := 0; begin < len(series); {
-			end := begin + 1
-			for end < len(series) && series[end].Zone == series[begin].Zone && series[end].Type == series[begin].Type {
-				end++
-			}
-			rows.addSpan(series[begin:end], w.next[begin:end], begin, d, d+day)
-			begin = end
+		w.rows = w.rows[:0]
+		for begin, end := 0, 0; begin < len(series); begin = end {
+			end = alike(series, begin, 4)
+			w.rows = addSpan(w.rows, series[begin:end], w.next[begin:end], begin, d, d+day)
 		}
-		if len(rows.at) == 0 {
+		if len(w.rows) == 0 {
 			continue
 		}
 		folder := filepath.Join(w.region, "date="+d.Std().Format(time.DateOnly))
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		if err := w.file.writeFile(filepath.Join(folder, "part-0.parquet"), series, rows); err != nil {
+		if err := w.file.writeFile(filepath.Join(folder, "part-0.parquet"), series, w.rows); err != nil {
 			return err
 		}
 	}
@@ -265,52 +259,36 @@ func (t *Trace) days(series []Series) (first, last policy.Time) {
 	return dayOf(first), dayOf(max(last, t.To-1))
 }
 
-// A rowBuffer holds rows in the order in which they are written.
-type rowBuffer struct {
-	at       []policy.Time
-	series   []int32
-	interval []int32 // of the series; the values of a row are those of an interval
-	values   []parquet.Value
-}
-
-func (r *rowBuffer) reset() { r.at, r.series, r.interval = r.at[:0], r.series[:0], r.interval[:0] }
-
-func (r *rowBuffer) add(at policy.Time, series, interval int) {
-	r.at = append(r.at, at)
-	r.series = append(r.series, int32(series))
-	r.interval = append(r.interval, int32(interval))
+// A rowRef is a row in the order in which rows are written: its values are those of an
+// interval of a series.
+type rowRef struct {
+	at               policy.Time
+	series, interval int32
 }
 
 // addSpan adds the rows from d up to end of some series, which differ only in their
 // product and of which the first has the number base.
-func (r *rowBuffer) addSpan(series []Series, next []int, base int, d, end policy.Time) {
-	begin := len(r.at)
+func addSpan(rows []rowRef, series []Series, next []int, base int, d, end policy.Time) []rowRef {
+	begin := len(rows)
 	for k := range series {
 		s, i := &series[k], next[k]
 		if i > 0 && (i == len(s.At) || s.At[i] != d) && s.Sample(i-1).live() {
-			r.add(d, base+k, i-1)
+			rows = append(rows, rowRef{d, int32(base + k), int32(i - 1)})
 		}
 		for ; i < len(s.At) && s.At[i] < end; i++ {
-			r.add(s.At[i], base+k, i)
+			rows = append(rows, rowRef{s.At[i], int32(base + k), int32(i)})
 		}
 		next[k] = i
 	}
 	if len(series) > 1 {
-		r.sort(begin)
+		sortRows(rows[begin:])
 	}
+	return rows
 }
 
-// sort puts the rows from begin on in order of time, keeping that of products.
-func (r *rowBuffer) sort(begin int) {
-	order := make([]int, len(r.at)-begin)
-	for i := range order {
-		order[i] = begin + i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(r.at[a] - r.at[b]) })
-	at, series, interval := slices.Clone(r.at), slices.Clone(r.series), slices.Clone(r.interval)
-	for i, from := range order {
-		r.at[begin+i], r.series[begin+i], r.interval[begin+i] = at[from], series[from], interval[from]
-	}
+// sortRows puts rows in order of time, keeping that of products.
+func sortRows(rows []rowRef) {
+	slices.SortStableFunc(rows, func(a, b rowRef) int { return cmp.Compare(a.at, b.at) })
 }
 
 // WriteFile stores t as a single file, all of a market's rows together.
@@ -318,41 +296,33 @@ func WriteFile(path string, t *Trace) error {
 	if err := t.validate(); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	var rows rowBuffer
-	for begin := 0; begin < len(t.Series); {
-		end := begin + 1
-		for end < len(t.Series) && sameButProduct(&t.Series[begin], &t.Series[end]) {
-			end++
-		}
-		first := len(rows.at)
+	var rows []rowRef
+	for begin, end := 0, 0; begin < len(t.Series); begin = end {
+		end = alike(t.Series, begin, 4)
+		first := len(rows)
 		for k := begin; k < end; k++ {
 			for i, at := range t.Series[k].At {
-				rows.add(at, k, i)
+				rows = append(rows, rowRef{at, int32(k), int32(i)})
 			}
 		}
 		if end-begin > 1 {
-			rows.sort(first)
+			sortRows(rows[first:])
 		}
-		begin = end
 	}
 	first, last := &t.Series[0], &t.Series[len(t.Series)-1]
 	several := first.Provider != last.Provider || first.Region != last.Region
-	w := t.newWriter(t.Series, several)
+	w := t.newWriter(columnsOf(t.Series), first, several)
 	temp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".new-*")
 	if err != nil {
 		return err
 	}
 	temp.Close()
 	defer os.Remove(temp.Name())
-	if err := w.writeFile(temp.Name(), t.Series, &rows); err != nil {
+	if err := w.writeFile(temp.Name(), t.Series, rows); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	if err := os.Chmod(temp.Name(), 0o644); err != nil {
 		return err
 	}
 	return os.Rename(temp.Name(), path)
-}
-
-func sameButProduct(a, b *Series) bool {
-	return a.Provider == b.Provider && a.Region == b.Region && a.Zone == b.Zone && a.Type == b.Type
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -140,10 +139,9 @@ func place(t *testing.T, path, dir, region string, date int) {
 	}
 }
 
-// A region may have more rows than a block of the log, and markets that go on
-// from one to the next.
+// A market may have more rows than are read at once, and go on in the next row group.
 func TestLongRegion(t *testing.T) {
-	const rows = logRows/2 + 1000
+	const rows = 66_000
 	var series []Series
 	for k := range 3 {
 		s := Series{Provider: "p", Region: "r", Zone: "z", Type: fmt.Sprintf("t%d", k), Product: ProductLinux}
@@ -168,33 +166,6 @@ func TestLongRegion(t *testing.T) {
 	}
 	if got.Digest != want.Digest || !reflect.DeepEqual(got.Series, want.Series) {
 		t.Error("what was read is not what was written")
-	}
-}
-
-// A log that is moved in parts gives what one that is moved at once does, and
-// a series that came to have an on-demand price late has none before.
-func TestFlushInParts(t *testing.T) {
-	batch := func(begin int, onDemand ...policy.Money) *Batch {
-		b := &Batch{Rows: 2, Time: []policy.Time{at(begin, 0), at(begin, 1)}, Spot: cents(begin, begin+1), OnDemand: onDemand}
-		b.symbols = &symbols{names: []string{"p", "r", "z", "t", "x"}}
-		b.Runs = []Run{{marketCode{0, 1, 2, 3, 4}, 2}}
-		return b
-	}
-	b := newBuilder(&ReadOptions{})
-	b.first, b.last = TimeMin, TimeMax
-	for _, batch := range []*Batch{batch(1), batch(3, 7, 7), batch(5, 7, 0), batch(7)} {
-		if err := b.add(batch); err != nil {
-			t.Fatal(err)
-		}
-		b.flush()
-	}
-	s := b.of(0)
-	if want := []policy.Money{0, 0, 7, 7, 7, 0, 0, 0}; !slices.Equal(s.OnDemand, want) || len(s.At) != 8 ||
-		!slices.Equal(s.Spot, cents(1, 2, 3, 4, 5, 6, 7, 8)) {
-		t.Errorf("%+v", s)
-	}
-	if err := b.add(batch(6)); !errors.Is(err, ErrOrder) {
-		t.Errorf("a row before the last: %v", err)
 	}
 }
 
